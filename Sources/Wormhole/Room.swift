@@ -1,0 +1,2 @@
+/// A room.
+public enum WormholeRoom {}

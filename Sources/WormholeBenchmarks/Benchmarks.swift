@@ -1,0 +1,1 @@
+@main enum Benchmarks { static func main() { print("bench") } }

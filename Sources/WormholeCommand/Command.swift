@@ -1,0 +1,1 @@
+@main enum Command { static func main() { print("demo") } }
