@@ -31,7 +31,11 @@ let package = Package(
     .target(name: "CLinux"),
     .target(name: "Syscalls", dependencies: ["CLinux"], swiftSettings: house),
     .target(name: "PropertyLists", swiftSettings: house),
-    .target(name: "Wormhole", dependencies: ["PropertyLists", "Syscalls"], swiftSettings: house),
+    .target(
+      name: "SharedContainer", dependencies: ["PropertyLists", "Syscalls"], swiftSettings: house),
+    .target(
+      name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand", dependencies: ["Wormhole"], swiftSettings: house),
     .executableTarget(

@@ -1,7 +1,45 @@
-/* What Glibc's Swift module hides. Plain functions over system calls; errors come back in errno. */
+/* What Glibc's Swift module hides: a few calls and constants of Linux.
+   Every function returns what the call returns and leaves its error in errno. */
 #ifndef WORMHOLE_CLINUX_H
 #define WORMHOLE_CLINUX_H
 
-int wormhole_placeholder(void);
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct linux_file_system {
+  int64_t type;
+  uint64_t block_size, free_blocks, free_inodes;
+  int read_only;
+};
+
+struct linux_directory_entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
+extern const int linux_open_path, linux_open_temporary, linux_open_directory, linux_open_nofollow;
+extern const uint32_t linux_rename_noreplace, linux_rename_exchange;
+
+int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags);
+int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, int beneath);
+/* kind: 0 unlock, 1 shared, 2 exclusive; never waits. */
+int linux_ofd_lock(int descriptor, int kind);
+/* 1: somebody else's lock stands in the way of an exclusive one; 0: none; -1: error. */
+int linux_ofd_query(int descriptor);
+int linux_eventfd(void);
+int linux_pipe(int ends[2]);
+ssize_t linux_getdents(int directory, void *buffer, size_t size);
+int linux_fstatfs(int descriptor, struct linux_file_system *into);
+int linux_clone_file(int to, int from);
+ssize_t linux_copy_file_range(int from, int to, size_t count);
+/* Stops a file system as a power cut would, without flushing. Root only; for tests. */
+int linux_shutdown_file_system(int descriptor);
+int linux_fallocate(int descriptor, off_t size);
+int linux_duplicate(int descriptor);
+void linux_name_thread(const char *name);
 
 #endif

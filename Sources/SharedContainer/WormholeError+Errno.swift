@@ -1,0 +1,42 @@
+package import Syscalls
+
+/// What each error of the system means to a caller, and what can be done about it.
+///
+/// The one place where errno becomes a code.
+extension WormholeError {
+  package init(_ error: Errno, _ operation: String, _ subject: String) {
+    let (code, hint) = Self.meaning(of: error)
+    self.init(code, operation, subject, because: error.description, hint: hint, errno: error)
+  }
+
+  private static func meaning(of error: Errno) -> (Code, String?) {
+    switch error {
+    case .noSuchFile:
+      (.notFound, nil)
+    case .accessDenied, .notPermitted:
+      (.permissionDenied, "look at the owner and the permissions of the directory")
+    case .readOnlyFileSystem:
+      (.readOnly, nil)
+    case .noSpace, .quotaExceeded:
+      (.full, "make room on the file system and try again")
+    case .fileTooLarge:
+      (.tooLarge, nil)
+    case .tooManyOpenFiles:
+      (.exhausted, "close some files, or raise the limit that 'ulimit -n' shows")
+    case .tooManyOpenFilesInSystem, .noMemory:
+      (.exhausted, "the whole system has run out; try again later")
+    case .tooManyLinks:
+      (.refused, "symbolic links are not followed")
+    case .notADirectory, .isADirectory, .noDevice, .crossDevice:
+      (.refused, "something of another kind stands in its place")
+    case .nameTooLong:
+      (.invalidName, nil)
+    case .timedOut:
+      (.timedOut, nil)
+    case .cancelled:
+      (.cancelled, nil)
+    default:
+      (.system, nil)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Glibc
+
+/// A moment on the monotonic clock, which stands still while the machine sleeps.
+package struct Instant: Comparable, Hashable, Sendable {
+  package var nanoseconds: Int64
+
+  package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  package static var now: Instant { Instant(nanoseconds: read(CLOCK_MONOTONIC)) }
+
+  package static func < (left: Instant, right: Instant) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+
+  package static func + (left: Instant, right: Duration) -> Instant {
+    let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.inNanoseconds)
+    return Instant(nanoseconds: overflow ? .max : sum)
+  }
+
+  package static func - (left: Instant, right: Instant) -> Duration {
+    .nanoseconds(left.nanoseconds - right.nanoseconds)
+  }
+}
+
+extension Duration {
+  /// Clamped to what 64 bits hold: 292 years.
+  package var inNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, carried) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+    return overflow || carried ? (seconds < 0 ? .min : .max) : sum
+  }
+}
+
+package enum Clocks {
+  /// Nanoseconds since the machine started, its sleep included: the same for all processes, and
+  /// never going back while the machine runs.
+  package static var sinceBoot: Int64 { read(CLOCK_BOOTTIME) }
+
+  /// Nanoseconds since 1970, as far as anybody knows.
+  package static var sinceEpoch: Int64 { read(CLOCK_REALTIME) }
+}
+
+private func read(_ clock: clockid_t) -> Int64 {
+  var time = timespec()
+  let result = clock_gettime(clock, &time)
+  precondition(result == 0, "the clock \(clock) cannot be read")
+  return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}

@@ -1,0 +1,109 @@
+internal import CLinux
+import Glibc
+
+extension Descriptor {
+  /// Reads once, from the present offset; 0 at the end.
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+    let descriptor = rawValue
+    let count = shortened(.read, descriptor, buffer.count)
+    return try perform(.read, on: descriptor) {
+      Glibc.read(descriptor, buffer.baseAddress, count)
+    }
+  }
+
+  /// Reads once, from an offset of the caller's.
+  package func read(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(Errno) -> Int {
+    let descriptor = rawValue
+    let count = shortened(.pread, descriptor, buffer.count)
+    return try perform(.pread, on: descriptor) {
+      Glibc.pread(descriptor, buffer.baseAddress, count, offset)
+    }
+  }
+
+  /// Reads until the buffer is full or the file ends; answers how many bytes came.
+  package func readFully(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0
+  ) throws(Errno) -> Int {
+    var done = 0
+    while done < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let count = try read(into: rest, at: offset + done)
+      if count == 0 { break }
+      done += count
+    }
+    return done
+  }
+
+  /// Writes once, at the present offset; may take fewer bytes than it is given.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+    let descriptor = rawValue
+    let count = shortened(.write, descriptor, bytes.count)
+    return try perform(.write, on: descriptor) {
+      Glibc.write(descriptor, bytes.baseAddress, count)
+    }
+  }
+
+  /// Writes all the bytes at the present offset.
+  package func writeFully(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    var done = 0
+    while done < bytes.count {
+      done += try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+    }
+  }
+
+  /// Writes all the bytes at an offset of the caller's.
+  package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
+    let descriptor = rawValue
+    var done = 0
+    while done < bytes.count {
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+      let count = shortened(.pwrite, descriptor, rest.count)
+      let position = offset + done
+      done += try perform(.pwrite, on: descriptor) {
+        Glibc.pwrite(descriptor, rest.baseAddress, count, position)
+      }
+    }
+  }
+
+  package func truncate(to size: Int) throws(Errno) {
+    let descriptor = rawValue
+    _ = try perform(.ftruncate, on: descriptor) { Glibc.ftruncate(descriptor, size) }
+  }
+
+  /// Makes this file's blocks those of another, where the file system can share them.
+  package func clone(from source: borrowing Descriptor) throws(Errno) {
+    let (to, from) = (rawValue, source.rawValue)
+    _ = try perform(.clone, on: from) { linux_clone_file(to, from) }
+  }
+
+  /// Copies up to `count` bytes within the kernel, at both files' present offsets.
+  package func copy(from source: borrowing Descriptor, count: Int) throws(Errno) -> Int {
+    let (to, from) = (rawValue, source.rawValue)
+    return try perform(.copyRange, on: from) { linux_copy_file_range(from, to, count) }
+  }
+
+  /// Forces the file's content, or the directory's names, to disk.
+  package func sync() throws(Errno) {
+    let descriptor = rawValue
+    CallCounters.countSync()
+    _ = try perform(.fsync, on: descriptor) { Glibc.fsync(descriptor) }
+  }
+
+  /// Forces the file's content to disk, and of its status only what reading it back needs.
+  package func syncData() throws(Errno) {
+    let descriptor = rawValue
+    CallCounters.countSync()
+    _ = try perform(.fdatasync, on: descriptor) { Glibc.fdatasync(descriptor) }
+  }
+}
+
+@inline(__always)
+private func shortened(_ call: Call, _ descriptor: CInt, _ count: Int) -> Int {
+  #if FAULT_POINTS
+    FaultPoints.limit(call, descriptor, count)
+  #else
+    count
+  #endif
+}

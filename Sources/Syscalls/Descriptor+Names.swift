@@ -1,0 +1,64 @@
+internal import CLinux
+import Glibc
+
+/// What a rename does when the new name is taken.
+package enum RenameRule: Sendable {
+  /// The file that had the name is gone, in one step.
+  case replacing
+  /// EEXIST.
+  case notReplacing
+  /// Both names must exist and change places, in one step. EINVAL where the file system cannot.
+  case exchanging
+
+  fileprivate var flags: UInt32 {
+    switch self {
+    case .replacing: 0
+    case .notReplacing: linux_rename_noreplace
+    case .exchanging: linux_rename_exchange
+    }
+  }
+}
+
+/// The calls that change what a directory holds. Each acts on a name in this directory.
+extension Descriptor {
+  package func rename(
+    _ old: UnsafePointer<CChar>, to directory: borrowing Descriptor,
+    _ new: UnsafePointer<CChar>, _ rule: RenameRule = .replacing
+  ) throws(Errno) {
+    let (from, to) = (rawValue, directory.rawValue)
+    _ = try perform(.rename, on: to, new) { linux_renameat2(from, old, to, new, rule.flags) }
+  }
+
+  /// Gives the file another name as well; EEXIST if that is taken.
+  package func link(
+    _ old: UnsafePointer<CChar>, to directory: borrowing Descriptor,
+    _ new: UnsafePointer<CChar>
+  ) throws(Errno) {
+    let (from, to) = (rawValue, directory.rawValue)
+    _ = try perform(.link, on: to, new) { Glibc.linkat(from, old, to, new, 0) }
+  }
+
+  package func unlink(_ name: UnsafePointer<CChar>) throws(Errno) {
+    let directory = rawValue
+    _ = try perform(.unlink, on: directory, name) { Glibc.unlinkat(directory, name, 0) }
+  }
+
+  package func makeDirectory(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
+    let directory = rawValue
+    _ = try perform(.mkdir, on: directory, name) { Glibc.mkdirat(directory, name, mode) }
+  }
+
+  package func removeDirectory(_ name: UnsafePointer<CChar>) throws(Errno) {
+    let directory = rawValue
+    _ = try perform(.rmdir, on: directory, name) {
+      Glibc.unlinkat(directory, name, CInt(AT_REMOVEDIR))
+    }
+  }
+
+  /// Makes a directory at a path of the user's.
+  package static func makeDirectory(
+    path: UnsafePointer<CChar>, mode: FileMode
+  ) throws(Errno) {
+    _ = try perform(.mkdir, path) { Glibc.mkdirat(AT_FDCWD, path, mode) }
+  }
+}

@@ -1,0 +1,73 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// How a file is opened. Close-on-exec, no-follow and no-controlling-terminal are always added.
+package struct OpenFlags: OptionSet, Sendable {
+  package let rawValue: CInt
+  package init(rawValue: CInt) { self.rawValue = rawValue }
+
+  package static let readOnly = OpenFlags([])
+  package static let writeOnly = OpenFlags(rawValue: O_WRONLY)
+  package static let readWrite = OpenFlags(rawValue: O_RDWR)
+  package static let create = OpenFlags(rawValue: O_CREAT)
+  package static let exclusive = OpenFlags(rawValue: O_EXCL)
+  package static let truncate = OpenFlags(rawValue: O_TRUNC)
+  package static let append = OpenFlags(rawValue: O_APPEND)
+  /// A planted FIFO or device does not hold up the opening.
+  package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+  package static let directory = OpenFlags(rawValue: linux_open_directory)
+  /// A handle on the name alone: for fstat, not for reading.
+  package static let path = OpenFlags(rawValue: linux_open_path)
+
+  fileprivate static let always =
+    OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
+}
+
+/// Permission bits.
+package typealias FileMode = UInt32
+
+extension Descriptor {
+  /// Opens a path of the user's, where links in the leading directories are the user's own affair.
+  /// The last component is never followed.
+  package static func open(
+    path: UnsafePointer<CChar>, _ flags: OpenFlags, mode: FileMode = 0
+  ) throws(Errno) -> Descriptor {
+    let all = flags.union(.always).rawValue
+    return Descriptor(
+      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, mode) })
+  }
+
+  /// Opens a name in this directory, beneath it and through no symbolic link.
+  package func open(
+    _ name: UnsafePointer<CChar>, _ flags: OpenFlags, mode: FileMode = 0
+  ) throws(Errno) -> Descriptor {
+    let all = flags.union(.always).rawValue
+    let directory = rawValue
+    guard Self.hasOpenat2 else {
+      guard isSingleComponent(name) else { throw .crossDevice }
+      return Descriptor(
+        adopting: try perform(.open, on: directory, name) {
+          Glibc.openat(directory, name, all, mode)
+        })
+    }
+    return Descriptor(
+      adopting: try perform(.open, on: directory, name) {
+        linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
+      })
+  }
+
+  /// Whether the kernel, and whatever filter stands before it, lets openat2 through.
+  ///
+  /// Older container run-times answer EPERM to calls they do not know, so a trial tells.
+  private static let hasOpenat2: Bool = {
+    let trial = linux_openat2(AT_FDCWD, ".", UInt64(linux_open_path | O_CLOEXEC), 0, 0)
+    if trial >= 0 { Glibc.close(trial) }
+    return trial >= 0
+  }()
+}
+
+/// Without openat2, only a name that cannot lead elsewhere may be opened.
+private func isSingleComponent(_ name: UnsafePointer<CChar>) -> Bool {
+  strchr(name, CInt(UInt8(ascii: "/"))) == nil && strcmp(name, "..") != 0
+}

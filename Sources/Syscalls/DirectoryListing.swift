@@ -1,0 +1,54 @@
+internal import CLinux
+import Glibc
+
+/// The names in a directory, read in one pass from the start.
+///
+/// A listing is no snapshot: a name that came or went meanwhile may be there or not, whatever the
+/// order in which names came.
+extension Descriptor {
+  /// Calls the body with each name but `.` and `..`, until it answers false.
+  ///
+  /// The names are the kernel's bytes: a foreign one need not be UTF-8. The descriptor's offset is
+  /// moved, so one listing at a time.
+  package func forEachName(
+    _ body: (UnsafePointer<CChar>) throws(Errno) -> Bool
+  ) throws(Errno) {
+    let directory = rawValue
+    _ = try perform(.lseek, on: directory) { Glibc.lseek(directory, 0, SEEK_SET) }
+    let size = 32 * 1024
+    let buffer = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try perform(.getdents, on: directory) { linux_getdents(directory, buffer, size) }
+      if count == 0 { return }
+      var offset = 0
+      while offset < count {
+        let entry = buffer + offset
+        let name = (entry + MemoryLayout<linux_directory_entry>.offset(of: \.name)!)
+          .assumingMemoryBound(to: CChar.self)
+        let length = entry.loadUnaligned(
+          fromByteOffset: MemoryLayout<linux_directory_entry>.offset(of: \.length)!, as: UInt16.self
+        )
+        offset += Int(length)
+        if isDot(name) { continue }
+        guard try body(name) else { return }
+      }
+    }
+  }
+
+  /// All names that are UTF-8, in no order.
+  package func names() throws(Errno) -> [String] {
+    var names: [String] = []
+    try forEachName { name throws(Errno) in
+      if let name = String(validatingCString: name) { names.append(name) }
+      return true
+    }
+    return names
+  }
+}
+
+private func isDot(_ name: UnsafePointer<CChar>) -> Bool {
+  let dot = CChar(bitPattern: UInt8(ascii: "."))
+  guard name[0] == dot else { return false }
+  return name[1] == 0 || (name[1] == dot && name[2] == 0)
+}

@@ -1,0 +1,113 @@
+#if FAULT_POINTS
+  /// What is to go wrong, where, and when.
+  ///
+  /// Written as `call[~path][@n][+]:moment:action`:
+  ///
+  ///     rename@3:before:kill          die just before the third rename
+  ///     fsync@1+:before:fail=EIO      every sync fails from the first on
+  ///     any@17:after:stop             stop just after the seventeenth call of any kind
+  ///     open~value.plist:before:delay=50
+  ///     write@2:before:short          write only half of what the second write was given
+  ///
+  /// `~path` picks the calls whose path contains that text, `@n` the n-th of those that match
+  /// (the first if left out), `+` that one and all later ones.
+  package struct FaultRule: Sendable, Equatable {
+    package enum Moment: String, Sendable { case before, after }
+
+    package enum Action: Sendable, Equatable {
+      case fail(Errno)
+      case short
+      case kill
+      case stop
+      case delay(milliseconds: Int)
+    }
+
+    package var call: Call?
+    package var path: String?
+    package var number = 1
+    package var persistent = false
+    package var moment = Moment.before
+    package var action: Action
+
+    package init(
+      _ call: Call?, path: String? = nil, number: Int = 1, persistent: Bool = false,
+      moment: Moment = .before, _ action: Action
+    ) {
+      self.call = call
+      self.path = path
+      self.number = number
+      self.persistent = persistent
+      self.moment = moment
+      self.action = action
+    }
+  }
+
+  extension FaultRule: LosslessStringConvertible {
+    package init?(_ text: String) {
+      let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+      guard parts.count == 3, let moment = Moment(rawValue: String(parts[1])),
+        let action = Action(String(parts[2]))
+      else { return nil }
+      self.init(nil, moment: moment, action)
+      var place = parts[0]
+      if place.last == "+" {
+        persistent = true
+        place = place.dropLast()
+      }
+      if let at = place.lastIndex(of: "@") {
+        guard let number = Int(place[place.index(after: at)...]), number > 0 else { return nil }
+        self.number = number
+        place = place[..<at]
+      }
+      if let tilde = place.firstIndex(of: "~") {
+        path = String(place[place.index(after: tilde)...])
+        place = place[..<tilde]
+      }
+      if place != "any" {
+        guard let call = Call(rawValue: String(place)) else { return nil }
+        self.call = call
+      }
+      if moment == .after {
+        switch action {
+        case .fail, .short: return nil  // What has happened can no longer fail.
+        case .kill, .stop, .delay: break
+        }
+      }
+    }
+
+    package var description: String {
+      let place = (call?.rawValue ?? "any") + (path.map { "~" + $0 } ?? "")
+      return "\(place)@\(number)\(persistent ? "+" : ""):\(moment.rawValue):\(action)"
+    }
+  }
+
+  extension FaultRule.Action: LosslessStringConvertible {
+    package init?(_ text: String) {
+      switch text {
+      case "short": self = .short
+      case "kill": self = .kill
+      case "stop": self = .stop
+      default:
+        let sides = text.split(separator: "=", maxSplits: 1)
+        guard sides.count == 2 else { return nil }
+        if sides[0] == "fail", let error = Errno(name: sides[1]) {
+          self = .fail(error)
+        } else if sides[0] == "delay", let time = Int(sides[1]), time >= 0 {
+          self = .delay(milliseconds: time)
+        } else {
+          return nil
+        }
+      }
+    }
+
+    package var description: String {
+      switch self {
+      case .fail(let error): "fail=\(error.name)"
+      case .short: "short"
+      case .kill: "kill"
+      case .stop: "stop"
+      case .delay(let milliseconds): "delay=\(milliseconds)"
+      }
+    }
+  }
+#endif

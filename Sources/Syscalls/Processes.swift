@@ -1,0 +1,127 @@
+import Glibc
+
+/// This process, and others as far as signals reach them.
+package enum Processes {
+  package static var current: Int32 { getpid() }
+  package static var effectiveUser: UInt32 { geteuid() }
+  package static var effectiveGroup: UInt32 { getegid() }
+
+  package static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+  }
+
+  package enum Signal: Sendable {
+    case kill, stop, go, terminate, interrupt
+    var number: CInt {
+      switch self {
+      case .kill: SIGKILL
+      case .stop: SIGSTOP
+      case .go: SIGCONT
+      case .terminate: SIGTERM
+      case .interrupt: SIGINT
+      }
+    }
+  }
+
+  package static func send(_ signal: Signal, to process: Int32) throws(Errno) {
+    guard Glibc.kill(process, signal.number) == 0 else { throw Errno.current }
+  }
+
+  package static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+
+  /// Ends without flushing, closing or cleaning anything up, as a crash would.
+  package static func exitAtOnce(_ status: Int32) -> Never { _exit(status) }
+
+  /// Lets a thread run that waits for the processor.
+  package static func yield() { sched_yield() }
+}
+
+/// How a process ended.
+package enum ExitStatus: Equatable, Sendable {
+  case exited(Int32)
+  case signalled(Int32)
+
+  fileprivate init(_ raw: Int32) {
+    let signal = raw & 0x7f
+    self = signal == 0 ? .exited((raw >> 8) & 0xff) : .signalled(signal)
+  }
+
+  /// As shells say it: 128 and the signal's number for a process that one ended.
+  package var code: Int32 {
+    switch self {
+    case .exited(let code): code
+    case .signalled(let signal): 128 + signal
+    }
+  }
+}
+
+/// A child process.
+package struct Child: Sendable {
+  package let process: Int32
+
+  /// Starts a program. It inherits the three standard descriptors named here and nothing else.
+  ///
+  /// - Parameter program: a path, or a name to be looked up in PATH.
+  package static func spawn(
+    _ program: String, _ arguments: [String] = [], environment: [String]? = nil,
+    input: CInt = 0, output: CInt = 1, error: CInt = 2
+  ) throws(Errno) -> Child {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    // A dup onto itself clears close-on-exec, which is what is wanted for 0, 1 and 2.
+    posix_spawn_file_actions_adddup2(&actions, input, 0)
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    posix_spawn_file_actions_adddup2(&actions, error, 2)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    var all = sigset_t()
+    sigfillset(&all)
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    var settings: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) }
+    settings.append(nil)
+    defer { for setting in settings { free(setting) } }
+    var process: pid_t = 0
+    let result = settings.withUnsafeMutableBufferPointer { buffer in
+      posix_spawnp(
+        &process, program, &actions, &attributes, words,
+        environment == nil ? environ : buffer.baseAddress!)
+    }
+    guard result == 0 else { throw Errno(rawValue: result) }
+    return Child(process: process)
+  }
+
+  /// Waits until the child has ended.
+  package func wait() throws(Errno) -> ExitStatus {
+    var status: Int32 = 0
+    _ = try perform(.waitpid) { waitpid(process, &status, 0) }
+    return ExitStatus(status)
+  }
+
+  /// How the child ended; nil while it runs.
+  package func poll() throws(Errno) -> ExitStatus? {
+    var status: Int32 = 0
+    let result = try perform(.waitpid) { waitpid(process, &status, WNOHANG) }
+    return result == 0 ? nil : ExitStatus(status)
+  }
+
+  /// Waits until the child has stopped (true) or ended (false).
+  package func waitUntilStopped() throws(Errno) -> Bool {
+    var status: Int32 = 0
+    _ = try perform(.waitpid) { waitpid(process, &status, WUNTRACED) }
+    return status & 0xff == 0x7f
+  }
+
+  package func send(_ signal: Processes.Signal) throws(Errno) {
+    try Processes.send(signal, to: process)
+  }
+}

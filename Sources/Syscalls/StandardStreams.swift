@@ -1,0 +1,37 @@
+import Glibc
+
+/// The three descriptors every process is born with. Nobody here closes them.
+package enum StandardStream: CInt, Sendable {
+  case input = 0
+  case output = 1
+  case error = 2
+
+  package func write(_ text: String) throws(Errno) {
+    var text = text
+    let bytes = text.withUTF8 { Array($0) }
+    try write(bytes)
+  }
+
+  package func write(_ bytes: [UInt8]) throws(Errno) {
+    let stream = rawValue
+    var done = 0
+    while done < bytes.count {
+      done += try perform(.write) {
+        bytes.withUnsafeBytes { Glibc.write(stream, $0.baseAddress! + done, bytes.count - done) }
+      }
+    }
+  }
+
+  /// Reads up to 64 KiB; nothing at the end.
+  package func read() throws(Errno) -> [UInt8] {
+    let stream = rawValue
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = try perform(.read) {
+      buffer.withUnsafeMutableBytes { Glibc.read(stream, $0.baseAddress, $0.count) }
+    }
+    return Array(buffer[..<count])
+  }
+
+  /// Whether a person looks at it.
+  package var isTerminal: Bool { isatty(rawValue) == 1 }
+}

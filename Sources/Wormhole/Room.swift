@@ -1,2 +1,0 @@
-/// A room.
-public enum WormholeRoom {}
