@@ -1,4 +1,4 @@
-internal import Syscalls
+package import Syscalls
 
 /// What could not be done, to what, why, and what to do next.
 ///

@@ -6,7 +6,9 @@ import Glibc
 extension Descriptor {
   package enum LockKind: Sendable { case shared, exclusive }
 
-  /// Takes the flock, waiting in the kernel's queue. A signal ends the wait with EINTR, so that the
+  /// Takes the flock, waiting in the kernel's queue.
+  ///
+  /// A signal ends the wait with EINTR, so that the
   /// caller can look whether it still wants it.
   package func lock(_ kind: LockKind) throws(Errno) {
     try changeLock(kind == .shared ? LOCK_SH : LOCK_EX)
@@ -23,7 +25,9 @@ extension Descriptor {
     }
   }
 
-  /// Gives the flock back. Closing alone would not, while a child being spawned holds a copy.
+  /// Gives the flock back.
+  ///
+  /// Closing alone would not, while a child being spawned holds a copy.
   package func unlock() throws(Errno) { try changeLock(LOCK_UN) }
 
   private func changeLock(_ operation: CInt) throws(Errno) {
@@ -50,7 +54,9 @@ extension Descriptor {
     _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, 0) }
   }
 
-  /// Whether another description holds the presence lock. Asking takes no lock.
+  /// Whether another description holds the presence lock.
+  ///
+  /// Asking takes no lock.
   package func isPresenceLocked() throws(Errno) -> Bool {
     let descriptor = rawValue
     return try perform(.ofdquery, on: descriptor) { linux_ofd_query(descriptor) } == 1

@@ -2,7 +2,9 @@ internal import CLinux
 import Glibc
 import Synchronization
 
-/// How a file is opened. Close-on-exec, no-follow and no-controlling-terminal are always added.
+/// How a file is opened.
+///
+/// Close-on-exec, no-follow and no-controlling-terminal are always added.
 package struct OpenFlags: OptionSet, Sendable {
   package let rawValue: CInt
   package init(rawValue: CInt) { self.rawValue = rawValue }
@@ -29,6 +31,7 @@ package typealias FileMode = UInt32
 
 extension Descriptor {
   /// Opens a path of the user's, where links in the leading directories are the user's own affair.
+  ///
   /// The last component is never followed.
   package static func open(
     path: UnsafePointer<CChar>, _ flags: OpenFlags, mode: FileMode = 0

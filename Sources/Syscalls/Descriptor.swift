@@ -6,7 +6,9 @@ import Glibc
 /// Every descriptor is close-on-exec. Names are single components or paths that lead downward from
 /// a directory descriptor; symbolic links are never followed.
 package struct Descriptor: ~Copyable, Sendable {
-  /// The kernel's number. Whoever takes it out must not outlive the descriptor with it.
+  /// The kernel's number.
+  ///
+  /// Whoever takes it out must not outlive the descriptor with it.
   package let rawValue: CInt
 
   /// Takes over a descriptor that nobody else closes.

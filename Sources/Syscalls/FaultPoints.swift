@@ -22,7 +22,9 @@
       var names: [String]?
     }
 
-    /// One thread's plan. Only that thread touches it.
+    /// One thread's plan.
+    ///
+    /// Only that thread touches it.
     private final class Local {
       var plan: Plan
       init(_ plan: Plan) { self.plan = plan }

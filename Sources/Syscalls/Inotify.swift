@@ -20,7 +20,9 @@ package struct InotifyMask: OptionSet, Sendable {
   package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
 }
 
-/// One inotify instance. A machine allows a user few of them (128), so a process has one.
+/// One inotify instance.
+///
+/// A machine allows a user few of them (128), so a process has one.
 package struct Inotify: ~Copyable, Sendable {
   package let descriptor: Descriptor
 

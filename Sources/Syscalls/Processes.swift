@@ -59,7 +59,9 @@ package enum ExitStatus: Equatable, Sendable {
 package struct Child: Sendable {
   package let process: Int32
 
-  /// Starts a program. It inherits the three standard descriptors named here and nothing else.
+  /// Starts a program.
+  ///
+  /// It inherits the three standard descriptors named here and nothing else.
   ///
   /// - Parameter program: a path, or a name to be looked up in PATH.
   package static func spawn(

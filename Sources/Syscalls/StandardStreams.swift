@@ -1,6 +1,8 @@
 import Glibc
 
-/// The three descriptors every process is born with. Nobody here closes them.
+/// The three descriptors every process is born with.
+///
+/// Nobody here closes them.
 package enum StandardStream: CInt, Sendable {
   case input = 0
   case output = 1

@@ -1,7 +1,9 @@
 internal import CLinux
 import Glibc
 
-/// A thread for calls that block. Swift's own pool has as many threads as cores, and two that
+/// A thread for calls that block.
+///
+/// Swift's own pool has as many threads as cores, and two that
 /// block would stop the program.
 package final class Thread: Sendable {
   private let handle: pthread_t

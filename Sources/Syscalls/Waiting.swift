@@ -9,7 +9,9 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     descriptor = Descriptor(adopting: try perform(.eventfd) { linux_eventfd() })
   }
 
-  /// Wakes whoever waits, or will. Raising it again before that changes nothing.
+  /// Wakes whoever waits, or will.
+  ///
+  /// Raising it again before that changes nothing.
   package func raise() {
     var one: UInt64 = 1
     // It fails only when the counter is full, and then it is raised already.
