@@ -1,0 +1,69 @@
+/// Reads any `Decodable` from a binary property list.
+///
+/// The bytes are validated as a whole, and then read only where the type asks: a key that it does not
+/// ask for costs nothing more.
+package struct BinaryDecoder: Sendable {
+  package var limits: PropertyListLimits
+  package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+  package init(limits: PropertyListLimits = .default) { self.limits = limits }
+
+  /// The value in the file.
+  ///
+  /// Failures are `PropertyListError`; errors that the type's own code throws pass unchanged, except
+  /// that a `DecodingError` becomes a `PropertyListError` with the same path.
+  package func decode<T: Decodable>(_ type: T.Type, from bytes: [UInt8]) throws -> T {
+    let session = DecodingSession(
+      try BinaryDocument(bytes, limits: limits), userInfo: userInfo)
+    do {
+      return try session.decode(type, session.document.layout.top)
+    } catch {
+      throw PropertyListError.translating(error)
+    }
+  }
+}
+
+extension PropertyListValue {
+  /// The value that something encodes as.
+  package init(
+    encoding value: some Encodable, limits: PropertyListLimits = .default
+  ) throws {
+    self = try BinaryPropertyList.decode(
+      BinaryEncoder(limits: limits).encode(value), limits: limits)
+  }
+
+  /// What the value decodes as.
+  package func decode<T: Decodable>(
+    _ type: T.Type, limits: PropertyListLimits = .default
+  ) throws -> T {
+    try BinaryDecoder(limits: limits)
+      .decode(type, from: BinaryPropertyList.encode(self, limits: limits))
+  }
+}
+
+/// The decoder that a type gets: an object in a file.
+struct ObjectDecoder: Decoder {
+  let session: DecodingSession
+  let object: Int
+
+  var codingPath: [any CodingKey] { session.path(of: object) }
+  var userInfo: [CodingUserInfoKey: Any] { session.userInfo }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+    let head = session.head(of: object)
+    guard head.kind == .dictionary else {
+      throw session.mismatch([String: PropertyListValue].self, object)
+    }
+    return KeyedDecodingContainer(KeyedObjects(session: session, object: object, head: head))
+  }
+
+  func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+    let head = session.head(of: object)
+    guard head.kind == .array else { throw session.mismatch([PropertyListValue].self, object) }
+    return UnkeyedObjects(session: session, object: object, head: head)
+  }
+
+  func singleValueContainer() throws -> any SingleValueDecodingContainer {
+    SingleObject(session: session, object: object)
+  }
+}

@@ -1,0 +1,130 @@
+/// The numbers of the format `bplist00`.
+///
+/// A file is the eight letters, the objects, a table of their offsets, and a trailer that says where
+/// the table is, which object is the top, and how many bytes an offset and a reference take.
+enum BinaryFormat {
+  static let magic: [UInt8] = Array("bplist00".utf8)
+  static let trailerLength = 32
+  /// No file is shorter: the letters, an object of one byte, its offset, the trailer.
+  static let shortest = 8 + 1 + 1 + trailerLength
+
+  static func starts(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.count >= magic.count && bytes.prefix(magic.count).elementsEqual(magic)
+  }
+}
+
+/// The high half of an object's first byte.
+enum ObjectKind: UInt8 {
+  case boolean = 0x0
+  case integer = 0x1
+  case real = 0x2
+  case date = 0x3
+  case data = 0x4
+  case ascii = 0x5
+  case utf16 = 0x6
+  case array = 0xA
+  case dictionary = 0xD
+
+  var isContainer: Bool { self == .array || self == .dictionary }
+  var isString: Bool { self == .ascii || self == .utf16 }
+
+  /// What the object is, in the words that error messages use.
+  var name: String {
+    switch self {
+    case .boolean: "a boolean"
+    case .integer: "an integer"
+    case .real: "a real"
+    case .date: "a date"
+    case .data: "data"
+    case .ascii, .utf16: "a string"
+    case .array: "an array"
+    case .dictionary: "a dictionary"
+    }
+  }
+}
+
+/// An object without its payload.
+struct ObjectHead {
+  var kind: ObjectKind
+  /// Where the payload starts.
+  var start: Int
+  /// Elements, pairs, characters or bytes; for a boolean its value.
+  var count: Int
+
+  /// How many bytes the payload takes.
+  func length(referenceSize: Int) -> Int {
+    switch kind {
+    case .boolean: 0
+    case .integer, .real, .date, .data, .ascii: count
+    case .utf16: 2 * count
+    case .array: referenceSize * count
+    case .dictionary: 2 * referenceSize * count
+    }
+  }
+}
+
+/// Where things are in a file: what its trailer says, once it is known to be true.
+struct BinaryLayout {
+  var offsetSize: Int
+  var referenceSize: Int
+  var count: Int
+  var top: Int
+  var table: Int
+}
+
+extension UnsafeRawBufferPointer {
+  /// The big-endian number of `width` bytes (at most eight) at `offset`, which must be inside.
+  @inline(__always)
+  func bigEndian(at offset: Int, width: Int) -> UInt64 {
+    switch width {
+    case 1: return UInt64(self[offset])
+    case 2: return UInt64(UInt16(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
+    case 4: return UInt64(UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    case 8: return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    default:
+      var value: UInt64 = 0
+      for index in offset..<offset + width { value = value << 8 | UInt64(self[index]) }
+      return value
+    }
+  }
+
+  /// Whether the bytes of both ranges, of equal length, are the same.
+  @inline(__always)
+  func same(_ left: Int, _ right: Int, count: Int) -> Bool {
+    var index = 0
+    while index + 8 <= count {
+      if loadUnaligned(fromByteOffset: left + index, as: UInt64.self)
+        != loadUnaligned(fromByteOffset: right + index, as: UInt64.self)
+      {
+        return false
+      }
+      index += 8
+    }
+    while index < count {
+      if self[left + index] != self[right + index] { return false }
+      index += 1
+    }
+    return true
+  }
+
+  /// Whether both hold the same bytes; they must be of equal length.
+  func isSame(as other: UnsafeRawBufferPointer) -> Bool {
+    for index in 0..<count where self[index] != other[index] { return false }
+    return true
+  }
+
+  /// Whether no byte is above 127.
+  var isASCII: Bool {
+    var bits: UInt64 = 0
+    var index = 0
+    while index + 8 <= count {
+      bits |= loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      index += 8
+    }
+    while index < count {
+      bits |= UInt64(self[index])
+      index += 1
+    }
+    return bits & 0x8080_8080_8080_8080 == 0
+  }
+}

@@ -1,0 +1,50 @@
+/// Binary property lists, the form of every file in a container.
+package enum BinaryPropertyList {
+  /// Reads a whole file; refuses whatever is not exactly a binary property list.
+  package static func decode(
+    _ bytes: [UInt8], limits: PropertyListLimits = .default
+  ) throws(PropertyListError) -> PropertyListValue {
+    let document = try BinaryDocument(bytes, limits: limits)
+    return document.read { objects in
+      var builder = TreeBuilder(objectCount: objects.layout.count)
+      return builder.value(of: objects.layout.top, in: objects)
+    }
+  }
+
+  /// Writes a whole file, its checksum included.
+  package static func encode(
+    _ value: PropertyListValue, limits: PropertyListLimits = .default
+  ) throws(PropertyListError) -> [UInt8] {
+    let writer = BinaryWriter(limits: limits)
+    do {
+      try writer.add(value, to: BinaryWriter.top)
+      return try writer.finish()
+    } catch {
+      var error = error
+      error.isWriting = true
+      throw error
+    }
+  }
+
+  /// Establishes that bytes are a binary property list without making a value of them.
+  package static func validate(
+    _ bytes: [UInt8], limits: PropertyListLimits = .default
+  ) throws(PropertyListError) {
+    _ = try BinaryDocument(bytes, limits: limits)
+  }
+
+  /// What the checksum of a file says; nil if the bytes are no binary property list at all.
+  ///
+  /// Nothing but the checksum is looked at.
+  package static func seal(of bytes: [UInt8]) -> Seal? {
+    bytes.withUnsafeBytes { raw in
+      guard BinaryFormat.starts(raw), raw.count >= BinaryFormat.shortest else { return nil }
+      return Seal.of(raw)
+    }
+  }
+
+  /// Whether the bytes begin as a binary property list does.
+  package static func isPlausible(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBytes { BinaryFormat.starts($0) }
+  }
+}

@@ -1,0 +1,141 @@
+extension BinaryValidator {
+  /// Measures every container after its children.
+  ///
+  /// Writers number parents before children, so going backwards nearly always does it.
+  mutating func measureContainers() throws(PropertyListError) {
+    var isForward = true
+    for object in stride(from: layout.count - 1, through: 0, by: -1)
+    where notes[object].reached == 0 {
+      guard try measure(object) else {
+        isForward = false
+        break
+      }
+    }
+    if !isForward { try walk() }
+  }
+
+  /// Goes down from the top with a stack of its own, and finds cycles.
+  private mutating func walk() throws(PropertyListError) {
+    var stack = [(object: layout.top, next: 0)]
+    for object in notes.indices {
+      if objects.kind(of: object).isContainer { notes[object].reached = 0 }
+      notes[object].mark = 0
+    }
+    lastKeys = KeyRun()
+    while let (object, next) = stack.last {
+      let head = objects.head(of: object)
+      let references = head.kind == .dictionary ? 2 * head.count : head.count
+      guard head.kind.isContainer, next < references else {
+        if head.kind.isContainer {
+          notes[object].mark = 0
+          _ = try measure(object)
+        }
+        stack.removeLast()
+        continue
+      }
+      notes[object].mark = 1
+      stack[stack.count - 1].next += 1
+      let child = objects.reference(next, of: head)
+      guard notes[child].reached == 0 else { continue }
+      guard notes[child].mark == 0 else {
+        throw PropertyListError(
+          .malformed, "a container that contains itself", at: objects.offset(of: child))
+      }
+      guard stack.count < limits.depth else { throw .limit(.depth, limits) }
+      stack.append((child, 0))
+    }
+  }
+
+  /// Measures a container; false if a child has not been measured.
+  private mutating func measure(_ object: Int) throws(PropertyListError) -> Bool {
+    let head = objects.head(of: object)
+    var reached = 1
+    var size = notes[object].bytes
+    var height: UInt32 = 0
+    var first = 0
+    var end = head.count
+    if head.kind == .dictionary {
+      try checkKeys(of: object, head)
+      reached += lastKeys.reached
+      size += lastKeys.bytes
+      first = head.count
+      end = 2 * head.count
+    }
+    for index in first..<end {
+      let child = notes[objects.reference(index, of: head)]
+      guard child.reached != 0 else { return false }
+      // Clamped a little above the limits, so that no sum overflows.
+      reached = min(reached + child.reached, limits.reached &+ 1)
+      size = min(size + child.bytes, limits.expandedBytes &+ 1)
+      height = max(height, child.height)
+    }
+    notes[object].reached = reached
+    notes[object].bytes = size
+    notes[object].height = height + 1
+    return true
+  }
+
+  /// Makes sure that the keys are strings and differ, and leaves their measure in `lastKeys`.
+  private mutating func checkKeys(of object: Int, _ head: ObjectHead) throws(PropertyListError) {
+    let length = head.count * layout.referenceSize
+    if head.count == lastKeys.count, bytes.same(head.start, lastKeys.start, count: length) {
+      return
+    }
+    lastKeys = KeyRun(start: head.start, count: head.count)
+    let mark = UInt32(object) + 1
+    for index in 0..<head.count {
+      let reference = objects.reference(index, of: head)
+      let key = try key(reference)
+      guard notes[key].mark != mark else {
+        throw PropertyListError(
+          .duplicateKey, "the key '\(objects.string(objects.head(of: key)))' comes twice",
+          at: objects.offset(of: object))
+      }
+      notes[key].mark = mark
+      lastKeys.reached += 1
+      lastKeys.bytes = min(lastKeys.bytes + notes[reference].bytes, limits.expandedBytes &+ 1)
+    }
+  }
+
+  /// The first string that is the same key as `object`, which must be a string.
+  private mutating func key(_ object: Int) throws(PropertyListError) -> Int {
+    if notes[object].key != 0 { return Int(notes[object].key) - 1 }
+    let head = objects.head(of: object)
+    guard head.kind.isString else {
+      throw PropertyListError(
+        .unsupported, "a key that is \(head.kind.name)", at: objects.offset(of: object))
+    }
+    let known: UInt32?
+    if head.kind == .ascii {
+      known = ascii(head, object)
+    } else {
+      known = other(objects.string(head), object)
+    }
+    let key = known ?? UInt32(object)
+    notes[object].key = key + 1
+    return Int(key)
+  }
+
+  private mutating func ascii(_ head: ObjectHead, _ object: Int) -> UInt32? {
+    let objects = objects
+    let payload = objects.payload(of: head)
+    return keys.find(hash: KeyTable.hash(payload), orInsert: UInt32(object)) {
+      objects.isString(Int($0), payload)
+    }
+  }
+
+  /// A string in UTF-16 can still be the same key as one in ASCII.
+  private mutating func other(_ text: String, _ object: Int) -> UInt32? {
+    let objects = objects
+    var text = text
+    let found: UInt32?? = text.withUTF8 { utf8 in
+      let raw = UnsafeRawBufferPointer(utf8)
+      guard raw.isASCII else { return nil }
+      return .some(
+        keys.find(hash: KeyTable.hash(raw), orInsert: UInt32(object)) {
+          objects.isString(Int($0), raw)
+        })
+    }
+    return found ?? keys.find(text, orInsert: UInt32(object))
+  }
+}

@@ -1,0 +1,115 @@
+extension BinaryValidator {
+  /// Reads the head of an object and makes sure that all of it lies before the offset table.
+  func checkedHead(at offset: Int) throws(PropertyListError) -> ObjectHead {
+    let marker = bytes[offset]
+    let low = Int(marker & 0xF)
+    guard let kind = ObjectKind(rawValue: marker >> 4) else {
+      throw Self.unknown(marker, at: offset)
+    }
+    var head = ObjectHead(kind: kind, start: offset + 1, count: low)
+    switch kind {
+    case .boolean:
+      guard low == 8 || low == 9 else { throw Self.unknown(marker, at: offset) }
+      head.count = low & 1
+    case .integer:
+      guard low <= 4 else { throw Self.unknown(marker, at: offset) }
+      head.count = 1 << low
+    case .real:
+      guard low == 2 || low == 3 else { throw Self.unknown(marker, at: offset) }
+      head.count = 1 << low
+    case .date:
+      guard low == 3 else { throw Self.unknown(marker, at: offset) }
+      head.count = 8
+    case .data, .ascii, .utf16, .array, .dictionary:
+      if low == 0xF { try readCount(of: &head, at: offset) }
+    }
+    let space = layout.table - head.start
+    // The count alone is compared first, so that the length cannot overflow.
+    guard head.count <= space || head.kind == .boolean,
+      head.length(referenceSize: layout.referenceSize) <= space
+    else {
+      throw PropertyListError(.malformed, "an object runs into the offset table", at: offset)
+    }
+    return head
+  }
+
+  private func readCount(of head: inout ObjectHead, at offset: Int) throws(PropertyListError) {
+    let marker = bytes[head.start]  // At worst the first byte of the offset table.
+    let width = 1 << Int(marker & 0xF)
+    guard marker >> 4 == ObjectKind.integer.rawValue, width <= 8,
+      head.start + 1 + width <= layout.table
+    else {
+      throw PropertyListError(.malformed, "an object without its count", at: offset)
+    }
+    let count = bytes.bigEndian(at: head.start + 1, width: width)
+    head.start += 1 + width
+    guard count <= UInt64(layout.table - head.start) else {
+      throw PropertyListError(.malformed, "an object runs into the offset table", at: offset)
+    }
+    head.count = Int(count)
+  }
+
+  private static func unknown(_ marker: UInt8, at offset: Int) -> PropertyListError {
+    let name: String? =
+      switch marker >> 4 {
+      case 0 where marker == 0: "a null"
+      case 0x8: "a UID, which only keyed archives use"
+      case 0xB, 0xC: "a set"
+      default: nil
+      }
+    guard let name else {
+      return PropertyListError(.malformed, "an object of no known kind", at: offset)
+    }
+    return PropertyListError(.unsupported, "it holds \(name)", at: offset)
+  }
+
+  /// Checks what an object holds, as far as it can be told without looking at others.
+  func checkPayload(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
+    switch head.kind {
+    case .boolean, .real, .date, .data: break
+    case .integer: try checkInteger(head, at: offset)
+    case .ascii:
+      guard objects.payload(of: head).isASCII else {
+        throw PropertyListError(.malformed, "an ASCII string with other characters", at: offset)
+      }
+      guard head.count <= limits.stringBytes else { throw .limit(.stringBytes, limits, at: offset) }
+    case .utf16: try checkUTF16(head, at: offset)
+    case .array, .dictionary:
+      let references = head.kind == .array ? head.count : 2 * head.count
+      for index in 0..<references {
+        let width = layout.referenceSize
+        let reference = bytes.bigEndian(at: head.start + index * width, width: width)
+        guard reference < UInt64(layout.count) else {
+          throw PropertyListError(
+            .malformed, "a reference to an object that is not there", at: offset)
+        }
+      }
+    }
+  }
+
+  private func checkInteger(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
+    guard head.count == 16 else { return }
+    let high = bytes.bigEndian(at: head.start, width: 8)
+    let low = bytes.bigEndian(at: head.start + 8, width: 8)
+    guard high == 0 || (high == .max && low >> 63 == 1) else {
+      throw PropertyListError(.unsupported, "an integer of more than 64 bits", at: offset)
+    }
+  }
+
+  private func checkUTF16(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
+    var length = 0
+    var expectsLow = false
+    for unit in UTF16Units(bytes: objects.payload(of: head)) {
+      guard UTF16.isTrailSurrogate(unit) == expectsLow else {
+        throw PropertyListError(.malformed, "a string with half a character", at: offset)
+      }
+      expectsLow = UTF16.isLeadSurrogate(unit)
+      // Each half of a pair counts two of the four bytes that the pair takes.
+      length += unit < 0x80 ? 1 : unit < 0x800 || UTF16.isSurrogate(unit) ? 2 : 3
+    }
+    guard !expectsLow else {
+      throw PropertyListError(.malformed, "a string with half a character", at: offset)
+    }
+    guard length <= limits.stringBytes else { throw .limit(.stringBytes, limits, at: offset) }
+  }
+}

@@ -1,0 +1,130 @@
+/// Establishes that bytes are a binary property list within the limits.
+///
+/// First every object of the table on its own: inside the file, of a known kind, apart from all
+/// others, its text well-formed. Then the containers, children before their parents: keys are
+/// strings and differ, nothing contains itself, and what a walk from the top would cost is known
+/// without walking. The work is linear in the length of the file, and nothing recurses.
+struct BinaryValidator {
+  let bytes: UnsafeRawBufferPointer
+  let limits: PropertyListLimits
+  let layout: BinaryLayout
+  let objects: BinaryObjects
+
+  var notes: [Note]
+  var keys = KeyTable()
+  /// The references of the last dictionary's keys, which the next one often repeats.
+  var lastKeys = KeyRun()
+
+  /// What is known of an object.
+  struct Note {
+    /// How many objects a walk from here reaches; 0 as long as it is not known.
+    var reached: Int = 0
+    /// How many bytes it reads.
+    var bytes: Int = 0
+    var height: UInt32 = 0
+    /// The number of the first string that is the same key, plus one.
+    var key: UInt32 = 0
+    /// The last dictionary that had this key; of a container: whether it is being walked.
+    var mark: UInt32 = 0
+  }
+
+  struct KeyRun {
+    var start = 0
+    var count = -1
+    var reached = 0
+    var bytes = 0
+  }
+
+  init(_ bytes: UnsafeRawBufferPointer, limits: PropertyListLimits) throws(PropertyListError) {
+    self.bytes = bytes
+    self.limits = limits
+    self.layout = try Self.layout(of: bytes, limits: limits)
+    self.objects = BinaryObjects(bytes: bytes, layout: layout)
+    self.notes = Array(repeating: Note(), count: layout.count)
+    try checkObjects()
+    try measureContainers()
+    try checkTop()
+  }
+
+  private static func layout(
+    of bytes: UnsafeRawBufferPointer, limits: PropertyListLimits
+  ) throws(PropertyListError) -> BinaryLayout {
+    guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
+    guard BinaryFormat.starts(bytes) else {
+      throw PropertyListError(.notPropertyList, "it does not begin with bplist00", at: 0)
+    }
+    guard bytes.count >= BinaryFormat.shortest else {
+      throw PropertyListError(.malformed, "it ends too early", at: bytes.count)
+    }
+    guard Seal.of(bytes) != .broken else {
+      throw PropertyListError(
+        .checksum, "the checksum is wrong", at: bytes.count - BinaryFormat.trailerLength)
+    }
+    let trailer = bytes.count - BinaryFormat.trailerLength
+    let offsetSize = Int(bytes[trailer + 6])
+    let referenceSize = Int(bytes[trailer + 7])
+    guard (1...8).contains(offsetSize), (1...8).contains(referenceSize) else {
+      throw PropertyListError(.malformed, "offsets or references of no legal size", at: trailer + 6)
+    }
+    let count = bytes.bigEndian(at: trailer + 8, width: 8)
+    let top = bytes.bigEndian(at: trailer + 16, width: 8)
+    let table = bytes.bigEndian(at: trailer + 24, width: 8)
+    guard count <= UInt64(clamping: limits.objects) else {
+      throw .limit(.objects, limits, at: trailer + 8)
+    }
+    guard top < count else {
+      throw PropertyListError(.malformed, "the top object does not exist", at: trailer + 16)
+    }
+    // No overflow: the count is at most a limit, the size at most eight, the table inside.
+    guard table > 8, table < UInt64(trailer),
+      count.multipliedReportingOverflow(by: UInt64(offsetSize)).overflow == false,
+      count * UInt64(offsetSize) == UInt64(trailer) - table
+    else {
+      throw PropertyListError(
+        .malformed, "the offset table does not end where the trailer begins", at: trailer + 24)
+    }
+    return BinaryLayout(
+      offsetSize: offsetSize, referenceSize: referenceSize, count: Int(count), top: Int(top),
+      table: Int(table))
+  }
+
+  private mutating func checkObjects() throws(PropertyListError) {
+    var previousEnd = BinaryFormat.magic.count
+    var isAscending = true
+    for object in 0..<layout.count {
+      let entry = bytes.bigEndian(
+        at: layout.table + object * layout.offsetSize, width: layout.offsetSize)
+      guard entry >= 8, entry < UInt64(layout.table) else {
+        throw PropertyListError(
+          .malformed, "an offset outside the objects", at: layout.table + object * layout.offsetSize
+        )
+      }
+      let offset = Int(entry)
+      let head = try checkedHead(at: offset)
+      try checkPayload(head, at: offset)
+      let end = head.start + head.length(referenceSize: layout.referenceSize)
+      notes[object].bytes = end - offset
+      if !head.kind.isContainer { notes[object].reached = 1 }
+      if offset < previousEnd { isAscending = false }
+      previousEnd = end
+    }
+    if !isAscending { try checkOverlaps() }
+  }
+
+  private func checkOverlaps() throws(PropertyListError) {
+    let ranges = (0..<layout.count).map { object in
+      let offset = objects.offset(of: object)
+      return (offset, offset + notes[object].bytes)
+    }.sorted { $0.0 < $1.0 }
+    for (left, right) in zip(ranges, ranges.dropFirst()) where left.1 > right.0 {
+      throw PropertyListError(.malformed, "two objects overlap", at: right.0)
+    }
+  }
+
+  private func checkTop() throws(PropertyListError) {
+    let top = notes[layout.top]
+    guard top.height <= limits.depth else { throw .limit(.depth, limits) }
+    guard top.reached <= limits.reached else { throw .limit(.reached, limits) }
+    guard top.bytes <= limits.expandedBytes else { throw .limit(.expandedBytes, limits) }
+  }
+}

@@ -1,0 +1,116 @@
+extension BinaryWriter {
+  /// Writes the containers, the offsets and the trailer, and gives the file away.
+  func finish() throws(PropertyListError) -> [UInt8] {
+    try check()
+    resolveEmptyPlaces()
+    try check()
+    let referenceSize = Self.width(of: offsets.count - 1)
+    var marks: [UInt32] = []
+    var reached = 1
+    for index in containers.indices {
+      if containers[index].isDictionary { dropRepeatedKeys(of: index, &marks) }
+      try write(containers[index], referenceSize: referenceSize, reached: &reached)
+    }
+    guard reached <= limits.reached else { throw .limit(.reached, limits) }
+    guard bytes.count - BinaryFormat.magic.count + repeatedBytes <= limits.expandedBytes else {
+      throw .limit(.expandedBytes, limits)
+    }
+    writeTrailer(referenceSize: referenceSize)
+    guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
+    guard offsets.count <= limits.objects else { throw .limit(.objects, limits) }
+    return bytes
+  }
+
+  /// A place that nobody put anything into holds an empty dictionary, as with Foundation.
+  private func resolveEmptyPlaces() {
+    for link in links.indices where links[link].value == Link.none {
+      _ = addContainer(isDictionary: true, at: UInt32(link))
+    }
+  }
+
+  /// Of values for the same key the last one counts.
+  private func dropRepeatedKeys(of index: Int, _ marks: inout [UInt32]) {
+    let container = containers[index]
+    guard container.count > 1 else { return }
+    if marks.isEmpty { marks = Array(repeating: Link.none, count: offsets.count) }
+    var link = container.first
+    while link != Link.none {
+      if links[Int(link)].value != Link.removed {
+        let key = Int(links[Int(link)].key)
+        let earlier = marks[key]
+        if earlier != Link.none, links[Int(earlier)].owner == UInt32(index) { remove(earlier) }
+        marks[key] = link
+      }
+      link = links[Int(link)].next
+    }
+  }
+
+  private func write(
+    _ container: Container, referenceSize: Int, reached: inout Int
+  ) throws(PropertyListError) {
+    offsets[Int(container.object)] = bytes.count
+    var count = 0
+    var link = container.first
+    while link != Link.none {
+      if links[Int(link)].value != Link.removed { count += 1 }
+      link = links[Int(link)].next
+    }
+    appendHead(container.isDictionary ? .dictionary : .array, count: count)
+    reached += container.isDictionary ? 2 * count : count
+    if container.isDictionary {
+      appendReferences(of: container, size: referenceSize) { $0.key }
+    }
+    appendReferences(of: container, size: referenceSize) { self.object($0.value) }
+    guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
+  }
+
+  @inline(__always)
+  private func appendReferences(
+    of container: Container, size: Int, _ reference: (Link) -> UInt32
+  ) {
+    var next = container.first
+    while next != Link.none {
+      let link = links[Int(next)]
+      if link.value != Link.removed { append(Int(reference(link)), width: size) }
+      next = link.next
+    }
+  }
+
+  private func object(_ value: UInt32) -> UInt32 {
+    value & Link.container == 0 ? value : containers[Int(value & ~Link.container)].object
+  }
+
+  private func writeTrailer(referenceSize: Int) {
+    let table = bytes.count
+    let offsetSize = Self.width(of: table)
+    for offset in offsets { append(offset, width: offsetSize) }
+    let seal = bytes.count
+    bytes.append(contentsOf: repeatElement(0, count: Seal.length))
+    bytes.append(UInt8(offsetSize))
+    bytes.append(UInt8(referenceSize))
+    append(UInt64(offsets.count))
+    append(UInt64(object(links[0].value)))
+    append(UInt64(table))
+    let value = bytes.withUnsafeBytes { Seal.make(for: $0) }
+    bytes.replaceSubrange(seal..<seal + Seal.length, with: value)
+  }
+
+  @inline(__always)
+  private func append(_ value: Int, width: Int) {
+    switch width {
+    case 1: bytes.append(UInt8(truncatingIfNeeded: value))
+    case 2: append(UInt16(truncatingIfNeeded: value))
+    case 4: append(UInt32(truncatingIfNeeded: value))
+    default: append(UInt64(truncatingIfNeeded: value))
+    }
+  }
+
+  private static func width(of largest: Int) -> Int {
+    switch largest {
+    case ...0xFF: 1
+    case ...0xFFFF: 2
+    case ...0xFFFF_FFFF: 4
+    default: 8
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import FoundationEssentials
+
+extension BinaryWriter {
+  func add(_ value: Bool) -> UInt32 {
+    let object = begin()
+    bytes.append(value ? 0x09 : 0x08)
+    return object
+  }
+
+  /// Integers below zero take eight bytes, others as few as hold them without a sign.
+  func add(_ value: Int64) -> UInt32 {
+    let object = begin()
+    switch value {
+    case 0...0xFF:
+      bytes.append(0x10)
+      bytes.append(UInt8(value))
+    case 0...0xFFFF:
+      bytes.append(0x11)
+      append(UInt16(value))
+    case 0...0xFFFF_FFFF:
+      bytes.append(0x12)
+      append(UInt32(value))
+    default:
+      bytes.append(0x13)
+      append(value)
+    }
+    return object
+  }
+
+  /// What `Int64` cannot hold takes sixteen bytes, as eight would be read as negative.
+  func add(_ value: UInt64) -> UInt32 {
+    if let small = Int64(exactly: value) { return add(small) }
+    let object = begin()
+    bytes.append(0x14)
+    append(UInt64(0))
+    append(value)
+    return object
+  }
+
+  func add(_ value: Double) -> UInt32 {
+    let object = begin()
+    bytes.append(0x23)
+    append(value.bitPattern)
+    return object
+  }
+
+  func add(_ value: Float) -> UInt32 {
+    let object = begin()
+    bytes.append(0x22)
+    append(value.bitPattern)
+    return object
+  }
+
+  func add(_ value: Date) -> UInt32 {
+    let object = begin()
+    bytes.append(0x33)
+    append(value.timeIntervalSinceReferenceDate.bitPattern)
+    return object
+  }
+
+  func add(_ value: Data) -> UInt32 {
+    let object = begin()
+    appendHead(.data, count: value.count)
+    value.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    return object
+  }
+
+  func add(_ value: String) -> UInt32 {
+    var value = value
+    let object = begin()
+    let isASCII = value.withUTF8 { utf8 in
+      if utf8.count > limits.stringBytes, failure == nil {
+        failure = .limit(.stringBytes, limits)
+      }
+      guard UnsafeRawBufferPointer(utf8).isASCII else { return false }
+      appendHead(.ascii, count: utf8.count)
+      bytes.append(contentsOf: utf8)
+      return true
+    }
+    if !isASCII { appendUTF16(value) }
+    return object
+  }
+
+  private func appendUTF16(_ value: String) {
+    appendHead(.utf16, count: value.utf16.count)
+    for unit in value.utf16 {
+      bytes.append(UInt8(unit >> 8))
+      bytes.append(UInt8(unit & 0xFF))
+    }
+  }
+
+  /// Writes a string that is a key, or finds the object that already is this key.
+  func addKey(_ key: String) -> UInt32 {
+    var key = key
+    // The object that this key would be, if it is new.
+    let object = UInt32(truncatingIfNeeded: offsets.count)
+    let known: UInt32?? = key.withUTF8 { utf8 in
+      let raw = UnsafeRawBufferPointer(utf8)
+      guard raw.isASCII else { return nil }
+      return .some(
+        keys.find(hash: KeyTable.hash(raw), orInsert: object) { candidate in
+          isKey(candidate, raw)
+        })
+    }
+    guard let same = known ?? keys.find(key, orInsert: object) else { return add(key) }
+    repeatedBytes &+= key.utf8.count + 1
+    return same
+  }
+
+  private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
+    let start = offsets[Int(object)]
+    return bytes.withUnsafeBytes { bytes in
+      let low = Int(bytes[start] & 0xF)
+      let payload: Int
+      if low < 0xF {
+        guard low == text.count else { return false }
+        payload = start + 1
+      } else {
+        let width = 1 << Int(bytes[start + 1] & 0xF)
+        guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.count) else {
+          return false
+        }
+        payload = start + 2 + width
+      }
+      return UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + text.count])
+        .isSame(as: text)
+    }
+  }
+
+  @inline(__always)
+  func append(_ value: some FixedWidthInteger) {
+    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  func appendHead(_ kind: ObjectKind, count: Int) {
+    if count < 0xF {
+      bytes.append(kind.rawValue << 4 | UInt8(count))
+      return
+    }
+    bytes.append(kind.rawValue << 4 | 0xF)
+    switch count {
+    case 0...0xFF:
+      bytes.append(0x10)
+      bytes.append(UInt8(count))
+    case 0...0xFFFF:
+      bytes.append(0x11)
+      append(UInt16(count))
+    case 0...0xFFFF_FFFF:
+      bytes.append(0x12)
+      append(UInt32(count))
+    default:
+      bytes.append(0x13)
+      append(UInt64(count))
+    }
+  }
+}

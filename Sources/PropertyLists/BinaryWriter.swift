@@ -1,0 +1,104 @@
+import FoundationEssentials
+
+/// Writes the objects of a binary property list, in whatever order they come.
+///
+/// Leaves go straight into the file. What a container holds is kept as a chain of links until the
+/// end, when the number of objects, and with it the size of a reference, is known; chains of
+/// containers that are open at the same time do not disturb each other.
+final class BinaryWriter {
+  let limits: PropertyListLimits
+  var bytes: [UInt8]
+  var offsets: [Int] = []
+  var links: [Link] = [Link(key: 0, owner: Link.none)]
+  var containers: [Container] = []
+  var keys = KeyTable()
+  /// What keys that are used again add to the size that a reader counts.
+  var repeatedBytes = 0
+  /// A failure inside a call that cannot throw, kept for the next that can.
+  var failure: PropertyListError?
+  var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+  /// The link that leads to the top object.
+  static let top: UInt32 = 0
+
+  /// A place that takes a value.
+  struct Link {
+    static let none = UInt32.max
+    /// The value of a link that was given up.
+    static let removed = UInt32.max - 1
+    /// Set in the value when it is the index of a container and not the number of an object.
+    static let container: UInt32 = 1 << 31
+
+    /// The object that is the key, if the owner is a dictionary.
+    var key: UInt32
+    var value = Link.none
+    /// The next link of the same owner.
+    var next = Link.none
+    /// The index of the container that the link belongs to.
+    var owner: UInt32
+  }
+
+  struct Container {
+    var object: UInt32
+    var link: UInt32
+    var isDictionary: Bool
+    var depth: Int
+    var count = 0
+    var first = Link.none
+    var last = Link.none
+  }
+
+  init(limits: PropertyListLimits) {
+    self.limits = limits
+    bytes = BinaryFormat.magic
+    bytes.reserveCapacity(512)
+    offsets.reserveCapacity(32)
+    links.reserveCapacity(16)
+  }
+
+  /// Adds a place to the end of a container.
+  func addLink(to container: UInt32, key: UInt32 = 0) -> UInt32 {
+    let link = UInt32(links.count)
+    links.append(Link(key: key, owner: container))
+    let index = Int(container)
+    let last = containers[index].last
+    if last == Link.none {
+      containers[index].first = link
+    } else {
+      links[Int(last)].next = link
+    }
+    containers[index].last = link
+    containers[index].count += 1
+    return link
+  }
+
+  /// Gives a place up, so that it is as if it had never been.
+  func remove(_ link: UInt32) { links[Int(link)].value = Link.removed }
+
+  /// Puts an empty container in a place.
+  func addContainer(isDictionary: Bool, at link: UInt32) -> UInt32 {
+    let owner = links[Int(link)].owner
+    let depth = owner == Link.none ? 1 : containers[Int(owner)].depth + 1
+    if depth > limits.depth, failure == nil { failure = .limit(.depth, limits) }
+    let index = UInt32(containers.count)
+    containers.append(
+      Container(object: begin(), link: link, isDictionary: isDictionary, depth: depth))
+    links[Int(link)].value = index | Link.container
+    return index
+  }
+
+  /// The number of a new object, which begins at the end of what is written.
+  @inline(__always)
+  func begin() -> UInt32 {
+    offsets.append(bytes.count)
+    return UInt32(truncatingIfNeeded: offsets.count - 1)
+  }
+
+  /// Throws as soon as a limit is passed, so that an endless value does not fill the memory.
+  @inline(__always)
+  func check() throws(PropertyListError) {
+    if let failure { throw failure }
+    guard offsets.count <= limits.objects else { throw .limit(.objects, limits) }
+    guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
+  }
+}

@@ -1,0 +1,103 @@
+import FoundationEssentials
+
+extension DecodingSession {
+  @inline(__always)
+  func head(of object: Int) -> ObjectHead { document.read { $0.head(of: object) } }
+
+  /// Whether an object is what stands for nil.
+  func isNull(_ object: Int) -> Bool {
+    document.read { objects in
+      let head = objects.head(of: object)
+      return head.kind == .ascii && head.count == 5 && objects.string(head) == BinaryWriter.null
+    }
+  }
+
+  /// Decodes an object as any type.
+  ///
+  /// `T` is the type that it was compared with, which is what makes `unsafeBitCast` right.
+  func decode<T: Decodable>(_ type: T.Type, _ object: Int) throws -> T {
+    if T.self == String.self { return unsafeBitCast(try string(object), to: T.self) }
+    if T.self == Int.self { return unsafeBitCast(try integer(object) as Int, to: T.self) }
+    if T.self == Double.self { return unsafeBitCast(try double(object), to: T.self) }
+    if T.self == Date.self { return unsafeBitCast(try date(object), to: T.self) }
+    if T.self == Data.self { return unsafeBitCast(try data(object), to: T.self) }
+    if T.self == Bool.self { return unsafeBitCast(try bool(object), to: T.self) }
+    if T.self == PropertyListValue.self { return unsafeBitCast(tree(object), to: T.self) }
+    return try T(from: ObjectDecoder(session: self, object: object))
+  }
+
+  func bool(_ object: Int) throws -> Bool {
+    let head = head(of: object)
+    guard head.kind == .boolean else { throw mismatch(Bool.self, object) }
+    return head.count == 1
+  }
+
+  func string(_ object: Int) throws -> String {
+    let head = head(of: object)
+    guard head.kind.isString else { throw mismatch(String.self, object) }
+    return document.read { $0.string(head) }
+  }
+
+  func date(_ object: Int) throws -> Date {
+    let head = head(of: object)
+    guard head.kind == .date else { throw mismatch(Date.self, object) }
+    return document.read { $0.date(head) }
+  }
+
+  func data(_ object: Int) throws -> Data {
+    let head = head(of: object)
+    guard head.kind == .data else { throw mismatch(Data.self, object) }
+    return document.read { $0.data(head) }
+  }
+
+  /// An integer, also from a real that is one.
+  func integer<T: FixedWidthInteger>(_ object: Int) throws -> T {
+    let head = head(of: object)
+    let value: T?
+    switch head.kind {
+    case .integer:
+      switch document.read({ $0.integer(head) }) {
+      case .integer(let integer): value = T(exactly: integer)
+      case .unsigned(let integer): value = T(exactly: integer)
+      default: value = nil
+      }
+    case .real: value = T(exactly: document.read { $0.real(head) })
+    default: throw mismatch(T.self, object)
+    }
+    guard let value else { throw corrupted("a number that \(T.self) cannot hold", object) }
+    return value
+  }
+
+  /// A real, also from an integer that it holds exactly.
+  func double(_ object: Int) throws -> Double {
+    let head = head(of: object)
+    if head.kind == .real { return document.read { $0.real(head) } }
+    guard head.kind == .integer else { throw mismatch(Double.self, object) }
+    guard let value = document.read({ $0.integer(head) }).doubleValue else {
+      throw corrupted("a number that Double cannot hold", object)
+    }
+    return value
+  }
+
+  func float(_ object: Int) throws -> Float {
+    let double = try double(object)
+    let value = Float(double)
+    guard value.isFinite || !double.isFinite else {
+      throw corrupted("a number that Float cannot hold", object)
+    }
+    return value
+  }
+
+  func mismatch(_ type: any Any.Type, _ object: Int) -> any Error {
+    let name = head(of: object).kind.name
+    return DecodingError.typeMismatch(
+      type,
+      DecodingError.Context(
+        codingPath: path(of: object), debugDescription: "\(name) where \(type) is expected"))
+  }
+
+  func corrupted(_ reason: String, _ object: Int) -> any Error {
+    DecodingError.dataCorrupted(
+      DecodingError.Context(codingPath: path(of: object), debugDescription: reason))
+  }
+}

@@ -1,0 +1,115 @@
+import FoundationEssentials
+
+/// One reading of a document through `Codable`.
+///
+/// Values are made when they are asked for, out of the bytes. Not for two threads at once, like every
+/// decoder: it keeps notes about where the reader has been.
+final class DecodingSession {
+  let document: BinaryDocument
+  let userInfo: [CodingUserInfoKey: any Sendable]
+
+  /// How the reader came to each object, for coding paths: kept by object, so that going down costs
+  /// no allocation.
+  ///
+  /// A pointer, because an array in a class would check each access for exclusivity; allocated with
+  /// the session and freed with it.
+  let places: UnsafeMutablePointer<Place>
+  private var trees: TreeBuilder?
+  /// Positions by key, of large dictionaries that are not read in order.
+  private var indices: [Int: [String: Int]] = [:]
+
+  struct Place {
+    static let none = UInt32.max
+
+    var parent = none
+    var index: UInt32 = 0
+    /// Where the next key is expected: most types ask in the order in which they were written.
+    var cursor: UInt32 = 0
+  }
+
+  init(_ document: BinaryDocument, userInfo: [CodingUserInfoKey: any Sendable]) {
+    self.document = document
+    self.userInfo = userInfo
+    places = .allocate(capacity: document.layout.count)
+    places.initialize(repeating: Place(), count: document.layout.count)
+  }
+
+  deinit { places.deallocate() }
+
+  /// Notes that the reader goes from a container to its `index`th value.
+  @inline(__always)
+  func descend(to object: Int, from parent: Int, index: Int) {
+    places[object].parent = UInt32(truncatingIfNeeded: parent)
+    places[object].index = UInt32(truncatingIfNeeded: index)
+  }
+
+  /// The way from the top to an object; of a shared one, the way taken last.
+  func path(of object: Int) -> [any CodingKey] {
+    var path: [any CodingKey] = []
+    var place = places[object]
+    while place.parent != Place.none {
+      let parent = Int(place.parent)
+      path.append(key(Int(place.index), of: parent))
+      place = places[parent]
+    }
+    return path.reversed()
+  }
+
+  private func key(_ index: Int, of parent: Int) -> PathKey {
+    document.read { objects in
+      let head = objects.head(of: parent)
+      guard head.kind == .dictionary else { return PathKey(intValue: index) }
+      let key = objects.reference(index, of: head)
+      return PathKey(stringValue: objects.string(objects.head(of: key)))
+    }
+  }
+
+  /// The value of an object as a whole.
+  func tree(_ object: Int) -> PropertyListValue {
+    document.read { objects in
+      var builder = trees.take() ?? TreeBuilder(objectCount: objects.layout.count)
+      defer { trees = builder }
+      return builder.value(of: object, in: objects)
+    }
+  }
+
+  /// The position of a key in a dictionary.
+  @inline(__always)
+  func position(of key: String, in object: Int, _ head: ObjectHead) -> Int? {
+    var key = key
+    let start = Int(places[object].cursor)
+    let found = key.withUTF8 { text in
+      document.read { objects in
+        let text = UnsafeRawBufferPointer(text)
+        // Beyond a few keys an index is faster than looking at all of them.
+        let end = min(head.count, start + 24)
+        for index in start..<max(start, end)
+        where objects.isString(objects.reference(index, of: head), text) {
+          return index
+        }
+        for index in 0..<min(start, 24)
+        where objects.isString(objects.reference(index, of: head), text) {
+          return index
+        }
+        return -1
+      }
+    }
+    if found >= 0 {
+      places[object].cursor = UInt32(truncatingIfNeeded: found + 1)
+      return found
+    }
+    return head.count <= 24 ? nil : indexed(key, in: object, head)
+  }
+
+  private func indexed(_ key: String, in object: Int, _ head: ObjectHead) -> Int? {
+    if indices[object] == nil {
+      let pairs = document.read { objects in
+        (0..<head.count).map {
+          (objects.string(objects.head(of: objects.reference($0, of: head))), $0)
+        }
+      }
+      indices[object] = Dictionary(pairs) { first, _ in first }
+    }
+    return indices[object]?[key]
+  }
+}

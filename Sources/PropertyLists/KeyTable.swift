@@ -1,0 +1,71 @@
+/// Finds the object that holds a key which was seen before.
+///
+/// The bytes stay where they are; the table holds hashes and object numbers. The hash has a seed of
+/// the process's own, so that nobody can choose keys that collide.
+struct KeyTable {
+  private var slots: [UInt64] = []
+  private var count = 0
+  /// Texts beyond ASCII are the same key when Swift says so, which bytes do not show.
+  private var beyondASCII: [String: UInt32] = [:]
+
+  private static let seed = UInt64(bitPattern: Int64(Hasher().finalize())) | 1
+
+  static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count)
+    var index = 0
+    while index + 8 <= bytes.count {
+      hash = mix(hash, bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+      index += 8
+    }
+    var rest: UInt64 = 0
+    while index < bytes.count {
+      rest = rest << 8 | UInt64(bytes[index])
+      index += 1
+    }
+    return UInt32(truncatingIfNeeded: mix(hash, rest) >> 32)
+  }
+
+  @inline(__always)
+  private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+    let product = (hash ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15 ^ seed)
+    return product.high ^ product.low
+  }
+
+  /// The object of an equal ASCII key; if there is none, the key becomes `object`.
+  @inline(__always)
+  mutating func find(
+    hash: UInt32, orInsert object: UInt32, where isSame: (UInt32) -> Bool
+  ) -> UInt32? {
+    if 2 * (count + 1) > slots.count { grow() }
+    let mask = slots.count - 1
+    var index = Int(hash) & mask
+    while slots[index] != 0 {
+      let candidate = UInt32(truncatingIfNeeded: slots[index]) - 1
+      if UInt32(truncatingIfNeeded: slots[index] >> 32) == hash, isSame(candidate) {
+        return candidate
+      }
+      index = (index + 1) & mask
+    }
+    slots[index] = UInt64(hash) << 32 | UInt64(object + 1)
+    count += 1
+    return nil
+  }
+
+  /// The object of an equal key beyond ASCII; if there is none, the key becomes `object`.
+  mutating func find(_ text: String, orInsert object: UInt32) -> UInt32? {
+    if let known = beyondASCII[text] { return known }
+    beyondASCII[text] = object
+    return nil
+  }
+
+  private mutating func grow() {
+    let old = slots
+    slots = [UInt64](repeating: 0, count: max(32, 2 * old.count))
+    let mask = slots.count - 1
+    for slot in old where slot != 0 {
+      var index = Int(slot >> 32) & mask
+      while slots[index] != 0 { index = (index + 1) & mask }
+      slots[index] = slot
+    }
+  }
+}

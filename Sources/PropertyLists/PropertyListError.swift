@@ -1,0 +1,149 @@
+/// Why a property list could not be read or written.
+package struct PropertyListError: Error, Sendable {
+  /// What kind of failure this is, for callers that act on it.
+  package enum Kind: Sendable, Hashable {
+    /// The bytes are something else altogether.
+    case notPropertyList
+    /// The structure is damaged or against the format.
+    case malformed
+    /// Legal in the format, but no value a property list of ours can hold.
+    case unsupported
+    /// The checksum is there and wrong: the file was altered after it was written.
+    case checksum
+    /// A dictionary names a key twice.
+    case duplicateKey
+    /// One of the limits was passed.
+    case limit(Bound)
+    /// The value has another type than the one asked for.
+    case typeMismatch
+    /// A key that the type requires is missing.
+    case missingKey
+    /// Nothing, or null, where a value is required.
+    case missingValue
+    /// The value has the right type and cannot be taken or expressed.
+    case invalidValue
+  }
+
+  /// The limit that was passed, by the name of its property in `PropertyListLimits`.
+  package enum Bound: String, Sendable, Hashable {
+    case bytes, depth, objects, reached, expandedBytes, stringBytes
+  }
+
+  package var kind: Kind
+  package var reason: String
+  /// Where in the bytes, if the failure lies in them.
+  package var offset: Int?
+  /// The way from the top to the value, if the failure lies in a value.
+  package var codingPath: [any CodingKey]
+  /// Whether writing failed, and not reading.
+  package var isWriting: Bool
+
+  package init(
+    _ kind: Kind, _ reason: String, at offset: Int? = nil, path: [any CodingKey] = [],
+    isWriting: Bool = false
+  ) {
+    self.kind = kind
+    self.reason = reason
+    self.offset = offset
+    self.codingPath = path
+    self.isWriting = isWriting
+  }
+
+  static func limit(_ bound: Bound, _ limits: PropertyListLimits, at offset: Int? = nil) -> Self {
+    let limit =
+      switch bound {
+      case .bytes: "more than \(limits.bytes) bytes"
+      case .depth: "nested more than \(limits.depth) deep"
+      case .objects: "more than \(limits.objects) objects"
+      case .reached: "more than \(limits.reached) objects, shared ones counted each time"
+      case .expandedBytes:
+        "more than \(limits.expandedBytes) bytes, shared objects counted each time"
+      case .stringBytes: "a string of more than \(limits.stringBytes) bytes"
+      }
+    return Self(.limit(bound), "\(limit) (limit: \(bound.rawValue))", at: offset)
+  }
+}
+
+extension PropertyListError: CustomStringConvertible {
+  package var description: String {
+    var text = isWriting ? "cannot write property list" : "cannot read property list"
+    if !codingPath.isEmpty { text += " at '\(codingPath.pathDescription)'" }
+    text += ": \(reason)"
+    if let offset { text += " (byte \(offset))" }
+    return text
+  }
+}
+
+extension PropertyListError {
+  /// Puts the standard library's coding errors into our words; any other error is the caller's own.
+  static func translating(_ error: any Error) -> any Error {
+    switch error {
+    case let error as DecodingError: Self(error)
+    case let error as EncodingError: Self(error)
+    default: error
+    }
+  }
+
+  private init(_ error: DecodingError) {
+    switch error {
+    case .typeMismatch(_, let context):
+      self.init(.typeMismatch, context.debugDescription, path: context.codingPath)
+    case .valueNotFound(_, let context):
+      self.init(.missingValue, context.debugDescription, path: context.codingPath)
+    case .keyNotFound(let key, let context):
+      self.init(.missingKey, "no key '\(key.stringValue)'", path: context.codingPath)
+    case .dataCorrupted(let context):
+      self.init(.invalidValue, context.debugDescription, path: context.codingPath)
+    @unknown default:
+      self.init(.invalidValue, String(describing: error))
+    }
+  }
+
+  private init(_ error: EncodingError) {
+    guard case .invalidValue(_, let context) = error else {
+      self.init(.invalidValue, String(describing: error), isWriting: true)
+      return
+    }
+    if let limit = context.underlyingError as? PropertyListError {
+      self = limit
+      codingPath = context.codingPath
+      isWriting = true
+    } else {
+      self.init(
+        .invalidValue, context.debugDescription, path: context.codingPath, isWriting: true)
+    }
+  }
+}
+
+extension [any CodingKey] {
+  /// The path as a person writes it: `seats[3].row`.
+  package var pathDescription: String {
+    var text = ""
+    for key in self {
+      if let index = key.intValue {
+        text += "[\(index)]"
+      } else {
+        text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+      }
+    }
+    return text
+  }
+}
+
+/// A step of a coding path, as the file has it.
+struct PathKey: CodingKey {
+  var stringValue: String
+  var intValue: Int?
+
+  init(stringValue: String) {
+    self.stringValue = stringValue
+    self.intValue = nil
+  }
+
+  init(intValue: Int) {
+    self.stringValue = String(intValue)
+    self.intValue = intValue
+  }
+
+  static let `super` = PathKey(stringValue: "super")
+}

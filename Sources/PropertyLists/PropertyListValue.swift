@@ -1,0 +1,81 @@
+public import FoundationEssentials
+
+/// A value whose shape is known only when the program runs: whatever a property list can hold.
+///
+/// Two values are equal when they would be the same property list. So integers are equal by value,
+/// whichever case holds them, an integer never equals a real, and a real that is not a number
+/// equals itself.
+public enum PropertyListValue: Sendable {
+  /// Named values, in no particular order.
+  case dictionary([String: PropertyListValue])
+
+  /// Values in order.
+  case array([PropertyListValue])
+
+  /// A text.
+  case string(String)
+
+  /// Bytes without meaning to the property list.
+  case data(Data)
+
+  /// A whole number.
+  case integer(Int64)
+
+  /// A whole number above `Int64.max`; readers use `integer` for every smaller one.
+  case unsigned(UInt64)
+
+  /// A number with a fraction, or one that is infinite or not a number.
+  case real(Double)
+
+  /// True or false.
+  case boolean(Bool)
+
+  /// A moment, with the fraction of its second.
+  case date(Date)
+}
+
+extension PropertyListValue: Hashable {
+  /// Tells whether both would be the same property list.
+  public static func == (left: PropertyListValue, right: PropertyListValue) -> Bool {
+    switch (left, right) {
+    case (.dictionary(let left), .dictionary(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.string(let left), .string(let right)): left == right
+    case (.data(let left), .data(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.unsigned(let left), .unsigned(let right)): left == right
+    case (.integer(let left), .unsigned(let right)): Int64(exactly: right) == left
+    case (.unsigned(let left), .integer(let right)): Int64(exactly: left) == right
+    case (.real(let left), .real(let right)): same(left, right)
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.date(let left), .date(let right)):
+      same(left.timeIntervalSinceReferenceDate, right.timeIntervalSinceReferenceDate)
+    default: false
+    }
+  }
+
+  /// Feeds the value into a hasher, equal values alike.
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .dictionary(let value): hasher.combine(value)
+    case .array(let value): hasher.combine(value)
+    case .string(let value): hasher.combine(value)
+    case .data(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .unsigned(let value):
+      if let small = Int64(exactly: value) { hasher.combine(small) } else { hasher.combine(value) }
+    case .real(let value): Self.hash(value, into: &hasher)
+    case .boolean(let value): hasher.combine(value)
+    case .date(let value): Self.hash(value.timeIntervalSinceReferenceDate, into: &hasher)
+    }
+  }
+
+  /// Equality has to be reflexive, or a value that holds a NaN could not be found in a set.
+  private static func same(_ left: Double, _ right: Double) -> Bool {
+    left == right || (left.isNaN && right.isNaN)
+  }
+
+  private static func hash(_ value: Double, into hasher: inout Hasher) {
+    hasher.combine(value.isNaN ? Double.nan : value)
+  }
+}
