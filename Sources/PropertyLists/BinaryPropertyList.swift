@@ -47,4 +47,17 @@ package enum BinaryPropertyList {
   package static func isPlausible(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBytes { BinaryFormat.starts($0) }
   }
+
+  /// Notes in a sealed file that it is synced before it is moved into place.
+  package static func markSynced(_ bytes: inout [UInt8]) {
+    let start = bytes.count - BinaryFormat.trailerLength
+    guard start >= 0, bytes[start] == Seal.mark.0, bytes[start + 1] == Seal.mark.1 else { return }
+    bytes[start + 1] = Seal.syncedMark
+  }
+
+  /// Whether a file says that it was synced before it was moved into place.
+  package static func isMarkedSynced(_ bytes: [UInt8]) -> Bool {
+    let start = bytes.count - BinaryFormat.trailerLength
+    return start >= 0 && bytes[start] == Seal.mark.0 && bytes[start + 1] == Seal.syncedMark
+  }
 }

@@ -47,3 +47,19 @@ private func read(_ clock: clockid_t) -> Int64 {
   precondition(result == 0, "the clock \(clock) cannot be read")
   return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
+
+extension Clocks {
+  /// The kernel's name for this run of the machine; empty where it gives none.
+  package static var bootIdentifier: String {
+    guard let file = try? Descriptor.open(path: "/proc/sys/kernel/random/boot_id", .readOnly)
+    else { return "" }
+    let bytes = withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+      Array(buffer[..<((try? file.readFully(into: buffer)) ?? 0)])
+    }
+    return String(decoding: bytes.filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)
+  }
+}
+
+extension Instant {
+  package static let distantFuture = Instant(nanoseconds: .max)
+}

@@ -55,7 +55,13 @@ extension Descriptor {
 
   /// Writes all the bytes at an offset of the caller's.
   package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
-    let descriptor = rawValue
+    try Self.writeFully(bytes, at: offset, toOpen: rawValue)
+  }
+
+  /// The same for a descriptor that its owner promises to keep open meanwhile.
+  package static func writeFully(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int, toOpen descriptor: CInt
+  ) throws(Errno) {
     var done = 0
     while done < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])

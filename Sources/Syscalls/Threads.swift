@@ -43,6 +43,9 @@ package final class Thread: Sendable {
     self.handle = handle
   }
 
+  /// A number that no other running thread of this process has.
+  package static var currentNumber: UInt { UInt(pthread_self()) }
+
   package func join() { pthread_join(handle, nil) }
 
   /// Lets the thread end by itself, with nobody waiting for it.
@@ -85,6 +88,11 @@ package final class Monitor<State>: @unchecked Sendable {
     defer { pthread_mutex_unlock(mutex) }
     return try body(&state)
   }
+
+  /// Wakes all who wait, so that they ask again.
+  ///
+  /// May be called under the lock.
+  package func broadcast() { pthread_cond_broadcast(condition) }
 
   /// Changes the state and wakes all who wait.
   package func signal<Result>(_ body: (inout State) -> Result) -> Result {

@@ -1,0 +1,207 @@
+internal import PropertyLists
+internal import Synchronization
+internal import Syscalls
+
+/// Moving a new value into place, out of the directory that makes it count (P3), and what becomes
+/// of the old one.
+struct Commit {
+  enum Outcome { case committed, superseded }
+
+  let slot: Slot
+  let directory: SlotDirectory
+  /// `lock/<g>.d`, opened before the look for a next generation.
+  let staging: OpenDirectory
+  /// What was there when it was read under the lock.
+  let old: FoundFile
+  let isDurable: Bool
+
+  private static let next = "next"
+  private var container: Container { slot.container }
+  private var mutants: Mutants { container.options.environment.mutants }
+
+  init(
+    _ slot: Slot, _ directory: SlotDirectory, staging: OpenDirectory, old: FoundFile,
+    _ durability: Durability
+  ) {
+    self.slot = slot
+    self.directory = directory
+    self.staging = staging
+    self.old = old
+    isDurable = durability == .power
+  }
+
+  /// Stages and exchanges.
+  ///
+  /// What it throws means: not done.
+  func run(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+    let syncs = (isDurable || keptIsOld()) && !mutants.has(.noFileSync)
+    var bytes = bytes
+    if syncs { BinaryPropertyList.markSynced(&bytes) }
+    do throws(Errno) {
+      try stage(bytes, sync: syncs)
+    } catch {
+      if error == .noSuchFile { return .superseded }
+      try? staging.descriptor.unlink(Self.next)
+      guard syncs, error == .inputOutput else { throw error }
+      // The kernel has forgotten what it could not write: only a new file can be trusted.
+      return try again(bytes)
+    }
+    return try publish()
+  }
+
+  private func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+    do throws(Errno) {
+      try stage(bytes, sync: true)
+    } catch {
+      if error == .noSuchFile { return .superseded }
+      try? staging.descriptor.unlink(Self.next)
+      throw error
+    }
+    return try publish()
+  }
+
+  private func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
+    let file = try create()
+    if container.options.sharing == .group { try file.setMode(Sharing.group.fileMode) }
+    var failure: Errno?
+    bytes.withUnsafeBytes { bytes in
+      failure = Errno.of { () throws(Errno) in try file.writeFully(bytes) }
+    }
+    if let failure { throw failure }
+    if sync { try file.sync() }
+  }
+
+  private func create() throws(Errno) -> Descriptor {
+    var tries = 0
+    while true {
+      do throws(Errno) {
+        return try staging.descriptor.open(
+          Self.next, [.writeOnly, .create, .exclusive], mode: 0o600)
+      } catch {
+        // A holder of this generation died with it.
+        tries += 1
+        guard error == .fileExists, tries < 10 else { throw error }
+        try empty(staging.descriptor)
+      }
+    }
+  }
+
+  // MARK: Into place
+
+  private func publish() throws(Errno) -> Outcome {
+    let failure = Errno.of { () throws(Errno) in
+      switch old {
+      case .missing:
+        try moveIn(.notReplacing)
+      case .damaged where mutants.has(.healByRename):
+        let damaged = try container.folder(.damaged)
+        try directory.descriptor.rename(
+          Slot.valueName, to: damaged.descriptor, "\(slot.escaped).mutant")
+        try moveIn(.notReplacing)
+      case .sound, .damaged:
+        try moveIn(.exchanging)
+        disposeOfOld()
+      }
+    }
+    return if let failure { try settle(failure) } else { .committed }
+  }
+
+  private func moveIn(_ rule: RenameRule) throws(Errno) {
+    do throws(Errno) {
+      try staging.descriptor.rename(
+        Self.next, to: directory.descriptor, Slot.valueName, rule)
+    } catch {
+      guard error.meansUnsupportedRename else { throw error }
+      try staging.descriptor.rename(
+        Self.next, to: directory.descriptor, Slot.valueName, .replacing)
+    }
+  }
+
+  /// The rename failed: was it because this process is superseded, or because the value had been
+  /// taken away, or put there, by somebody who does not know of the lock?
+  private func settle(_ error: Errno) throws(Errno) -> Outcome {
+    switch error {
+    case .noSuchFile:
+      guard try isStaged() else { return .superseded }
+      do throws(Errno) {
+        try moveIn(.notReplacing)
+        return .committed
+      } catch {
+        guard error == .noSuchFile || error == .fileExists else { throw error }
+        return .superseded
+      }
+    case .fileExists:
+      try? staging.descriptor.unlink(Self.next)
+      return .superseded  // Read again what is there now.
+    default:
+      try? staging.descriptor.unlink(Self.next)
+      throw error
+    }
+  }
+
+  private func isStaged() throws(Errno) -> Bool {
+    do throws(Errno) {
+      _ = try staging.descriptor.status(of: Self.next)
+      return true
+    } catch {
+      if error == .noSuchFile { return false }
+      throw error
+    }
+  }
+
+  // MARK: The old value
+
+  /// The exchange put the old value under the name of the new one.
+  ///
+  /// It is out of the way already, so
+  /// a failure here costs nothing: the next change empties the directory.
+  private func disposeOfOld() {
+    let failure = Errno.of { () throws(Errno) in
+      switch old {
+      case .damaged(let reason, _):
+        try setAside(reason)
+      case .sound(let bytes, _) where BinaryPropertyList.isMarkedSynced(bytes):
+        try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.keptName)
+      case .sound, .missing:
+        try staging.descriptor.unlink(Self.next)
+      }
+    }
+    if let failure, failure != .noSuchFile {
+      container.log(.notice, "left an old value of '\(slot.name)' behind: \(failure)")
+    }
+  }
+
+  private func setAside(_ reason: String) throws(Errno) {
+    let damaged = try container.folder(.damaged)
+    let stem = "\(container.options.environment.sinceEpoch()).\(slot.escaped)"
+    try staging.descriptor.rename(Self.next, to: damaged.descriptor, "\(stem).plist")
+    container.count { $0.heals += 1 }
+    container.log(
+      .error,
+      "the value of \(slot.title) '\(slot.name)' was damaged (\(reason)); it lies in "
+        + "\(container.path)/damaged/\(stem).plist now")
+    let text = "\(slot.folder.rawValue)/\(slot.escaped)/\(Slot.valueName): \(reason)\n"
+    var words = text
+    let failure = words.withUTF8 { words in
+      Errno.of { () throws(Errno) in
+        try container.staging.withFile(UnsafeRawBufferPointer(words)) { name, _ throws(Errno) in
+          try container.staging.directory.publish(name, to: damaged.descriptor, "\(stem).reason")
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Whether the value that a reader could fall back on after a power cut is missing or too old, so
+  /// that the one being written must be able to become it (P7).
+  private func keptIsOld() -> Bool {
+    let environment = container.options.environment
+    let now = environment.now()
+    if now < directory.keptFresh.withLock({ $0 }) { return false }
+    guard let status = try? directory.descriptor.status(of: Slot.keptName) else { return true }
+    let age = Duration.nanoseconds(environment.sinceEpoch() - status.modified)
+    guard age >= .zero, age < container.options.keptAge else { return true }
+    directory.keptFresh.withLock { $0 = now + (container.options.keptAge - age) }
+    return false
+  }
+}

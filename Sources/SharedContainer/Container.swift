@@ -1,0 +1,148 @@
+internal import PropertyLists
+internal import Synchronization
+package import Syscalls
+
+/// A directory that processes share, open.
+///
+/// Opening checks that the directory is safe to use, makes what is missing, and sweeps what the
+/// dead left in `staging/`. As long as it is open, a shared flock on `container.plist` says so.
+/// Two open ones on the same directory see each other as two processes do.
+package final class Container: Sendable {
+  /// What lies in the directory under names of ours.
+  package enum Folder: String, CaseIterable, Sendable {
+    case channels, system, notices, members, guests, staging, damaged
+  }
+
+  package let path: String
+  package let options: ContainerOptions
+  package let root: Descriptor
+  package let identity: FileIdentity
+  /// The container's own name for itself, the same for all who open it.
+  package let id: String
+  let staging: Staging
+  /// Holds the shared flock that says that somebody has the container open.
+  private let presence: Descriptor
+  private let folders = Mutex<[Folder: OpenDirectory]>([:])
+  private let slots = Mutex(SlotCache())
+  private let counts = Mutex(ContainerCounters())
+
+  private init(
+    path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,
+    staging: Staging, presence: consuming Descriptor, id: String
+  ) {
+    self.path = path
+    self.options = options
+    self.root = root
+    self.identity = identity
+    self.staging = staging
+    self.presence = presence
+    self.id = id
+  }
+
+  deinit { try? presence.unlock() }
+
+  /// Opens the container at a path; makes one there if there is none and it may.
+  ///
+  /// - Parameter create: without it, a directory that is no container is an error, and nothing is
+  ///   made.
+  package static func open(
+    _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
+  ) throws(WormholeError) -> Container {
+    let opening = ContainerOpening(path: path, options: options, mayCreate: create)
+    let root = try opening.openRoot()
+    let marker = try opening.openMarker(root)
+    do throws(Errno) {
+      let identity = FileIdentity(try root.status())
+      let staging = Staging(
+        try opening.ensureDirectory(.staging, in: root), options.sharing, options.environment)
+      let container = Container(
+        path: path, options: options, root: root, identity: identity,
+        staging: staging, presence: marker.file, id: marker.content.id)
+      let swept = try staging.sweep()
+      if swept > 0 {
+        container.count { $0.swept += swept }
+        container.log(.info, "swept \(swept) unfinished files that ended processes had left")
+      }
+      return container
+    } catch {
+      throw WormholeError(error, "open container", path)
+    }
+  }
+
+  /// One of the container's own directories; made if it is missing.
+  func folder(_ folder: Folder) throws(Errno) -> OpenDirectory {
+    if let open = folders.withLock({ $0[folder] }) { return open }
+    let opening = ContainerOpening(path: path, options: options, mayCreate: true)
+    let open = OpenDirectory(try opening.ensureDirectory(folder, in: root))
+    return folders.withLock { folders in
+      if let other = folders[folder] { return other }
+      folders[folder] = open
+      return open
+    }
+  }
+
+  /// The file of that name and its lock.
+  ///
+  /// The same object as long as somebody keeps it.
+  package func slot(_ folder: Folder, _ name: String) throws(WormholeError) -> Slot {
+    let escaped = try escape(name)
+    return slots.withLock { cache in
+      cache.slot(folder, escaped) { Slot(container: self, folder: folder, name: name, escaped) }
+    }
+  }
+
+  /// The names in a folder, unescaped and sorted; what is in no form of ours is left out.
+  package func names(in folder: Folder) throws(WormholeError) -> [String] {
+    do throws(Errno) {
+      let listing = OpenDirectory(
+        try ContainerOpening(path: path, options: options, mayCreate: true)
+          .ensureDirectory(folder, in: root))
+      return try listing.descriptor.names().compactMap(EscapedName.unescape).sorted()
+    } catch {
+      throw WormholeError(error, "list", path + "/" + folder.rawValue)
+    }
+  }
+
+  func escape(_ name: String) throws(WormholeError) -> String {
+    do throws(EscapedName.Problem) {
+      return try EscapedName.escape(name)
+    } catch {
+      switch error {
+      case .empty:
+        throw WormholeError(.invalidName, "use name", name, because: "it is empty")
+      case .tooLong(let length):
+        throw WormholeError(
+          .invalidName, "use name", name,
+          because: "it takes \(length) bytes once escaped, and \(EscapedName.limit) is the limit")
+      }
+    }
+  }
+
+  package var counters: ContainerCounters { counts.withLock { $0 } }
+
+  func count(_ change: (inout ContainerCounters) -> Void) {
+    counts.withLock { change(&$0) }
+  }
+
+  func log(_ level: LogLevel, _ message: String) {
+    options.environment.log(level, message)
+  }
+}
+
+/// Which directory it is, whatever its path.
+package struct FileIdentity: Hashable, Sendable {
+  let device: UInt64
+  let inode: UInt64
+
+  init(_ status: FileStatus) {
+    device = status.device
+    inode = status.inode
+  }
+}
+
+/// A directory that several share for as long as any needs it.
+final class OpenDirectory: Sendable {
+  let descriptor: Descriptor
+  let sync = DirectorySync()
+  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+}

@@ -1,0 +1,189 @@
+internal import PropertyLists
+internal import Synchronization
+internal import Syscalls
+
+/// What the caller's code makes of a value.
+package enum Change: Sendable {
+  case none
+  /// The bytes of a binary property list.
+  case put([UInt8])
+}
+
+/// How a change ended that did not fail.
+package enum ChangeOutcome: Sendable, Equatable { case committed, unchanged }
+
+extension Slot {
+  /// Reads the value under its lock, lets the body compute the next, and commits that.
+  ///
+  /// The body may run again, on a newer value, when others took the lock over meanwhile; what it
+  /// returned before had no effect. If it throws, nothing is changed. It runs on the caller's
+  /// thread, and must not touch another lock of the same container.
+  @discardableResult
+  package func change(
+    _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
+    patience: Patience = .unlimited, _ body: (Content) throws -> Change
+  ) throws -> ChangeOutcome {
+    let operation = "\(operation) \(title)"
+    let policy =
+      policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    return try holdingTurn(operation, patience) {
+      var run = ChangeRun(self, LockExecutor(self, policy, patience, operation), durability)
+      return try run.run(body)
+    }
+  }
+
+  /// Waits for this process's own queue, and marks the thread as being inside.
+  func holdingTurn<Result>(
+    _ operation: String, _ patience: Patience, _ body: () throws -> Result
+  ) throws -> Result {
+    guard !UpdatesUnderWay.isInside(container.identity) else {
+      throw WormholeError(
+        .nested, operation, name,
+        because: "it was called inside an update of the same container",
+        hint: "return from the update first, or update several channels in one call")
+    }
+    guard turns.take(patience, now: container.options.environment.now) else {
+      let cancelled = patience.cancellation?.isCancelled == true
+      throw WormholeError(
+        cancelled ? .cancelled : .timedOut, operation, name,
+        because: cancelled
+          ? "it was cancelled" : "the deadline passed while other threads of this process had it")
+    }
+    defer { turns.giveBack() }
+    return try body()
+  }
+}
+
+/// One change, from the caller's body to its last sync.
+private struct ChangeRun: ~Copyable {
+  let slot: Slot
+  var executor: LockExecutor
+  let durability: Durability
+  private var pending: [UInt8] = []
+  private var old = FoundFile.missing
+  private var bodyError: (any Error)?
+
+  init(_ slot: Slot, _ executor: consuming LockExecutor, _ durability: Durability) {
+    self.slot = slot
+    self.executor = executor
+    self.durability = durability
+  }
+
+  mutating func run(_ body: (Slot.Content) throws -> Change) throws -> ChangeOutcome {
+    var action = executor.advance(.begin)
+    while true {
+      switch action {
+      case .run: action = executor.advance(compute(body))
+      case .commit: action = executor.advance(commit())
+      case .finish(let ending): return try conclude(ending)
+      default: preconditionFailure("the lock stopped at \(action)")
+      }
+    }
+  }
+
+  private mutating func compute(
+    _ body: (Slot.Content) throws -> Change
+  ) -> LockMachine.Event {
+    let directory = executor.directory
+    do {
+      old = try slot.find(in: directory, executor.operation)
+      let content = try slot.content(of: old, in: directory, executor.operation)
+      let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
+      guard case .put(let bytes) = change else { return .unchanged }
+      guard bytes.count <= slot.container.options.largestFile else {
+        throw WormholeError(
+          .tooLarge, executor.operation, slot.name,
+          because: "the value takes \(bytes.count) bytes, and the limit is "
+            + "\(slot.container.options.largestFile)")
+      }
+      pending = bytes
+      return .changed
+    } catch {
+      bodyError = error
+      return .failed
+    }
+  }
+
+  private mutating func commit() -> LockMachine.Event {
+    let commit = Commit(
+      slot, executor.directory, staging: executor.staging, old: old, durability)
+    do throws(Errno) {
+      let outcome = try commit.run(pending)
+      let wasCapped = executor.endTenure()
+      switch outcome {
+      case .committed:
+        return .committed
+      case .superseded:
+        slot.container.count { $0.reruns += 1 }
+        if executor.beginAnewIfRemoved() { return .begin }
+        return wasCapped ? .outlasted : .superseded
+      }
+    } catch {
+      executor.fail(WormholeError(error, executor.operation, slot.name))
+      return .failed
+    }
+  }
+
+  private func conclude(_ ending: LockMachine.Ending) throws -> ChangeOutcome {
+    switch ending {
+    case .unchanged:
+      return .unchanged
+    case .committed:
+      if durability == .power { try makeDurable() }
+      return .committed
+    case .superseded:
+      throw WormholeError(
+        .superseded, executor.operation, slot.name,
+        because: "others took the lock over while it ran",
+        hint: "make the update shorter, or the lease longer")
+    case .gaveUp, .failed:
+      if let bodyError { throw bodyError }
+      throw executor.failure
+        ?? WormholeError(.system, executor.operation, slot.name, because: "the lock was lost")
+    }
+  }
+
+  private func makeDurable() throws(WormholeError) {
+    guard !slot.container.options.environment.mutants.has(.noDirectorySync) else { return }
+    let directory = executor.directory
+    do throws(Errno) {
+      try directory.syncName()
+      try directory.sync.sync(directory.descriptor)
+    } catch {
+      throw WormholeError(
+        .notDurable, executor.operation, slot.name,
+        because: "it is done, but the directory could not be synced: \(error)",
+        hint: "until it is written again, a power cut may undo it", errno: error)
+    }
+  }
+}
+
+/// Which threads are inside an update of which container: another lock of the same container, taken
+/// there, could wait for itself.
+enum UpdatesUnderWay {
+  private static let entries = Mutex<[(thread: UInt, container: FileIdentity)]>([])
+
+  static func isInside(_ container: FileIdentity) -> Bool {
+    let thread = Thread.currentNumber
+    return entries.withLock { entries in
+      entries.contains { $0.thread == thread && $0.container == container }
+    }
+  }
+
+  static func inside<Result>(
+    _ container: FileIdentity, _ body: () throws -> Result
+  ) rethrows -> Result {
+    let thread = Thread.currentNumber
+    entries.withLock { $0.append((thread, container)) }
+    defer {
+      entries.withLock { entries in
+        if let index = entries.lastIndex(where: { $0.thread == thread && $0.container == container }
+        ) {
+          entries.swapAt(index, entries.count - 1)
+          entries.removeLast()
+        }
+      }
+    }
+    return try body()
+  }
+}

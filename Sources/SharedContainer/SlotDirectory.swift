@@ -1,0 +1,106 @@
+internal import Synchronization
+internal import Syscalls
+
+/// A slot's directory, open.
+final class SlotDirectory: Sendable {
+  let descriptor: Descriptor
+  /// The directory it lies in: `.power` makes sure that its own name there is durable first.
+  let parent: OpenDirectory
+  let sync = DirectorySync()
+  private let isNameDurable = Atomic<Bool>(false)
+  /// Until when the kept value is known to be young enough.
+  let keptFresh = Mutex(Instant(nanoseconds: 0))
+
+  init(open name: String, in parent: OpenDirectory) throws(Errno) {
+    descriptor = try parent.descriptor.open(name, [.readOnly, .directory])
+    self.parent = parent
+  }
+
+  /// Makes the directory with the lock file of the first generation in it; it appears complete.
+  static func make(
+    _ name: String, in parent: OpenDirectory, _ container: Container
+  ) throws(Errno) {
+    do throws(Errno) {
+      try container.staging.withDirectory { directory throws(Errno) in
+        try makeLocks(in: directory, container)
+      } _: { staged throws(Errno) in
+        let staging = container.staging
+        do throws(Errno) {
+          try staging.directory.rename(staged, to: parent.descriptor, name, .notReplacing)
+        } catch {
+          guard error.meansUnsupportedRename else { throw error }
+          // Where the flag is unknown: a directory that is not empty is not replaced anyway.
+          try staging.directory.rename(staged, to: parent.descriptor, name)
+        }
+      }
+    } catch {
+      guard error == .fileExists || error == .directoryNotEmpty else { throw error }
+    }
+  }
+
+  /// Makes `lock/` with the lock file of the first generation, or what is missing of it.
+  static func makeLocks(
+    in directory: borrowing Descriptor, _ container: Container
+  ) throws(Errno) {
+    let sharing = container.options.sharing
+    do throws(Errno) {
+      try directory.makeDirectory("lock", mode: 0o700)
+    } catch {
+      guard error == .fileExists else { throw error }
+    }
+    let locks = try directory.open("lock", [.readOnly, .directory])
+    if sharing == .group, try locks.status().owner == Processes.effectiveUser {
+      try locks.setMode(sharing.directoryMode)
+    }
+    do throws(Errno) {
+      try container.withNewLockFile { name, _ throws(Errno) in
+        try container.staging.directory.link(name, to: locks, "1")
+      }
+    } catch {
+      guard error == .fileExists else { throw error }
+    }
+  }
+
+  /// Whether the directory has been removed: then nothing more can be made in it.
+  var isStale: Bool { (try? descriptor.status().links) == 0 }
+
+  /// Makes the directory's own name durable, once.
+  func syncName() throws(Errno) {
+    guard !isNameDurable.load(ordering: .acquiring) else { return }
+    try descriptor.sync()
+    try parent.sync.sync(parent.descriptor)
+    isNameDurable.store(true, ordering: .releasing)
+  }
+}
+
+/// The slots in use, so that all who ask for one name share one queue and one set of descriptors.
+struct SlotCache {
+  private struct Key: Hashable {
+    let folder: Container.Folder
+    let name: String
+  }
+
+  private struct Entry {
+    weak var slot: Slot?
+  }
+
+  private var known: [Key: Entry] = [:]
+
+  /// Entries of slots that are gone are dropped when there are this many.
+  private static let sweepAt = 256
+  private var nextSweep = SlotCache.sweepAt
+
+  mutating func slot(
+    _ folder: Container.Folder, _ name: String, _ make: () -> Slot
+  ) -> Slot {
+    let key = Key(folder: folder, name: name)
+    if let slot = known[key]?.slot { return slot }
+    let slot = make()
+    known[key] = Entry(slot: slot)
+    if known.count > nextSweep {
+      known = known.filter { $0.value.slot != nil }
+      nextSweep = max(Self.sweepAt, known.count * 2)
+    }
+    return slot
+  }
+}
