@@ -59,7 +59,8 @@ let package = Package(
       name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],
       swiftSettings: house),
     .testTarget(
-      name: "ReadmeTests", dependencies: ["Syscalls", "TestSupport", "Wormhole", "WormholeCommand"],
+      name: "ReadmeTests",
+      dependencies: ["Syscalls", "TestSupport", "Wormhole", "WormholeCommand"],
       swiftSettings: house),
     .testTarget(
       name: "TidyTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),
