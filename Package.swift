@@ -37,7 +37,7 @@ let package = Package(
       name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
       swiftSettings: house),
     .executableTarget(
-      name: "WormholeCommand", dependencies: ["Wormhole"], swiftSettings: house),
+      name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks", dependencies: ["PropertyLists", "Wormhole"],
       swiftSettings: house),
@@ -45,12 +45,25 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["Syscalls"], path: "Tests/TestSupport",
       swiftSettings: house),
+    // A program for tests to start, kill and stop.
+    .executableTarget(
+      name: "TestPeer", dependencies: ["Syscalls", "TestSupport"], path: "Tests/TestPeer",
+      swiftSettings: house),
     .testTarget(
-      name: "SyscallsTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),
+      name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
+      swiftSettings: house),
     .testTarget(
       name: "PropertyListsTests", dependencies: ["PropertyLists", "TestSupport"],
       swiftSettings: house),
-    .testTarget(name: "TidyTests", dependencies: ["TestSupport"], swiftSettings: house),
+    .testTarget(
+      name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],
+      swiftSettings: house),
+    .testTarget(
+      name: "ReadmeTests",
+      dependencies: ["Syscalls", "TestSupport", "Wormhole", "WormholeCommand"],
+      swiftSettings: house),
+    .testTarget(
+      name: "TidyTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]
 )

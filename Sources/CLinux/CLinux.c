@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -86,6 +87,10 @@ int linux_shutdown_file_system(int descriptor) {
 int linux_fallocate(int descriptor, off_t size) { return fallocate(descriptor, 0, 0, size); }
 
 int linux_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
+
+int linux_close_others(void *file_actions) {
+  return posix_spawn_file_actions_addclosefrom_np(file_actions, 3);
+}
 
 /* The kernel keeps fifteen characters. */
 void linux_name_thread(const char *name) {

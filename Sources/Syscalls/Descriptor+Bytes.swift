@@ -49,7 +49,10 @@ extension Descriptor {
   package func writeFully(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
     var done = 0
     while done < bytes.count {
-      done += try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+      let count = try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+      // Not for a regular file, and for no other may it become a loop without an end.
+      guard count > 0 else { throw .inputOutput }
+      done += count
     }
   }
 
@@ -67,10 +70,18 @@ extension Descriptor {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
       let count = shortened(.pwrite, descriptor, rest.count)
       let position = offset + done
-      done += try perform(.pwrite, on: descriptor) {
+      let written = try perform(.pwrite, on: descriptor) {
         Glibc.pwrite(descriptor, rest.baseAddress, count, position)
       }
+      guard written > 0 else { throw .inputOutput }
+      done += written
     }
+  }
+
+  /// Sets aside room for that many bytes, so that writing them later cannot fail for want of it.
+  package func reserve(_ size: Int) throws(Errno) {
+    let descriptor = rawValue
+    _ = try perform(.fallocate, on: descriptor) { linux_fallocate(descriptor, size) }
   }
 
   package func truncate(to size: Int) throws(Errno) {

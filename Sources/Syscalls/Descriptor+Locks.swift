@@ -32,7 +32,9 @@ extension Descriptor {
 
   private func changeLock(_ operation: CInt) throws(Errno) {
     let descriptor = rawValue
-    _ = try perform(.flock, on: descriptor, retrying: operation & LOCK_NB != 0) {
+    // Only a wait may be given up; neither a try nor giving back is one.
+    let waits = operation & (LOCK_NB | LOCK_UN) == 0
+    _ = try perform(.flock, on: descriptor, retrying: !waits) {
       flock(descriptor, operation)
     }
   }

@@ -61,4 +61,9 @@ extension Descriptor {
   ) throws(Errno) {
     _ = try perform(.mkdir, path) { Glibc.mkdirat(AT_FDCWD, path, mode) }
   }
+
+  /// Removes an empty directory at a path of the user's.
+  package static func removeDirectory(path: UnsafePointer<CChar>) throws(Errno) {
+    _ = try perform(.rmdir, path) { Glibc.unlinkat(AT_FDCWD, path, CInt(AT_REMOVEDIR)) }
+  }
 }

@@ -115,7 +115,9 @@
     private static func carryOut(_ action: FaultRule.Action) {
       switch action {
       case .kill: Glibc.kill(Glibc.getpid(), SIGKILL)
-      case .stop: Glibc.kill(Glibc.getpid(), SIGSTOP)
+      // To this very thread: sent to the process, another thread may take it, and this one may
+      // make its call before it stands.
+      case .stop: Glibc.raise(SIGSTOP)
       case .delay(let milliseconds): Glibc.usleep(UInt32(milliseconds) * 1000)
       case .fail, .short: break
       }

@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 
 /// This process, and others as far as signals reach them.
@@ -8,6 +9,17 @@ package enum Processes {
 
   package static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
+  }
+
+  /// All of the environment, as `NAME=value`.
+  package static var environment: [String] {
+    var settings: [String] = []
+    var next = environ
+    while let setting = next.pointee {
+      settings.append(String(cString: setting))
+      next += 1
+    }
+    return settings
   }
 
   package enum Signal: Sendable {
@@ -75,6 +87,8 @@ package struct Child: Sendable {
     posix_spawn_file_actions_adddup2(&actions, input, 0)
     posix_spawn_file_actions_adddup2(&actions, output, 1)
     posix_spawn_file_actions_adddup2(&actions, error, 2)
+    // What other libraries have left open without close-on-exec stays out too.
+    linux_close_others(&actions)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -93,12 +107,16 @@ package struct Child: Sendable {
     settings.append(nil)
     defer { for setting in settings { free(setting) } }
     var process: pid_t = 0
-    let result = settings.withUnsafeMutableBufferPointer { buffer in
-      posix_spawnp(
-        &process, program, &actions, &attributes, words,
-        environment == nil ? environ : buffer.baseAddress!)
+    _ = try perform(.spawn, program) {
+      let failure = settings.withUnsafeMutableBufferPointer { buffer in
+        posix_spawnp(
+          &process, program, &actions, &attributes, words,
+          environment == nil ? environ : buffer.baseAddress!)
+      }
+      // It answers with the error itself instead of leaving it in errno.
+      errno = failure
+      return failure == 0 ? 0 : -1
     }
-    guard result == 0 else { throw Errno(rawValue: result) }
     return Child(process: process)
   }
 

@@ -40,6 +40,8 @@ ssize_t linux_copy_file_range(int from, int to, size_t count);
 int linux_shutdown_file_system(int descriptor);
 int linux_fallocate(int descriptor, off_t size);
 int linux_duplicate(int descriptor);
+/* Lets a process that posix_spawn starts keep no descriptor but the first three. */
+int linux_close_others(void *file_actions);
 void linux_name_thread(const char *name);
 
 #endif

@@ -1,0 +1,164 @@
+import Syscalls
+import TestSupport
+import Testing
+
+#if !FAULT_POINTS
+  #error("These tests inject faults: build them for debugging, or with --traits FaultPoints.")
+#endif
+
+/// One wrapper of the room, ready to be called.
+struct Row: Sendable, CustomTestStringConvertible {
+  let call: Call
+  let wrapper: String
+  /// What the wrapper makes of EINTR.
+  let interruption: Interruption
+  let body: @Sendable (Scene) throws -> Void
+
+  enum Interruption { case retried, thrown, answered }
+
+  var testDescription: String { "\(call.rawValue): \(wrapper)" }
+
+  init(
+    _ call: Call, _ wrapper: String, _ interruption: Interruption = .retried,
+    _ body: @escaping @Sendable (Scene) throws -> Void
+  ) {
+    self.call = call
+    self.wrapper = wrapper
+    self.interruption = interruption
+    self.body = body
+  }
+}
+
+/// What a row finds: a directory, a file of ten bytes in it, an inotify instance, two pipes.
+final class Scene {
+  let folder: TemporaryDirectory
+  let file: Descriptor
+  let other: Descriptor
+  let inotify: Inotify
+  let pipe: Pipe
+  private var children: [Child] = []
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    try folder.write("0123456789", to: "file")
+    file = try folder.descriptor.open("file", [.readWrite])
+    other = try folder.descriptor.open("other", [.readWrite, .create], mode: 0o600)
+    inotify = try Inotify()
+    pipe = try Pipe()
+    try folder.descriptor.makeSymbolicLink("link", to: "file")
+    try folder.descriptor.makeDirectory("folder", mode: 0o700)
+  }
+
+  func spawn() throws(Errno) -> Child {
+    let child = try Child.spawn("true")
+    children.append(child)
+    return child
+  }
+
+  // A child that the row has waited for is no longer there to be waited for.
+  deinit { for child in children { _ = try? child.wait() } }
+}
+
+/// Every wrapper that makes a system call, at least one for each call.
+let table: [Row] = namesTable + bytesTable + statusTable + otherTable
+
+private let namesTable: [Row] = [
+  Row(.open, "open(_:_:)") { _ = try $0.folder.descriptor.open("file", [.readOnly]) },
+  Row(.open, "open(path:_:)") {
+    _ = try Descriptor.open(path: $0.folder.path, [.readOnly, .directory])
+  },
+  Row(.close, "close()", .thrown) { try $0.folder.descriptor.duplicate().close() },
+  Row(.rename, "rename(_:to:_:)") {
+    try $0.folder.descriptor.rename("file", to: $0.folder.descriptor, "renamed")
+  },
+  Row(.link, "link(_:to:_:)") {
+    try $0.folder.descriptor.link("file", to: $0.folder.descriptor, "linked")
+  },
+  Row(.unlink, "unlink(_:)") { try $0.folder.descriptor.unlink("file") },
+  Row(.mkdir, "makeDirectory(_:mode:)") {
+    try $0.folder.descriptor.makeDirectory("new", mode: 0o700)
+  },
+  Row(.mkdir, "makeDirectory(path:mode:)") {
+    try Descriptor.makeDirectory(path: $0.folder.path + "/new", mode: 0o700)
+  },
+  Row(.rmdir, "removeDirectory(_:)") { try $0.folder.descriptor.removeDirectory("folder") },
+  Row(.rmdir, "removeDirectory(path:)") {
+    try Descriptor.removeDirectory(path: $0.folder.path + "/folder")
+  },
+  Row(.symlink, "makeSymbolicLink(_:to:)") {
+    try $0.folder.descriptor.makeSymbolicLink("another", to: "file")
+  },
+  Row(.readlink, "readSymbolicLink(_:)") { _ = try $0.folder.descriptor.readSymbolicLink("link") },
+  Row(.mknod, "makeFIFO(_:mode:)") { try $0.folder.descriptor.makeFIFO("fifo", mode: 0o600) },
+  Row(.getdents, "names()") { _ = try $0.folder.descriptor.names() },
+  Row(.lseek, "names()") { _ = try $0.folder.descriptor.names() },
+]
+
+private let bytesTable: [Row] = [
+  Row(.read, "read(into:)") { scene in
+    try withBuffer(4) { _ = try scene.file.read(into: $0) }
+  },
+  Row(.pread, "readFully(into:at:)") { scene in
+    try withBuffer(4) { _ = try scene.file.readFully(into: $0) }
+  },
+  Row(.write, "writeFully(_:)") { scene in
+    try withBuffer(4) { try scene.file.writeFully(UnsafeRawBufferPointer($0)) }
+  },
+  Row(.pwrite, "writeFully(_:at:)") { scene in
+    try withBuffer(4) { try scene.file.writeFully(UnsafeRawBufferPointer($0), at: 3) }
+  },
+  Row(.ftruncate, "truncate(to:)") { try $0.file.truncate(to: 3) },
+  Row(.fallocate, "reserve(_:)") { try $0.file.reserve(8192) },
+  Row(.fsync, "sync()") { try $0.file.sync() },
+  Row(.fdatasync, "syncData()") { try $0.file.syncData() },
+  Row(.clone, "clone(from:)") {
+    do throws(Errno) {
+      try $0.other.clone(from: $0.file)
+    } catch {
+      // Most file systems cannot; the call was made all the same.
+      guard error == .notSupported || error == .invalidArgument else { throw error }
+    }
+  },
+  Row(.copyRange, "copy(from:count:)") { _ = try $0.other.copy(from: $0.file, count: 10) },
+]
+
+private let statusTable: [Row] = [
+  Row(.fstat, "status()") { _ = try $0.file.status() },
+  Row(.fstatat, "status(of:)") { _ = try $0.folder.descriptor.status(of: "file") },
+  Row(.fstatfs, "fileSystem()") { _ = try $0.folder.descriptor.fileSystem() },
+  Row(.fchmod, "setMode(_:)") { try $0.file.setMode(0o640) },
+  Row(.fchown, "setGroup(_:)") { try $0.file.setGroup(Processes.effectiveGroup) },
+  Row(.utimensat, "touch()") { try $0.file.touch() },
+]
+
+private let otherTable: [Row] = [
+  Row(.flock, "lock(_:)", .thrown) { try $0.file.lock(.exclusive) },
+  Row(.flock, "tryLock(_:)") { _ = try $0.file.tryLock(.exclusive) },
+  Row(.flock, "unlock()") { try $0.file.unlock() },
+  Row(.ofdlock, "tryPresenceLock()") { _ = try $0.file.tryPresenceLock() },
+  Row(.ofdlock, "releasePresenceLock()") { try $0.file.releasePresenceLock() },
+  Row(.ofdquery, "isPresenceLocked()") { _ = try $0.file.isPresenceLocked() },
+  Row(.duplicate, "duplicate()") { _ = try $0.file.duplicate() },
+  Row(.inotifyInit, "Inotify()") { _ in _ = try Inotify() },
+  Row(.inotifyAdd, "watch(_:_:)") { _ = try $0.inotify.watch($0.folder.descriptor, .movedTo) },
+  Row(.inotifyRemove, "unwatch(_:)") {
+    try $0.inotify.unwatch(try $0.inotify.watch($0.folder.descriptor, .movedTo))
+  },
+  Row(.poll, "waitUntilReadable(_:_:until:)", .answered) {
+    _ = try waitUntilReadable($0.pipe.reading, $0.inotify.descriptor, until: .now)
+  },
+  Row(.eventfd, "WakeDescriptor()") { _ in _ = try WakeDescriptor() },
+  Row(.pipe, "Pipe()") { _ in _ = try Pipe() },
+  Row(.spawn, "spawn(_:)") { _ = try $0.spawn() },
+  Row(.waitpid, "wait()") { _ = try $0.spawn().wait() },
+]
+
+/// Gives the body some bytes, zero at first.
+func withBuffer<Result>(
+  _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws -> Result
+) rethrows -> Result {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+  defer { buffer.deallocate() }
+  buffer.initializeMemory(as: UInt8.self, repeating: 0)
+  return try body(buffer)
+}

@@ -1,0 +1,79 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Starting, stopping and waiting for other processes.
+@Suite struct ChildTests {
+  @Test(arguments: [0, 1, 64, 255])
+  func exitCodesAreTold(_ code: Int32) throws {
+    let status = try run("sh", ["-c", "exit \(code)"]).status
+    #expect(status == .exited(code))
+    #expect(status.code == code)
+  }
+
+  @Test func outputAndErrorsAreKeptApart() throws {
+    let outcome = try run("sh", ["-c", "cat; echo words >&2"], input: "data\n")
+    #expect(outcome.output == "data\n")
+    #expect(outcome.errors == "words\n")
+  }
+
+  @Test func environmentIsHandedOver() throws {
+    let outcome = try run("sh", ["-c", "echo $GREETING"], environment: ["GREETING=good day"])
+    #expect(outcome.output == "good day\n")
+  }
+
+  @Test func whatDoesNotExistIsNotStarted() {
+    #expect(throws: Errno.noSuchFile) { _ = try Child.spawn("no-such-program-anywhere") }
+  }
+
+  @Test func aChildInheritsTheStandardDescriptorsOnly() throws {
+    let outcome = try run(Programs.built("TestPeer"), ["descriptors"])
+    #expect(outcome.output == "0 1 2\n")
+  }
+
+  @Test func aStoppedChildGoesOnOrIsKilled() throws {
+    let running = try Running("sh", ["-c", "echo ready; exec sleep 600"])
+    try eventually("it runs") { try running.output == "ready\n" }
+    try running.child.send(.stop)
+    try running.waitUntilStopped()
+    try running.child.send(.go)
+    try eventually("it goes on") { try !Processes.isStopped(running.child.process) }
+    try running.child.send(.stop)
+    try running.waitUntilStopped()
+    try running.child.send(.kill)
+    let status = try running.outcome().status
+    #expect(status == .signalled(9))
+    #expect(status.code == 137)
+  }
+
+  @Test func waitingTellsStoppedFromEnded() throws {
+    let stopped = try Child.spawn("sleep", ["600"])
+    try stopped.send(.stop)
+    #expect(try stopped.waitUntilStopped())
+    try stopped.send(.kill)
+    #expect(try stopped.wait() == .signalled(9))
+    let patient: Child
+    do {
+      let pipe = try Pipe()
+      patient = try Child.spawn("cat", input: pipe.reading.rawValue)
+      #expect(try patient.poll() == nil)
+    }
+    // The pipe's writing end is closed, so cat comes to the end of its input.
+    try eventually("it ends") { try patient.poll() == .exited(0) }
+    let ended = try Child.spawn("true")
+    #expect(try !ended.waitUntilStopped())
+  }
+
+  @Test func signalsToNobodyAreErrors() throws {
+    let child = try Child.spawn("true")
+    _ = try child.wait()
+    #expect(throws: Errno.noSuchProcess) { try child.send(.kill) }
+    #expect(throws: Errno.noChild) { _ = try child.wait() }
+  }
+
+  @Test func takingTooLongIsAnError() throws {
+    #expect(throws: TooLate.self) {
+      _ = try run("sleep", ["600"], within: .milliseconds(20))
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Both kinds of lock, between descriptions of one file.
+@Suite struct LockTests {
+  private let folder: TemporaryDirectory
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    try folder.write("", to: "lock")
+  }
+
+  private func open() throws(Errno) -> Descriptor {
+    try folder.descriptor.open("lock", [.readWrite])
+  }
+
+  @Test func flockExcludesOtherDescriptions() throws {
+    let (first, second) = (try Held(open()), try Held(open()))
+    #expect(try first.descriptor.tryLock(.exclusive))
+    #expect(try !second.descriptor.tryLock(.exclusive))
+    #expect(try !second.descriptor.tryLock(.shared))
+    try first.descriptor.unlock()
+    #expect(try second.descriptor.tryLock(.exclusive))
+  }
+
+  @Test func sharedFlocksGoTogether() throws {
+    let (first, second) = (try Held(open()), try Held(open()))
+    #expect(try first.descriptor.tryLock(.shared))
+    #expect(try second.descriptor.tryLock(.shared))
+    #expect(try !second.descriptor.tryLock(.exclusive))
+  }
+
+  @Test func aWaiterGetsTheFlockWhenItIsGivenBack() throws {
+    let (first, second) = (try Held(open()), try Held(open()))
+    try first.descriptor.lock(.exclusive)
+    let state = Monitor((isWaiting: false, hasLock: false))
+    let thread = try Thread("waiter") {
+      state.signal { $0.isWaiting = true }
+      try? second.descriptor.lock(.exclusive)
+      state.signal { $0.hasLock = true }
+    }
+    let isWaiting = state.wait(until: .now + patience) { $0.isWaiting ? true : nil }
+    #expect(isWaiting == true)
+    #expect(!state.withLock { $0.hasLock })
+    try first.descriptor.unlock()
+    let hasLock = state.wait(until: .now + patience) { $0.hasLock ? true : nil }
+    #expect(hasLock == true)
+    thread.join()
+  }
+
+  @Test func askingForPresenceTakesNoLock() throws {
+    let (member, prober) = (try Held(open()), try Held(open()))
+    #expect(try !prober.descriptor.isPresenceLocked())
+    // Had the question left a lock behind, this could not be had.
+    #expect(try member.descriptor.tryPresenceLock())
+    for _ in 0..<100 { #expect(try prober.descriptor.isPresenceLocked()) }
+    try member.descriptor.releasePresenceLock()
+    #expect(try !prober.descriptor.isPresenceLocked())
+    #expect(try prober.descriptor.tryPresenceLock())
+    #expect(try !member.descriptor.tryPresenceLock())
+  }
+
+  @Test func presenceEndsWithTheLastDescriptor() throws {
+    let prober = try open()
+    do {
+      let member = try open()
+      #expect(try member.tryPresenceLock())
+      let copy = try member.duplicate()
+      try member.close()
+      let isLocked = try prober.isPresenceLocked()
+      #expect(isLocked, "the copy is the same description")
+      try copy.close()
+    }
+    let isLocked = try prober.isPresenceLocked()
+    #expect(!isLocked)
+  }
+
+  @Test func theTwoKindsDoNotMeet() throws {
+    let (first, second) = (try Held(open()), try Held(open()))
+    #expect(try first.descriptor.tryLock(.exclusive))
+    #expect(try second.descriptor.tryPresenceLock())
+  }
+}
+
+/// A descriptor that closures can share; it lives as long as the test.
+private final class Held: Sendable {
+  let descriptor: Descriptor
+  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+}

@@ -1,0 +1,61 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Fault points are for tests: what users run must not hold them.
+@Suite struct ReleaseBuildTests {
+  private static let traces = ["WORMHOLE_FAULT", "FaultPoints", "FaultRule"]
+
+  @Test(.timeLimit(.minutes(5)))
+  func aReleaseBuildHoldsNoFaultPoints() throws {
+    guard let compiler = Programs.installed("swiftc") else {
+      skip("a release build holds no fault points", because: "swiftc is not in PATH")
+      return
+    }
+    let plain = try compile(compiler, [])
+    #expect(plain.count > 10_000, "the room was compiled")
+    for trace in Self.traces { #expect(!contains(plain, trace), "\(trace)") }
+    // The same look finds them where they are.
+    let armed = try compile(compiler, ["-D", "FAULT_POINTS"])
+    for trace in Self.traces { #expect(contains(armed, trace), "\(trace)") }
+  }
+
+  /// Compiles the room as a release build does; answers the object's bytes.
+  private func compile(_ compiler: String, _ options: [String]) throws -> [UInt8] {
+    let folder = try TemporaryDirectory()
+    let room = Programs.source + "/Sources/Syscalls"
+    let headers = Programs.source + "/Sources/CLinux/include"
+    try folder.write(
+      "module CLinux { header \"\(headers)/CLinux.h\" }\n", to: "module.modulemap")
+    let sources = try Descriptor.open(path: room, [.readOnly, .directory]).names()
+      .filter { $0.hasSuffix(".swift") }.sorted().map { room + "/" + $0 }
+    let outcome = try run(
+      compiler,
+      [
+        "-c", "-O", "-whole-module-optimization", "-swift-version", "6", "-parse-as-library",
+        "-module-name", "Syscalls", "-package-name", "wormhole",
+        "-enable-upcoming-feature", "MemberImportVisibility",
+        "-enable-upcoming-feature", "InternalImportsByDefault",
+        "-Xcc", "-fmodule-map-file=\(folder.path)/module.modulemap",
+        "-module-cache-path", folder.path + "/cache", "-o", folder.path + "/room.o",
+      ] + options + sources, within: .seconds(240))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    return try folder.bytes(of: "room.o")
+  }
+
+  private func contains(_ bytes: [UInt8], _ text: String) -> Bool {
+    let part = Array(text.utf8)
+    return bytes.withUnsafeBufferPointer { bytes in
+      var index = 0
+      while index + part.count <= bytes.count {
+        if bytes[index] == part[0],
+          (1..<part.count).allSatisfy({ bytes[index + $0] == part[$0] })
+        {
+          return true
+        }
+        index += 1
+      }
+      return false
+    }
+  }
+}

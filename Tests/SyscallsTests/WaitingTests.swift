@@ -1,0 +1,121 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Inotify, poll, wake descriptors, monitors and clocks.
+@Suite struct WaitingTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  @Test func inotifyTellsOfAnExchangeByName() throws {
+    try folder.descriptor.makeDirectory("staging", mode: 0o700)
+    try folder.write("old", to: "value")
+    let staging = try folder.descriptor.open("staging", [.readOnly, .directory])
+    let file = try staging.open("new", [.writeOnly, .create], mode: 0o600)
+    try file.write("new")
+    let inotify = try Inotify()
+    let watch = try inotify.watch(folder.descriptor, .movedTo)
+    try staging.rename("new", to: folder.descriptor, "value", .exchanging)
+    let events = try drain(inotify)
+    #expect(events == [Event(watch: watch, mask: .movedTo, name: "value")])
+    #expect(try drain(inotify) == [])
+  }
+
+  @Test func inotifyWatchesTheDirectoryThatIsOpen() throws {
+    try folder.descriptor.makeDirectory("before", mode: 0o700)
+    let directory = try folder.descriptor.open("before", [.readOnly, .directory])
+    try folder.descriptor.rename("before", to: folder.descriptor, "after")
+    let inotify = try Inotify()
+    let watch = try inotify.watch(directory, [.created, .onlyDirectory])
+    #expect(try inotify.watch(directory, .created) == watch, "the same directory, the same number")
+    _ = try directory.open("file", [.writeOnly, .create], mode: 0o600)
+    #expect(try drain(inotify) == [Event(watch: watch, mask: .created, name: "file")])
+    try inotify.unwatch(watch)
+    #expect(try drain(inotify) == [Event(watch: watch, mask: .ignored, name: nil)])
+  }
+
+  @Test func inotifyHandsOverMoreThanOneBuffer() throws {
+    let inotify = try Inotify()
+    _ = try inotify.watch(folder.descriptor, .created)
+    for number in 0..<600 {
+      _ = try folder.descriptor.open(
+        "a long name, so that the events fill more than one buffer \(number)",
+        [.writeOnly, .create], mode: 0o600)
+    }
+    #expect(try drain(inotify).count == 600)
+  }
+
+  @Test func pollTellsWhichOfTwoIsReadable() throws {
+    let first = try WakeDescriptor()
+    let second = try WakeDescriptor()
+    #expect(
+      try waitUntilReadable(first.descriptor, second.descriptor, until: .now) == (false, false))
+    second.raise()
+    second.raise()
+    #expect(
+      try waitUntilReadable(first.descriptor, second.descriptor, until: nil) == (false, true))
+    second.lower()
+    first.raise()
+    #expect(
+      try waitUntilReadable(first.descriptor, second.descriptor, until: nil) == (true, false))
+  }
+
+  @Test func pollWaitsOutItsDeadline() throws {
+    let first = try WakeDescriptor()
+    let second = try WakeDescriptor()
+    let deadline = Instant.now + .milliseconds(20)
+    _ = try waitUntilReadable(first.descriptor, second.descriptor, until: deadline)
+    #expect(Instant.now >= deadline)
+  }
+
+  @Test func monitorWaitsForItsDeadlineAndLooksOnceMore() {
+    let monitor = Monitor(0)
+    let deadline = Instant.now + .milliseconds(20)
+    let answer: Int? = monitor.wait(until: deadline) { looks in
+      looks += 1
+      return nil
+    }
+    #expect(answer == nil)
+    #expect(Instant.now >= deadline)
+    #expect(monitor.withLock { $0 } >= 2)
+  }
+
+  @Test func monitorAnswersAtOnceWhatIsThereAlready() {
+    let monitor = Monitor(7)
+    #expect(monitor.wait(until: Instant(nanoseconds: 0)) { $0 } == 7)
+    #expect(monitor.wait(until: nil) { $0 } == 7)
+  }
+
+  @Test func monitorIsWokenBySignal() throws {
+    let monitor = Monitor(false)
+    let thread = try Thread("signaller") { monitor.signal { $0 = true } }
+    let isSet = monitor.wait(until: .now + patience) { $0 ? true : nil }
+    #expect(isSet == true)
+    thread.join()
+  }
+
+  @Test func durationsAreClamped() {
+    #expect(Duration.seconds(2).inNanoseconds == 2_000_000_000)
+    #expect(Duration.seconds(Int64.max).inNanoseconds == .max)
+    #expect(Duration.seconds(Int64.min).inNanoseconds == .min)
+    #expect(Instant(nanoseconds: 5) + .seconds(Int64.max) == Instant(nanoseconds: .max))
+    #expect(Instant(nanoseconds: 5) - Instant(nanoseconds: 3) == .nanoseconds(2))
+    #expect(Clocks.sinceBoot > 0)
+    #expect(Clocks.sinceEpoch > Clocks.sinceBoot)
+  }
+
+  private struct Event: Equatable {
+    let watch: CInt
+    let mask: InotifyMask
+    let name: String?
+  }
+
+  private func drain(_ inotify: borrowing Inotify) throws(Errno) -> [Event] {
+    var events: [Event] = []
+    try inotify.drain { watch, mask, name in
+      events.append(Event(watch: watch, mask: mask, name: name.map { String(cString: $0) }))
+    }
+    return events
+  }
+}

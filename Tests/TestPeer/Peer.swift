@@ -1,0 +1,39 @@
+import Syscalls
+
+/// A program for tests to start, kill and stop: the first argument says what it is to do.
+///
+/// A new job is a file of its own beside this one and a line in ``jobs``.
+@main enum Peer {
+  private static let jobs = [touch, replace, list, descriptors, bystander]
+
+  static func main() {
+    #if FAULT_POINTS
+      FaultPoints.arm()
+    #endif
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    guard let job = jobs.first(where: { $0.name == arguments.first }) else {
+      fail("the jobs are \(jobs.map(\.name).joined(separator: ", "))")
+    }
+    do {
+      try job.body(Array(arguments.dropFirst()))
+    } catch {
+      fail("\(error)")
+    }
+  }
+
+  private static func fail(_ words: String) -> Never {
+    try? StandardStream.error.write("TestPeer: \(words)\n")
+    Processes.exit(70)
+  }
+}
+
+/// Something that the peer can do.
+struct Job: Sendable {
+  let name: String
+  let body: @Sendable (_ arguments: [String]) throws -> Void
+
+  init(_ name: String, _ body: @escaping @Sendable (_ arguments: [String]) throws -> Void) {
+    self.name = name
+    self.body = body
+  }
+}

@@ -1,0 +1,48 @@
+package import Syscalls
+
+extension Descriptor {
+  /// Writes the text at the present offset.
+  package func write(_ text: String) throws(Errno) {
+    let bytes = Array(text.utf8)
+    let failure: Errno? = bytes.withUnsafeBytes { buffer in
+      do throws(Errno) {
+        try writeFully(buffer)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// All that the file holds, from its beginning.
+  package func contents() throws(Errno) -> [UInt8] {
+    var bytes: [UInt8] = []
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 1)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try readFully(into: buffer, at: bytes.count)
+      if count == 0 { return bytes }
+      bytes.append(contentsOf: buffer[..<count])
+    }
+  }
+
+  /// Removes all that is in the directory, whatever its names are made of.
+  package func removeContents() throws(Errno) {
+    var names: [[CChar]] = []
+    try forEachName { name throws(Errno) in
+      var length = 0
+      while name[length] != 0 { length += 1 }
+      names.append(Array(UnsafeBufferPointer(start: name, count: length + 1)))
+      return true
+    }
+    for name in names {
+      if try status(of: name).kind == .directory {
+        try open(name, [.readOnly, .directory]).removeContents()
+        try removeDirectory(name)
+      } else {
+        try unlink(name)
+      }
+    }
+  }
+}

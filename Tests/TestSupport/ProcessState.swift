@@ -1,0 +1,22 @@
+package import Syscalls
+
+extension Processes {
+  /// The state letter that the kernel shows of a process: R, S, T, Z and so on; nil if it is gone.
+  package static func state(_ process: Int32) throws -> Character? {
+    let bytes: [UInt8]
+    do throws(Errno) {
+      bytes = try Descriptor.open(path: "/proc/\(process)/stat", [.readOnly]).contents()
+    } catch {
+      if error == .noSuchFile || error == .noSuchProcess { return nil }
+      throw error
+    }
+    // The name before it is in parentheses and may hold anything, parentheses among it.
+    return String(decoding: bytes, as: UTF8.self).split(separator: ")").last?
+      .first { $0 != " " }
+  }
+
+  /// Whether a process is stopped, as by SIGSTOP.
+  package static func isStopped(_ process: Int32) throws -> Bool {
+    try state(process) == "T"
+  }
+}
