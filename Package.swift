@@ -43,17 +43,23 @@ let package = Package(
       swiftSettings: house),
 
     .target(
-      name: "TestSupport", dependencies: ["Syscalls"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      path: "Tests/TestSupport",
       swiftSettings: house),
     // A program for tests to start, kill and stop.
     .executableTarget(
-      name: "TestPeer", dependencies: ["Syscalls", "TestSupport"], path: "Tests/TestPeer",
-      swiftSettings: house),
+      name: "TestPeer",
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
+      path: "Tests/TestPeer", swiftSettings: house),
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
       swiftSettings: house),
     .testTarget(
       name: "PropertyListsTests", dependencies: ["PropertyLists", "TestSupport"],
+      swiftSettings: house),
+    .testTarget(
+      name: "SharedContainerTests",
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
       swiftSettings: house),
     .testTarget(
       name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],

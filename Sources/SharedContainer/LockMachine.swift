@@ -108,6 +108,8 @@ package struct LockMachine: Hashable, Sendable {
   package private(set) var reruns = 0
   /// What follows once the lock is given back; nil: begin again.
   private var afterwards: Ending?
+  /// The next generation was seen to exist.
+  private var isSuperseded = false
 
   package init(generation: Int = 1) { self.generation = generation }
 
@@ -125,6 +127,7 @@ package struct LockMachine: Hashable, Sendable {
     case .stoodStill:
       return .make(generation + 1)
     case .existed:
+      generation += 1
       return .find(from: generation)
     case .made:
       generation += 1
@@ -142,7 +145,9 @@ package struct LockMachine: Hashable, Sendable {
     case .newest:
       return .mark(generation)
     case .newer:
-      return holds ? giveBack(then: nil) : .find(from: generation)
+      if holds { return giveBack(then: nil, isSuperseded: true) }
+      generation += 1
+      return .find(from: generation)
     case .marked:
       return .run
     case .changed:
@@ -162,13 +167,15 @@ package struct LockMachine: Hashable, Sendable {
       return holds ? giveBack(then: .failed) : .finish(.failed)
     case .unlocked:
       holds = false
+      if isSuperseded { generation += 1 }
       if let afterwards { return .finish(afterwards) }
       return .find(from: generation)
     }
   }
 
-  private mutating func giveBack(then ending: Ending?) -> Action {
+  private mutating func giveBack(then ending: Ending?, isSuperseded: Bool = false) -> Action {
     afterwards = ending
+    self.isSuperseded = isSuperseded
     return .unlock(generation)
   }
 }

@@ -66,6 +66,9 @@ package final class Running: Sendable {
     return Outcome(status: status, output: try output, errors: try errors)
   }
 
+  /// Whether it has ended, however.
+  package var hasEnded: Bool { ended.withLock { $0 } != nil }
+
   /// Waits until it is stopped, as by SIGSTOP.
   package func waitUntilStopped(within time: Duration = patience) throws {
     try eventually("'\(name)' stops", within: time) {
