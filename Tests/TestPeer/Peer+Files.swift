@@ -35,6 +35,12 @@ extension Peer {
     try StandardStream.output.write(names.joined(separator: " ") + "\n")
   }
 
+  /// `respawn <job> [<argument>…]`: starts the peer once more, for that job.
+  static let respawn = Job("respawn") { arguments in
+    let child = try Child.spawn(CommandLine.arguments[0], arguments)
+    Processes.exit(try child.wait().code)
+  }
+
   /// `bystander <directory> <name>`: makes a directory on a second thread; the first one waits.
   static let bystander = Job("bystander") { arguments in
     let path = arguments[0] + "/" + arguments[1]

@@ -4,7 +4,7 @@ import Syscalls
 ///
 /// A new job is a file of its own beside this one and a line in ``jobs``.
 @main enum Peer {
-  private static let jobs = [touch, replace, list, descriptors, bystander, hold]
+  private static let jobs = [touch, replace, list, descriptors, respawn, bystander, hold]
 
   static func main() {
     #if FAULT_POINTS
