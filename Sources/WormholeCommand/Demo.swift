@@ -6,7 +6,8 @@ import Syscalls
 enum Demo {
   static func run() throws(Failure) {
     do throws(Errno) {
-      let path = "/tmp/wormhole-demo-\(Processes.current)-\(Clocks.sinceBoot)"
+      let parent = Processes.environment("TMPDIR") ?? "/tmp"
+      let path = parent + "/wormhole-demo-\(Processes.current)-\(Clocks.sinceBoot)"
       try Descriptor.makeDirectory(path: path, mode: 0o700)
       let directory = try Descriptor.open(path: path, [.readOnly, .directory])
       defer { cleanUp(directory, path) }

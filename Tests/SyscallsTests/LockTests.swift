@@ -76,6 +76,21 @@ import Testing
     #expect(!isLocked)
   }
 
+  /// A stopped process keeps its locks; a dead one has none.
+  @Test func locksOutliveAStopAndEndWithTheProcess() throws {
+    let file = try Held(open())
+    let holder = try Running(Programs.built("TestPeer"), ["hold", folder.path, "lock"])
+    try eventually("the peer holds them") { try holder.output == "held\n" }
+    try holder.child.send(.stop)
+    try holder.waitUntilStopped()
+    #expect(try !file.descriptor.tryLock(.exclusive))
+    #expect(try file.descriptor.isPresenceLocked())
+    try holder.child.send(.kill)
+    _ = try holder.outcome()
+    #expect(try file.descriptor.tryLock(.exclusive))
+    #expect(try !file.descriptor.isPresenceLocked())
+  }
+
   @Test func theTwoKindsDoNotMeet() throws {
     let (first, second) = (try Held(open()), try Held(open()))
     #expect(try first.descriptor.tryLock(.exclusive))

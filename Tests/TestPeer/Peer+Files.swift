@@ -35,10 +35,18 @@ extension Peer {
     try StandardStream.output.write(names.joined(separator: " ") + "\n")
   }
 
-  /// `bystander <directory> <name>`: makes a directory, on a second thread while the first one waits.
+  /// `respawn <job> [<argument>…]`: starts the peer once more, for that job.
+  static let respawn = Job("respawn") { arguments in
+    let child = try Child.spawn(CommandLine.arguments[0], arguments)
+    Processes.exit(try child.wait().code)
+  }
+
+  /// `bystander <directory> <name>`: makes a directory on a second thread; the first one waits.
   static let bystander = Job("bystander") { arguments in
     let path = arguments[0] + "/" + arguments[1]
-    let thread = try Thread("second") { try? Descriptor.makeDirectory(path: path, mode: 0o700) }
+    let thread = try Thread("second") {
+      try? Descriptor.makeDirectory(path: path, mode: 0o700)
+    }
     thread.join()
     try StandardStream.output.write("done\n")
   }

@@ -5,7 +5,8 @@ import Syscalls
 /// A new job is a file of its own beside this one and a line in ``jobs``.
 @main enum Peer {
   private static let jobs = [
-    touch, replace, list, descriptors, bystander, open, add, readSlot, stopInside,
+    touch, replace, list, descriptors, respawn, bystander, hold,
+    open, add, readSlot, stopInside,
   ]
 
   static func main() {

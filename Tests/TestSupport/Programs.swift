@@ -26,7 +26,7 @@ package enum Programs {
     let folders = Processes.environment("PATH") ?? "/usr/bin:/bin"
     for folder in folders.split(separator: ":") {
       let path = folder + "/" + name
-      // A program found by a link is as good as any, so the leading folder is opened, then looked in.
+      // Asked through its folder, a program that is a symbolic link counts as well.
       guard let directory = try? Descriptor.open(path: String(folder), [.path, .directory]),
         let status = try? directory.status(of: name), status.kind != .directory
       else { continue }

@@ -1,0 +1,85 @@
+/// A few lines that break a rule, or come near it and do not.
+struct Example: Sendable {
+  let rule: String
+  let path: String
+  let text: String
+
+  init(_ rule: Rule, _ text: String, in path: String = "Sources/Wormhole/Example.swift") {
+    self.rule = rule.name
+    self.path = path
+    self.text = text + "\n"
+  }
+
+  // Paths that must not stand here in one piece.
+  private static let slash = "/"
+  private static let address = "https:" + "//"
+
+  static let bad: [Example] = [
+    Example(.imports, "import Glibc"),
+    Example(.imports, "@_exported public import Foundation"),
+    Example(.imports, "import struct Foundation.Data", in: "Sources/PropertyLists/A.swift"),
+    Example(.imports, "package import Wormhole", in: "Sources/SharedContainer/A.swift"),
+    Example(.imports, "import Dispatch", in: "Sources/SharedContainer/A.swift"),
+    Example(.imports, "import CLinux", in: "Tests/SyscallsTests/A.swift"),
+    Example(.calls, "let file = open(path, O_RDONLY)"),
+    Example(.calls, "_ = Glibc.flock(descriptor, LOCK_EX)"),
+    Example(.calls, "text(\"\\(unlink(path))\")", in: "Sources/AppGroups/A.swift"),
+    Example(.fileCalls, "let data = try Data(contentsOf: url)"),
+    Example(.fileCalls, "try data.write(to: url, options: .atomic)"),
+    Example(.fileCalls, "FileManager.default.removeItem(at: url)"),
+    Example(.sleeps, "try await Task.sleep(for: .seconds(1))", in: "Tests/ATests/A.swift"),
+    Example(.sleeps, "usleep(1000)", in: "Tests/ATests/A.swift"),
+    Example(.sleeps, "Thread.sleep(forTimeInterval: 1)", in: "Tests/ATests/A.swift"),
+    Example(.lineLength, String(repeating: "x", count: 101)),
+    Example(.whitespace, "let a = 1 "),
+    Example(.whitespace, "\tlet a = 1"),
+    Example(.whitespace, "let a = 1\r"),
+    Example(.whitespace, "let a = 1\n"),
+    Example(.fileLength, String(repeating: "line\n", count: 450) + "line"),
+    Example(.debris, "// TODO: think"),
+    Example(.debris, "let a = 1  // FIXME"),
+    Example(.printing, "print(value)"),
+    Example(.printing, "debugPrint(value)", in: "Tests/ATests/A.swift"),
+    Example(.deadCode, "// let a = 1"),
+    Example(.deadCode, "  // guard isOpen() else {"),
+    Example(.deadCode, "// }"),
+    Example(.documentation, "public struct A {}"),
+    Example(.documentation, "// Not documentation.\n  public static func a() {}"),
+    Example(.documentation, "@inlinable\npublic func a() {}"),
+    Example(.documentation, "@discardableResult public func a() {}"),
+    Example(.reasons, "final class A: @unchecked Sendable {}"),
+    Example(.reasons, "/// A cache.\nnonisolated(unsafe) var cache = 0"),
+    Example(.machinePaths, "let path = \"\(slash)home/me/file\""),
+    Example(.machinePaths, "run \(slash)opt/tool/bin", in: ".ci/run"),
+    Example(.hosts, "see \(address)example.com/page", in: "README.md"),
+  ]
+
+  static let good: [Example] = [
+    Example(.imports, "import Synchronization"),
+    Example(.imports, "import Glibc", in: "Sources/Syscalls/A.swift"),
+    Example(.imports, "import Foundation", in: "Sources/AppGroups/A.swift"),
+    Example(.imports, "// import Glibc"),
+    Example(.calls, "try directory.open(name)"),
+    Example(.calls, "open(name: path)"),
+    Example(.calls, "func open(_ a: Int) {}\nlet a = open(1)"),
+    Example(.calls, "let words = \"flock(1)\"  // flock(1)"),
+    Example(.fileCalls, "let text = \"\"\"\n  Data(contentsOf: url)\n  \"\"\""),
+    Example(
+      .sleeps, "let child = try Child.spawn(\"sleep\", [\"60\"])", in: "Tests/ATests/A.swift"),
+    Example(.lineLength, String(repeating: "é", count: 100)),
+    Example(.lineLength, "| " + String(repeating: "x", count: 101) + " |", in: "README.md"),
+    Example(.whitespace, "let a = 1"),
+    Example(.fileLength, String(repeating: "line\n", count: 449) + "line"),
+    Example(.debris, "let text = \"TODO\""),
+    Example(.printing, "printer.print(page)"),
+    Example(.deadCode, "// If it is open, the guard lets it pass."),
+    Example(.deadCode, "/// let a = 1"),
+    Example(.documentation, "/// An example.\n@frozen\npublic struct A {}"),
+    Example(.documentation, "public import Syscalls\npublic extension A {}"),
+    Example(.documentation, "package struct A {}"),
+    Example(.reasons, "// One thread has it.\nnonisolated(unsafe) var cache = 0"),
+    Example(.machinePaths, "let path = \"/tmp/file\"  // or /proc/self/fd"),
+    Example(.machinePaths, "a/b/c and lock/<g>.d/"),
+    Example(.hosts, "see \(address)swift.org/documentation", in: "README.md"),
+  ]
+}

@@ -1,0 +1,31 @@
+import Syscalls
+import TestSupport
+
+/// All files of the package that people write.
+enum House {
+  static func files() throws -> [SourceFile] {
+    var files: [SourceFile] = []
+    for place in ["Package.swift", "README.md", ".ci", "Sources", "Tests"] {
+      try collect(place, into: &files)
+    }
+    return files
+  }
+
+  private static func collect(_ path: String, into files: inout [SourceFile]) throws {
+    let root = try Descriptor.open(path: Programs.source, [.readOnly, .directory])
+    let status = try root.status(of: path)
+    if status.kind == .directory {
+      let names = try root.open(path, [.readOnly, .directory]).names().sorted()
+      for name in names where !name.hasPrefix(".") { try collect(path + "/" + name, into: &files) }
+    } else {
+      let bytes = try root.open(path, [.readOnly]).contents()
+      files.append(SourceFile(path, String(decoding: bytes, as: UTF8.self)))
+    }
+  }
+
+  /// The names that stand in the package's root for everybody to see.
+  static func topLevel() throws -> Set<String> {
+    let root = try Descriptor.open(path: Programs.source, [.readOnly, .directory])
+    return Set(try root.names().filter { !$0.hasPrefix(".") && !$0.hasSuffix(".profraw") })
+  }
+}

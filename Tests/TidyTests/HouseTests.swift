@@ -1,0 +1,27 @@
+import Testing
+
+/// The house rules, applied to every file of the package.
+@Suite struct HouseTests {
+  @Test(arguments: Rule.all.map(\.name))
+  func everyFileKeeps(_ name: String) throws {
+    let rule = try #require(Rule.all.first { $0.name == name })
+    let files = try House.files()
+    #expect(files.count > 30, "the files were found")
+    for finding in files.flatMap(rule.findings(in:)) { Issue.record("\(finding)") }
+  }
+
+  @Test func theTopLevelHoldsFiveNames() throws {
+    let expected: Set = ["Package.swift", "Sources", "Tests", "Fixtures", "README.md"]
+    #expect(try House.topLevel() == expected)
+  }
+
+  @Test func everyRoomHasItsRule() throws {
+    let rooms = Set(try House.files().filter(\.isSource).map(\.room))
+    #expect(rooms.subtracting(Rule.rooms.keys) == [])
+  }
+
+  /// Whatever the rules look for, each has been seen to find it.
+  @Test func everyRuleIsShownToFail() {
+    #expect(Set(Example.bad.map(\.rule)) == Set(Rule.all.map(\.name)))
+  }
+}

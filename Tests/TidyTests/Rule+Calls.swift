@@ -1,0 +1,62 @@
+/// Which calls are made where.
+extension Rule {
+  /// Only Syscalls makes system calls, whatever door Foundation opens to them.
+  ///
+  /// A function of the package's own may have such a name: it is told by an argument label or by
+  /// being declared in the same file.
+  static let calls = Rule("system calls") { file in
+    guard file.isSwift, file.isSource, !["CLinux", "Syscalls"].contains(file.room) else {
+      return []
+    }
+    let words = file.code.map(Word.words(of:))
+    let own = Set(words.joined().filter { $0.previous == "func" }.map(\.text))
+    return words.enumerated().flatMap { index, words in
+      words.compactMap { word in
+        guard word.isCalled, !word.hasLabel, word.owner == nil || word.owner == "Glibc",
+          systemCalls.contains(word.text), !own.contains(word.text)
+        else { return nil }
+        return (index + 1, "'\(word.text)' is called in Syscalls only")
+      }
+    }
+  }
+
+  private static let systemCalls: Set<Substring> = [
+    "open", "openat", "creat", "close", "read", "pread", "readv", "write", "pwrite", "writev",
+    "fsync", "fdatasync", "sync", "rename", "renameat", "renameat2", "link", "linkat", "symlink",
+    "symlinkat", "readlink", "readlinkat", "unlink", "unlinkat", "remove", "mkdir", "mkdirat",
+    "rmdir", "mkfifo", "mknod", "mkstemp", "mkdtemp", "opendir", "readdir", "stat", "fstat",
+    "lstat", "fstatat", "statfs", "fstatfs", "access", "chmod", "fchmod", "chown", "fchown",
+    "truncate", "ftruncate", "fallocate", "utimensat", "futimens", "flock", "lockf", "fcntl",
+    "ioctl", "dup", "dup2", "pipe", "pipe2", "poll", "select", "eventfd", "socket", "mmap",
+    "inotify_init1", "inotify_add_watch", "inotify_rm_watch", "fork", "vfork", "execv", "execve",
+    "execvp", "posix_spawn", "posix_spawnp", "waitpid", "wait", "kill", "raise", "signal",
+    "sigaction", "getenv", "setenv", "unsetenv", "chdir", "umask", "exit", "_exit", "abort",
+    "fopen", "fclose", "fread", "fwrite", "fputs", "fflush", "puts", "putchar", "printf", "system",
+    "popen", "usleep", "nanosleep", "sleep", "pthread_create", "getpid", "clock_gettime",
+  ]
+
+  /// Files are read and written by the container's means, not by Foundation's.
+  static let fileCalls = Rule("Foundation's files", in: \.code) { line, file in
+    guard file.isSwift, file.isSource,
+      !["CinemaTime", "CinemaTimeCommand", "WormholeBenchmarks"].contains(file.room)
+    else { return nil }
+    for words in ["Data(contentsOf:", "String(contentsOf", ".write(to:", ".write(toFile:"]
+    where line.contains(words) {
+      return "'\(words)' goes past the container"
+    }
+    // AppGroups adds to it what it has elsewhere.
+    let names: Set<Substring> = ["FileManager", "NSTemporaryDirectory", "FileHandle"]
+    guard file.room != "AppGroups",
+      let word = Word.words(of: line).first(where: { names.contains($0.text) })
+    else { return nil }
+    return "'\(word.text)' goes past the container"
+  }
+
+  /// A test waits for the thing, with a deadline, and not for time to pass.
+  static let sleeps = Rule("sleeping tests", in: \.code) { line, file in
+    guard file.isSwift, file.isTest else { return nil }
+    let names: Set<Substring> = ["sleep", "usleep", "nanosleep", "clock_nanosleep", "asyncAfter"]
+    return Word.words(of: line).first { names.contains($0.text) && $0.isCalled }
+      .map { "'\($0.text)': wait for the thing itself, with a deadline" }
+  }
+}

@@ -1,0 +1,49 @@
+/// What declarations carry with them.
+extension Rule {
+  /// Every public symbol says what it is for.
+  static let documentation = Rule("documentation") { file in
+    guard file.isSwift, file.isSource else { return [] }
+    return file.code.indices.compactMap { index in
+      let words = Word.words(of: file.code[index]).map(\.text)
+      let isPublic = words.prefix(4).contains { $0 == "public" || $0 == "open" }
+      // Imports and extensions declare nothing, and `public private(set)` follows on a line.
+      guard isPublic, startsDeclaration(file.code[index]),
+        !words.contains("import"), !words.contains("extension")
+      else { return nil }
+      var above = index - 1
+      while above >= 0, isAttribute(file.code[above]) { above -= 1 }
+      let comment = above >= 0 ? file.comments[above].drop { $0 == " " } : ""
+      return comment.hasPrefix("///") ? nil : (index + 1, "public and not documented")
+    }
+  }
+
+  private static func startsDeclaration(_ code: String) -> Bool {
+    let text = code.drop { $0 == " " }
+    return text.hasPrefix("public ") || text.hasPrefix("open ") || text.hasPrefix("@")
+      || ["final public", "static public", "@"].contains { text.hasPrefix($0) }
+  }
+
+  private static func isAttribute(_ code: String) -> Bool {
+    let text = code.drop { $0 == " " }
+    return text.hasPrefix("@") && !text.contains("public")
+  }
+
+  /// Where the compiler is told to believe, a comment says why it may.
+  static let reasons = Rule("reasons") { file in
+    guard file.isSwift else { return [] }
+    return file.code.indices.compactMap { index in
+      let line = file.code[index]
+      guard let word = ["@unchecked Sendable", "nonisolated(unsafe)"].first(where: line.contains)
+      else { return nil }
+      let hasReason = [index - 1, index, index + 1].contains { near in
+        file.comments.indices.contains(near) && isPlainComment(file.comments[near])
+      }
+      return hasReason ? nil : (index + 1, "'\(word)' without a comment that says why it is safe")
+    }
+  }
+
+  private static func isPlainComment(_ comment: String) -> Bool {
+    let text = comment.drop { $0 == " " }
+    return text.hasPrefix("// ")
+  }
+}

@@ -1,0 +1,88 @@
+/// What every file looks like.
+extension Rule {
+  static let lineLength = Rule("line length", in: \.lines) { line, file in
+    // A table in Markdown cannot be broken.
+    if file.path.hasSuffix(".md"), line.hasPrefix("|") { return nil }
+    return line.count > 100 ? "\(line.count) columns; 100 are the most" : nil
+  }
+
+  static let whitespace = Rule("white space") { file in
+    var found: [(line: Int, message: String)] = []
+    for (index, line) in file.lines.enumerated() {
+      if line.contains("\t") { found.append((index + 1, "a tab")) }
+      if line.utf8.last == UInt8(ascii: " ") { found.append((index + 1, "a space at the end")) }
+      if line.utf8.contains(UInt8(ascii: "\r")) { found.append((index + 1, "a carriage return")) }
+    }
+    if !file.endsInNewline { found.append((file.lines.count, "does not end in one line break")) }
+    return found
+  }
+
+  static let fileLength = Rule("file length") { file in
+    guard file.isSwift, file.lines.count > 450 else { return [] }
+    return [(file.lines.count, "longer than 450 lines: which noun deserves a file of its own?")]
+  }
+
+  /// Nothing is left lying about for later.
+  static let debris = Rule("debris", in: \.comments) { line, file in
+    guard file.isSwift else { return nil }
+    let words = ["TODO", "FIXME", "XXX", "HACK", "swiftlint:", "swift-format-ignore"]
+    return words.first { line.contains($0) }.map { "'\($0)': do it, or let it be" }
+  }
+
+  /// What is printed goes through standard streams; the rest was for debugging.
+  static let printing = Rule("printing", in: \.code) { line, file in
+    guard file.isSwift, file.room != "WormholeBenchmarks" else { return nil }
+    let names: Set<Substring> = ["print", "debugPrint", "dump", "NSLog"]
+    return Word.words(of: line).first {
+      names.contains($0.text) && $0.isCalled && $0.owner == nil && $0.previous != "func"
+    }.map { "'\($0.text)': write to StandardStream" }
+  }
+
+  /// Code that is not used is in the history; a comment is for words.
+  static let deadCode = Rule("dead code", in: \.comments) { line, file in
+    guard file.isSwift else { return nil }
+    let text = line.drop { $0 == " " }
+    // Documentation may show code.
+    guard text.hasPrefix("//"), !text.hasPrefix("///") else { return nil }
+    let words = text.drop { $0 == "/" || $0 == " " }
+    let starts = ["let ", "var ", "func ", "return ", "if ", "guard ", "for ", "try ", "import "]
+    let looksLikeCode =
+      words == "}" || words.hasSuffix(" {") || words.hasSuffix(")") && words.contains(" = ")
+      || starts.contains { words.hasPrefix($0) } && (words.contains(" = ") || words.contains("()"))
+    return looksLikeCode ? "looks like code: '\(words)'" : nil
+  }
+
+  /// Nothing here depends on how one machine is arranged.
+  static let machinePaths = Rule("machine paths", in: \.lines) { line, _ in
+    let known: Set<Substring> = [
+      "tmp", "proc", "dev", "etc", "usr", "bin", "sys", "var", "run",
+      "Sources", "Tests", "Fixtures",
+    ]
+    var before: Character = " "
+    var rest = line[...]
+    while let first = rest.first {
+      if first == "/", "\"'`( =:<".contains(before) {
+        let name = rest.dropFirst().prefix { $0.isLetter || $0.isNumber || "._-".contains($0) }
+        let isPath = rest.dropFirst(1 + name.count).first == "/"
+        if isPath, !name.isEmpty, !known.contains(name) {
+          return "'/\(name)/…' is there on one machine only"
+        }
+      }
+      before = first
+      rest = rest.dropFirst()
+    }
+    return nil
+  }
+
+  /// The package is complete in itself; only the homes of its language are named.
+  static let hosts = Rule("hosts", in: \.lines) { line, _ in
+    let known: Set<Substring> = ["swift.org", "www.swift.org", "docs.swift.org"]
+    for start in line.indices where line[start...].hasPrefix("://") {
+      let host = line[start...].dropFirst(3).prefix {
+        $0.isLetter || $0.isNumber || ".-".contains($0)
+      }
+      if !host.isEmpty, !known.contains(host) { return "'\(host)' is outside" }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,80 @@
+/// A breach of a house rule.
+struct Finding: Equatable, CustomStringConvertible {
+  let path: String
+  let line: Int
+  let message: String
+
+  var description: String { "\(path):\(line): \(message)" }
+}
+
+/// A house rule: what it finds in one file.
+struct Rule: Sendable {
+  let name: String
+  let check: @Sendable (SourceFile) -> [(line: Int, message: String)]
+
+  init(_ name: String, check: @escaping @Sendable (SourceFile) -> [(line: Int, message: String)]) {
+    self.name = name
+    self.check = check
+  }
+
+  /// A rule that looks at each line by itself.
+  init(
+    _ name: String, in lines: @escaping @Sendable (SourceFile) -> [String],
+    eachLine: @escaping @Sendable (String, SourceFile) -> String?
+  ) {
+    self.init(name) { file in
+      lines(file).enumerated().compactMap { index, line in
+        eachLine(line, file).map { (index + 1, $0) }
+      }
+    }
+  }
+
+  func findings(in file: SourceFile) -> [Finding] {
+    check(file).map { Finding(path: file.path, line: $0.line, message: $0.message) }
+  }
+}
+
+extension Rule {
+  static let all = [
+    imports, calls, fileCalls, sleeps, lineLength, whitespace, fileLength, debris, printing,
+    deadCode, documentation, reasons, machinePaths, hosts,
+  ]
+}
+
+/// A word of a line of code, with what stands round it.
+struct Word {
+  let text: Substring
+  /// The word before the dot before it, "" for a dot after something else, nil without a dot.
+  let owner: Substring?
+  let previous: Substring?
+  let isCalled: Bool
+  /// Whether the first argument of the call has a label, as no C function's has.
+  let hasLabel: Bool
+
+  static func words(of line: String) -> [Word] {
+    var words: [Word] = []
+    var rest = line[...]
+    var previous: Substring?
+    var before: Character?
+    while let first = rest.first {
+      guard first.isLetter || first == "_" else {
+        if !first.isWhitespace { before = first }
+        rest = rest.dropFirst()
+        continue
+      }
+      let text = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      rest = rest.dropFirst(text.count)
+      let isCalled = rest.first == "("
+      let argument = rest.dropFirst().prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      let hasLabel =
+        isCalled && !argument.isEmpty && rest.dropFirst(1 + argument.count).first == ":"
+      words.append(
+        Word(
+          text: text, owner: before == "." ? (previous ?? "") : nil, previous: previous,
+          isCalled: isCalled, hasLabel: hasLabel))
+      previous = text
+      before = nil
+    }
+    return words
+  }
+}
