@@ -35,8 +35,9 @@ let package = Package(
     .executableTarget(
       name: "WormholeCommand", dependencies: ["Wormhole"], swiftSettings: house),
     .executableTarget(
-      name: "WormholeBenchmarks", dependencies: ["PropertyLists", "Wormhole"],
+      name: "WormholeBenchmarks", dependencies: ["AllocationCounter", "PropertyLists", "Wormhole"],
       swiftSettings: house),
+    .target(name: "AllocationCounter"),
 
     .target(
       name: "TestSupport", dependencies: ["Syscalls"], path: "Tests/TestSupport",
