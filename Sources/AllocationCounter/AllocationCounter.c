@@ -2,6 +2,7 @@
 // takes the program's before the library's. A sanitizer has a malloc of its own and is left alone.
 #include "AllocationCounter.h"
 
+#include <errno.h>
 #include <features.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
 
 static _Atomic long count;
 
@@ -35,6 +37,19 @@ void *calloc(size_t number, size_t size) {
 void *realloc(void *old, size_t size) {
   counted();
   return __libc_realloc(old, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+  counted();
+  return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **result, size_t alignment, size_t size) {
+  counted();
+  void *memory = __libc_memalign(alignment, size);
+  if (memory == NULL) return ENOMEM;
+  *result = memory;
+  return 0;
 }
 
 long allocation_count(void) { return atomic_load_explicit(&count, memory_order_relaxed); }

@@ -10,13 +10,14 @@ struct BinaryValidator {
   let layout: BinaryLayout
   let objects: BinaryObjects
 
-  var notes: [Note]
+  /// Memory for the length of the initializer: an array would check each access.
+  let notes: UnsafeMutableBufferPointer<Note>
   var keys = KeyTable()
   /// The references of the last dictionary's keys, which the next one often repeats.
   var lastKeys = KeyRun()
 
   /// What is known of an object.
-  struct Note {
+  struct Note: BitwiseCopyable {
     /// How many objects a walk from here reaches; 0 as long as it is not known.
     var reached: Int = 0
     /// How many bytes it reads.
@@ -40,7 +41,12 @@ struct BinaryValidator {
     self.limits = limits
     self.layout = try Self.layout(of: bytes, limits: limits)
     self.objects = BinaryObjects(bytes: bytes, layout: layout)
-    self.notes = Array(repeating: Note(), count: layout.count)
+    notes = .allocate(capacity: layout.count)
+    notes.initialize(repeating: Note())
+    defer {
+      notes.deallocate()
+      keys.free()
+    }
     try checkObjects()
     try measureContainers()
     try checkTop()

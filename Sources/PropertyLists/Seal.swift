@@ -12,24 +12,23 @@ package enum Seal: String, Sendable {
   /// The checksum is wrong, or its mark is damaged.
   case broken
 
-  static let mark: (UInt8, UInt8) = (0xC3, 0x32)
+  static let mark: UInt64 = 0xC332
   static let length = 6
 
   /// What the seal of `bytes` says, which must be at least a trailer long.
   static func of(_ bytes: UnsafeRawBufferPointer) -> Seal {
     let start = bytes.count - BinaryFormat.trailerLength
-    let seal = bytes[start..<start + length]
-    if seal.allSatisfy({ $0 == 0 }) { return .believed }
-    let expected = make(for: bytes)
-    return zip(seal, expected).allSatisfy { $0 == $1 } ? .checked : .broken
+    let found = bytes.bigEndian(at: start, width: length)
+    if found == 0 { return .believed }
+    return found == make(for: bytes) ? .checked : .broken
   }
 
-  /// The six bytes that seal `bytes`.
-  static func make(for bytes: UnsafeRawBufferPointer) -> [UInt8] {
+  /// The six bytes that seal `bytes`, as a number.
+  static func make(for bytes: UnsafeRawBufferPointer) -> UInt64 {
     let start = bytes.count - BinaryFormat.trailerLength
     let crc = Checksum.crc32(
       UnsafeRawBufferPointer(rebasing: bytes[..<start]),
       UnsafeRawBufferPointer(rebasing: bytes[(start + length)...]))
-    return [mark.0, mark.1] + stride(from: 24, through: 0, by: -8).map { UInt8(crc >> $0 & 0xFF) }
+    return mark << 32 | UInt64(crc)
   }
 }

@@ -7,7 +7,7 @@ protocol Benchmark: SendableMetatype {
   /// What is compared, in a few words.
   static var summary: String { get }
   /// How many times faster than the baseline ours has to be; nil if that is only reported.
-  static var requiredRatio: Double? { get }
+  static func requiredRatio(_ size: Size) -> Double?
 
   /// Prepares the workload in one of its sizes.
   init(size: Size) throws
@@ -19,7 +19,7 @@ protocol Benchmark: SendableMetatype {
 }
 
 extension Benchmark {
-  static var requiredRatio: Double? { nil }
+  static func requiredRatio(_ size: Size) -> Double? { nil }
 }
 
 /// How much of a workload is measured.

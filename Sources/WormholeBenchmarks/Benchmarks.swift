@@ -14,6 +14,7 @@ import Foundation
 
       --small, --large   only this size
       --json             one object a line
+      --ours             without the baseline, for a profiler
       --gate             repeat, and exit 1 if a required ratio is missed
 
     workloads:
@@ -43,6 +44,10 @@ import Foundation
     if !options.wantsJSON { print("\(report.machine)\n\(Report.heading)") }
     for type in options.benchmarks {
       for size in options.sizes {
+        if options.isProfiled {
+          try Outcome.run(type, size)
+          continue
+        }
         let outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
         report.outcomes.append(outcome)
         if !options.wantsJSON { print(Report.line(outcome)) }
@@ -68,6 +73,7 @@ struct Options {
   var sizes = Size.allCases
   var wantsJSON = false
   var isGate = false
+  var isProfiled = false
   var wantsHelp = false
 
   init(_ arguments: [String]) throws {
@@ -76,6 +82,7 @@ struct Options {
       case "--small": sizes = [.small]
       case "--large": sizes = [.large]
       case "--json": wantsJSON = true
+      case "--ours": isProfiled = true
       case "--gate": isGate = true
       case "-h", "--help": wantsHelp = true
       default:

@@ -5,7 +5,7 @@ import PropertyLists
 struct EncodeArray: Benchmark {
   static let name = "plist-encode-array"
   static let summary = "[Int] to binary, against Foundation's PropertyListEncoder"
-  static let requiredRatio: Double? = 4
+  static func requiredRatio(_ size: Size) -> Double? { 4 }
 
   let numbers: [Int]
   let foundation: Foundation.PropertyListEncoder
@@ -26,7 +26,7 @@ struct EncodeArray: Benchmark {
 struct DecodeArray: Benchmark {
   static let name = "plist-decode-array"
   static let summary = "[Int] from binary, against Foundation's PropertyListDecoder"
-  static let requiredRatio: Double? = 4
+  static func requiredRatio(_ size: Size) -> Double? { 4 }
 
   let bytes: [UInt8]
   let data: Data

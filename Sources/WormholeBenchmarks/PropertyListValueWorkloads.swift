@@ -16,7 +16,8 @@ private struct Tree {
 struct EncodeValue: Benchmark {
   static let name = "plist-value-encode"
   static let summary = "PropertyListValue to binary, against PropertyListSerialization"
-  static let requiredRatio: Double? = 10
+  /// A tree is what is asked for; a dictionary of five is only reported.
+  static func requiredRatio(_ size: Size) -> Double? { size == .large ? 10 : nil }
 
   private let tree: Tree
 
@@ -32,7 +33,8 @@ struct EncodeValue: Benchmark {
 struct DecodeValue: Benchmark {
   static let name = "plist-value-decode"
   static let summary = "PropertyListValue from binary, against PropertyListSerialization"
-  static let requiredRatio: Double? = 10
+  /// A tree is what is asked for; a dictionary of five is only reported.
+  static func requiredRatio(_ size: Size) -> Double? { size == .large ? 10 : nil }
 
   let bytes: [UInt8]
   let data: Data
