@@ -45,8 +45,15 @@ let package = Package(
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),
     .testTarget(
-      name: "PropertyListsTests", dependencies: ["PropertyLists", "TestSupport"],
+      name: "PropertyListsTests",
+      dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport"],
       swiftSettings: house),
+    .target(
+      name: "PropertyListFuzzing", dependencies: ["PropertyLists"],
+      path: "Tests/PropertyListFuzzing", swiftSettings: house),
+    .executableTarget(
+      name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
+      path: "Tests/PropertyListFuzzer", swiftSettings: house),
     .testTarget(name: "TidyTests", dependencies: ["TestSupport"], swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

@@ -130,7 +130,9 @@ struct BinaryValidator {
   private func checkTop() throws(PropertyListError) {
     let top = notes[layout.top]
     guard top.height <= limits.depth else { throw .limit(.depth, limits) }
-    guard top.reached <= limits.reached else { throw .limit(.reached, limits) }
+    let perByte = bytes.count.multipliedReportingOverflow(by: limits.reachedPerByte)
+    let reached = perByte.overflow ? limits.reached : min(limits.reached, perByte.partialValue)
+    guard top.reached <= reached else { throw .limit(.reached, limits) }
     guard top.bytes <= limits.expandedBytes else { throw .limit(.expandedBytes, limits) }
   }
 }
