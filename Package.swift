@@ -39,8 +39,9 @@ let package = Package(
     .executableTarget(
       name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
     .executableTarget(
-      name: "WormholeBenchmarks", dependencies: ["PropertyLists", "Wormhole"],
+      name: "WormholeBenchmarks", dependencies: ["AllocationCounter", "PropertyLists", "Wormhole"],
       swiftSettings: house),
+    .target(name: "AllocationCounter"),
 
     .target(
       name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
@@ -55,8 +56,15 @@ let package = Package(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
       swiftSettings: house),
     .testTarget(
-      name: "PropertyListsTests", dependencies: ["PropertyLists", "TestSupport"],
+      name: "PropertyListsTests",
+      dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport"],
       swiftSettings: house),
+    .target(
+      name: "PropertyListFuzzing", dependencies: ["PropertyLists"],
+      path: "Tests/PropertyListFuzzing", swiftSettings: house),
+    .executableTarget(
+      name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
+      path: "Tests/PropertyListFuzzer", swiftSettings: house),
     .testTarget(
       name: "SharedContainerTests",
       dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],

@@ -99,11 +99,9 @@ extension BinaryWriter {
   }
 
   private func key(_ object: UInt32) -> String {
-    bytes.withUnsafeBytes { raw in
-      let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
-      let objects = BinaryObjects(bytes: raw, layout: layout)
-      return objects.string(objects.head(at: offsets[Int(object)]))
-    }
+    let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
+    let objects = BinaryObjects(bytes: bytes.raw, layout: layout)
+    return objects.string(objects.head(at: offsets[Int(object)]))
   }
 }
 

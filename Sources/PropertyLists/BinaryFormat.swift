@@ -25,6 +25,23 @@ enum ObjectKind: UInt8 {
   case array = 0xA
   case dictionary = 0xD
 
+  /// The kind that an object's first byte names; as `init(rawValue:)`, and inlined.
+  @inline(__always)
+  init?(marker: UInt8) {
+    switch marker >> 4 {
+    case 0x0: self = .boolean
+    case 0x1: self = .integer
+    case 0x2: self = .real
+    case 0x3: self = .date
+    case 0x4: self = .data
+    case 0x5: self = .ascii
+    case 0x6: self = .utf16
+    case 0xA: self = .array
+    case 0xD: self = .dictionary
+    default: return nil
+    }
+  }
+
   var isContainer: Bool { self == .array || self == .dictionary }
   var isString: Bool { self == .ascii || self == .utf16 }
 

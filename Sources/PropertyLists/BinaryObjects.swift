@@ -25,7 +25,7 @@ struct BinaryObjects {
     start += 1
     let low = Int(marker & 0xF)
     // Only validated files come here, and validation refuses every other kind.
-    let kind = ObjectKind(rawValue: marker >> 4).unsafelyUnwrapped
+    let kind = ObjectKind(marker: marker).unsafelyUnwrapped
     switch kind {
     case .boolean:
       return ObjectHead(kind: kind, start: start, count: low & 1)
@@ -41,7 +41,7 @@ struct BinaryObjects {
 
   @inline(__always)
   func kind(of object: Int) -> ObjectKind {
-    ObjectKind(rawValue: bytes[offset(of: object)] >> 4).unsafelyUnwrapped
+    ObjectKind(marker: bytes[offset(of: object)]).unsafelyUnwrapped
   }
 
   /// The `index`th reference of a container: of a dictionary first all keys, then all values.

@@ -51,13 +51,17 @@ package enum BinaryPropertyList {
   /// Notes in a sealed file that it is synced before it is moved into place.
   package static func markSynced(_ bytes: inout [UInt8]) {
     let start = bytes.count - BinaryFormat.trailerLength
-    guard start >= 0, bytes[start] == Seal.mark.0, bytes[start + 1] == Seal.mark.1 else { return }
-    bytes[start + 1] = Seal.syncedMark
+    guard start >= 0, mark(of: bytes) == Seal.mark else { return }
+    bytes[start + 1] = UInt8(Seal.syncedMark & 0xFF)
   }
 
   /// Whether a file says that it was synced before it was moved into place.
   package static func isMarkedSynced(_ bytes: [UInt8]) -> Bool {
+    mark(of: bytes) == Seal.syncedMark
+  }
+
+  private static func mark(of bytes: [UInt8]) -> UInt64? {
     let start = bytes.count - BinaryFormat.trailerLength
-    return start >= 0 && bytes[start] == Seal.mark.0 && bytes[start + 1] == Seal.syncedMark
+    return start < 0 ? nil : UInt64(bytes[start]) << 8 | UInt64(bytes[start + 1])
   }
 }

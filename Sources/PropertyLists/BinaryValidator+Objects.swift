@@ -3,7 +3,7 @@ extension BinaryValidator {
   func checkedHead(at offset: Int) throws(PropertyListError) -> ObjectHead {
     let marker = bytes[offset]
     let low = Int(marker & 0xF)
-    guard let kind = ObjectKind(rawValue: marker >> 4) else {
+    guard let kind = ObjectKind(marker: marker) else {
       throw Self.unknown(marker, at: offset)
     }
     var head = ObjectHead(kind: kind, start: offset + 1, count: low)

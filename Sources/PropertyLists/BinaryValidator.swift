@@ -10,13 +10,14 @@ struct BinaryValidator {
   let layout: BinaryLayout
   let objects: BinaryObjects
 
-  var notes: [Note]
+  /// Memory for the length of the initializer: an array would check each access.
+  let notes: UnsafeMutableBufferPointer<Note>
   var keys = KeyTable()
   /// The references of the last dictionary's keys, which the next one often repeats.
   var lastKeys = KeyRun()
 
   /// What is known of an object.
-  struct Note {
+  struct Note: BitwiseCopyable {
     /// How many objects a walk from here reaches; 0 as long as it is not known.
     var reached: Int = 0
     /// How many bytes it reads.
@@ -40,7 +41,12 @@ struct BinaryValidator {
     self.limits = limits
     self.layout = try Self.layout(of: bytes, limits: limits)
     self.objects = BinaryObjects(bytes: bytes, layout: layout)
-    self.notes = Array(repeating: Note(), count: layout.count)
+    notes = .allocate(capacity: layout.count)
+    notes.initialize(repeating: Note())
+    defer {
+      notes.deallocate()
+      keys.free()
+    }
     try checkObjects()
     try measureContainers()
     try checkTop()
@@ -124,7 +130,9 @@ struct BinaryValidator {
   private func checkTop() throws(PropertyListError) {
     let top = notes[layout.top]
     guard top.height <= limits.depth else { throw .limit(.depth, limits) }
-    guard top.reached <= limits.reached else { throw .limit(.reached, limits) }
+    let perByte = bytes.count.multipliedReportingOverflow(by: limits.reachedPerByte)
+    let reached = perByte.overflow ? limits.reached : min(limits.reached, perByte.partialValue)
+    guard top.reached <= reached else { throw .limit(.reached, limits) }
     guard top.bytes <= limits.expandedBytes else { throw .limit(.expandedBytes, limits) }
   }
 }

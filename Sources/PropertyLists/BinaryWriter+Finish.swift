@@ -4,26 +4,30 @@ extension BinaryWriter {
     try check()
     resolveEmptyPlaces()
     try check()
-    let referenceSize = Self.width(of: offsets.count - 1)
+    let leaves = UInt32(offsets.count)
+    let referenceSize = Self.width(of: objectCount - 1)
     var marks: [UInt32] = []
     var reached = 1
-    for index in containers.indices {
+    for index in 0..<containers.count {
       if containers[index].isDictionary { dropRepeatedKeys(of: index, &marks) }
-      try write(containers[index], referenceSize: referenceSize, reached: &reached)
+      try write(
+        containers[index], leaves: leaves, referenceSize: referenceSize, reached: &reached)
     }
     guard reached <= limits.reached else { throw .limit(.reached, limits) }
     guard bytes.count - BinaryFormat.magic.count + repeatedBytes <= limits.expandedBytes else {
       throw .limit(.expandedBytes, limits)
     }
-    writeTrailer(referenceSize: referenceSize)
+    writeTrailer(top: object(links[0].value, leaves), referenceSize: referenceSize)
     guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
-    guard offsets.count <= limits.objects else { throw .limit(.objects, limits) }
-    return bytes
+    return [UInt8](unsafeUninitializedCapacity: bytes.count) { file, count in
+      UnsafeMutableRawBufferPointer(file).copyMemory(from: bytes.raw)
+      count = bytes.count
+    }
   }
 
   /// A place that nobody put anything into holds an empty dictionary, as with Foundation.
   private func resolveEmptyPlaces() {
-    for link in links.indices where links[link].value == Link.none {
+    for link in 0..<links.count where links[link].value == Link.none {
       _ = addContainer(isDictionary: true, at: UInt32(link))
     }
   }
@@ -46,9 +50,9 @@ extension BinaryWriter {
   }
 
   private func write(
-    _ container: Container, referenceSize: Int, reached: inout Int
+    _ container: Container, leaves: UInt32, referenceSize: Int, reached: inout Int
   ) throws(PropertyListError) {
-    offsets[Int(container.object)] = bytes.count
+    _ = begin()
     var count = 0
     var link = container.first
     while link != Link.none {
@@ -60,7 +64,7 @@ extension BinaryWriter {
     if container.isDictionary {
       appendReferences(of: container, size: referenceSize) { $0.key }
     }
-    appendReferences(of: container, size: referenceSize) { self.object($0.value) }
+    appendReferences(of: container, size: referenceSize) { object($0.value, leaves) }
     guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
   }
 
@@ -76,32 +80,35 @@ extension BinaryWriter {
     }
   }
 
-  private func object(_ value: UInt32) -> UInt32 {
-    value & Link.container == 0 ? value : containers[Int(value & ~Link.container)].object
+  @inline(__always)
+  private func object(_ value: UInt32, _ leaves: UInt32) -> UInt32 {
+    value & Link.container == 0 ? value : leaves + (value & ~Link.container)
   }
 
-  private func writeTrailer(referenceSize: Int) {
+  private func writeTrailer(top: UInt32, referenceSize: Int) {
     let table = bytes.count
     let offsetSize = Self.width(of: table)
-    for offset in offsets { append(offset, width: offsetSize) }
+    for index in 0..<offsets.count { append(offsets[index], width: offsetSize) }
     let seal = bytes.count
-    bytes.append(contentsOf: repeatElement(0, count: Seal.length))
+    for _ in 0..<Seal.length { bytes.append(0) }
     bytes.append(UInt8(offsetSize))
     bytes.append(UInt8(referenceSize))
-    append(UInt64(offsets.count))
-    append(UInt64(object(links[0].value)))
-    append(UInt64(table))
-    let value = bytes.withUnsafeBytes { Seal.make(for: $0) }
-    bytes.replaceSubrange(seal..<seal + Seal.length, with: value)
+    bytes.append(number: UInt64(offsets.count))
+    bytes.append(number: UInt64(top))
+    bytes.append(number: UInt64(table))
+    let value = Seal.make(for: bytes.raw)
+    for index in 0..<Seal.length {
+      bytes[seal + index] = UInt8(truncatingIfNeeded: value >> (40 - 8 * index))
+    }
   }
 
   @inline(__always)
   private func append(_ value: Int, width: Int) {
     switch width {
     case 1: bytes.append(UInt8(truncatingIfNeeded: value))
-    case 2: append(UInt16(truncatingIfNeeded: value))
-    case 4: append(UInt32(truncatingIfNeeded: value))
-    default: append(UInt64(truncatingIfNeeded: value))
+    case 2: bytes.append(number: UInt16(truncatingIfNeeded: value))
+    case 4: bytes.append(number: UInt32(truncatingIfNeeded: value))
+    default: bytes.append(number: UInt64(truncatingIfNeeded: value))
     }
   }
 

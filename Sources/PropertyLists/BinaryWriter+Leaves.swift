@@ -16,13 +16,13 @@ extension BinaryWriter {
       bytes.append(UInt8(value))
     case 0...0xFFFF:
       bytes.append(0x11)
-      append(UInt16(value))
+      bytes.append(number: UInt16(value))
     case 0...0xFFFF_FFFF:
       bytes.append(0x12)
-      append(UInt32(value))
+      bytes.append(number: UInt32(value))
     default:
       bytes.append(0x13)
-      append(value)
+      bytes.append(number: value)
     }
     return object
   }
@@ -32,29 +32,29 @@ extension BinaryWriter {
     if let small = Int64(exactly: value) { return add(small) }
     let object = begin()
     bytes.append(0x14)
-    append(UInt64(0))
-    append(value)
+    bytes.append(number: UInt64(0))
+    bytes.append(number: value)
     return object
   }
 
   func add(_ value: Double) -> UInt32 {
     let object = begin()
     bytes.append(0x23)
-    append(value.bitPattern)
+    bytes.append(number: value.bitPattern)
     return object
   }
 
   func add(_ value: Float) -> UInt32 {
     let object = begin()
     bytes.append(0x22)
-    append(value.bitPattern)
+    bytes.append(number: value.bitPattern)
     return object
   }
 
   func add(_ value: Date) -> UInt32 {
     let object = begin()
     bytes.append(0x33)
-    append(value.timeIntervalSinceReferenceDate.bitPattern)
+    bytes.append(number: value.timeIntervalSinceReferenceDate.bitPattern)
     return object
   }
 
@@ -74,7 +74,7 @@ extension BinaryWriter {
       }
       guard UnsafeRawBufferPointer(utf8).isASCII else { return false }
       appendHead(.ascii, count: utf8.count)
-      bytes.append(contentsOf: utf8)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(utf8))
       return true
     }
     if !isASCII { appendUTF16(value) }
@@ -109,27 +109,21 @@ extension BinaryWriter {
 
   private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
     let start = offsets[Int(object)]
-    return bytes.withUnsafeBytes { bytes in
-      let low = Int(bytes[start] & 0xF)
-      let payload: Int
-      if low < 0xF {
-        guard low == text.count else { return false }
-        payload = start + 1
-      } else {
-        let width = 1 << Int(bytes[start + 1] & 0xF)
-        guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.count) else {
-          return false
-        }
-        payload = start + 2 + width
+    let bytes = bytes.raw
+    let low = Int(bytes[start] & 0xF)
+    let payload: Int
+    if low < 0xF {
+      guard low == text.count else { return false }
+      payload = start + 1
+    } else {
+      let width = 1 << Int(bytes[start + 1] & 0xF)
+      guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.count) else {
+        return false
       }
-      return UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + text.count])
-        .isSame(as: text)
+      payload = start + 2 + width
     }
-  }
-
-  @inline(__always)
-  func append(_ value: some FixedWidthInteger) {
-    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    return UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + text.count])
+      .isSame(as: text)
   }
 
   func appendHead(_ kind: ObjectKind, count: Int) {
@@ -144,13 +138,13 @@ extension BinaryWriter {
       bytes.append(UInt8(count))
     case 0...0xFFFF:
       bytes.append(0x11)
-      append(UInt16(count))
+      bytes.append(number: UInt16(count))
     case 0...0xFFFF_FFFF:
       bytes.append(0x12)
-      append(UInt32(count))
+      bytes.append(number: UInt32(count))
     default:
       bytes.append(0x13)
-      append(UInt64(count))
+      bytes.append(number: UInt64(count))
     }
   }
 }

@@ -1,5 +1,7 @@
 extension BinaryWriter {
   /// Writes a value and everything below it, with a stack of its own.
+  ///
+  /// Dictionaries are written in the order of their keys, so that equal values give equal files.
   func add(_ value: PropertyListValue, to link: UInt32) throws(PropertyListError) {
     guard let leaf = addLeaf(value) else {
       var waiting = [(value, link)]
@@ -28,7 +30,7 @@ extension BinaryWriter {
       }
     } else if case .dictionary(let values) = value {
       let container = addContainer(isDictionary: true, at: link)
-      for (key, value) in values {
+      for (key, value) in values.sorted(by: { $0.key < $1.key }) {
         let link = addLink(to: container, key: addKey(key))
         if let leaf = addLeaf(value) {
           links[Int(link)].value = leaf

@@ -17,12 +17,12 @@ enum Checksum {
     return table
   }()
 
-  /// The CRC-32 of several stretches of bytes as if they were one.
-  static func crc32(_ parts: UnsafeRawBufferPointer...) -> UInt32 {
+  /// The CRC-32 of two stretches of bytes as if they were one.
+  static func crc32(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
+  ) -> UInt32 {
     table.withUnsafeBufferPointer { table in
-      var crc = ~UInt32(0)
-      for part in parts { crc = update(crc, with: part, table) }
-      return ~crc
+      ~update(update(~UInt32(0), with: first, table), with: second, table)
     }
   }
 

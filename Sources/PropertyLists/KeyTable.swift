@@ -1,9 +1,11 @@
 /// Finds the object that holds a key which was seen before.
 ///
 /// The bytes stay where they are; the table holds hashes and object numbers. The hash has a seed of
-/// the process's own, so that nobody can choose keys that collide.
+/// the process's own, so that nobody can choose keys that collide. The owner frees it.
 struct KeyTable {
-  private var slots: [UInt64] = []
+  /// Memory of the table's own: an array costs more than all else here for a few keys.
+  private var slots: UnsafeMutablePointer<UInt64>?
+  private var capacity = 0
   private var count = 0
   /// Texts beyond ASCII are the same key when Swift says so, which bytes do not show.
   private var beyondASCII: [String: UInt32] = [:]
@@ -36,8 +38,9 @@ struct KeyTable {
   mutating func find(
     hash: UInt32, orInsert object: UInt32, where isSame: (UInt32) -> Bool
   ) -> UInt32? {
-    if 2 * (count + 1) > slots.count { grow() }
-    let mask = slots.count - 1
+    if 2 * (count + 1) > capacity { grow() }
+    let slots = slots.unsafelyUnwrapped
+    let mask = capacity - 1
     var index = Int(hash) & mask
     while slots[index] != 0 {
       let candidate = UInt32(truncatingIfNeeded: slots[index]) - 1
@@ -59,13 +62,19 @@ struct KeyTable {
   }
 
   private mutating func grow() {
-    let old = slots
-    slots = [UInt64](repeating: 0, count: max(32, 2 * old.count))
-    let mask = slots.count - 1
-    for slot in old where slot != 0 {
-      var index = Int(slot >> 32) & mask
-      while slots[index] != 0 { index = (index + 1) & mask }
-      slots[index] = slot
+    let larger = max(32, 2 * capacity)
+    let memory = UnsafeMutablePointer<UInt64>.allocate(capacity: larger)
+    memory.initialize(repeating: 0, count: larger)
+    for old in 0..<capacity {
+      guard let slot = slots?[old], slot != 0 else { continue }
+      var index = Int(slot >> 32) & (larger - 1)
+      while memory[index] != 0 { index = (index + 1) & (larger - 1) }
+      memory[index] = slot
     }
+    free()
+    slots = memory
+    capacity = larger
   }
+
+  func free() { slots?.deallocate() }
 }

@@ -55,7 +55,7 @@ package struct PropertyListError: Error, Sendable {
       case .bytes: "more than \(limits.bytes) bytes"
       case .depth: "nested more than \(limits.depth) deep"
       case .objects: "more than \(limits.objects) objects"
-      case .reached: "more than \(limits.reached) objects, shared ones counted each time"
+      case .reached: "too many objects, shared ones counted each time"
       case .expandedBytes:
         "more than \(limits.expandedBytes) bytes, shared objects counted each time"
       case .stringBytes: "a string of more than \(limits.stringBytes) bytes"

@@ -15,6 +15,12 @@ package struct PropertyListLimits: Sendable, Hashable {
   /// How many objects a walk from the top reaches, a shared one counted each time.
   package var reached = 1 << 21
 
+  /// How many of them for each byte of the file.
+  ///
+  /// Writers share strings and numbers, which reaches less than one object a byte; only a file made
+  /// to explode comes near this.
+  package var reachedPerByte = 16
+
   /// How many bytes such a walk reads, a shared object's counted each time.
   package var expandedBytes = 128 << 20
 

@@ -12,30 +12,30 @@ package enum Seal: String, Sendable {
   /// The checksum is wrong, or its mark is damaged.
   case broken
 
-  static let mark: (UInt8, UInt8) = (0xC3, 0x32)
-  /// The second byte of the mark in a file that was synced before it was moved into place.
+  static let mark: UInt64 = 0xC332
+  /// The mark of a file that was synced before it was moved into place.
   ///
-  /// The
-  /// checksum does not cover it: it is set afterwards, and no reader's trust depends on it.
-  static let syncedMark: UInt8 = 0xCD
+  /// The checksum does not cover it: it is set afterwards, and no reader's trust hangs on it.
+  static let syncedMark: UInt64 = 0xC3CD
   static let length = 6
 
   /// What the seal of `bytes` says, which must be at least a trailer long.
   static func of(_ bytes: UnsafeRawBufferPointer) -> Seal {
     let start = bytes.count - BinaryFormat.trailerLength
-    let seal = bytes[start..<start + length]
-    if seal.allSatisfy({ $0 == 0 }) { return .believed }
-    var expected = make(for: bytes)
-    if seal[start + 1] == syncedMark { expected[1] = syncedMark }
-    return zip(seal, expected).allSatisfy { $0 == $1 } ? .checked : .broken
+    let found = bytes.bigEndian(at: start, width: length)
+    if found == 0 { return .believed }
+    let mark = found >> 32 == syncedMark ? syncedMark : mark
+    return found == make(for: bytes, mark: mark) ? .checked : .broken
   }
 
-  /// The six bytes that seal `bytes`.
-  static func make(for bytes: UnsafeRawBufferPointer) -> [UInt8] {
+  /// The six bytes that seal `bytes`, as a number.
+  static func make(
+    for bytes: UnsafeRawBufferPointer, mark: UInt64 = Seal.mark
+  ) -> UInt64 {
     let start = bytes.count - BinaryFormat.trailerLength
     let crc = Checksum.crc32(
       UnsafeRawBufferPointer(rebasing: bytes[..<start]),
       UnsafeRawBufferPointer(rebasing: bytes[(start + length)...]))
-    return [mark.0, mark.1] + stride(from: 24, through: 0, by: -8).map { UInt8(crc >> $0 & 0xFF) }
+    return mark << 32 | UInt64(crc)
   }
 }

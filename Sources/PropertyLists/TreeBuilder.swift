@@ -4,6 +4,10 @@
 /// and not what it expands to.
 struct TreeBuilder {
   private var values: [PropertyListValue?]
+  /// The dictionary built last, as the next one often has the same keys.
+  private var last = ObjectHead(kind: .dictionary, start: 0, count: -1)
+  /// Where each of its keys is, once that has happened.
+  private var positions: [String: Int]?
 
   init(objectCount: Int) {
     values = Array(repeating: nil, count: objectCount)
@@ -67,13 +71,40 @@ struct TreeBuilder {
       }
       return .array(array)
     }
-    var dictionary = [String: PropertyListValue](minimumCapacity: head.count)
-    for index in 0..<head.count {
-      let key = finished(objects.reference(index, of: head), objects)
-      guard case .string(let key) = key else { continue }
-      dictionary[key] = finished(objects.reference(head.count + index, of: head), objects)
+    return .dictionary(dictionary(head, objects))
+  }
+
+  /// Hashing the keys is most of the work, so a dictionary with the keys of the one before it takes
+  /// over their layout: `mapValues` does not hash again.
+  private mutating func dictionary(
+    _ head: ObjectHead, _ objects: BinaryObjects
+  ) -> [String: PropertyListValue] {
+    let length = head.count * objects.layout.referenceSize
+    guard head.count == last.count, objects.bytes.same(head.start, last.start, count: length) else {
+      last = head
+      positions = nil
+      var dictionary = [String: PropertyListValue](minimumCapacity: head.count)
+      for index in 0..<head.count {
+        dictionary[key(index, head, objects)] =
+          finished(objects.reference(head.count + index, of: head), objects)
+      }
+      return dictionary
     }
-    return .dictionary(dictionary)
+    if positions == nil {
+      var made = [String: Int](minimumCapacity: head.count)
+      for index in 0..<head.count { made[key(index, head, objects)] = index }
+      positions = made
+    }
+    return positions.unsafelyUnwrapped.mapValues { index in
+      finished(objects.reference(head.count + index, of: head), objects)
+    }
+  }
+
+  private mutating func key(
+    _ index: Int, _ head: ObjectHead, _ objects: BinaryObjects
+  ) -> String {
+    // Validation has seen to it that keys are strings.
+    finished(objects.reference(index, of: head), objects).stringValue ?? ""
   }
 
   /// The value of a leaf, or of a container that has been built.

@@ -18,6 +18,13 @@ import Testing
     #expect(try BinaryPropertyList.decode(BinaryPropertyList.encode(value)) == value)
   }
 
+  @Test func equalValuesGiveEqualFiles() throws {
+    let pairs = (0..<40).map { ("key \($0)", PropertyListValue.integer($0)) }
+    let first = PropertyListValue.dictionary(Dictionary(uniqueKeysWithValues: pairs))
+    let second = PropertyListValue.dictionary(Dictionary(uniqueKeysWithValues: pairs.reversed()))
+    #expect(try BinaryPropertyList.encode(first) == BinaryPropertyList.encode(second))
+  }
+
   @Test func keepsTheSignOfZeroAndTheCaseOfIntegers() throws {
     let zero = try BinaryPropertyList.decode(BinaryPropertyList.encode(.real(-0.0)))
     guard case .real(let value) = zero else { throw PropertyListError(.malformed, "no real") }

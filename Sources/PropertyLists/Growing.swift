@@ -1,0 +1,71 @@
+/// A list that only grows, for the writer's own use.
+///
+/// An array would do, and check every access for bounds, uniqueness and, inside a class, exclusivity:
+/// half of the time that it takes to encode a message. The owner makes up all indices itself, never
+/// copies the list, and frees it.
+struct Growing<Element: BitwiseCopyable> {
+  private(set) var base: UnsafeMutablePointer<Element>
+  private(set) var count = 0
+  private var capacity: Int
+
+  init(capacity: Int) {
+    self.capacity = capacity
+    base = .allocate(capacity: capacity)
+  }
+
+  func free() { base.deallocate() }
+
+  @inline(__always)
+  subscript(index: Int) -> Element {
+    unsafeAddress {
+      assert(index >= 0 && index < count)
+      return UnsafePointer(base + index)
+    }
+    nonmutating unsafeMutableAddress {
+      assert(index >= 0 && index < count)
+      return base + index
+    }
+  }
+
+  @inline(__always)
+  mutating func append(_ element: Element) {
+    if count == capacity { grow(by: 1) }
+    (base + count).initialize(to: element)
+    count += 1
+  }
+
+  @inline(never)
+  private mutating func grow(by more: Int) {
+    capacity = max(2 * capacity, count + more)
+    let larger = UnsafeMutablePointer<Element>.allocate(capacity: capacity)
+    larger.moveInitialize(from: base, count: count)
+    base.deallocate()
+    base = larger
+  }
+
+  /// Makes room for more elements, whose memory the caller initializes at once.
+  @inline(__always)
+  mutating func extend(by more: Int) -> UnsafeMutablePointer<Element> {
+    if capacity - count < more { grow(by: more) }
+    defer { count += more }
+    return base + count
+  }
+}
+
+extension Growing<UInt8> {
+  var raw: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+  @inline(__always)
+  mutating func append(contentsOf bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+    UnsafeMutableRawPointer(extend(by: bytes.count)).copyMemory(
+      from: source, byteCount: bytes.count)
+  }
+
+  /// Appends a number big-endian.
+  @inline(__always)
+  mutating func append(number: some FixedWidthInteger & BitwiseCopyable) {
+    let target = UnsafeMutableRawPointer(extend(by: number.bitWidth / 8))
+    target.storeBytes(of: number.bigEndian, as: type(of: number))
+  }
+}

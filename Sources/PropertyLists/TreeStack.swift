@@ -1,0 +1,137 @@
+/// The containers that a text format has open while it is read, innermost last.
+///
+/// What nests in the text nests here, and not on the thread's stack.
+struct TreeStack {
+  private var frames: [Frame] = []
+  private var objects = 0
+  private(set) var result: PropertyListValue?
+  let limits: PropertyListLimits
+
+  struct Frame {
+    var isDictionary: Bool
+    var array: [PropertyListValue] = []
+    var dictionary: [String: PropertyListValue] = [:]
+    var key: String?
+  }
+
+  init(limits: PropertyListLimits) { self.limits = limits }
+
+  var isEmpty: Bool { frames.isEmpty }
+
+  /// Whether the innermost container is a dictionary; nil if none is open.
+  var isInDictionary: Bool? { frames.last?.isDictionary }
+
+  /// Whether a key is waiting for its value.
+  var hasKey: Bool { frames.last?.key != nil }
+
+  mutating func open(isDictionary: Bool, at offset: Int) throws(PropertyListError) {
+    guard frames.count < limits.depth else { throw .limit(.depth, limits, at: offset) }
+    frames.append(Frame(isDictionary: isDictionary))
+  }
+
+  /// Takes the innermost container off, finished.
+  mutating func close() -> PropertyListValue? {
+    guard let frame = frames.popLast() else { return nil }
+    return frame.isDictionary ? .dictionary(frame.dictionary) : .array(frame.array)
+  }
+
+  mutating func setKey(_ key: String, at offset: Int) throws(PropertyListError) {
+    try count(at: offset)
+    guard frames[frames.count - 1].dictionary[key] == nil else {
+      throw PropertyListError(.duplicateKey, "the key '\(key)' comes twice", at: offset)
+    }
+    frames[frames.count - 1].key = key
+  }
+
+  /// Puts a value where the text has it; the place must be known to take one.
+  mutating func add(_ value: PropertyListValue, at offset: Int) throws(PropertyListError) {
+    try count(at: offset)
+    guard let last = frames.indices.last else {
+      result = value
+      return
+    }
+    if frames[last].isDictionary {
+      guard let key = frames[last].key else {
+        throw PropertyListError(.malformed, "a value without a key", at: offset)
+      }
+      frames[last].dictionary[key] = value
+      frames[last].key = nil
+    } else {
+      frames[last].array.append(value)
+    }
+  }
+
+  private mutating func count(at offset: Int) throws(PropertyListError) {
+    objects += 1
+    guard objects <= min(limits.objects, limits.reached) else {
+      throw .limit(.objects, limits, at: offset)
+    }
+  }
+}
+
+/// A walk through a value for a text format that writes containers around what they hold.
+///
+/// Dictionaries come in the order of their keys, so that equal values give equal texts.
+struct TreeWalk {
+  enum Step {
+    case open(PropertyListValue, isEmpty: Bool)
+    case close(isDictionary: Bool)
+    case leaf(PropertyListValue)
+  }
+
+  /// A step, with what stands before it.
+  struct Item {
+    var step: Step
+    var key: String?
+    var isFirst: Bool
+    var depth: Int
+  }
+
+  private var waiting: [Item]
+  private let limits: PropertyListLimits
+  private var objects = 0
+
+  init(_ value: PropertyListValue, limits: PropertyListLimits) {
+    self.limits = limits
+    waiting = [Self.item(value, key: nil, isFirst: true, depth: 0)]
+  }
+
+  mutating func next() throws(PropertyListError) -> Item? {
+    guard let item = waiting.popLast() else { return nil }
+    guard case .open(let value, _) = item.step else { return item }
+    guard item.depth < limits.depth else { throw .limit(.depth, limits) }
+    let depth = item.depth + 1
+    if case .array(let values) = value {
+      waiting.append(
+        Item(step: .close(isDictionary: false), key: nil, isFirst: values.isEmpty, depth: depth - 1)
+      )
+      for index in values.indices.reversed() {
+        waiting.append(Self.item(values[index], key: nil, isFirst: index == 0, depth: depth))
+      }
+      objects += values.count
+    } else if case .dictionary(let values) = value {
+      waiting.append(
+        Item(step: .close(isDictionary: true), key: nil, isFirst: values.isEmpty, depth: depth - 1))
+      let pairs = values.sorted { $0.key < $1.key }
+      for index in pairs.indices.reversed() {
+        waiting.append(
+          Self.item(pairs[index].value, key: pairs[index].key, isFirst: index == 0, depth: depth))
+      }
+      objects += 2 * values.count
+    }
+    guard objects < min(limits.objects, limits.reached) else { throw .limit(.objects, limits) }
+    return item
+  }
+
+  private static func item(
+    _ value: PropertyListValue, key: String?, isFirst: Bool, depth: Int
+  ) -> Item {
+    let step: Step =
+      switch value {
+      case .array(let values): .open(value, isEmpty: values.isEmpty)
+      case .dictionary(let values): .open(value, isEmpty: values.isEmpty)
+      default: .leaf(value)
+      }
+    return Item(step: step, key: key, isFirst: isFirst, depth: depth)
+  }
+}

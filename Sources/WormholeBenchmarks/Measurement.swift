@@ -1,0 +1,81 @@
+/// What a number of repetitions of one operation took.
+struct Measurement {
+  /// Nanoseconds for an operation, of each batch, in ascending order.
+  private(set) var samples: [Double] = []
+  var allocations: Double?
+
+  var median: Double { quantile(0.5) }
+  var p99: Double { quantile(0.99) }
+
+  func quantile(_ part: Double) -> Double {
+    guard !samples.isEmpty else { return .nan }
+    return samples[min(samples.count - 1, Int(part * Double(samples.count)))]
+  }
+
+  /// Runs an operation for a while, in batches long enough for the clock.
+  static func measure(for duration: Duration, _ operation: () throws -> Void) rethrows -> Self {
+    let clock = ContinuousClock()
+    var batch = 1
+    while true {
+      let took = try clock.measure { for _ in 0..<batch { try operation() } }
+      if took > .microseconds(50) || batch >= 1 << 20 { break }
+      batch *= 2
+    }
+    var measurement = Measurement()
+    let start = clock.now
+    repeat {
+      let took = try clock.measure { for _ in 0..<batch { try operation() } }
+      measurement.samples.append(took.nanoseconds / Double(batch))
+    } while clock.now - start < duration
+    measurement.samples.sort()
+    measurement.allocations = try Allocations.count(operation)
+    return measurement
+  }
+}
+
+extension Duration {
+  var nanoseconds: Double {
+    Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9
+  }
+}
+
+/// One workload, measured in one size.
+struct Outcome {
+  var name: String
+  var size: Size
+  var ours: Measurement
+  var baseline: Measurement
+  /// How many times faster ours is: the best repetition, as all disturbances make it smaller or
+  /// larger at random and only the requirement has to be reachable.
+  var ratio: Double
+  var required: Double?
+
+  var isMissed: Bool { required.map { ratio < $0 } ?? false }
+
+  /// Runs ours alone, for long enough that a profiler sees it.
+  static func run(_ type: any Benchmark.Type, _ size: Size) throws {
+    let benchmark = try type.init(size: size)
+    _ = try Measurement.measure(for: .seconds(2)) { try benchmark.ours() }
+  }
+
+  /// Measures both sides in turn, so that what disturbs the machine disturbs both.
+  static func of(_ type: any Benchmark.Type, _ size: Size, repetitions: Int) throws -> Outcome {
+    let benchmark = try type.init(size: size)
+    var best: Outcome?
+    for _ in 0..<repetitions {
+      let baseline = try Measurement.measure(for: size.duration) { try benchmark.baseline() }
+      let ours = try Measurement.measure(for: size.duration) { try benchmark.ours() }
+      let outcome = Outcome(
+        name: type.name, size: size, ours: ours, baseline: baseline,
+        ratio: baseline.median / ours.median, required: type.requiredRatio(size))
+      if outcome.ratio > best?.ratio ?? 0 { best = outcome }
+    }
+    guard let best else { throw BenchmarkError.nothingMeasured(type.name) }
+    return best
+  }
+}
+
+enum BenchmarkError: Error {
+  case nothingMeasured(String)
+  case wrongResult(String)
+}

@@ -1,0 +1,85 @@
+import FoundationEssentials
+package import PropertyLists
+
+/// Makes hostile files, one for each seed and number, and holds the readers to their promises.
+package struct Fuzzer {
+  package var seed: UInt64
+  package var limits: PropertyListLimits
+
+  /// A promise that was broken.
+  package struct Failure: Error, CustomStringConvertible {
+    package var seed: UInt64
+    package var index: Int
+    package var reason: String
+    package var bytes: [UInt8]
+
+    package var description: String {
+      """
+      \(reason)
+      replay: swift run PropertyListFuzzer --seed \(seed) --first \(index) --count 1
+      base64: \(Data(bytes).base64EncodedString())
+      """
+    }
+  }
+
+  /// What became of a number of cases.
+  package struct Tally: Sendable {
+    package var cases = 0
+    package var accepted = 0
+    package var slowest = Duration.zero
+
+    package init() {}
+  }
+
+  package init(seed: UInt64) {
+    self.seed = seed
+    limits = PropertyListLimits()
+    limits.reached = 2_000
+    limits.objects = 2_000
+  }
+
+  /// The bytes of a case.
+  package func file(_ index: Int) -> [UInt8] {
+    var random = Random(seed: seed, case: index)
+    let value = random.chance(4) ? random.pick(Corpus.typed) : Corpus.value(&random)
+    switch random.below(10) {
+    case 0, 1:
+      let json = try? JSONPropertyList.encode(value, pretty: random.chance(2))
+      return TextMutation.mutate(json ?? "[]", tokens: TextMutation.json, &random)
+    case 2, 3:
+      let xml = try? XMLPropertyList.encode(value)
+      return TextMutation.mutate(xml ?? "<plist></plist>", tokens: TextMutation.xml, &random)
+    case 4:
+      let shared = SharedReferences.file(levels: 1 + random.below(90), width: 1 + random.below(5))
+      return random.chance(3) ? shared : BinaryMutation.mutate(shared, &random)
+    default:
+      return BinaryMutation.mutate((try? BinaryPropertyList.encode(value)) ?? [], &random)
+    }
+  }
+
+  /// Runs cases; `before` hears of each, so that a crash can be pinned down.
+  package func run(
+    _ indices: Range<Int>, before: (Int) -> Void = { _ in }
+  ) throws(Failure) -> Tally {
+    var tally = Tally()
+    for index in indices {
+      before(index)
+      let bytes = file(index)
+      func fail(_ reason: String) -> Failure {
+        Failure(seed: seed, index: index, reason: reason, bytes: bytes)
+      }
+      var took = Duration.seconds(1)
+      var reading = Reading.refused
+      // The machine may be busy with others: only a case that is slow each time is slow.
+      for _ in 0..<3 where took > .milliseconds(100) {
+        took = ContinuousClock().measure { reading = Reading(bytes, limits) }
+      }
+      if took > .milliseconds(100) { throw fail("took \(took)") }
+      if let reason = reading.brokenPromise(limits) { throw fail(reason) }
+      tally.cases += 1
+      if case .accepted = reading { tally.accepted += 1 }
+      tally.slowest = max(tally.slowest, took)
+    }
+    return tally
+  }
+}

@@ -1,0 +1,146 @@
+import PropertyListFuzzing
+import Testing
+
+@testable import PropertyLists
+
+@Suite struct HostileFileTests {
+  typealias Kind = PropertyListError.Kind
+
+  /// What each file of `Fixtures/PropertyLists/hostile` has to fail with.
+  static let expected: [String: Kind] = [
+    "deep-nesting.plist": .limit(.depth),
+    "shared-reference-bomb.plist": .limit(.reached),
+    "junk-after-the-letters.plist": .malformed,
+    "empty.plist": .notPropertyList,
+    "letters-only.plist": .malformed,
+    "later-version.plist": .malformed,
+    "uid.plist": .unsupported,
+    "null.plist": .unsupported,
+    "set.plist": .unsupported,
+    "key-that-is-a-number.plist": .unsupported,
+    "key-twice.plist": .duplicateKey,
+    "key-twice-as-two-objects.plist": .duplicateKey,
+    "key-twice-in-two-encodings.plist": .duplicateKey,
+    "array-in-itself.plist": .malformed,
+    "arrays-in-each-other.plist": .malformed,
+    "overlapping-objects.plist": .malformed,
+    "same-offset-twice.plist": .malformed,
+    "offset-outside.plist": .malformed,
+    "offset-in-the-letters.plist": .malformed,
+    "reference-outside.plist": .malformed,
+    "top-outside.plist": .malformed,
+    "no-objects.plist": .malformed,
+    "count-too-large.plist": .limit(.objects),
+    "count-and-size-overflow.plist": .limit(.objects),
+    "table-outside.plist": .malformed,
+    "table-in-the-letters.plist": .malformed,
+    "garbage-before-the-trailer.plist": .malformed,
+    "garbage-after-the-trailer.plist": .checksum,
+    "offsets-of-nine-bytes.plist": .malformed,
+    "references-of-no-bytes.plist": .malformed,
+    "string-too-long.plist": .malformed,
+    "string-of-huge-count.plist": .malformed,
+    "utf16-of-huge-count.plist": .malformed,
+    "dictionary-of-huge-count.plist": .malformed,
+    "count-that-is-a-string.plist": .malformed,
+    "count-of-sixteen-bytes.plist": .malformed,
+    "ascii-that-is-not.plist": .malformed,
+    "utf16-half-a-pair.plist": .malformed,
+    "utf16-halves-swapped.plist": .malformed,
+    "integer-of-32-bytes.plist": .malformed,
+    "integer-of-128-bits.plist": .unsupported,
+    "real-of-two-bytes.plist": .malformed,
+    "date-of-four-bytes.plist": .malformed,
+    "unknown-kind.plist": .malformed,
+    "flipped-bit.plist": .checksum,
+    "flipped-bit-in-the-mark.plist": .checksum,
+    "mark-without.plist": .checksum,
+    "sort-version.plist": .checksum,
+    "entities.xml": .unsupported,
+    "external-entity.xml": .unsupported,
+    "unknown-entity.xml": .unsupported,
+    "deep-nesting.xml": .limit(.depth),
+    "key-twice.xml": .duplicateKey,
+    "value-without-key.xml": .malformed,
+    "key-without-value.xml": .malformed,
+    "crossed-tags.xml": .malformed,
+    "two-values.xml": .malformed,
+    "control-character.xml": .unsupported,
+    "html.xml": .notPropertyList,
+    "latin1.xml": .unsupported,
+    "unfinished.xml": .malformed,
+    "deep-nesting.json": .limit(.depth),
+    "null.json": .unsupported,
+    "key-twice.json": .duplicateKey,
+    "large-integer.json": .unsupported,
+    "half-a-pair.json": .malformed,
+    "trailing-comma.json": .malformed,
+    "two-values.json": .malformed,
+    "openstep.json": .malformed,
+    "bad-date.json": .malformed,
+    "not-utf8.json": .malformed,
+  ]
+
+  @Test func everyFileIsRefusedForItsReason() throws {
+    #expect(try Fixtures.names(in: "hostile") == Set(Self.expected.keys))
+    for (name, kind) in Self.expected {
+      let bytes = try Fixtures.bytes("hostile/\(name)")
+      expect(kind) { _ = try PropertyListValue(reading: bytes) }
+      if name.hasSuffix(".plist") {
+        #expect(throws: PropertyListError.self, "\(name)") {
+          try BinaryDecoder().decode(PropertyListValue.self, from: bytes)
+        }
+      }
+    }
+  }
+
+  @Test func everySingleFlippedBitIsNoticed() throws {
+    let good = try BinaryPropertyList.encode(Samples.tree)
+    for index in good.indices {
+      for bit in 0..<8 {
+        var bytes = good
+        bytes[index] ^= 1 << UInt8(bit)
+        #expect(throws: PropertyListError.self, "bit \(bit) of byte \(index)") {
+          try BinaryPropertyList.decode(bytes)
+        }
+      }
+    }
+  }
+
+  @Test func everyShorterFileIsRefused() throws {
+    let good = try BinaryPropertyList.encode(Samples.tree)
+    for count in good.indices {
+      #expect(throws: PropertyListError.self) {
+        try BinaryPropertyList.decode(Array(good.prefix(count)))
+      }
+    }
+  }
+
+  @Test func sealsSayWhatTheyAre() throws {
+    var bytes = try BinaryPropertyList.encode("text")
+    #expect(BinaryPropertyList.seal(of: bytes) == .checked)
+    bytes.replaceSubrange(bytes.count - 32..<bytes.count - 26, with: [0, 0, 0, 0, 0, 0])
+    #expect(BinaryPropertyList.seal(of: bytes) == .believed)
+    #expect(try BinaryPropertyList.decode(bytes) == "text")
+    bytes[bytes.count - 28] = 1
+    #expect(BinaryPropertyList.seal(of: bytes) == .broken)
+    #expect(BinaryPropertyList.seal(of: Array("bplist00junk".utf8)) == nil)
+    #expect(BinaryPropertyList.seal(of: []) == nil)
+  }
+
+  /// Time and memory follow the file and not what it expands to.
+  @Test func sharedReferencesAreCountedEachTime() throws {
+    var limits = PropertyListLimits()
+    limits.reachedPerByte = 1000
+    limits.reached = (1 << 13) - 1
+    let bytes = SharedReferences.file(levels: 12, width: 2)
+    #expect(throws: Never.self) { try BinaryPropertyList.decode(bytes, limits: limits) }
+    limits.reached -= 1
+    expect(.limit(.reached)) { _ = try BinaryPropertyList.decode(bytes, limits: limits) }
+    limits = PropertyListLimits()
+    expect(.limit(.reached)) { _ = try BinaryPropertyList.decode(bytes, limits: limits) }
+    limits.reachedPerByte = 1000
+    limits.expandedBytes = 10_000
+    expect(.limit(.expandedBytes)) { _ = try BinaryPropertyList.decode(bytes, limits: limits) }
+  }
+}
