@@ -1,7 +1,7 @@
 /// Reads any `Decodable` from a binary property list.
 ///
-/// The bytes are validated as a whole, and then read only where the type asks: a key that it does not
-/// ask for costs nothing more.
+/// The bytes are validated as a whole, and then read only where the type asks: a key that it does
+/// not ask for costs nothing more.
 package struct BinaryDecoder: Sendable {
   package var limits: PropertyListLimits
   package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -10,8 +10,8 @@ package struct BinaryDecoder: Sendable {
 
   /// The value in the file.
   ///
-  /// Failures are `PropertyListError`; errors that the type's own code throws pass unchanged, except
-  /// that a `DecodingError` becomes a `PropertyListError` with the same path.
+  /// Failures are `PropertyListError`; errors that the type's own code throws pass unchanged,
+  /// except that a `DecodingError` becomes a `PropertyListError` with the same path.
   package func decode<T: Decodable>(_ type: T.Type, from bytes: [UInt8]) throws -> T {
     let session = DecodingSession(
       try BinaryDocument(bytes, limits: limits), userInfo: userInfo)

@@ -3,8 +3,8 @@ import FoundationEssentials
 extension BinaryWriter {
   /// Writes a leaf without asking it to encode itself; nil for every other type.
   ///
-  /// `T` is the type that it was compared with, which is what makes `unsafeBitCast` right; a dynamic
-  /// cast of every element would cost more than writing it.
+  /// `T` is the type that it was compared with, which is what makes `unsafeBitCast` right; a
+  /// dynamic cast of every element would cost more than writing it.
   @inline(__always)
   func addDirectly<T>(_ value: T) -> UInt32? {
     if T.self == String.self { return add(unsafeBitCast(value, to: String.self)) }

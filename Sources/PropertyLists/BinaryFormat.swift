@@ -1,7 +1,7 @@
 /// The numbers of the format `bplist00`.
 ///
-/// A file is the eight letters, the objects, a table of their offsets, and a trailer that says where
-/// the table is, which object is the top, and how many bytes an offset and a reference take.
+/// A file is the eight letters, the objects, a table of their offsets, and a trailer that says
+/// where the table is, which object is the top, and how many bytes an offset and a reference take.
 enum BinaryFormat {
   static let magic: [UInt8] = Array("bplist00".utf8)
   static let trailerLength = 32

@@ -7,7 +7,8 @@ import FoundationEssentials
 /// containers that are open at the same time do not disturb each other.
 final class BinaryWriter {
   let limits: PropertyListLimits
-  // Nothing here calls out while it changes one of these, so the runtime need not look for overlaps:
+  // Nothing here calls out while it changes one of these, so the runtime need not look for
+  // overlaps:
   // `@exclusivity(unchecked)` halves the time that a small value takes.
   @exclusivity(unchecked) var bytes = Growing<UInt8>(capacity: 512)
   @exclusivity(unchecked) var offsets = Growing<Int>(capacity: 32)

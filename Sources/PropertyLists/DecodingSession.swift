@@ -2,8 +2,8 @@ import FoundationEssentials
 
 /// One reading of a document through `Codable`.
 ///
-/// Values are made when they are asked for, out of the bytes. Not for two threads at once, like every
-/// decoder: it keeps notes about where the reader has been.
+/// Values are made when they are asked for, out of the bytes. Not for two threads at once, like
+/// every decoder: it keeps notes about where the reader has been.
 final class DecodingSession {
   let document: BinaryDocument
   let userInfo: [CodingUserInfoKey: any Sendable]

@@ -1,8 +1,8 @@
 /// A list that only grows, for the writer's own use.
 ///
-/// An array would do, and check every access for bounds, uniqueness and, inside a class, exclusivity:
-/// half of the time that it takes to encode a message. The owner makes up all indices itself, never
-/// copies the list, and frees it.
+/// An array would do, and check every access for bounds, uniqueness and, inside a class,
+/// exclusivity: half of the time that it takes to encode a message. The owner makes up all indices
+/// itself, never copies the list, and frees it.
 struct Growing<Element: BitwiseCopyable> {
   private(set) var base: UnsafeMutablePointer<Element>
   private(set) var count = 0

@@ -11,10 +11,11 @@ import FoundationEssentials
 /// | not a number, infinities | `{"$real": "nan"}`, `"inf"`, `"-inf"`       |
 /// | a date too far away for a calendar | `{"$date": 1e+300}`, seconds since 2001 |
 ///
-/// A dictionary whose only key is one of these, or begins with two dollar signs, has one more dollar
-/// sign in front of that key. Integers are written in full, and a number without fraction and exponent
-/// is read as an integer; reals always have one of the two, as few digits as bring the same value back.
-/// JSON's null has no counterpart and is refused, and so is an integer beyond 64 bits.
+/// A dictionary whose only key is one of these, or begins with two dollar signs, has one more
+/// dollar sign in front of that key. Integers are written in full, and a number without fraction
+/// and exponent is read as an integer; reals always have one of the two, as few digits as bring the
+/// same value back. JSON's null has no counterpart and is refused, and so is an integer beyond 64
+/// bits.
 package enum JSONPropertyList {
   /// Reads a whole text.
   package static func decode(

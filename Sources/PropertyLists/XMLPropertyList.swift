@@ -2,9 +2,10 @@ import FoundationEssentials
 
 /// Property lists as XML, for files that people write and read.
 ///
-/// Nothing outside the text is ever read: the usual document type is accepted and not looked up, one
-/// with entities of its own is refused. The format keeps whole seconds, so a date loses its fraction;
-/// characters that XML cannot carry are refused, as are dates outside the years 1 to 9999.
+/// Nothing outside the text is ever read: the usual document type is accepted and not looked up,
+/// one with entities of its own is refused. The format keeps whole seconds, so a date loses its
+/// fraction; characters that XML cannot carry are refused, as are dates outside the years 1 to
+/// 9999.
 package enum XMLPropertyList {
   /// Reads a whole text.
   package static func decode(

@@ -117,8 +117,10 @@ struct Commit {
     }
   }
 
-  /// The rename failed: was it because this process is superseded, or because the value had been
-  /// taken away, or put there, by somebody who does not know of the lock?
+  /// Finds out why the rename failed.
+  ///
+  /// Either this process is superseded, or the value was taken away, or put there, by somebody who
+  /// does not know of the lock.
   private func settle(_ error: Errno) throws(Errno) -> Outcome {
     switch error {
     case .noSuchFile:

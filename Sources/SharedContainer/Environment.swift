@@ -5,6 +5,7 @@ package import Syscalls
 public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
   case trace, debug, info, notice, warning, error, critical
 
+  /// Whether one matters less than the other.
   public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 

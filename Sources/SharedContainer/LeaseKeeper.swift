@@ -35,8 +35,9 @@ final class LeaseKeeper: Sendable {
 
   private init() {}
 
-  /// Renews the mark from a quarter of the lease on, until ``end(_:)``, but for no longer than the
-  /// cap. The file must stay open until then.
+  /// Renews the mark from a quarter of the lease on, until it is ended or the cap is reached.
+  ///
+  /// The file must stay open until ``end(_:)``.
   func begin(
     _ mark: HolderMark, in file: borrowing Descriptor, lease: Duration, cap: Duration?,
     at now: Instant

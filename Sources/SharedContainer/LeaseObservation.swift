@@ -1,7 +1,9 @@
 internal import Syscalls
 
-/// A waiter's judgement of whether a lock's holder still runs: has its mark stood still for a
-/// lease, on the waiter's own clock, while the waiter itself was awake?
+/// A waiter's judgement of whether a lock's holder still runs.
+///
+/// It does not when its mark has stood still for a lease, on the waiter's own clock, while the
+/// waiter itself was awake.
 struct LeaseObservation<Mark: Equatable> {
   let lease: Duration
   private var mark: Mark?

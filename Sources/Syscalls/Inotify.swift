@@ -17,6 +17,8 @@ package struct InotifyMask: OptionSet, Sendable {
   package static let ignored = InotifyMask(rawValue: UInt32(IN_IGNORED))
   package static let overflow = InotifyMask(rawValue: UInt32(IN_Q_OVERFLOW))
   package static let onlyDirectory = InotifyMask(rawValue: UInt32(IN_ONLYDIR))
+  /// Keeps what the same directory is watched for already.
+  package static let added = InotifyMask(rawValue: UInt32(IN_MASK_ADD))
   package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
 }
 

@@ -46,6 +46,9 @@ package final class Thread: Sendable {
   /// A number that no other running thread of this process has.
   package static var currentNumber: UInt { UInt(pthread_self()) }
 
+  /// Whether this is the thread that asks.
+  package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
   package func join() { pthread_join(handle, nil) }
 
   /// Lets the thread end by itself, with nobody waiting for it.

@@ -1,10 +1,12 @@
 import Foundation
 import PropertyListFuzzing
 
-/// Throws mutated files at the readers: `PropertyListFuzzer [--seed n] [--count n] [--first n] [--trace]`.
+/// Throws mutated files at the readers: `PropertyListFuzzer [--seed n] [--count n] [--first n]
+/// [--trace]`.
 ///
-/// A broken promise ends it with the line that replays it. So does a crash, except that the sanitizer or
-/// the kernel has the last word; `--trace` then shows which case was the last to begin.
+/// A broken promise ends it with the line that replays it. So does a crash, except that the
+/// sanitizer or the kernel has the last word; `--trace` then shows which case was the last to
+/// begin.
 @main enum Main {
   static func main() {
     do {

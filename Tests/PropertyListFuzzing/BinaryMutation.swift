@@ -6,8 +6,8 @@ struct BinaryMutation {
 
   private static let trailer = 32
 
-  /// Applies one to four changes, and mostly makes the checksum right again, as nothing behind it would
-  /// otherwise be reached.
+  /// Applies one to four changes, and mostly makes the checksum right again, as nothing behind it
+  /// would otherwise be reached.
   static func mutate(_ file: [UInt8], _ random: inout Random) -> [UInt8] {
     var mutation = BinaryMutation(bytes: file)
     for _ in 0...random.below(4) { mutation.change(&random) }

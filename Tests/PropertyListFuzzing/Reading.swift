@@ -25,8 +25,8 @@ package enum Reading: Sendable {
     }
   }
 
-  /// What is wrong with what was read: it has to be within the limits, and to come back from every form
-  /// that can carry it.
+  /// What is wrong with what was read: it has to be within the limits, and to come back from every
+  /// form that can carry it.
   package func brokenPromise(_ limits: PropertyListLimits) -> String? {
     switch self {
     case .refused: return nil

@@ -1,7 +1,8 @@
 import SharedContainer
 
-/// A world of lock files and staging directories in memory, in which ``LockMachine``s take their
-/// steps in any order: the same machine that the executor runs, over a file system whose every call
+/// A world of lock files and staging directories in memory, in which processes take turns.
+///
+/// Each runs the very ``LockMachine`` that the executor runs, over a file system whose every call
 /// is one step. A process may die between any two steps, and take a lock over at any time.
 struct LockModel: Hashable {
   struct Process: Hashable {

@@ -5,7 +5,7 @@ import TestSupport
 
 /// Jobs on a container. Each begins with opening it, which makes it if need be.
 extension Peer {
-  /// `open <container>`
+  /// Opens a container: `open <container>`.
   static let open = Job("open") { arguments in
     _ = try Container.open(arguments[0], options: .testing())
     try StandardStream.output.write("done\n")
@@ -23,7 +23,7 @@ extension Peer {
     }
   }
 
-  /// `read <container> <channel>`
+  /// Says the number that is there: `read <container> <channel>`.
   static let readSlot = Job("read") { arguments in
     let container = try Container.open(arguments[0], create: false, options: .testing())
     try StandardStream.output.write("\(try container.slot(.channels, arguments[1]).number())\n")

@@ -1,0 +1,80 @@
+internal import Synchronization
+internal import Syscalls
+
+/// A watch on the names in one of a container's folders.
+///
+/// A listing is no snapshot, so names are told as they are noticed, each once; and the folder is
+/// listed after the watch is registered, so that none is missed for good.
+package final class FolderWatch: Sendable {
+  package enum Change: Sendable, Equatable {
+    case came(String)
+    case went(String)
+  }
+
+  private let container: Container
+  private let folder: Container.Folder
+  private let handler: @Sendable (Change) -> Void
+  private let known = Mutex<Set<String>>([])
+  private let watch = Mutex<Watch?>(nil)
+
+  fileprivate init(
+    _ container: Container, _ folder: Container.Folder,
+    _ handler: @escaping @Sendable (Change) -> Void
+  ) {
+    self.container = container
+    self.folder = folder
+    self.handler = handler
+  }
+
+  fileprivate func begin() throws(WormholeError) {
+    let environment = container.options.environment
+    let mutants = environment.mutants
+    let early = mutants.has(.trustEmptyListing) ? try container.names(in: folder) : nil
+    do throws(Errno) {
+      let directory = try container.folder(folder)
+      let watch = try Watcher.shared.watch(
+        directory.descriptor, [.created, .movedTo, .movedFrom, .deleted],
+        mutants: environment.mutants, log: environment.log
+      ) { [weak self] _ in self?.look() }
+      self.watch.withLock { $0 = watch }
+    } catch {
+      throw WormholeError(error, "watch", folder.rawValue)
+    }
+    if early?.isEmpty == true { return }
+    look()
+  }
+
+  private func look() {
+    let now: Set<String>
+    do throws(WormholeError) {
+      now = Set(try container.names(in: folder))
+    } catch {
+      container.log(.warning, "\(error)")
+      return
+    }
+    // Told under the lock, so that one look's changes come before the next one's.
+    known.withLock { known in
+      for name in now.subtracting(known).sorted() { handler(.came(name)) }
+      for name in known.subtracting(now).sorted() { handler(.went(name)) }
+      known = now
+    }
+  }
+
+  /// Ends it; once this has returned, the handler is not called again.
+  package func stop() {
+    watch.withLock { $0.take() }?.stop()
+  }
+
+  deinit { stop() }
+}
+
+extension Container {
+  /// Tells of the names that are in the folder, and of each that comes or goes.
+  package func watchNames(
+    in folder: Folder, _ handler: @escaping @Sendable (FolderWatch.Change) -> Void
+  ) throws(WormholeError) -> FolderWatch {
+    let watch = FolderWatch(self, folder, handler)
+    try watch.begin()
+    return watch
+  }
+}

@@ -1,0 +1,276 @@
+internal import Synchronization
+package import Syscalls
+
+/// Notice of what happens in directories, for the whole process: one inotify instance, of which a
+/// machine allows a user few, and one thread.
+///
+/// Notices are hints, the directory is the truth. A listener registers, *then* looks, and looks
+/// again at every signal; so nothing that changes after its first look stays unseen, though one
+/// signal may stand for many changes, and one may come for none.
+///
+/// Where inotify cannot serve, the listener is told to look again every tenth of a second instead:
+/// when the kernel is out of instances or watches, and on file systems that other machines change,
+/// or that do not tell (NFS, FUSE and the like).
+package final class Watcher: Sendable {
+  package static let shared = Watcher()
+
+  /// What a listener is told.
+  package enum Signal: Sendable, Equatable {
+    /// Names in the directory that something happened to; those that are UTF-8.
+    case changed([String])
+    /// Something may have happened to any name.
+    case lookAgain
+    /// The directory is no longer there. Nothing more will come.
+    case gone
+  }
+
+  private struct State {
+    var instance: InotifyInstance?
+    var watches: [CInt: [Watch]] = [:]
+    var polled: [Watch] = []
+    var nextUpgrade: Instant?
+    var worker: Worker?
+  }
+
+  /// The thread, and what ends its wait.
+  private struct Worker {
+    let thread: Thread
+    let wakeUp: WakeUp
+  }
+
+  private final class InotifyInstance: Sendable {
+    let inotify: Inotify
+    init() throws(Errno) { inotify = try Inotify() }
+  }
+
+  private let state = Mutex(State())
+  let rescans = Atomic<Int>(0)
+
+  private final class WakeUp: Sendable {
+    let descriptor: WakeDescriptor
+    init() throws(Errno) { descriptor = try WakeDescriptor() }
+  }
+
+  /// How long a listener that is polled waits from look to look.
+  static let pollInterval = Duration.milliseconds(100)
+  /// How long until inotify is tried again for those that are polled.
+  static let upgradeInterval = Duration.seconds(5)
+
+  private init() {}
+
+  /// How often any listener was told to look again without a notice of what had changed.
+  package var rescanCount: Int { rescans.load(ordering: .relaxed) }
+
+  /// Calls the handler, on the watcher's thread, when something of the kind happens in the
+  /// directory.
+  ///
+  /// The handler must not wait for anything: it holds up all others.
+  ///
+  /// - Parameter log: is told if the directory has to be polled.
+  package func watch(
+    _ directory: borrowing Descriptor, _ mask: InotifyMask, mutants: Mutants = [],
+    log: LogHook = { _, _ in }, _ handler: @escaping @Sendable (Signal) -> Void
+  ) throws(Errno) -> Watch {
+    let watch = Watch(mask.union([.selfDeleted, .added]), mutants, handler)
+    let open = OpenDirectory(try directory.duplicate())
+    let reason = try state.withLock { state throws(Errno) -> String? in
+      try startThread(&state)
+      guard let reason = register(watch, open, &state) else { return nil }
+      watch.polled.withLock { $0 = open }
+      state.polled.append(watch)
+      state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
+      state.worker?.wakeUp.descriptor.raise()
+      return reason
+    }
+    if let reason {
+      log(
+        .warning,
+        "looking at a directory every \(Self.pollInterval) instead of being told: \(reason)")
+    }
+    return watch
+  }
+
+  /// Asks inotify; the reason why the listener must be polled, or nil.
+  private func register(
+    _ watch: Watch, _ directory: OpenDirectory, _ state: inout State
+  ) -> String? {
+    if let type = try? directory.descriptor.fileSystem().type,
+      let name = FileSystemStatus.withoutNotices[type]
+    {
+      return "\(name) does not tell of all changes"
+    }
+    do throws(Errno) {
+      if state.instance == nil {
+        state.instance = try InotifyInstance()
+        state.worker?.wakeUp.descriptor.raise()
+      }
+      let number = try state.instance!.inotify.watch(directory.descriptor, watch.mask)
+      watch.number.store(number, ordering: .relaxed)
+      state.watches[number, default: []].append(watch)
+      return nil
+    } catch {
+      return "inotify failed: \(error)"
+    }
+  }
+
+  fileprivate func remove(_ watch: Watch) {
+    let finished = state.withLock { state -> Worker? in
+      state.polled.removeAll { $0 === watch }
+      let number = watch.number.load(ordering: .relaxed)
+      if var others = state.watches[number] {
+        others.removeAll { $0 === watch }
+        state.watches[number] = others.isEmpty ? nil : others
+        if others.isEmpty, number >= 0 { try? state.instance?.inotify.unwatch(number) }
+      }
+      guard state.watches.isEmpty, state.polled.isEmpty else { return nil }
+      state.instance = nil
+      return state.worker.take()
+    }
+    guard let finished else { return }
+    finished.wakeUp.descriptor.raise()
+    if finished.thread.isCurrent { finished.thread.detach() } else { finished.thread.join() }
+  }
+
+  // MARK: The thread
+
+  private func startThread(_ state: inout State) throws(Errno) {
+    guard state.worker == nil else { return }
+    let wakeUp = try WakeUp()
+    let thread = try Thread("wormhole-watch") { self.run(wakeUp) }
+    state.worker = Worker(thread: thread, wakeUp: wakeUp)
+  }
+
+  private func run(_ wakeUp: WakeUp) {
+    while true {
+      let (isNeeded, instance, nextPoll) = state.withLock { state in
+        (
+          state.worker?.wakeUp === wakeUp, state.instance,
+          state.polled.isEmpty ? nil : Instant.now + Self.pollInterval
+        )
+      }
+      guard isNeeded else { return }
+      if let instance {
+        // A failed wait is a wait that ended: the state is looked at again.
+        let ready = try? waitUntilReadable(
+          instance.inotify.descriptor, wakeUp.descriptor.descriptor, until: nextPoll)
+        if ready?.first ?? true { deliver(from: instance) }
+      } else {
+        _ = try? waitUntilReadable(
+          wakeUp.descriptor.descriptor, wakeUp.descriptor.descriptor, until: nextPoll)
+      }
+      wakeUp.descriptor.lower()
+      if nextPoll != nil { poll() }
+    }
+  }
+
+  private func deliver(from instance: InotifyInstance) {
+    var changed: [CInt: [String]] = [:]
+    var gone: Set<CInt> = []
+    var overflowed = false
+    // A failed read leaves the events there, and the next wait returns at once.
+    try? instance.inotify.drain { number, mask, name in
+      if mask.contains(.overflow) {
+        overflowed = true
+      } else if !mask.isDisjoint(with: [.ignored, .selfDeleted, .unmounted]) {
+        gone.insert(number)
+      } else {
+        let name = name.flatMap { String(validatingCString: $0) }
+        changed[number, default: []] += name.map { [$0] } ?? []
+      }
+    }
+    let (told, left) = state.withLock { state in
+      let told = changed.compactMap { number, names in
+        state.watches[number].map { ($0, names) }
+      }
+      let left = gone.flatMap { state.watches.removeValue(forKey: $0) ?? [] }
+      return (told, left)
+    }
+    for (watches, names) in told { for watch in watches { watch.tell(.changed(names)) } }
+    for watch in left { watch.tell(.gone) }
+    if overflowed { tellAllToLookAgain() }
+  }
+
+  private func tellAllToLookAgain() {
+    let all = state.withLock { $0.watches.values.flatMap { $0 } }
+    for watch in all where !watch.mutants.has(.noRescanAfterOverflow) {
+      rescans.add(1, ordering: .relaxed)
+      watch.tell(.lookAgain)
+    }
+  }
+
+  /// Tells those that inotify does not serve, and now and then asks it for them again.
+  private func poll() {
+    let polled = state.withLock { state in
+      if let next = state.nextUpgrade, Instant.now >= next {
+        state.nextUpgrade = Instant.now + Self.upgradeInterval
+        let waiting = state.polled
+        state.polled = waiting.filter { watch in
+          watch.polled.withLock { $0 }.map { register(watch, $0, &state) != nil } ?? false
+        }
+        return waiting
+      }
+      return state.polled
+    }
+    for watch in polled {
+      rescans.add(1, ordering: .relaxed)
+      let open = watch.polled.withLock { $0 }
+      watch.tell((try? open?.descriptor.status().links) == 0 ? .gone : .lookAgain)
+    }
+  }
+}
+
+/// One listener's registration; ends when it is stopped or nobody keeps it.
+package final class Watch: Sendable {
+  /// The directory, for one that inotify does not serve.
+  fileprivate let polled = Mutex<OpenDirectory?>(nil)
+  fileprivate let mask: InotifyMask
+  fileprivate let mutants: Mutants
+  fileprivate let number = Atomic<CInt>(-1)
+  private let handler: @Sendable (Watcher.Signal) -> Void
+  private let calls = Monitor((isStopped: false, callingThread: UInt?.none))
+
+  fileprivate init(
+    _ mask: InotifyMask, _ mutants: Mutants,
+    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+  ) {
+    self.mask = mask
+    self.mutants = mutants
+    self.handler = handler
+  }
+
+  /// Whether it looks again and again, because inotify cannot serve it.
+  package var isPolling: Bool { number.load(ordering: .relaxed) < 0 }
+
+  /// Ends it.
+  ///
+  /// Once this has returned, the handler is not called again; a call under way on another
+  /// thread is waited for.
+  package func stop() {
+    calls.signal { $0.isStopped = true }
+    Watcher.shared.remove(self)
+    let here = Thread.currentNumber
+    _ = calls.wait(until: nil) { calls -> Bool? in
+      calls.callingThread == nil || calls.callingThread == here ? true : nil
+    }
+  }
+
+  fileprivate func tell(_ signal: Watcher.Signal) {
+    let goes = calls.withLock { calls in
+      guard !calls.isStopped else { return false }
+      calls.callingThread = Thread.currentNumber
+      return true
+    }
+    guard goes else { return }
+    handler(signal)
+    calls.signal { $0.callingThread = nil }
+  }
+}
+
+extension FileSystemStatus {
+  /// File systems that change without this kernel's doing, or do not tell inotify of it.
+  static let withoutNotices: [UInt32: String] = [
+    0x6969: "NFS", 0x6573_5546: "FUSE", 0x0102_1997: "9P", 0xFF53_4D42: "CIFS",
+    0xFE53_4D42: "SMB", 0x517B: "SMB", 0x00C3_6400: "Ceph", 0x5346_414F: "AFS",
+    0x0BD0_0BD0: "Lustre", 0x7375_7245: "Coda",
+  ]
+}
