@@ -52,7 +52,7 @@ extension Rule {
     return "'\(word.text)' goes past the container"
   }
 
-  /// A test waits for the thing, with a deadline, and not for time to pass.
+  /// Time that passes proves nothing: a test looks for what it expects until its patience ends.
   static let sleeps = Rule("sleeping tests", in: \.code) { line, file in
     guard file.isSwift, file.isTest else { return nil }
     let names: Set<Substring> = ["sleep", "usleep", "nanosleep", "clock_nanosleep", "asyncAfter"]
