@@ -57,8 +57,8 @@ struct Outcome {
     _ = try Measurement.measure(for: .seconds(2)) { try benchmark.ours() }
   }
 
-  /// Measures both sides in turn, so that what disturbs the machine disturbs both, and keeps the least
-  /// disturbed measurement of each.
+  /// Measures both sides in turn, so that what disturbs the machine disturbs both, and keeps the
+  /// least disturbed measurement of each.
   static func of(_ type: any Benchmark.Type, _ size: Size, repetitions: Int) throws -> Outcome {
     let benchmark = try type.init(size: size)
     var ours: [Measurement] = []

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// The benchmarks run with the tests, so that they cannot rot; what they measure here means nothing.
+/// The benchmarks run with the tests, so that they cannot rot; what they measure here means
+/// nothing.
 @Suite struct BenchmarkCommandTests {
   @Test func smallWorkloadsRun() throws {
     let result = try run(["--small", "--json", "plist-encode", "plist-value-decode"])

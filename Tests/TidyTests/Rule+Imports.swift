@@ -45,7 +45,8 @@ extension Rule {
       "CinemaTimeCommand": office.union(["CinemaTime"]),
       "WormholeCommand": above,
       "WormholeStress": above,
-      "WormholeBenchmarks": above.union(["Foundation"]),
+      "WormholeBenchmarks": above.union(["Foundation", "AllocationCounter"]),
+      "AllocationCounter": [],
     ]
     return rooms.mapValues { $0.union(any) }
   }()
