@@ -24,8 +24,17 @@ import Syscalls
     }
   }
 
+  /// Tells the test something, whatever faults are on.
+  static func say(_ words: String, on stream: StandardStream = .output) throws {
+    #if FAULT_POINTS
+      try FaultPoints.with { try stream.write(words + "\n") }
+    #else
+      try stream.write(words + "\n")
+    #endif
+  }
+
   private static func fail(_ words: String) -> Never {
-    try? StandardStream.error.write("TestPeer: \(words)\n")
+    try? say("TestPeer: \(words)", on: .error)
     Processes.exit(70)
   }
 }
