@@ -12,13 +12,25 @@ package final class Slot: Sendable {
   /// The name as people gave it.
   package let name: String
   let escaped: String
+  /// Where its value lies; nil: in its own directory, as `value.plist`.
+  let home: Home?
+
+  /// A place for a value outside the slot's directory, on the same file system.
+  struct Home: Sendable {
+    let directory: OpenDirectory
+    let file: String
+  }
 
   private let opened = Mutex<SlotDirectory?>(nil)
   let turns = Turns()
   /// Touched only by the thread whose turn it is.
   let lockState = Mutex(LockState())
 
-  init(container: Container, folder: Container.Folder, name: String, _ escaped: String) {
+  init(
+    container: Container, folder: Container.Folder, name: String, _ escaped: String,
+    home: Home? = nil
+  ) {
+    self.home = home
     self.container = container
     self.folder = folder
     self.name = name
@@ -89,6 +101,9 @@ package final class Slot: Sendable {
     in directory: SlotDirectory, _ operation: String, _ file: String = Slot.valueName
   ) throws(WormholeError) -> FoundFile {
     do throws(FileReading.Refusal) {
+      if let home, file == Self.valueName {
+        return try container.reading.read(home.file, in: home.directory.descriptor)
+      }
       return try container.reading.read(file, in: directory.descriptor)
     } catch {
       throw error.error(operation, name, file)

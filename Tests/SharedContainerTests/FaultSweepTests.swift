@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 /// Every operation killed, stopped and failed at its system calls: a seeded tenth of them, all of
-/// them in a long run. `WORMHOLE_SEED` replays a run.
+/// them in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
 @Suite(.serialized) struct FaultSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
@@ -28,6 +30,7 @@ import Testing
   }
 
   /// Looks at a container after a disturbance: it opens, reads, changes, and nothing is left over.
+  ///
   /// The number found at first.
   private func check(
     _ run: SweptRun, _ rule: String, wasAcknowledged: Bool
