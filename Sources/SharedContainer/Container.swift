@@ -26,6 +26,7 @@ package final class Container: Sendable {
   package let epoch: Int
   private let folders = Mutex<[Folder: OpenDirectory]>([:])
   private let slots = Mutex(SlotCache())
+  private let openSlots = Mutex(OpenSlots())
   private let counts = Mutex(ContainerCounters())
 
   private init(
@@ -139,6 +140,10 @@ package final class Container: Sendable {
           because: "it takes \(length) bytes once escaped, and \(EscapedName.limit) is the limit")
       }
     }
+  }
+
+  func noteOpened(_ slot: Slot) {
+    for oldest in openSlots.withLock({ $0.add(slot) }) { oldest.closeIfIdle() }
   }
 
   package var counters: ContainerCounters { counts.withLock { $0 } }

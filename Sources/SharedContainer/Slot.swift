@@ -89,7 +89,16 @@ package final class Slot: Sendable {
       directory = try SlotDirectory(open: escaped, in: parent)
     }
     opened.withLock { $0 = directory }
+    container.noteOpened(self)
     return directory
+  }
+
+  /// Closes what is open, unless it is in use: it opens again when it is needed.
+  func closeIfIdle() {
+    guard turns.tryTake() else { return }
+    defer { turns.giveBack() }
+    forgetDirectory()
+    lockState.withLock { $0 = LockState(machine: $0.machine) }
   }
 
   /// Forgets the open directory: it is no longer the one under the slot's name.

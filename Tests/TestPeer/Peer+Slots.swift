@@ -39,4 +39,14 @@ extension Peer {
     }
     try say("done")
   }
+
+  /// `hold-lock <container> <name>`: stops itself while it holds a named lock, and says afterwards
+  /// whether it was superseded.
+  static let holdLock = Job("hold-lock") { arguments in
+    let container = try Container.open(arguments[0], options: .testing())
+    let held = try container.slot(.system, arguments[1]).hold("lock") { _ in
+      try Processes.send(.stop, to: Processes.current)
+    }
+    try say(held.wasSuperseded ? "superseded" : "held")
+  }
 }
