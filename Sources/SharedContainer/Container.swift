@@ -121,7 +121,11 @@ package final class Container: Sendable {
       let listing = OpenDirectory(
         try ContainerOpening(path: path, options: options, mayCreate: true)
           .ensureDirectory(folder, in: root))
-      return try listing.descriptor.names().compactMap(EscapedName.unescape).sorted()
+      // A channel is a directory, a notice a file.
+      let holdsDirectories = folder == .channels || folder == .system || folder == .members
+      let names =
+        try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
+      return names.compactMap(EscapedName.unescape).sorted()
     } catch {
       throw WormholeError(error, "list", path + "/" + folder.rawValue)
     }
