@@ -39,9 +39,12 @@ let package = Package(
     .executableTarget(
       name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
     .executableTarget(
-      name: "WormholeBenchmarks", dependencies: ["AllocationCounter", "PropertyLists", "Wormhole"],
-      swiftSettings: house),
+      name: "WormholeBenchmarks",
+      dependencies: [
+        "AllocationCounter", "CFloor", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole",
+      ], swiftSettings: house),
     .target(name: "AllocationCounter"),
+    .target(name: "CFloor"),
 
     .target(
       name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],

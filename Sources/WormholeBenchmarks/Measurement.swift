@@ -49,8 +49,11 @@ struct Outcome {
   /// larger at random and only the requirement has to be reachable.
   var ratio: Double
   var required: Double?
+  var details: [Detail] = []
 
-  var isMissed: Bool { required.map { ratio < $0 } ?? false }
+  var isMissed: Bool {
+    required.map { ratio < $0 } ?? false || details.contains(where: \.isMissed)
+  }
 
   /// Runs ours alone, for long enough that a profiler sees it.
   static func run(_ type: any Benchmark.Type, _ size: Size) throws {
@@ -70,7 +73,8 @@ struct Outcome {
         ratio: baseline.median / ours.median, required: type.requiredRatio(size))
       if outcome.ratio > best?.ratio ?? 0 { best = outcome }
     }
-    guard let best else { throw BenchmarkError.nothingMeasured(type.name) }
+    guard var best else { throw BenchmarkError.nothingMeasured(type.name) }
+    best.details = try benchmark.details()
     return best
   }
 }
@@ -78,4 +82,6 @@ struct Outcome {
 enum BenchmarkError: Error {
   case nothingMeasured(String)
   case wrongResult(String)
+  /// A system call of the floor failed.
+  case floor(String)
 }
