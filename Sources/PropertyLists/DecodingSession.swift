@@ -23,7 +23,8 @@ final class DecodingSession {
 
     var parent = none
     var index: UInt32 = 0
-    /// Where the next key is expected: most types ask in the order in which they were written.
+    /// The key found last: most types ask in the order in which they were written, and for one that
+    /// may be missing several times.
     var cursor: UInt32 = 0
   }
 
@@ -95,7 +96,7 @@ final class DecodingSession {
       }
     }
     if found >= 0 {
-      places[object].cursor = UInt32(truncatingIfNeeded: found + 1)
+      places[object].cursor = UInt32(truncatingIfNeeded: found)
       return found
     }
     return head.count <= 24 ? nil : indexed(key, in: object, head)

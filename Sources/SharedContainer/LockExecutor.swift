@@ -26,7 +26,7 @@ package struct LockPolicy: Sendable {
 }
 
 /// Carries out what ``LockMachine`` decides, on one slot, for the thread whose turn it is.
-struct LockExecutor: ~Copyable {
+struct LockExecutor {
   let slot: Slot
   let policy: LockPolicy
   let patience: Patience
@@ -261,6 +261,15 @@ struct LockExecutor: ~Copyable {
     if let tenure { wasCapped = LeaseKeeper.shared.end(tenure) }
     tenure = nil
     return wasCapped
+  }
+
+  /// Whether there is a next generation already.
+  func isSuperseded() throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      return try isThere(state.machine.generation + 1)
+    } catch {
+      throw WormholeError(error, operation, slot.name)
+    }
   }
 
   /// What the holder's mark says of it.

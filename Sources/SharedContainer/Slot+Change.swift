@@ -32,6 +32,28 @@ extension Slot {
     }
   }
 
+  func checkSize(of bytes: [UInt8], _ operation: String) throws(WormholeError) {
+    let limit = container.options.largestFile
+    guard bytes.count > limit else { return }
+    throw WormholeError(
+      .tooLarge, operation, name,
+      because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
+  }
+
+  /// Syncs the names that a commit has changed.
+  func makeDurable(_ directory: SlotDirectory, _ operation: String) throws(WormholeError) {
+    guard !container.options.environment.mutants.has(.noDirectorySync) else { return }
+    do throws(Errno) {
+      try directory.syncName()
+      try directory.sync.sync(directory.descriptor)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation, name,
+        because: "it is done, but the directory could not be synced: \(error)",
+        hint: "until it is written again, a power cut may undo it", errno: error)
+    }
+  }
+
   /// Waits for this process's own queue, and marks the thread as being inside.
   func holdingTurn<Result>(
     _ operation: String, _ patience: Patience, _ body: () throws -> Result
@@ -55,7 +77,7 @@ extension Slot {
 }
 
 /// One change, from the caller's body to its last sync.
-private struct ChangeRun: ~Copyable {
+private struct ChangeRun {
   let slot: Slot
   var executor: LockExecutor
   let durability: Durability
@@ -63,7 +85,7 @@ private struct ChangeRun: ~Copyable {
   private var old = FoundFile.missing
   private var bodyError: (any Error)?
 
-  init(_ slot: Slot, _ executor: consuming LockExecutor, _ durability: Durability) {
+  init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
     self.slot = slot
     self.executor = executor
     self.durability = durability
@@ -90,12 +112,7 @@ private struct ChangeRun: ~Copyable {
       let content = try slot.content(of: old, in: directory, executor.operation)
       let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
       guard case .put(let bytes) = change else { return .unchanged }
-      guard bytes.count <= slot.container.options.largestFile else {
-        throw WormholeError(
-          .tooLarge, executor.operation, slot.name,
-          because: "the value takes \(bytes.count) bytes, and the limit is "
-            + "\(slot.container.options.largestFile)")
-      }
+      try slot.checkSize(of: bytes, executor.operation)
       pending = bytes
       return .changed
     } catch {
@@ -129,7 +146,9 @@ private struct ChangeRun: ~Copyable {
     case .unchanged:
       return .unchanged
     case .committed:
-      if durability == .power { try makeDurable() }
+      if durability == .power {
+        try slot.makeDurable(executor.directory, executor.operation)
+      }
       return .committed
     case .superseded:
       throw WormholeError(
@@ -143,19 +162,6 @@ private struct ChangeRun: ~Copyable {
     }
   }
 
-  private func makeDurable() throws(WormholeError) {
-    guard !slot.container.options.environment.mutants.has(.noDirectorySync) else { return }
-    let directory = executor.directory
-    do throws(Errno) {
-      try directory.syncName()
-      try directory.sync.sync(directory.descriptor)
-    } catch {
-      throw WormholeError(
-        .notDurable, executor.operation, slot.name,
-        because: "it is done, but the directory could not be synced: \(error)",
-        hint: "until it is written again, a power cut may undo it", errno: error)
-    }
-  }
 }
 
 /// Which threads are inside an update of which container: another lock of the same container, taken

@@ -45,9 +45,8 @@ struct Outcome {
   var size: Size
   var ours: Measurement
   var baseline: Measurement
-  /// How many times faster ours is: the best repetition, as all disturbances make it smaller or
-  /// larger at random and only the requirement has to be reachable.
-  var ratio: Double
+  /// How many times faster ours is.
+  var ratio: Double { baseline.median / ours.median }
   var required: Double?
   var details: [Detail] = []
 
@@ -61,21 +60,22 @@ struct Outcome {
     _ = try Measurement.measure(for: .seconds(2)) { try benchmark.ours() }
   }
 
-  /// Measures both sides in turn, so that what disturbs the machine disturbs both.
+  /// Measures both sides in turn, so that what disturbs the machine disturbs both, and keeps the
+  /// least disturbed measurement of each.
   static func of(_ type: any Benchmark.Type, _ size: Size, repetitions: Int) throws -> Outcome {
     let benchmark = try type.init(size: size)
-    var best: Outcome?
+    var ours: [Measurement] = []
+    var baseline: [Measurement] = []
     for _ in 0..<repetitions {
-      let baseline = try Measurement.measure(for: size.duration) { try benchmark.baseline() }
-      let ours = try Measurement.measure(for: size.duration) { try benchmark.ours() }
-      let outcome = Outcome(
-        name: type.name, size: size, ours: ours, baseline: baseline,
-        ratio: baseline.median / ours.median, required: type.requiredRatio(size))
-      if outcome.ratio > best?.ratio ?? 0 { best = outcome }
+      baseline.append(try Measurement.measure(for: size.duration) { try benchmark.baseline() })
+      ours.append(try Measurement.measure(for: size.duration) { try benchmark.ours() })
     }
-    guard var best else { throw BenchmarkError.nothingMeasured(type.name) }
-    best.details = try benchmark.details()
-    return best
+    guard let ours = ours.min(by: { $0.median < $1.median }),
+      let baseline = baseline.min(by: { $0.median < $1.median })
+    else { throw BenchmarkError.nothingMeasured(type.name) }
+    return Outcome(
+      name: type.name, size: size, ours: ours, baseline: baseline,
+      required: type.requiredRatio(size), details: try benchmark.details())
   }
 }
 

@@ -61,7 +61,7 @@ extension Slot {
 
   /// What the number is now.
   func number() throws -> Int {
-    guard case .value(let bytes, _) = try read() else { return 0 }
+    guard case .value(let bytes, _) = try self.read() else { return 0 }
     return try BinaryDecoder().decode(Counted.self, from: bytes).number
   }
 }

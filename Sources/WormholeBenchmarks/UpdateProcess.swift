@@ -42,7 +42,7 @@ enum UpdateProcess {
     ]
   }
 
-  private static func seconds(_ size: Size) -> Double { size == .small ? 0.2 : 2 }
+  private static func seconds(_ size: Size) -> Double { size == .small ? 0.1 : 2 }
 
   private static func number(_ side: Side, _ size: Size, _ scratch: Scratch) throws -> Int {
     if side != .ours { return try scratch.floor(size).number() }

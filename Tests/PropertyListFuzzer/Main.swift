@@ -43,6 +43,14 @@ import PropertyListFuzzing
       tally.slowest = max(tally.slowest, part.slowest)
       print("\(tally.cases) cases, \(tally.accepted) accepted, slowest \(tally.slowest)")
     }
+    print("peak memory \(peakMemory)")
+  }
+
+  /// What the kernel has counted, in its own words.
+  private static var peakMemory: Substring {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return line?.dropFirst(6).drop { $0.isWhitespace } ?? "unknown"
   }
 
   private static func number(_ text: String?) throws -> UInt64 {

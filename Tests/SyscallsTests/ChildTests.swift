@@ -22,8 +22,12 @@ import Testing
     #expect(outcome.output == "good day\n")
   }
 
-  @Test func whatDoesNotExistIsNotStarted() {
-    #expect(throws: Errno.noSuchFile) { _ = try Child.spawn("no-such-program-anywhere") }
+  @Test func whatDoesNotExistIsNotStarted() throws {
+    let folder = try TemporaryDirectory()
+    // By its path: a PATH may lead through folders that this user may not search.
+    #expect(throws: Errno.noSuchFile) { _ = try Child.spawn(folder.path + "/nothing") }
+    try folder.write("", to: "closed")
+    #expect(throws: Errno.accessDenied) { _ = try Child.spawn(folder.path + "/closed") }
   }
 
   @Test func aChildInheritsTheStandardDescriptorsOnly() throws {

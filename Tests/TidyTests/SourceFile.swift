@@ -1,5 +1,5 @@
 /// A file of the package, taken apart far enough for the house rules.
-struct SourceFile {
+struct SourceFile: Sendable {
   /// From the package's root.
   let path: String
   let lines: [String]

@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+/// The benchmarks run with the tests, so that they cannot rot; what they measure here means
+/// nothing.
+@Suite struct BenchmarkCommandTests {
+  @Test func smallWorkloadsRun() throws {
+    let names = ["plist-encode", "plist-value-decode", "lock", "update"]
+    let result = try run(["--small", "--json"] + names)
+    #expect(result.status == 0)
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.count == names.count)
+    for line in lines {
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+      let fields = try #require(object as? [String: Any])
+      #expect(fields["ratio"] is Double && fields["machine"] is String)
+      #expect(fields["size"] as? String == "small")
+    }
+  }
+
+  @Test func whatIsNotThereIsAUsageError() throws {
+    #expect(try run(["nonsense"]).status == 64)
+    #expect(try run(["--nonsense"]).status == 64)
+    #expect(try run(["--help"]).output.contains("plist-encode"))
+  }
+
+  private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
+    let program = try #require(Self.program)
+    let process = Process()
+    process.executableURL = program
+    process.arguments = arguments
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  }
+
+  /// Built beside the tests, which may themselves run inside a helper of the toolchain's.
+  private static let program: URL? = {
+    let places =
+      CommandLine.arguments.map { URL(filePath: $0) } + [Bundle.main.bundleURL]
+    return places.lazy
+      .map { $0.deletingLastPathComponent().appending(path: "wormhole-bench") }
+      .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+  }()
+}
