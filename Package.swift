@@ -53,8 +53,9 @@ let package = Package(
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
+      dependencies: ["CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
       path: "Tests/TestPeer", swiftSettings: house),
+    .target(name: "CForking", path: "Tests/CForking"),
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
       swiftSettings: house),
