@@ -48,8 +48,11 @@ extension Peer {
     }
   }
 
-  /// Waits for a minute: `linger`.
-  static let linger = Job("linger") { _ in wait() }
+  /// Says that it is there, and waits for a minute: `linger`.
+  static let linger = Job("linger") { _ in
+    try StandardStream.output.write("lingering\n")
+    wait()
+  }
 
   private static func linger(
     inside arguments: [String], _ start: () throws -> Int32
