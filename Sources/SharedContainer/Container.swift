@@ -20,6 +20,8 @@ package final class Container: Sendable {
   /// The container's own name for itself, the same for all who open it.
   package let id: String
   let staging: Staging
+  /// How values are read, with whose files are trusted asked once.
+  let reading: FileReading
   /// Holds the shared flock that says that somebody has the container open.
   private let presence: OpenDirectory
   /// Rises with each start of the machine, so that what was stamped later compares as later.
@@ -38,6 +40,10 @@ package final class Container: Sendable {
     self.root = root
     self.identity = identity
     self.staging = staging
+    reading = FileReading(
+      largest: options.largestFile,
+      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
+      mutants: options.environment.mutants)
     self.presence = presence
     id = marker.id
     epoch = marker.epoch

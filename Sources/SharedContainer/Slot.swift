@@ -133,15 +133,6 @@ package final class Slot: Sendable {
   }
 }
 
-extension Container {
-  var reading: FileReading {
-    FileReading(
-      largest: options.largestFile,
-      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
-      mutants: options.environment.mutants)
-  }
-}
-
 extension FileReading.Refusal {
   func error(_ operation: String, _ name: String, _ file: String) -> WormholeError {
     switch self {

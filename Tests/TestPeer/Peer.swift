@@ -6,7 +6,7 @@ import Syscalls
 @main enum Peer {
   private static let jobs = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside, holdLock,
+    open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
   ]
 
   static func main() {
