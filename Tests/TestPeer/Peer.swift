@@ -6,7 +6,7 @@ import Syscalls
 @main enum Peer {
   private static let jobs = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside,
+    open, add, readSlot, stopInside, acknowledge,
   ]
 
   static func main() {
