@@ -115,6 +115,7 @@ private struct ChangeRun: ~Copyable {
         return .committed
       case .superseded:
         slot.container.count { $0.reruns += 1 }
+        executor.forgetStaging()
         if executor.beginAnewIfRemoved() { return .begin }
         return wasCapped ? .outlasted : .superseded
       }

@@ -6,7 +6,7 @@ import Syscalls
 @main enum Peer {
   private static let jobs: [Job] = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside, acknowledge, watch, names,
+    open, add, readSlot, stopInside, acknowledge, watch, names, probe,
   ]
 
   static func main() {
