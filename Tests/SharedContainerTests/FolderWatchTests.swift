@@ -24,7 +24,7 @@ import Testing
     try changes.waitFor(2)
     #expect(try run(peer, ["add", container.path, "other", "1"]).status == .exited(0))
     try changes.waitFor(3)
-    #expect(try run("rm", ["-r", container.path + "/channels/before"]).status == .exited(0))
+    #expect(try run("rm", ["-r", container.path("channels", "before")]).status == .exited(0))
     try changes.waitFor(4)
     let channels = try container.root.open("channels", [.readOnly, .directory])
     // No name of a channel looks like this.

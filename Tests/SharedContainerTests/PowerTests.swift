@@ -64,7 +64,9 @@ import Testing
     _ = try writer.process.outcome()
     // Names come to disk without what the files hold.
     try Descriptor.open(path: disk.path, [.readOnly, .directory]).sync()
-    try Descriptor.open(path: disk.path + "/c/channels/p", [.readOnly, .directory]).sync()
+    try Descriptor.open(
+      path: [disk.path, "c", "channels", "p"].joined(separator: "/"), [.readOnly, .directory]
+    ).sync()
     try disk.cut()
     try disk.unmount()
     try disk.mount()

@@ -53,7 +53,7 @@ import Testing
     try slot.add()
     let log = Log()
     let directory = try Descriptor.open(
-      path: container.path + "/channels/n", [.readOnly, .directory])
+      path: container.path("channels", "n"), [.readOnly, .directory])
     let watch = try Watcher.shared.watch(directory, .movedTo) { log.note($0) }
     let staged = try directory.open("lock", [.readOnly, .directory])
       .open("1.d", [.readOnly, .directory])
@@ -145,13 +145,13 @@ import Testing
       try ear.waitFor(round)
       // Whoever has the directory open keeps the kernel from telling that it is gone.
       let open = try Descriptor.open(
-        path: container.path + "/channels/n", [.readOnly, .directory])
-      #expect(try run("rm", ["-r", container.path + "/channels/n"]).status == .exited(0))
+        path: container.path("channels", "n"), [.readOnly, .directory])
+      #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
       try ear.waitFor(0)
       #expect(try run(peer, ["add", container.path, "n", "1"]).output == "1\n")
       try ear.waitFor(1)
       #expect(try open.status().links == 0)
-      #expect(try run("rm", ["-r", container.path + "/channels/n"]).status == .exited(0))
+      #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
       try ear.waitFor(0)
     }
     watch.stop()
@@ -196,7 +196,7 @@ import Testing
     try ear.waitFor(1)
     // A directory that goes while it is polled is polled anew, once.
     for _ in 0..<3 {
-      #expect(try run("rm", ["-r", container.path + "/channels/n"]).status == .exited(0))
+      #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
       try ear.waitFor(0)
       #expect(try run(peer, ["add", container.path, "n", "1"]).output == "1\n")
       try ear.waitFor(1)
