@@ -56,7 +56,7 @@ import Testing
       next = max(next, .now) + .milliseconds(Int.random(in: 100...200, using: &random))
     }
     let shares = try crowd.shares()
-    let delay = bystander.end()
+    let delay = bystander.longestDelay()
     let sums = crowd.acknowledged()
     let sum = try crowd.sum()
     #expect(stops > 0 && kills > 0)
