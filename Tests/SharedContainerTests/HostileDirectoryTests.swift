@@ -184,9 +184,8 @@ import Testing
     let error = failure { _ = try Container.open(folder.path + "/link", options: .testing()) }
     #expect(error?.code == .refused)
     #expect(error?.reason == "it is not a directory, or a symbolic link to one")
-    let slash = failure {
-      _ = try Container.open(folder.path + "/nothing" + "/c", options: .testing())
-    }
+    let nowhere = folder.path + "/nothing" + "/c"
+    let slash = failure { _ = try Container.open(nowhere, options: .testing()) }
     #expect(slash?.code == .notFound)
   }
 

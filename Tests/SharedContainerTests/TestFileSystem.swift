@@ -105,13 +105,15 @@ final class TestFileSystem {
     try must("mount", ["-o", readOnly ? "remount,ro" : "remount,rw", path])
   }
 
-  /// Loses all that is not on disk, as a power cut does, and comes back.
-  func cut() throws {
+  /// Loses all that is not on disk, as a power cut does; answers when it began to.
+  func cut() throws -> Instant {
     let mounted = try Descriptor.open(path: path, [.readOnly, .directory])
     // What must never be cut is the machine's own file system.
     try #require(isMounted)
     try #require(try mounted.status().device != (try folder.descriptor.status().device))
+    let moment = Instant.now
     try mounted.cutFileSystem()
+    return moment
   }
 
   private func must(_ program: String, _ arguments: [String]) throws {
