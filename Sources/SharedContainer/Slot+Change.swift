@@ -51,6 +51,7 @@ extension Slot {
     guard !container.options.environment.mutants.has(.noDirectorySync) else { return }
     do throws(Errno) {
       try directory.syncName()
+      if let home { try home.directory.sync.sync(home.directory.descriptor) }
       try directory.sync.sync(directory.descriptor)
     } catch {
       throw WormholeError(

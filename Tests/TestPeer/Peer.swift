@@ -6,8 +6,7 @@ import Syscalls
 @main enum Peer {
   private static let jobs = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside,
-    addBetween, forkInside, spawnInside, linger,
+    open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
   ]
 
   static func main() {
@@ -25,8 +24,17 @@ import Syscalls
     }
   }
 
+  /// Tells the test something, whatever faults are on.
+  static func say(_ words: String, on stream: StandardStream = .output) throws {
+    #if FAULT_POINTS
+      try FaultPoints.with { try stream.write(words + "\n") }
+    #else
+      try stream.write(words + "\n")
+    #endif
+  }
+
   private static func fail(_ words: String) -> Never {
-    try? StandardStream.error.write("TestPeer: \(words)\n")
+    try? say("TestPeer: \(words)", on: .error)
     Processes.exit(70)
   }
 }
