@@ -77,29 +77,3 @@ final class Crowd {
 
   func sum() throws -> Int { try container.slot(.channels, "n").number() }
 }
-
-/// Somebody who only sleeps ten milliseconds, again and again: by how much it oversleeps tells how
-/// long this machine keeps a process waiting that has nothing to wait for.
-final class Bystander: Sendable {
-  private let worst = Monitor((longest: Duration.zero, isOver: false))
-  private let thread: Thread
-
-  init() throws {
-    thread = try Thread("bystander") { [worst] in
-      while true {
-        let due = Instant.now + .milliseconds(10)
-        let isOver = worst.wait(until: due) { $0.isOver ? true : nil } ?? false
-        if isOver { return }
-        let late = Instant.now - due
-        worst.withLock { $0.longest = max($0.longest, late) }
-      }
-    }
-  }
-
-  /// Ends it; answers by how much it overslept at worst.
-  func end() -> Duration {
-    worst.signal { $0.isOver = true }
-    thread.join()
-    return worst.withLock { $0.longest }
-  }
-}
