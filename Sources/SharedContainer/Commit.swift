@@ -169,7 +169,7 @@ struct Commit {
       switch old {
       case .damaged(let reason, _):
         try setAside(reason)
-      case .sound(let bytes, _) where BinaryPropertyList.isMarkedSynced(bytes):
+      case .sound(let bytes, _) where BinaryPropertyList.isMarkedSynced(bytes) && mayKeep():
         try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.keptName)
       case .sound, .missing:
         try staging.descriptor.unlink(Self.next)
@@ -178,6 +178,12 @@ struct Commit {
     if let failure, failure != .noSuchFile {
       container.log(.notice, "left an old value of '\(slot.name)' behind: \(failure)")
     }
+  }
+
+  /// Whether what stands under the kept value's name is a file of ours, or nothing: something
+  /// foreign is not replaced.
+  private func mayKeep() -> Bool {
+    (try? directory.descriptor.status(of: Slot.keptName))?.kind ?? .regular == .regular
   }
 
   private func setAside(_ reason: String) throws(Errno) {
@@ -208,6 +214,7 @@ struct Commit {
     let now = environment.now()
     if now < directory.keptFresh.withLock({ $0 }) { return false }
     guard let status = try? directory.descriptor.status(of: Slot.keptName) else { return true }
+    guard status.kind == .regular else { return true }
     let age = Duration.nanoseconds(environment.sinceEpoch() - status.modified)
     guard age >= .zero, age < container.options.keptAge else { return true }
     directory.keptFresh.withLock { $0 = now + (container.options.keptAge - age) }

@@ -88,14 +88,22 @@ package final class Container: Sendable {
       let container = Container(
         path: path, options: options, root: root, identity: identity,
         staging: staging, presence: OpenDirectory(marker.file), marker: content)
-      let swept = try staging.sweep()
-      if swept > 0 {
-        container.count { $0.swept += swept }
-        container.log(.info, "swept \(swept) unfinished files that ended processes had left")
-      }
+      container.sweep()
       return (container, content.boot)
     } catch {
       throw WormholeError(error, "open container", path)
+    }
+  }
+
+  /// Nothing depends on it, and what can only be read is opened all the same.
+  private func sweep() {
+    do throws(Errno) {
+      let swept = try staging.sweep()
+      guard swept > 0 else { return }
+      count { $0.swept += swept }
+      log(.info, "swept \(swept) unfinished files that ended processes had left")
+    } catch {
+      log(.notice, "could not sweep \(path)/staging: \(error)")
     }
   }
 
@@ -183,4 +191,7 @@ final class OpenDirectory: Sendable {
   let descriptor: Descriptor
   let sync = DirectorySync()
   init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  /// Whether the directory has been removed.
+  var isStale: Bool { (try? descriptor.status().links) == 0 }
 }

@@ -139,6 +139,7 @@ private struct ChangeRun {
         return .committed
       case .superseded:
         slot.container.count { $0.reruns += 1 }
+        executor.forgetStaging()
         if executor.beginAnewIfRemoved() { return .begin }
         return wasCapped ? .outlasted : .superseded
       }

@@ -106,6 +106,9 @@ package final class Slot: Sendable {
     opened.withLock { $0 = nil }
   }
 
+  /// Whether the directory that is open here has been removed.
+  var hasLostDirectory: Bool { opened.withLock { $0?.isStale ?? false } }
+
   func find(
     in directory: SlotDirectory, _ operation: String, _ file: String = Slot.valueName
   ) throws(WormholeError) -> FoundFile {
