@@ -8,6 +8,8 @@ protocol Benchmark: SendableMetatype {
   static var summary: String { get }
   /// How many times faster than the baseline ours has to be; nil if that is only reported.
   static func requiredRatio(_ size: Size) -> Double?
+  /// Whether only measurements of the same moment compare: a disk is fast or slow for seconds.
+  static var isPaired: Bool { get }
 
   /// Prepares the workload in one of its sizes.
   init(size: Size) throws
@@ -22,6 +24,7 @@ protocol Benchmark: SendableMetatype {
 
 extension Benchmark {
   static func requiredRatio(_ size: Size) -> Double? { nil }
+  static var isPaired: Bool { false }
   func details() throws -> [Detail] { [] }
 }
 

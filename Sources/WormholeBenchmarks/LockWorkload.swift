@@ -4,6 +4,7 @@ import SharedContainer
 struct Lock: Benchmark {
   static let name = "lock"
   static let summary = "take a slot's lock and give it back, against flock and the mark in C"
+  static let isPaired = true
 
   private let scratch: Scratch
   private let slot: Slot

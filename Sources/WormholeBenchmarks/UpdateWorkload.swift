@@ -5,6 +5,7 @@ import Syscalls
 struct Update: Benchmark {
   static let name = "update"
   static let summary = "read, modify and write a slot's value, against the same calls in C"
+  static let isPaired = true
   static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.8 : nil }
 
   private let size: Size

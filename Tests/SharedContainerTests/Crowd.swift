@@ -44,8 +44,11 @@ final class Crowd {
 
   /// Kills a process, and puts another in its place.
   func replace(_ index: Int) throws {
-    try members[index].child.send(.kill)
-    _ = try members[index].outcome()
+    try? members[index].child.send(.kill)
+    let outcome = try members[index].outcome()
+    guard outcome.status == .signalled(9) else {
+      throw Failure(description: "a process ended before it was killed: \(outcome.errors)")
+    }
     members[index] = try startOne()
   }
 
