@@ -108,12 +108,19 @@ struct Commit {
 
   private func moveIn(_ rule: RenameRule) throws(Errno) {
     do throws(Errno) {
-      try staging.descriptor.rename(
-        Self.next, to: directory.descriptor, Slot.valueName, rule)
+      try move(rule)
     } catch {
       guard error.meansUnsupportedRename else { throw error }
+      try move(.replacing)
+    }
+  }
+
+  private func move(_ rule: RenameRule) throws(Errno) {
+    if let home = slot.home {
+      try staging.descriptor.rename(Self.next, to: home.directory.descriptor, home.file, rule)
+    } else {
       try staging.descriptor.rename(
-        Self.next, to: directory.descriptor, Slot.valueName, .replacing)
+        Self.next, to: directory.descriptor, Slot.valueName, rule)
     }
   }
 

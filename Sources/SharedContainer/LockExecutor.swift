@@ -26,7 +26,7 @@ package struct LockPolicy: Sendable {
 }
 
 /// Carries out what ``LockMachine`` decides, on one slot, for the thread whose turn it is.
-struct LockExecutor: ~Copyable {
+struct LockExecutor {
   let slot: Slot
   let policy: LockPolicy
   let patience: Patience
@@ -205,20 +205,35 @@ struct LockExecutor: ~Copyable {
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {
     if state.staging != nil, state.stagingGeneration == generation { return .opened }
-    let (locks, name) = (state.locks!, "\(generation).d")
+    let open = OpenDirectory(try makeStaging("\(generation).d", in: state.locks!.descriptor))
     let sharing = slot.container.options.sharing
-    do throws(Errno) {
-      try locks.descriptor.makeDirectory(name, mode: 0o700)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
-    let open = OpenDirectory(try locks.descriptor.open(name, [.readOnly, .directory]))
     if sharing == .group, try open.descriptor.status().owner == Processes.effectiveUser {
       try open.descriptor.setMode(sharing.directoryMode)
     }
     state.staging = open
     state.stagingGeneration = generation
     return .opened
+  }
+
+  private func makeStaging(
+    _ name: String, in locks: borrowing Descriptor
+  ) throws(Errno) -> Descriptor {
+    var tries = 0
+    while true {
+      do throws(Errno) {
+        try locks.makeDirectory(name, mode: 0o700)
+      } catch {
+        guard error == .fileExists else { throw error }
+      }
+      do throws(Errno) {
+        return try locks.open(name, [.readOnly, .directory])
+      } catch {
+        // A successor has removed it in between. Made anew it does no harm: the look for the next
+        // generation comes after this.
+        tries += 1
+        guard error == .noSuchFile, tries < 1000 else { throw error }
+      }
+    }
   }
 
   /// By number and not by listing: a listing taken while others make and remove may miss a name.
@@ -268,6 +283,15 @@ struct LockExecutor: ~Copyable {
     if let tenure { wasCapped = LeaseKeeper.shared.end(tenure) }
     tenure = nil
     return wasCapped
+  }
+
+  /// Whether there is a next generation already.
+  func isSuperseded() throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      return try isThere(state.machine.generation + 1)
+    } catch {
+      throw WormholeError(error, operation, slot.name)
+    }
   }
 
   /// What the holder's mark says of it.

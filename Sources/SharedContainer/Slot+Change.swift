@@ -26,9 +26,38 @@ extension Slot {
     let operation = "\(operation) \(title)"
     let policy =
       policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
-    return try holdingTurn(operation, patience) {
+    var committed: SlotDirectory?
+    let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, operation), durability)
-      return try run.run(body)
+      let outcome = try run.run(body)
+      if outcome == .committed { committed = run.executor.directory }
+      return outcome
+    }
+    // Once the turn is given back, so that others can commit meanwhile and share the next sync.
+    if durability == .power, let committed { try makeDurable(committed, operation) }
+    return outcome
+  }
+
+  func checkSize(of bytes: [UInt8], _ operation: String) throws(WormholeError) {
+    let limit = container.options.largestFile
+    guard bytes.count > limit else { return }
+    throw WormholeError(
+      .tooLarge, operation, name,
+      because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
+  }
+
+  /// Syncs the names that a commit has changed.
+  func makeDurable(_ directory: SlotDirectory, _ operation: String) throws(WormholeError) {
+    guard !container.options.environment.mutants.has(.noDirectorySync) else { return }
+    do throws(Errno) {
+      try directory.syncName()
+      if let home { try home.directory.sync.sync(home.directory.descriptor) }
+      try directory.sync.sync(directory.descriptor)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation, name,
+        because: "it is done, but the directory could not be synced: \(error)",
+        hint: "until it is written again, a power cut may undo it", errno: error)
     }
   }
 
@@ -54,8 +83,8 @@ extension Slot {
   }
 }
 
-/// One change, from the caller's body to its last sync.
-private struct ChangeRun: ~Copyable {
+/// One change, from finding the lock to giving it back.
+private struct ChangeRun {
   let slot: Slot
   var executor: LockExecutor
   let durability: Durability
@@ -63,7 +92,7 @@ private struct ChangeRun: ~Copyable {
   private var old = FoundFile.missing
   private var bodyError: (any Error)?
 
-  init(_ slot: Slot, _ executor: consuming LockExecutor, _ durability: Durability) {
+  init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
     self.slot = slot
     self.executor = executor
     self.durability = durability
@@ -90,12 +119,7 @@ private struct ChangeRun: ~Copyable {
       let content = try slot.content(of: old, in: directory, executor.operation)
       let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
       guard case .put(let bytes) = change else { return .unchanged }
-      guard bytes.count <= slot.container.options.largestFile else {
-        throw WormholeError(
-          .tooLarge, executor.operation, slot.name,
-          because: "the value takes \(bytes.count) bytes, and the limit is "
-            + "\(slot.container.options.largestFile)")
-      }
+      try slot.checkSize(of: bytes, executor.operation)
       pending = bytes
       return .changed
     } catch {
@@ -130,7 +154,6 @@ private struct ChangeRun: ~Copyable {
     case .unchanged:
       return .unchanged
     case .committed:
-      if durability == .power { try makeDurable() }
       return .committed
     case .superseded:
       throw WormholeError(
@@ -144,19 +167,6 @@ private struct ChangeRun: ~Copyable {
     }
   }
 
-  private func makeDurable() throws(WormholeError) {
-    guard !slot.container.options.environment.mutants.has(.noDirectorySync) else { return }
-    let directory = executor.directory
-    do throws(Errno) {
-      try directory.syncName()
-      try directory.sync.sync(directory.descriptor)
-    } catch {
-      throw WormholeError(
-        .notDurable, executor.operation, slot.name,
-        because: "it is done, but the directory could not be synced: \(error)",
-        hint: "until it is written again, a power cut may undo it", errno: error)
-    }
-  }
 }
 
 /// Which threads are inside an update of which container: another lock of the same container, taken

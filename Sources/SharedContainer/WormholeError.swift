@@ -44,6 +44,8 @@ public struct WormholeError: Error, Hashable, Sendable {
     case cancelled
     /// It was done and everybody sees it, but a power cut may undo it.
     case notDurable
+    /// Of several changes in one call, some were made and some not; the reason says which.
+    case partlyDone
     /// The system reported an error that says nothing more about what to do.
     case system
   }

@@ -48,8 +48,11 @@ struct Outcome {
   /// How many times faster ours is.
   var ratio: Double { baseline.median / ours.median }
   var required: Double?
+  var details: [Detail] = []
 
-  var isMissed: Bool { required.map { ratio < $0 } ?? false }
+  var isMissed: Bool {
+    required.map { ratio < $0 } ?? false || details.contains(where: \.isMissed)
+  }
 
   /// Runs ours alone, for long enough that a profiler sees it.
   static func run(_ type: any Benchmark.Type, _ size: Size) throws {
@@ -57,8 +60,8 @@ struct Outcome {
     _ = try Measurement.measure(for: .seconds(2)) { try benchmark.ours() }
   }
 
-  /// Measures both sides in turn, so that what disturbs the machine disturbs both, and keeps the least
-  /// disturbed measurement of each.
+  /// Measures both sides in turn, so that what disturbs the machine disturbs both, and keeps the
+  /// least disturbed measurement of each.
   static func of(_ type: any Benchmark.Type, _ size: Size, repetitions: Int) throws -> Outcome {
     let benchmark = try type.init(size: size)
     var ours: [Measurement] = []
@@ -72,11 +75,13 @@ struct Outcome {
     else { throw BenchmarkError.nothingMeasured(type.name) }
     return Outcome(
       name: type.name, size: size, ours: ours, baseline: baseline,
-      required: type.requiredRatio(size))
+      required: type.requiredRatio(size), details: try benchmark.details())
   }
 }
 
 enum BenchmarkError: Error {
   case nothingMeasured(String)
   case wrongResult(String)
+  /// A system call of the floor failed.
+  case floor(String)
 }

@@ -225,7 +225,7 @@ import Testing
     }
     let probe = try Probe(container.path)
     #expect(probe.steps.values.allSatisfy { $0 == "done" }, "\(probe.text)")
-    #expect(try container.names(in: .channels) == ["README", "n"])
+    #expect(try container.names(in: .channels) == ["n"])
     for place in ["channels", "staging"] {
       let names = try container.contents(place)
       #expect(names.contains(long) && names.contains("%zz") && names.contains("README"))

@@ -98,11 +98,10 @@ import Testing
         patience: Patience(until: .now + .milliseconds(200)))
     }
     #expect(error?.code == .timedOut)
-    #expect(
-      error?.reason
-        == "the deadline passed in waiting for its lock, which 'TestPeer' (process \(stopped.child.process), stopped) holds"
-    )
-    #expect(error?.hint == "let it go on with 'kill -CONT \(stopped.child.process)', or end it")
+    let process = stopped.child.process
+    let reason = "the deadline passed in waiting for its lock"
+    #expect(error?.reason == "\(reason), which 'TestPeer' (process \(process), stopped) holds")
+    #expect(error?.hint == "let it go on with 'kill -CONT \(process)', or end it")
   }
 
   @Test func aDeadHoldersLockIsFreeAtOnce() throws {

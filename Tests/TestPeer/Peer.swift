@@ -6,7 +6,8 @@ import Syscalls
 @main enum Peer {
   private static let jobs: [Job] = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside, acknowledge, watch, names, probe,
+    open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
+    acknowledge, watch, names, probe,
   ]
 
   static func main() {
@@ -24,8 +25,17 @@ import Syscalls
     }
   }
 
+  /// Tells the test something, whatever faults are on.
+  static func say(_ words: String, on stream: StandardStream = .output) throws {
+    #if FAULT_POINTS
+      try FaultPoints.with { try stream.write(words + "\n") }
+    #else
+      try stream.write(words + "\n")
+    #endif
+  }
+
   private static func fail(_ words: String) -> Never {
-    try? StandardStream.error.write("TestPeer: \(words)\n")
+    try? say("TestPeer: \(words)", on: .error)
     Processes.exit(70)
   }
 }

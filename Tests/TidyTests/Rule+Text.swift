@@ -31,7 +31,7 @@ extension Rule {
 
   /// What is printed goes through standard streams; the rest was for debugging.
   static let printing = Rule("printing", in: \.code) { line, file in
-    guard file.isSwift, file.room != "WormholeBenchmarks" else { return nil }
+    guard file.isSwift, file.isSource, file.room != "WormholeBenchmarks" else { return nil }
     let names: Set<Substring> = ["print", "debugPrint", "dump", "NSLog"]
     return Word.words(of: line).first {
       names.contains($0.text) && $0.isCalled && $0.owner == nil && $0.previous != "func"
@@ -56,6 +56,7 @@ extension Rule {
   static let machinePaths = Rule("machine paths", in: \.lines) { line, _ in
     let known: Set<Substring> = [
       "tmp", "proc", "dev", "etc", "usr", "bin", "sys", "var", "run",
+      "channels", "system", "staging", "damaged", "members", "notices", "lock",
       "Sources", "Tests", "Fixtures",
     ]
     var before: Character = " "
@@ -77,11 +78,13 @@ extension Rule {
   /// The package is complete in itself; only the homes of its language are named.
   static let hosts = Rule("hosts", in: \.lines) { line, _ in
     let known: Set<Substring> = ["swift.org", "www.swift.org", "docs.swift.org"]
+    // Every property list in XML names it in its second line; nobody asks it.
+    let doctype = "www.apple.com"
     for start in line.indices where line[start...].hasPrefix("://") {
       let host = line[start...].dropFirst(3).prefix {
         $0.isLetter || $0.isNumber || ".-".contains($0)
       }
-      if !host.isEmpty, !known.contains(host) { return "'\(host)' is outside" }
+      if !host.isEmpty, !known.contains(host), host != doctype { return "'\(host)' is outside" }
     }
     return nil
   }

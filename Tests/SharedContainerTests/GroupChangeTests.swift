@@ -1,0 +1,81 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// Several slots changed in one call.
+@Suite struct GroupChangeTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let left: Slot
+  private let right: Slot
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = try Container.open(folder.path + "/c", options: .testing())
+    left = try container.slot(.channels, "left")
+    right = try container.slot(.channels, "right")
+  }
+
+  /// Moves one from the first to the second.
+  private static func move(_ container: Container, _ slots: [Slot]) throws {
+    try container.change(slots, "move") { contents in
+      let numbers = try contents.map(Slot.number(in:))
+      return try [numbers[0] - 1, numbers[1] + 1].map { .put(try BinaryEncoder().encode($0)) }
+    }
+  }
+
+  @Test func bothChangeInTheOrderGiven() throws {
+    try Self.move(container, [right, left])
+    #expect(try right.number() == -1)
+    #expect(try left.number() == 1)
+  }
+
+  @Test func whatThrowsChangesNeither() throws {
+    struct Mine: Error {}
+    try left.add(3)
+    #expect(throws: Mine.self) {
+      try container.change([left, right], "move") { _ in throw Mine() }
+    }
+    #expect(try left.number() == 3)
+    #expect(try right.number() == 0)
+    #expect(try left.add() == 4)
+  }
+
+  @Test func oneSlotTwiceIsAnError() throws {
+    let error = #expect(throws: WormholeError.self) {
+      try container.change([left, left], "move") { _ in [.none, .none] }
+    }
+    #expect(error?.code == .nested)
+  }
+
+  /// In opposite orders, by threads of two open containers: the sum stays, and none waits for ever.
+  @Test func callsInOppositeOrdersDoNotWaitForEachOther() throws {
+    let path = container.path
+    let threads = try (0..<4).map { number in
+      try Thread("mover") {
+        guard let own = try? Container.open(path, options: .testing()),
+          let left = try? own.slot(.channels, "left"),
+          let right = try? own.slot(.channels, "right")
+        else { return }
+        for _ in 0..<50 { try? Self.move(own, number % 2 == 0 ? [left, right] : [right, left]) }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(try left.number() == 0)
+    #expect(try right.number() == 0)
+    #expect(container.counters.takeovers == 0)
+  }
+
+  @Test func aStoppedHolderOfOneIsPassedBy() throws {
+    let stopped = try Running(
+      Programs.built("TestPeer"), ["stop-inside", container.path, "right"])
+    try stopped.waitUntilStopped()
+    try Self.move(container, [left, right])
+    #expect(try left.number() == -1)
+    #expect(try right.number() == 1)
+    #expect(try stopped.waitOrGo() == "done\n")
+    #expect(try right.number() == 2)
+  }
+}
