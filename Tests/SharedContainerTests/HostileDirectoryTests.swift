@@ -320,6 +320,14 @@ import Testing
       if name == "n" { number = 0 }
       #expect(try slot.add() == number + 1)
       number = try slot.add()
+      // The same when several are changed by one call.
+      #expect(try run("rm", ["-r", paths[name]!]).status == .exited(0))
+      if name == "n" { number = 0 }
+      try container.change([slot], "update") { contents in
+        number = try Slot.number(in: contents[0]) + 1
+        return [.put(try BinaryEncoder().encode(number))]
+      }
+      #expect(try slot.number() == number)
     }
     #expect(try Probe(container.path).steps["add"] == "done")
   }
