@@ -50,7 +50,7 @@ let package = Package(
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole"],
       path: "Tests/TestPeer", swiftSettings: house),
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
@@ -68,6 +68,12 @@ let package = Package(
     .testTarget(
       name: "SharedContainerTests",
       dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
+      swiftSettings: house),
+    .testTarget(
+      name: "WormholeTests",
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "Wormhole",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],
