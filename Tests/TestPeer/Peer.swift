@@ -7,7 +7,7 @@ import Syscalls
   private static let jobs = [
     touch, replace, list, descriptors, respawn, bystander, hold,
     open, add, readSlot, stopInside,
-    count, put, putInGroup, stopUpdating,
+    count, put, putInGroup, stopUpdating, post, set,
   ]
 
   static func main() {
