@@ -20,26 +20,36 @@ package final class Container: Sendable {
   /// The container's own name for itself, the same for all who open it.
   package let id: String
   let staging: Staging
+  /// How values are read, with whose files are trusted asked once.
+  let reading: FileReading
   /// Holds the shared flock that says that somebody has the container open.
-  private let presence: Descriptor
+  private let presence: OpenDirectory
+  /// Rises with each start of the machine, so that what was stamped later compares as later.
+  package let epoch: Int
   private let folders = Mutex<[Folder: OpenDirectory]>([:])
   private let slots = Mutex(SlotCache())
+  private let openSlots = Mutex(OpenSlots())
   private let counts = Mutex(ContainerCounters())
 
   private init(
     path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,
-    staging: Staging, presence: consuming Descriptor, id: String
+    staging: Staging, presence: OpenDirectory, marker: ContainerMarker
   ) {
     self.path = path
     self.options = options
     self.root = root
     self.identity = identity
     self.staging = staging
+    reading = FileReading(
+      largest: options.largestFile,
+      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
+      mutants: options.environment.mutants)
     self.presence = presence
-    self.id = id
+    id = marker.id
+    epoch = marker.epoch
   }
 
-  deinit { try? presence.unlock() }
+  deinit { try? presence.descriptor.unlock() }
 
   /// Opens the container at a path; makes one there if there is none and it may.
   ///
@@ -49,23 +59,51 @@ package final class Container: Sendable {
     _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
   ) throws(WormholeError) -> Container {
     let opening = ContainerOpening(path: path, options: options, mayCreate: create)
+    let (container, boot) = try openOnce(opening)
+    let now = options.environment.bootIdentifier()
+    guard boot != now, !now.isEmpty else { return container }
+    do {
+      try container.raiseEpoch(boot: now)
+    } catch let error as WormholeError {
+      // Whoever can only read needs no epoch.
+      guard [.readOnly, .permissionDenied, .full].contains(error.code) else { throw error }
+      return container
+    } catch {
+      throw WormholeError(.system, "open container", path, because: "\(error)")
+    }
+    return try openOnce(opening).container
+  }
+
+  private static func openOnce(
+    _ opening: ContainerOpening
+  ) throws(WormholeError) -> (container: Container, boot: String) {
+    let (path, options) = (opening.path, opening.options)
     let root = try opening.openRoot()
     let marker = try opening.openMarker(root)
+    let content = marker.content
     do throws(Errno) {
       let identity = FileIdentity(try root.status())
       let staging = Staging(
         try opening.ensureDirectory(.staging, in: root), options.sharing, options.environment)
       let container = Container(
         path: path, options: options, root: root, identity: identity,
-        staging: staging, presence: marker.file, id: marker.content.id)
-      let swept = try staging.sweep()
-      if swept > 0 {
-        container.count { $0.swept += swept }
-        container.log(.info, "swept \(swept) unfinished files that ended processes had left")
-      }
-      return container
+        staging: staging, presence: OpenDirectory(marker.file), marker: content)
+      container.sweep()
+      return (container, content.boot)
     } catch {
       throw WormholeError(error, "open container", path)
+    }
+  }
+
+  /// Nothing depends on it, and what can only be read is opened all the same.
+  private func sweep() {
+    do throws(Errno) {
+      let swept = try staging.sweep()
+      guard swept > 0 else { return }
+      count { $0.swept += swept }
+      log(.info, "swept \(swept) unfinished files that ended processes had left")
+    } catch {
+      log(.notice, "could not sweep \(path)/staging: \(error)")
     }
   }
 
@@ -97,11 +135,17 @@ package final class Container: Sendable {
       let listing = OpenDirectory(
         try ContainerOpening(path: path, options: options, mayCreate: true)
           .ensureDirectory(folder, in: root))
-      return try listing.descriptor.names().compactMap(EscapedName.unescape).sorted()
+      // A channel is a directory, a notice a file.
+      let holdsDirectories = folder == .channels || folder == .system || folder == .members
+      let names =
+        try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
+      return names.compactMap(EscapedName.unescape).sorted()
     } catch {
       throw WormholeError(error, "list", path + "/" + folder.rawValue)
     }
   }
+
+  func escape(_ name: String) throws(WormholeError) -> String { try Self.escape(name) }
 
   static func escape(_ name: String) throws(WormholeError) -> String {
     do throws(EscapedName.Problem) {
@@ -116,6 +160,10 @@ package final class Container: Sendable {
           because: "it takes \(length) bytes once escaped, and \(EscapedName.limit) is the limit")
       }
     }
+  }
+
+  func noteOpened(_ slot: Slot) {
+    for oldest in openSlots.withLock({ $0.add(slot) }) { oldest.closeIfIdle() }
   }
 
   package var counters: ContainerCounters { counts.withLock { $0 } }
@@ -145,4 +193,7 @@ final class OpenDirectory: Sendable {
   let descriptor: Descriptor
   let sync = DirectorySync()
   init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  /// Whether the directory has been removed.
+  var isStale: Bool { (try? descriptor.status().links) == 0 }
 }

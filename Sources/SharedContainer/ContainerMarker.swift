@@ -36,6 +36,7 @@ struct ContainerMarker: Codable, Equatable {
     self.boot = boot
   }
 
+  /// Reads the file; what is wrong with it is told with the container's path.
   init(_ bytes: [UInt8], path: String) throws(WormholeError) {
     struct Version: Decodable { var format: Int }
     let name = path + "/" + ContainerOpening.markerName

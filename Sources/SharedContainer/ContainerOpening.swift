@@ -174,7 +174,10 @@ struct ContainerOpening {
     let bytes = try ContainerMarker.fresh(options.environment).encoded()
     let failure = bytes.withUnsafeBytes { bytes in
       Errno.of { () throws(Errno) in
-        try staging.withFile(bytes, sync: true) { name, _ throws(Errno) in
+        try staging.withFile(bytes, sync: true) { name, file throws(Errno) in
+          // Once it is visible, an exclusive lock on it would keep everybody out. A sweeper that
+          // comes between the two locks makes this begin again.
+          guard try file.tryLock(.shared) else { throw .noSuchFile }
           try staging.directory.publish(name, to: root, Self.markerName)
         }
         try root.sync()

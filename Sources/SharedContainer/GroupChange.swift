@@ -100,6 +100,7 @@ private struct GroupChange {
       switch commit(bytes, index, over: found[index]) {
       case .success(.committed): break
       case .success(.superseded):
+        executors[index].forgetStaging()
         if done.isEmpty { return false }
         throw partlyDone(done, because: "others took over the lock of '\(slots[index].name)'")
       case .failure(let error):

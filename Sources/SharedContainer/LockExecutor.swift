@@ -77,10 +77,15 @@ struct LockExecutor {
     }
   }
 
-  /// Somebody may have removed the slot's directory by hand: then all that is open here leads
-  /// nowhere, and it begins again with a new one.
+  /// Lets the next tenure look for its staging directory anew: this one is gone, whether another
+  /// generation removed it or somebody's hand.
+  mutating func forgetStaging() { state.staging = nil }
+
+  /// Somebody may have removed the slot's directory by hand, or `lock/` in it: then all that is
+  /// open here leads nowhere, and it begins again with a new one.
   mutating func beginAnewIfRemoved() -> Bool {
-    guard let directory = state.directory, directory.isStale, restarts < 3 else { return false }
+    let isGone = state.directory?.isStale == true || state.locks?.isStale == true
+    guard isGone, restarts < 3 else { return false }
     restarts += 1
     endTenure()
     try? state.file?.unlock()
@@ -170,7 +175,9 @@ struct LockExecutor {
   }
 
   private func checked(_ file: consuming Descriptor) throws(Errno) -> Descriptor {
-    guard try file.status().kind == .regular else { throw .noDevice }
+    let status = try file.status()
+    // A mark is written into it: a link to some other file must not pass for a lock.
+    guard status.kind == .regular, status.size <= HolderMark.size else { throw .noDevice }
     return file
   }
 
@@ -198,20 +205,35 @@ struct LockExecutor {
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {
     if state.staging != nil, state.stagingGeneration == generation { return .opened }
-    let (locks, name) = (state.locks!, "\(generation).d")
+    let open = OpenDirectory(try makeStaging("\(generation).d", in: state.locks!.descriptor))
     let sharing = slot.container.options.sharing
-    do throws(Errno) {
-      try locks.descriptor.makeDirectory(name, mode: 0o700)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
-    let open = OpenDirectory(try locks.descriptor.open(name, [.readOnly, .directory]))
     if sharing == .group, try open.descriptor.status().owner == Processes.effectiveUser {
       try open.descriptor.setMode(sharing.directoryMode)
     }
     state.staging = open
     state.stagingGeneration = generation
     return .opened
+  }
+
+  private func makeStaging(
+    _ name: String, in locks: borrowing Descriptor
+  ) throws(Errno) -> Descriptor {
+    var tries = 0
+    while true {
+      do throws(Errno) {
+        try locks.makeDirectory(name, mode: 0o700)
+      } catch {
+        guard error == .fileExists else { throw error }
+      }
+      do throws(Errno) {
+        return try locks.open(name, [.readOnly, .directory])
+      } catch {
+        // A successor has removed it in between. Made anew it does no harm: the look for the next
+        // generation comes after this.
+        tries += 1
+        guard error == .noSuchFile, tries < 1000 else { throw error }
+      }
+    }
   }
 
   /// By number and not by listing: a listing taken while others make and remove may miss a name.

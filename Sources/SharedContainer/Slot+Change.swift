@@ -26,10 +26,16 @@ extension Slot {
     let operation = "\(operation) \(title)"
     let policy =
       policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
-    return try holdingTurn(operation, patience) {
+    var committed: SlotDirectory?
+    let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, operation), durability)
-      return try run.run(body)
+      let outcome = try run.run(body)
+      if outcome == .committed { committed = run.executor.directory }
+      return outcome
     }
+    // Once the turn is given back, so that others can commit meanwhile and share the next sync.
+    if durability == .power, let committed { try makeDurable(committed, operation) }
+    return outcome
   }
 
   func checkSize(of bytes: [UInt8], _ operation: String) throws(WormholeError) {
@@ -45,6 +51,7 @@ extension Slot {
     guard !container.options.environment.mutants.has(.noDirectorySync) else { return }
     do throws(Errno) {
       try directory.syncName()
+      if let home { try home.directory.sync.sync(home.directory.descriptor) }
       try directory.sync.sync(directory.descriptor)
     } catch {
       throw WormholeError(
@@ -76,7 +83,7 @@ extension Slot {
   }
 }
 
-/// One change, from the caller's body to its last sync.
+/// One change, from finding the lock to giving it back.
 private struct ChangeRun {
   let slot: Slot
   var executor: LockExecutor
@@ -132,6 +139,7 @@ private struct ChangeRun {
         return .committed
       case .superseded:
         slot.container.count { $0.reruns += 1 }
+        executor.forgetStaging()
         if executor.beginAnewIfRemoved() { return .begin }
         return wasCapped ? .outlasted : .superseded
       }
@@ -146,9 +154,6 @@ private struct ChangeRun {
     case .unchanged:
       return .unchanged
     case .committed:
-      if durability == .power {
-        try slot.makeDurable(executor.directory, executor.operation)
-      }
       return .committed
     case .superseded:
       throw WormholeError(

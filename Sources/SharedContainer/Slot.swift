@@ -12,13 +12,25 @@ package final class Slot: Sendable {
   /// The name as people gave it.
   package let name: String
   let escaped: String
+  /// Where its value lies; nil: in its own directory, as `value.plist`.
+  let home: Home?
+
+  /// A place for a value outside the slot's directory, on the same file system.
+  struct Home: Sendable {
+    let directory: OpenDirectory
+    let file: String
+  }
 
   private let opened = Mutex<SlotDirectory?>(nil)
   let turns = Turns()
   /// Touched only by the thread whose turn it is.
   let lockState = Mutex(LockState())
 
-  init(container: Container, folder: Container.Folder, name: String, _ escaped: String) {
+  init(
+    container: Container, folder: Container.Folder, name: String, _ escaped: String,
+    home: Home? = nil
+  ) {
+    self.home = home
     self.container = container
     self.folder = folder
     self.name = name
@@ -77,7 +89,16 @@ package final class Slot: Sendable {
       directory = try SlotDirectory(open: escaped, in: parent)
     }
     opened.withLock { $0 = directory }
+    container.noteOpened(self)
     return directory
+  }
+
+  /// Closes what is open, unless it is in use: it opens again when it is needed.
+  func closeIfIdle() {
+    guard turns.tryTake() else { return }
+    defer { turns.giveBack() }
+    forgetDirectory()
+    lockState.withLock { $0 = LockState(machine: $0.machine) }
   }
 
   /// Forgets the open directory: it is no longer the one under the slot's name.
@@ -85,10 +106,16 @@ package final class Slot: Sendable {
     opened.withLock { $0 = nil }
   }
 
+  /// Whether the directory that is open here has been removed.
+  var hasLostDirectory: Bool { opened.withLock { $0?.isStale ?? false } }
+
   func find(
     in directory: SlotDirectory, _ operation: String, _ file: String = Slot.valueName
   ) throws(WormholeError) -> FoundFile {
     do throws(FileReading.Refusal) {
+      if let home, file == Self.valueName {
+        return try container.reading.read(home.file, in: home.directory.descriptor)
+      }
       return try container.reading.read(file, in: directory.descriptor)
     } catch {
       throw error.error(operation, name, file)
@@ -106,15 +133,6 @@ package final class Slot: Sendable {
     case (.damaged(let reason, _), _): return .damaged(reason)
     default: return .nothing
     }
-  }
-}
-
-extension Container {
-  var reading: FileReading {
-    FileReading(
-      largest: options.largestFile,
-      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
-      mutants: options.environment.mutants)
   }
 }
 

@@ -73,6 +73,29 @@ final class SlotDirectory: Sendable {
   }
 }
 
+/// The slots whose directories are open, oldest first.
+///
+/// Each takes up to four descriptors, of which a process usually may have 1024, and a program may
+/// have a thousand channels: the oldest are closed, and open again when they are used.
+struct OpenSlots {
+  private struct Entry {
+    weak var slot: Slot?
+  }
+
+  static let limit = 64
+  private var entries: [Entry] = []
+
+  /// Notes one more; answers which ones are to be closed for it.
+  mutating func add(_ slot: Slot) -> [Slot] {
+    entries.removeAll { $0.slot == nil || $0.slot === slot }
+    entries.append(Entry(slot: slot))
+    guard entries.count > Self.limit else { return [] }
+    let oldest = entries.prefix(Self.limit / 4)
+    entries.removeFirst(oldest.count)
+    return oldest.compactMap(\.slot)
+  }
+}
+
 /// The slots in use, so that all who ask for one name share one queue and one set of descriptors.
 struct SlotCache {
   private struct Key: Hashable {

@@ -69,13 +69,26 @@ final class Staging: Sendable {
         }
         swept += 1
       } catch {
-        // Moved into place, or swept by another, between the listing and now; or a foreign link.
-        guard error == .noSuchFile || error == .tooManyLinks || error == .noDevice else {
-          throw error
-        }
+        // Moved into place, or swept by another, between the listing and now; a foreign link or
+        // socket; or another user's, who has not yet opened it to the group.
+        let harmless: Set<Errno> = [.noSuchFile, .tooManyLinks, .noDevice, .accessDenied]
+        guard harmless.contains(error) else { throw error }
       }
     }
     return swept
+  }
+
+  /// Whether nobody holds it any more; nil if it is gone, or no file or directory.
+  func isAbandoned(_ name: String) throws(Errno) -> Bool? {
+    do throws(Errno) {
+      let left = try directory.open(name, [.readOnly, .nonBlocking])
+      guard try left.tryLock(.exclusive) else { return false }
+      try left.unlock()
+      return true
+    } catch {
+      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
+      return nil
+    }
   }
 
   private func retrying<Result: ~Copyable>(
@@ -97,7 +110,7 @@ final class Staging: Sendable {
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  private static func isOurs(_ name: String) -> Bool {
+  static func isOurs(_ name: String) -> Bool {
     name.utf8.count == 16
       && name.utf8.allSatisfy {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)

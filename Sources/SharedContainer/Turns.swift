@@ -37,6 +37,15 @@ final class Turns: Sendable {
     }
   }
 
+  /// Takes the turn if nobody has it or waits for it.
+  func tryTake() -> Bool {
+    monitor.withLock { state in
+      guard !state.isTaken, state.queue.isEmpty else { return false }
+      state.isTaken = true
+      return true
+    }
+  }
+
   func giveBack() {
     monitor.withLock { state in
       state.isTaken = false

@@ -13,6 +13,13 @@ extension Descriptor {
   package func forEachName(
     _ body: (UnsafePointer<CChar>) throws(Errno) -> Bool
   ) throws(Errno) {
+    try forEachEntry { name, _ throws(Errno) in try body(name) }
+  }
+
+  /// As ``forEachName(_:)``, with the kind of file as the kernel's letter for it.
+  private func forEachEntry(
+    _ body: (UnsafePointer<CChar>, UInt8) throws(Errno) -> Bool
+  ) throws(Errno) {
     let directory = rawValue
     _ = try perform(.lseek, on: directory) { Glibc.lseek(directory, 0, SEEK_SET) }
     let size = 32 * 1024
@@ -31,9 +38,25 @@ extension Descriptor {
         )
         offset += Int(length)
         if isDot(name) { continue }
-        guard try body(name) else { return }
+        let kind = entry.load(
+          fromByteOffset: MemoryLayout<linux_directory_entry>.offset(of: \.type)!, as: UInt8.self)
+        guard try body(name, kind) else { return }
       }
     }
+  }
+
+  /// The names of all directories in this one that are UTF-8, in no order.
+  package func directoryNames() throws(Errno) -> [String] {
+    var names: [String] = []
+    var unsure: [String] = []
+    try forEachEntry { name, kind throws(Errno) in
+      guard let name = String(validatingCString: name) else { return true }
+      if kind == UInt8(DT_DIR) { names.append(name) }
+      if kind == UInt8(DT_UNKNOWN) { unsure.append(name) }  // The file system does not say.
+      return true
+    }
+    for name in unsure where (try? status(of: name).kind) == .directory { names.append(name) }
+    return names
   }
 
   /// All names that are UTF-8, in no order.

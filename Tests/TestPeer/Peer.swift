@@ -4,9 +4,10 @@ import Syscalls
 ///
 /// A new job is a file of its own beside this one and a line in ``jobs``.
 @main enum Peer {
-  private static let jobs = [
+  private static let jobs: [Job] = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside,
+    open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
+    acknowledge, watch, names, probe,
     count, put, putInGroup, stopUpdating, post, set,
   ]
 
@@ -25,8 +26,17 @@ import Syscalls
     }
   }
 
+  /// Tells the test something, whatever faults are on.
+  static func say(_ words: String, on stream: StandardStream = .output) throws {
+    #if FAULT_POINTS
+      try FaultPoints.with { try stream.write(words + "\n") }
+    #else
+      try stream.write(words + "\n")
+    #endif
+  }
+
   private static func fail(_ words: String) -> Never {
-    try? StandardStream.error.write("TestPeer: \(words)\n")
+    try? say("TestPeer: \(words)", on: .error)
     Processes.exit(70)
   }
 }

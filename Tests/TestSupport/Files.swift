@@ -1,6 +1,15 @@
 package import Syscalls
 
 extension Descriptor {
+  /// Writes the bytes at the present offset.
+  package func write(_ bytes: [UInt8]) throws(Errno) {
+    var failure: Errno?
+    bytes.withUnsafeBytes { bytes in
+      do throws(Errno) { try writeFully(bytes) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
   /// Writes the text at the present offset.
   package func write(_ text: String) throws(Errno) {
     let bytes = Array(text.utf8)

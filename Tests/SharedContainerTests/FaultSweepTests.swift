@@ -1,0 +1,130 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// Every operation killed, stopped and failed at its system calls: a seeded tenth of them, all of
+/// them in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized) struct FaultSweepTests {
+  private let seed =
+    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0 ... .max)
+
+  /// P2, P3, P7: whoever is killed, wherever, takes nothing along and leaves nothing behind.
+  @Test(arguments: SweptOperation.all)
+  func killed(_ operation: SweptOperation) throws {
+    var random = SeededRandom(seed: seed)
+    let count = try SweptRun.countCalls(of: operation)
+    var rules = SweptRun.points(count, &random).map { "any@\($0):before:kill" }
+    rules.append("any@\(count):after:kill")
+    for rule in rules {
+      let run = try SweptRun(operation)
+      let outcome = try run.start(faults: rule).outcome()
+      let number = try check(run, rule, wasAcknowledged: outcome.output != "")
+      let sum = operation.before + operation.adds
+      #expect(number == operation.before || number == sum, "\(operation) \(rule) seed \(seed)")
+      if outcome.output != "" { #expect(number == sum, "\(operation) \(rule) seed \(seed)") }
+    }
+  }
+
+  /// Looks at a container after a disturbance: it opens, reads, changes, and nothing is left over.
+  ///
+  /// The number found at first.
+  private func check(
+    _ run: SweptRun, _ rule: String, wasAcknowledged: Bool
+  ) throws -> Int {
+    let container = try Container.open(run.path, options: .testing())
+    let slot = try container.slot(.channels, "n")
+    let number = try slot.number()
+    #expect(try slot.add() == number + 1, "\(run.operation) \(rule) seed \(seed)")
+    try run.letOthersEnd()
+    #expect(
+      try slot.add(0) == number + 1 + run.others.count, "\(run.operation) \(rule) seed \(seed)")
+    _ = try Container.open(run.path, options: .testing())
+    #expect(try run.leftovers() == [], "\(run.operation) \(rule) seed \(seed)")
+    return number
+  }
+
+  /// P3: whoever is stopped, wherever, holds up nobody for longer than the lease, and when it goes
+  /// on it overwrites nothing.
+  @Test(arguments: SweptOperation.all)
+  func stopped(_ operation: SweptOperation) throws {
+    var random = SeededRandom(seed: seed)
+    let count = try SweptRun.countCalls(of: operation)
+    for point in SweptRun.points(count, &random) {
+      let rule = "any@\(point):before:stop"
+      let run = try SweptRun(operation)
+      let peer = try run.start(faults: rule)
+      try eventually("\(operation) \(rule) seed \(seed): stops or ends") {
+        try peer.hasEnded || Processes.isStopped(peer.child.process)
+      }
+      let bystander = try Bystander()
+      let longest = try commitAHundredTimes(run)
+      let delay = bystander.longestDelay()
+      let bound = ContainerOptions.testing().lease + .milliseconds(150) + delay
+      #expect(
+        longest <= bound, "waited \(longest), bystander \(delay): \(operation) \(rule) seed \(seed)"
+      )
+      _ = try peer.waitOrGo()
+      try run.letOthersEnd()
+      let slot = try Container.open(run.path, options: .testing()).slot(.channels, "n")
+      let sum = operation.before + operation.adds + 100 + run.others.count
+      #expect(try slot.number() == sum, "\(operation) \(rule) seed \(seed)")
+      try slot.add()
+      #expect(try run.leftovers() == [], "\(operation) \(rule) seed \(seed)")
+    }
+  }
+
+  /// The longest that any of a hundred updates took.
+  private func commitAHundredTimes(_ run: SweptRun) throws -> Duration {
+    var longest = Duration.zero
+    var start = Instant.now
+    var options = ContainerOptions.testing()
+    // What is measured is the wait for the lock; how long a busy disk takes to sync is not.
+    options.environment.mutants.insert(.noFileSync)
+    let container = try Container.open(run.path, options: options)
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<100 {
+      try slot.add()
+      let end = Instant.now
+      longest = max(longest, end - start)
+      start = end
+    }
+    return longest
+  }
+
+  /// P1, P2, P7: an error of the system, once or from then on, is told truthfully, damages nothing,
+  /// and ends; afterwards everything works.
+  @Test(arguments: SweptOperation.all)
+  func failed(_ operation: SweptOperation) throws {
+    var random = SeededRandom(seed: seed)
+    let count = try SweptRun.countCalls(of: operation)
+    let kinds = [
+      "fail=ENOSPC", "fail=EIO", "fail=EMFILE", "fail=EACCES", "fail=EROFS", "fail=EINTR", "short",
+    ]
+    for point in SweptRun.points(count, &random) {
+      for extent in ["", "+"] {
+        let chosen = SweptRun.isLong ? kinds : [kinds.randomElement(using: &random)!]
+        for kind in chosen { try fail(operation, "any@\(point)\(extent):before:\(kind)") }
+      }
+    }
+  }
+
+  private func fail(_ operation: SweptOperation, _ rule: String) throws {
+    let run = try SweptRun(operation)
+    let outcome = try run.start(faults: rule).outcome()
+    let place: Comment = "\(operation) \(rule) seed \(seed): \(outcome.errors)"
+    #expect(outcome.status == .exited(0) || outcome.status == .exited(70), place)
+    let number = try check(run, rule, wasAcknowledged: outcome.status == .exited(0))
+    let sum = operation.before + operation.adds
+    switch outcome.status {
+    case .exited(0): #expect(number == sum, place)
+    default:
+      #expect(outcome.errors.contains("cannot "), place)
+      let wasDone = outcome.errors.contains("it is done, but")
+      #expect(number == (wasDone ? sum : operation.before), place)
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// What an inspection finds, and what a repair does.
+@Suite struct InspectionTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let slot: Slot
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = try Container.open(folder.path + "/c", options: .testing())
+    slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add(durability: .power) }
+  }
+
+  private func open(_ path: String) throws -> Descriptor {
+    try Descriptor.open(path: container.path + path, [.readOnly, .directory])
+  }
+
+  private func problems() throws -> [Finding] {
+    try container.inspect().filter { $0.severity == .problem && $0.subject != "file system" }
+  }
+
+  @Test func aHealthyContainerHasNoProblems() throws {
+    #expect(try problems() == [])
+    #expect(try container.inspect().contains { $0.subject == "container" && $0.severity == .fine })
+    #expect(try container.repair() == [])
+  }
+
+  @Test func damageIsFoundAndHealed() throws {
+    let directory = try open("/channels/n")
+    try directory.open("bad", [.writeOnly, .create], mode: 0o600).write("not a property list")
+    try directory.rename("bad", to: directory, "value.plist")
+    let found = try problems()
+    #expect(found.map(\.subject) == ["channels/n/value.plist"])
+    #expect(found.first?.isRepairable == true)
+    #expect(try container.repair() == found)
+    #expect(try slot.number() == 2)
+    // What was set aside stays, and is told of, until somebody has looked at it.
+    #expect(try problems().allSatisfy { $0.subject.hasPrefix("damaged/") })
+    #expect(try problems().count == 1)
+  }
+
+  @Test func damageWithoutAKeptValueIsNotTouched() throws {
+    let directory = try open("/channels/n")
+    try directory.open("bad", [.writeOnly, .create], mode: 0o600).write("not a property list")
+    try directory.rename("bad", to: directory, "value.plist")
+    try directory.unlink("kept.plist")
+    #expect(try problems().first?.isRepairable == false)
+    #expect(try container.repair() == [])
+    #expect(try directory.open("value.plist", [.readOnly]).contents().starts(with: "not".utf8))
+  }
+
+  @Test func whatTheDeadLeftIsFoundAndSwept() throws {
+    try open("/staging").makeDirectory("0123456789abcdef", mode: 0o700)
+    _ = try open("/channels/n/lock/1.d").open("next", [.writeOnly, .create], mode: 0o600)
+    #expect(
+      Set(try problems().map(\.subject))
+        == ["staging/0123456789abcdef", "channels/n/lock/1.d/next"])
+    #expect(try container.repair().count == 2)
+    #expect(try problems() == [])
+  }
+
+  @Test func foreignFilesAreToldAndLeft() throws {
+    for place in ["", "/channels", "/channels/n", "/channels/n/lock", "/staging"] {
+      _ = try open(place).open("notes.txt", [.writeOnly, .create], mode: 0o600)
+    }
+    let found = try container.inspect().filter { $0.what.hasPrefix("a foreign file") }
+    #expect(found.count == 5)
+    #expect(found.allSatisfy { $0.severity == .note && !$0.isRepairable })
+    _ = try container.repair()
+    #expect(try container.inspect().filter { $0.what.hasPrefix("a foreign file") }.count == 5)
+  }
+
+  @Test func aStoppedHolderIsNamed() throws {
+    let stopped = try Running(
+      Programs.built("TestPeer"), ["stop-inside", container.path, "n"])
+    try stopped.waitUntilStopped()
+    let found = try problems()
+    #expect(found.map(\.subject) == ["channels/n/lock/1"])
+    #expect(
+      found.first?.what == "held by 'TestPeer' (process \(stopped.child.process), stopped)")
+  }
+}

@@ -1,0 +1,101 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// P3, at the places where the mechanism is needed: each of these fails without one part of it.
+@Suite struct SupersededTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let slot: Slot
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = try Container.open(folder.path + "/c", options: .testing())
+    slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add(durability: .power) }
+  }
+
+  private func add(faults: String) throws -> Running {
+    try Running(
+      Programs.built("TestPeer"), ["add", container.path, "n", "1"],
+      environment: ["WORMHOLE_FAULTS=\(faults)"])
+  }
+
+  private func addTen() throws {
+    for _ in 0..<10 { try slot.add() }
+  }
+
+  /// Waits until it has stopped once more, or ended.
+  private func waitUntilQuiet(_ peer: Running) throws {
+    try eventually("it stops or ends") {
+      try peer.hasEnded || Processes.isStopped(peer.child.process)
+    }
+  }
+
+  /// It has read the value and opened its staging directory: only the removal of that stops it.
+  @Test(arguments: ["open~1.d/next", "write~1.d/next", "rename~value.plist"])
+  func aHolderStoppedInItsCommitOverwritesNothing(_ place: String) throws {
+    let peer = try add(faults: "\(place):before:stop")
+    try peer.waitUntilStopped()
+    try addTen()
+    #expect(try peer.waitOrGo() == "14\n")
+    #expect(try slot.number() == 14)
+    #expect(container.counters.takeovers == 1)
+  }
+
+  /// It opens its staging directory only after a successor has removed it: only the look for the
+  /// next generation stops it.
+  @Test func aHolderStoppedBeforeItStagesSeesThatItIsSuperseded() throws {
+    // A new process has to open the directory; the second stop is met only by one that goes on.
+    let peer = try add(faults: "mkdir~1.d:before:stop;open~1.d/next:before:stop")
+    try peer.waitUntilStopped()
+    try addTen()
+    try peer.child.send(.go)
+    try waitUntilQuiet(peer)
+    try addTen()
+    _ = try peer.waitOrGo()
+    #expect(try slot.number() == 24)
+  }
+
+  /// P7: it was about to heal a damaged value when it was stopped; meanwhile others healed it.
+  @Test func aHolderStoppedInHealingTakesNoGoodValueAway() throws {
+    try damageValue()
+    let peer = try add(faults: "rename:before:stop")
+    try peer.waitUntilStopped()
+    try addTen()
+    #expect(try slot.number() == 12)
+    _ = try peer.waitOrGo()
+    #expect(try slot.number() == 13)
+  }
+
+  /// P7, P9: one bit is wrong, and the checksum tells.
+  @Test func aDamagedValueIsAnsweredWithTheKeptOne() throws {
+    try damageValue()
+    guard case .value(_, recovered: true) = try slot.read() else {
+      Issue.record("the damage was not seen")
+      return
+    }
+    #expect(try slot.number() == 2)
+    #expect(try slot.add() == 3)
+    guard case .value(_, recovered: false) = try slot.read() else {
+      Issue.record("the update did not heal")
+      return
+    }
+    let damaged = try container.names(in: .damaged)
+    #expect(damaged.filter { $0.hasSuffix(".n.plist") }.count == 1)
+    #expect(damaged.filter { $0.hasSuffix(".n.reason") }.count == 1)
+    #expect(container.counters.heals == 1)
+  }
+
+  /// Changes one bit of the number in the value, in a file of its own moved over it.
+  private func damageValue() throws {
+    let directory = try Descriptor.open(
+      path: container.path + "/channels/n", [.readOnly, .directory])
+    var bytes = try directory.open("value.plist", [.readOnly]).contents()
+    bytes[9] ^= 4
+    try directory.open("bad", [.writeOnly, .create], mode: 0o600).write(bytes)
+    try directory.rename("bad", to: directory, "value.plist")
+  }
+}

@@ -1,0 +1,136 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+
+/// An operation that the sweeps disturb at every system call it makes.
+///
+/// Each run has a container of its own, prepared alike, so that the n-th call is the same one in
+/// every run.
+struct SweptOperation: Sendable, CustomStringConvertible {
+  let name: String
+  /// What the peer is told after the container's path.
+  let arguments: [String]
+  /// How much the operation adds to the number in the channel `n`.
+  let adds: Int
+  /// The number that the prepared container holds.
+  let before: Int
+  let prepare: @Sendable (_ path: String) throws -> [Running]
+
+  var description: String { name }
+
+  static let all: [SweptOperation] = [
+    SweptOperation(name: "create", arguments: ["open"], adds: 0, before: 0) { _ in [] },
+    SweptOperation(name: "open", arguments: ["open"], adds: 0, before: 3) { path in
+      try holding(3, path)
+      return []
+    },
+    SweptOperation(name: "first put", arguments: ["add", "n", "1"], adds: 1, before: 0) { path in
+      _ = try Container.open(path, options: .testing())
+      return []
+    },
+    SweptOperation(name: "update", arguments: ["add", "n", "1"], adds: 1, before: 3) { path in
+      try holding(3, path)
+      return []
+    },
+    SweptOperation(
+      name: "durable update", arguments: ["add", "n", "1", "power"], adds: 1, before: 3
+    ) { path in
+      try holding(3, path)
+      return []
+    },
+    SweptOperation(name: "heal", arguments: ["add", "n", "1"], adds: 1, before: 2) { path in
+      try holding(3, path)
+      try damageValue(path)
+      return []
+    },
+    SweptOperation(name: "sweep", arguments: ["open"], adds: 0, before: 3) { path in
+      try holding(3, path)
+      let staging = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
+      _ = try staging.open("0123456789abcdef", [.writeOnly, .create], mode: 0o600)
+      try staging.makeDirectory("fedcba9876543210", mode: 0o700)
+      return []
+    },
+    SweptOperation(name: "take over", arguments: ["add", "n", "1"], adds: 1, before: 3) { path in
+      try holding(3, path)
+      let stopped = try Running(Programs.built("TestPeer"), ["stop-inside", path, "n"])
+      try stopped.waitUntilStopped()
+      return [stopped]
+    },
+  ]
+
+  /// A container whose channel holds that number, with the one before kept.
+  private static func holding(_ number: Int, _ path: String) throws {
+    let slot = try Container.open(path, options: .testing()).slot(.channels, "n")
+    for _ in 0..<number { try slot.add(durability: .power) }
+  }
+
+  /// Puts a value there whose checksum is wrong, as a power cut may.
+  private static func damageValue(_ path: String) throws {
+    let directory = try Descriptor.open(path: path + "/channels/n", [.readOnly, .directory])
+    var bytes = try BinaryEncoder().encode(99)
+    bytes[8] ^= 1
+    let file = try directory.open("bad", [.writeOnly, .create], mode: 0o600)
+    try file.write(bytes)
+    try directory.rename("bad", to: directory, "value.plist")
+  }
+}
+
+/// One run of an operation in a container of its own.
+struct SweptRun {
+  let operation: SweptOperation
+  let folder: TemporaryDirectory
+  let path: String
+  /// Processes of the preparation that are stopped, and go on afterwards.
+  let others: [Running]
+
+  init(_ operation: SweptOperation) throws {
+    self.operation = operation
+    folder = try TemporaryDirectory()
+    path = folder.path + "/c"
+    others = try operation.prepare(path)
+  }
+
+  func start(faults: String = "", trace: Bool = false) throws -> Running {
+    let arguments = [operation.arguments[0], path] + operation.arguments.dropFirst()
+    var environment = ["WORMHOLE_FAULTS=\(faults)"]
+    if trace { environment.append("WORMHOLE_FAULT_TRACE=\(folder.path)/trace") }
+    return try Running(Programs.built("TestPeer"), arguments, environment: environment)
+  }
+
+  /// How many calls the operation makes when nothing disturbs it.
+  static func countCalls(of operation: SweptOperation) throws -> Int {
+    let run = try SweptRun(operation)
+    _ = try run.start(trace: true).outcome()
+    try run.letOthersEnd()
+    return try run.folder.read("trace").split(separator: "\n").count
+  }
+
+  static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  /// The points to disturb: a seeded tenth, or all of them in a long run.
+  static func points(_ count: Int, _ random: inout SeededRandom) -> [Int] {
+    if isLong { return Array(1...count) }
+    return Array((1...count).shuffled(using: &random).prefix(max(4, count / 10))).sorted()
+  }
+
+  func letOthersEnd() throws {
+    for other in others { _ = try other.waitOrGo() }
+  }
+
+  /// What is left beside the values once the container was opened and the channel changed.
+  func leftovers() throws -> [String] {
+    let root = try Descriptor.open(path: path, [.readOnly, .directory])
+    let staging = try root.open("staging", [.readOnly, .directory])
+    var left = try staging.names().map { "staging: \($0)" }
+    let slot = try root.open("channels/n", [.readOnly, .directory])
+    let names = Set(try slot.names())
+    left += names.subtracting(["value.plist", "kept.plist", "lock"]).map { "slot: \($0)" }
+    let locks = try slot.open("lock", [.readOnly, .directory])
+    for name in try locks.names() where name.hasSuffix(".d") {
+      let directory = try locks.open(name, [.readOnly, .directory])
+      left += try directory.names().map { "\(name): \($0)" }
+    }
+    return left
+  }
+}

@@ -1,0 +1,35 @@
+import Syscalls
+
+/// A thread that does nothing but wait, and notes how much later than asked for it was woken.
+///
+/// What it saw is what the machine did to everybody meanwhile, so a bound on somebody else's wait
+/// can be judged beside it.
+package final class Bystander: Sendable {
+  private let state = Monitor((isOver: false, longest: Duration.zero))
+  private let thread: Thread
+
+  package init() throws {
+    let state = self.state
+    thread = try Thread("bystander") {
+      let nap = Duration.milliseconds(10)
+      while true {
+        let asked = Instant.now + nap
+        let isOver = state.wait(until: asked) { $0.isOver ? true : nil }
+        if isOver == true { return }
+        let late = Instant.now - asked
+        state.withLock { $0.longest = max($0.longest, late) }
+      }
+    }
+  }
+
+  /// Ends it; the longest delay it has seen.
+  package func longestDelay() -> Duration {
+    state.signal { $0.isOver = true }
+    return state.withLock { $0.longest }
+  }
+
+  deinit {
+    state.signal { $0.isOver = true }
+    thread.join()
+  }
+}
