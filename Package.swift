@@ -53,7 +53,9 @@ let package = Package(
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
-      dependencies: ["CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
+      dependencies: [
+        "CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole",
+      ],
       path: "Tests/TestPeer", swiftSettings: house),
     .target(name: "CForking", path: "Tests/CForking"),
     .testTarget(
@@ -72,6 +74,12 @@ let package = Package(
     .testTarget(
       name: "SharedContainerTests",
       dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
+      swiftSettings: house),
+    .testTarget(
+      name: "WormholeTests",
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "Wormhole",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],

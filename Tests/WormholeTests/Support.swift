@@ -1,0 +1,114 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// A container of one test's own.
+struct Meeting {
+  let folder: TemporaryDirectory
+  let hole: Wormhole
+
+  init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
+    folder = try TemporaryDirectory()
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    adjust(&options)
+    hole = try Wormhole(directory: folder.path + "/c", options: options)
+  }
+
+  var path: String { hole.directory }
+
+  /// The same container, opened once more.
+  func another(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    adjust(&options)
+    return try Wormhole(directory: path, options: options)
+  }
+
+  /// Writes bytes over a file of the container, as no program of ours would.
+  func overwrite(_ name: String, _ bytes: [UInt8]) throws {
+    let file = try Descriptor.open(path: path + "/" + name, [.writeOnly, .truncate])
+    let failure: Errno? = bytes.withUnsafeBytes { bytes in
+      do throws(Errno) {
+        try file.writeFully(bytes)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  func bytes(of name: String) throws -> [UInt8] {
+    try Descriptor.open(path: path + "/" + name, [.readOnly]).contents()
+  }
+}
+
+/// A value of several types, as programs have them.
+struct Order: Codable, Equatable, Sendable {
+  struct Seat: Codable, Equatable, Sendable {
+    var row: Int
+    var number: Int
+  }
+
+  var film: String
+  var seats: [Seat]
+  var note: String?
+}
+
+/// The error that a body throws; fails the test if there is none.
+func failure(_ body: () throws -> Void) throws -> WormholeError {
+  do {
+    try body()
+  } catch let error as WormholeError {
+    return error
+  }
+  throw Missing()
+}
+
+/// An error was expected and did not come.
+struct Missing: Error {}
+
+/// What a watcher's closure was called with.
+final class Heard<Element: Sendable>: Sendable {
+  private let monitor = Monitor<[Element]>([])
+
+  func add(_ element: Element) { monitor.signal { $0.append(element) } }
+
+  var all: [Element] { monitor.withLock { $0 } }
+  var count: Int { all.count }
+
+  /// Waits until what was heard satisfies the condition.
+  func wait(_ what: String, until condition: ([Element]) -> Bool) throws {
+    let met: Void? = monitor.wait(until: .now + patience) { condition($0) ? () : nil }
+    if met == nil { throw NeverCame(description: "\(what): heard \(all.suffix(5))") }
+  }
+}
+
+extension Heard where Element: Equatable {
+  func waitForLast(_ element: Element) throws {
+    try wait("\(element)") { $0.last == element }
+  }
+}
+
+/// Something that a closure waits at until the test opens it.
+final class Gate: Sendable {
+  private let monitor = Monitor((isOpen: false, waiting: 0))
+
+  func open() { monitor.signal { $0.isOpen = true } }
+
+  func pass() {
+    monitor.signal { $0.waiting += 1 }
+    let _: Void? = monitor.wait(until: .now + patience) { $0.isOpen ? () : nil }
+  }
+
+  /// Waits until somebody waits at the gate.
+  func waitForSomebody() throws {
+    let met: Void? = monitor.wait(until: .now + patience) { $0.waiting > 0 ? () : nil }
+    if met == nil { throw NeverCame(description: "nobody came to the gate") }
+  }
+}
+
+/// What was waited for did not come.
+struct NeverCame: Error, CustomStringConvertible { let description: String }
