@@ -1,5 +1,4 @@
 internal import PropertyLists
-internal import Synchronization
 package import Syscalls
 
 /// A directory that processes share, open.
@@ -26,10 +25,10 @@ package final class Container: Sendable {
   private let presence: OpenDirectory
   /// Rises with each start of the machine, so that what was stamped later compares as later.
   package let epoch: Int
-  private let folders = Mutex<[Folder: OpenDirectory]>([:])
-  private let slots = Mutex(SlotCache())
-  private let openSlots = Mutex(OpenSlots())
-  private let counts = Mutex(ContainerCounters())
+  private let folders = Monitor<[Folder: OpenDirectory]>([:])
+  private let slots = Monitor(SlotCache())
+  private let openSlots = Monitor(OpenSlots())
+  private let counts = Monitor(ContainerCounters())
 
   private init(
     path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,

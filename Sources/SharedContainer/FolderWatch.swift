@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 /// A watch on the names in one of a container's folders.
@@ -14,8 +13,8 @@ package final class FolderWatch: Sendable {
   private let container: Container
   private let folder: Container.Folder
   private let handler: @Sendable (Change) -> Void
-  private let known = Mutex<Set<String>>([])
-  private let watch = Mutex<Watch?>(nil)
+  private let known = Monitor<Set<String>>([])
+  private let watch = Monitor<Watch?>(nil)
   private let gate = CallGate()
 
   fileprivate init(

@@ -1,5 +1,4 @@
 internal import PropertyLists
-internal import Synchronization
 internal import Syscalls
 
 /// What the caller's code makes of a value.
@@ -172,7 +171,7 @@ private struct ChangeRun {
 /// Which threads are inside an update of which container: another lock of the same container, taken
 /// there, could wait for itself.
 enum UpdatesUnderWay {
-  private static let entries = Mutex<[(thread: UInt, container: FileIdentity)]>([])
+  private static let entries = Monitor<[(thread: UInt, container: FileIdentity)]>([])
 
   static func isInside(_ container: FileIdentity) -> Bool {
     let thread = Thread.currentNumber

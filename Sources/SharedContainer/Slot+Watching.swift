@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 extension Slot {
@@ -28,7 +27,7 @@ package final class SlotWatch: Sendable {
   private let slot: Slot
   private let handler: @Sendable () -> Void
   private let gate = CallGate()
-  private let watches = Mutex(Watches())
+  private let watches = Monitor(Watches())
 
   private struct Watches {
     var own: Watch?

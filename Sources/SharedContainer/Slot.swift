@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 /// One value that processes share, with its lock: a directory that holds `value.plist`,
@@ -21,10 +20,10 @@ package final class Slot: Sendable {
     let file: String
   }
 
-  private let opened = Mutex<SlotDirectory?>(nil)
+  private let opened = Monitor<SlotDirectory?>(nil)
   let turns = Turns()
   /// Touched only by the thread whose turn it is.
-  let lockState = Mutex(LockState())
+  let lockState = Monitor(LockState())
 
   init(
     container: Container, folder: Container.Folder, name: String, _ escaped: String,

@@ -9,7 +9,7 @@ final class SlotDirectory: Sendable {
   let sync = DirectorySync()
   private let isNameDurable = Atomic<Bool>(false)
   /// Until when the kept value is known to be young enough.
-  let keptFresh = Mutex(Instant(nanoseconds: 0))
+  let keptFresh = Monitor(Instant(nanoseconds: 0))
 
   init(open name: String, in parent: OpenDirectory) throws(Errno) {
     descriptor = try parent.descriptor.open(name, [.readOnly, .directory])

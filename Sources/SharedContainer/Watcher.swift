@@ -43,7 +43,7 @@ package final class Watcher: Sendable {
     init() throws(Errno) { inotify = try Inotify() }
   }
 
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   let rescans = Atomic<Int>(0)
 
   private final class WakeUp: Sendable {
@@ -226,7 +226,7 @@ package final class Watcher: Sendable {
 /// One listener's registration; ends when it is stopped.
 package final class Watch: Sendable {
   /// The directory, for one that inotify does not serve.
-  fileprivate let polled = Mutex<OpenDirectory?>(nil)
+  fileprivate let polled = Monitor<OpenDirectory?>(nil)
   fileprivate let mask: InotifyMask
   fileprivate let mutants: Mutants
   fileprivate let number = Atomic<CInt>(-1)

@@ -1,5 +1,4 @@
 import SharedContainer
-import Synchronization
 import Syscalls
 import TestSupport
 import Testing
@@ -86,7 +85,7 @@ import Testing
   }
 
   @Test func nothingIsToldAfterStopFromWithin() throws {
-    let holder = Mutex<FolderWatch?>(nil)
+    let holder = Monitor<FolderWatch?>(nil)
     let changes = Changes()
     let gate = Monitor(false)
     let watch = try container.watchNames(in: .channels) { change in

@@ -362,7 +362,7 @@ import Testing
         }
       }
     }
-    let results = Mutex<[String: Int]>([:])
+    let results = Monitor<[String: Int]>([:])
     let workers = try (0..<2).map { number in
       try Thread("worker") { [container] in
         let end = Instant.now + .seconds(1)

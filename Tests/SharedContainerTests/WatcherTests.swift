@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test func withoutAWatchItPolls() throws {
-    let log = Mutex("")
+    let log = Monitor("")
     var options = ContainerOptions.testing()
     options.environment.log = { _, words in log.withLock { $0 += words } }
     let slot = try Container.open(container.path, options: options).slot(.channels, "n")
@@ -253,7 +253,7 @@ import Testing
   @Test func stopFromWithinTheHandler() throws {
     let slot = try container.slot(.channels, "n")
     for _ in 0..<100 {
-      let holder = Mutex<SlotWatch?>(nil)
+      let holder = Monitor<SlotWatch?>(nil)
       let calls = Flag()
       let watch = try slot.watch {
         guard calls.count.add(1, ordering: .relaxed).oldValue > 0 else { return }
@@ -271,7 +271,7 @@ import Testing
   /// The last listener of one thread goes while another's first comes.
   @Test func listenersComeAndGoOnManyThreads() throws {
     let path = container.path
-    let failures = Mutex<[String]>([])
+    let failures = Monitor<[String]>([])
     let threads = try (0..<4).map { number in
       try Thread("listener") {
         do {
@@ -333,7 +333,7 @@ private final class Flag: Sendable { let count = Atomic<Int>(0) }
 
 /// What a raw listener was told.
 private final class Log: Sendable {
-  private let told = Mutex<[Watcher.Signal]>([])
+  private let told = Monitor<[Watcher.Signal]>([])
   func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
 
   /// All names told, in order.
