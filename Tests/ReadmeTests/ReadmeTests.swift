@@ -38,9 +38,8 @@ import Wormhole
   @Test func theExampleDrives() throws {
     let folder = try TemporaryDirectory()
     let watching = try drive(in: folder.path + "/container")
-    let speed = try Wormhole(directory: folder.path + "/container").channel(
-      "speed", of: Double.self)
-    #expect(try speed.value == 88)
+    let hole = try Wormhole(directory: folder.path + "/container")
+    #expect(try hole.channel("speed", of: Double.self).value == 88)
     watching.stop()
   }
 
