@@ -37,7 +37,9 @@ let package = Package(
       name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
       swiftSettings: house),
     .executableTarget(
-      name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
+      name: "WormholeCommand",
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks", dependencies: ["AllocationCounter", "PropertyLists", "Wormhole"],
       swiftSettings: house),
@@ -50,7 +52,7 @@ let package = Package(
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport"],
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole"],
       path: "Tests/TestPeer", swiftSettings: house),
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
@@ -68,6 +70,12 @@ let package = Package(
     .testTarget(
       name: "SharedContainerTests",
       dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
+      swiftSettings: house),
+    .testTarget(
+      name: "WormholeTests",
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "Wormhole",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],

@@ -109,7 +109,7 @@ package final class Container: Sendable {
   ///
   /// The same object as long as somebody keeps it.
   package func slot(_ folder: Folder, _ name: String) throws(WormholeError) -> Slot {
-    let escaped = try escape(name)
+    let escaped = try Self.escape(name)
     return slots.withLock { cache in
       cache.slot(folder, escaped) { Slot(container: self, folder: folder, name: name, escaped) }
     }
@@ -131,7 +131,7 @@ package final class Container: Sendable {
     }
   }
 
-  func escape(_ name: String) throws(WormholeError) -> String {
+  static func escape(_ name: String) throws(WormholeError) -> String {
     do throws(EscapedName.Problem) {
       return try EscapedName.escape(name)
     } catch {

@@ -7,6 +7,7 @@ import Syscalls
   private static let jobs = [
     touch, replace, list, descriptors, respawn, bystander, hold,
     open, add, readSlot, stopInside, holdLock,
+    count, put, putInGroup, stopUpdating,
   ]
 
   static func main() {

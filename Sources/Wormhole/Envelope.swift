@@ -1,0 +1,94 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`; without
+/// `value` it says that the channel was cleared.
+///
+/// A value is encoded straight into it, once a put, and read from it only by those who ask for it.
+enum Envelope {
+  enum Key: String, CodingKey { case version, sent, from, value }
+
+  /// All but the value.
+  struct Header: Decodable, Equatable {
+    var version: Int
+    var sent: Date
+    var from: String
+    var hasValue: Bool
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      version = try container.decode(Int.self, forKey: .version)
+      sent = try container.decode(Date.self, forKey: .sent)
+      from = try container.decode(String.self, forKey: .from)
+      hasValue = container.contains(.value)
+      // One is added to it, so what a foreign writer made up has to leave room for that.
+      guard version > 0, version < .max else {
+        throw DecodingError.dataCorruptedError(
+          forKey: .version, in: container, debugDescription: "\(version) is no version")
+      }
+    }
+  }
+
+  /// A header and the value, read in one go.
+  struct Opened<Value: Decodable>: Decodable {
+    var header: Header
+    var value: Value?
+
+    init(from decoder: any Decoder) throws {
+      header = try Header(from: decoder)
+      guard header.hasValue else { return }
+      value = try decoder.container(keyedBy: Key.self).decode(Value.self, forKey: .value)
+    }
+  }
+
+  /// What is about to be written.
+  struct Sealed<Value: Encodable>: Encodable {
+    var version: Int
+    var sent: Date
+    var from: String
+    var value: Value?
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(version, forKey: .version)
+      try container.encode(sent, forKey: .sent)
+      try container.encode(from, forKey: .from)
+      if let value { try container.encode(value, forKey: .value) }
+    }
+  }
+}
+
+/// Which version is there, and which comes next.
+///
+/// Versions rise by one. Where the latest is not known, because it is damaged or was taken away,
+/// the next is the number of microseconds since 1970: greater than any that was ever given out, as
+/// nobody writes a million times a second, so that no version comes twice.
+struct VersionCount: Equatable {
+  /// 0 if nothing was ever written; nil if nobody knows.
+  let present: Int?
+  let next: Int
+
+  init(_ content: Slot.Content, limits: PropertyListLimits, sinceEpoch: Int64) {
+    let fresh = Int(clamping: max(1, sinceEpoch / 1000))
+    switch content {
+    case .nothing:
+      self.init(present: 0, next: 1)
+    case .damaged:
+      self.init(present: nil, next: fresh)
+    case .value(let bytes, let isRecovered):
+      let decoder = BinaryDecoder(limits: limits)
+      guard let version = try? decoder.decode(Envelope.Header.self, from: bytes).version else {
+        self.init(present: nil, next: fresh)
+        return
+      }
+      self.init(present: version, next: isRecovered ? max(version + 1, fresh) : version + 1)
+    }
+  }
+
+  private init(present: Int?, next: Int) {
+    self.present = present
+    self.next = next
+  }
+}

@@ -1,0 +1,99 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// Turns values into what a slot commits.
+struct SlotWriter {
+  let slot: Slot
+  let options: Wormhole.Options
+  let patience: Patience
+  /// The name that errors tell.
+  let name: String
+
+  init(_ slot: Slot, of hole: Wormhole, name: String) {
+    self.slot = slot
+    options = hole.options
+    patience = hole.patience
+    self.name = name
+  }
+
+  func count(_ content: Slot.Content) -> VersionCount {
+    VersionCount(
+      content, limits: options.limits, sinceEpoch: options.environment.sinceEpoch())
+  }
+
+  /// The file that holds a value, or says that there is none.
+  func seal<Value: Encodable>(
+    _ value: Value?, _ version: Int, _ operation: String
+  ) throws(WormholeError) -> [UInt8] {
+    let envelope = Envelope.Sealed(
+      version: version, sent: Date(sinceEpoch: options.environment.sinceEpoch()),
+      from: options.name, value: value)
+    return try WormholeError.writing(operation, name) {
+      try BinaryEncoder(limits: options.limits).encode(envelope)
+    }
+  }
+
+  /// Commits a value whatever is there, unless another version is there than the one expected.
+  ///
+  /// - Parameter value: what is put; nil clears.
+  /// - Returns: the version that it has then.
+  func put<Value: Encodable>(
+    _ operation: String, _ value: Value?, ifVersion expected: Int?, _ durability: Durability?
+  ) throws(WormholeError) -> Int {
+    try WormholeError.writing("\(operation) channel", name) {
+      var version = 0
+      try slot.change(
+        operation, durability: durability ?? options.durability, patience: patience
+      ) { content in
+        let count = count(content)
+        try check(expected, count.present, operation)
+        if value == nil, isClear(content) {
+          version = count.present ?? 0
+          return .none
+        }
+        version = count.next
+        return .put(try seal(value, version, "\(operation) channel"))
+      }
+      return version
+    }
+  }
+
+  private func isClear(_ content: Slot.Content) -> Bool {
+    switch content {
+    case .nothing: true
+    case .damaged: false
+    // What was recovered is not what the others last saw.
+    case .value(_, recovered: true): false
+    case .value(let bytes, recovered: false):
+      (try? BinaryDecoder(limits: options.limits).decode(Envelope.Header.self, from: bytes))
+        .map { !$0.hasValue } ?? false
+    }
+  }
+
+  private func check(
+    _ expected: Int?, _ present: Int?, _ operation: String
+  ) throws(WormholeError) {
+    guard let expected, expected != present else { return }
+    let there =
+      switch present {
+      case nil: "what is there is damaged"
+      case 0: "nothing was ever put there"
+      case .some(let version): "version \(version) is there"
+      }
+    throw WormholeError(
+      .conflict, "\(operation) channel", name,
+      because: "version \(expected) was expected, and \(there)",
+      hint: "read it and try again")
+  }
+}
+
+extension Date {
+  /// The moment so many nanoseconds after 1970, to the precision that a date has.
+  init(sinceEpoch nanoseconds: Int64) {
+    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let sinceReference = Double(seconds) - Date.timeIntervalBetween1970AndReferenceDate
+    self.init(timeIntervalSinceReferenceDate: sinceReference + Double(rest) / 1e9)
+  }
+}

@@ -1,0 +1,93 @@
+public import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+
+extension Wormhole {
+  /// What is known of a value without looking at the value itself.
+  public struct Metadata: Hashable, Sendable {
+    /// Rises with every change of the channel, a clear among them; begins at 1.
+    public let version: Int
+    /// When it was sent, by the sender's clock.
+    public let sent: Date
+    /// Who sent it, as ``Options-swift.struct/name`` has it there.
+    public let from: String
+    /// Whether the channel was cleared: then there is no value.
+    public let isCleared: Bool
+    /// Whether the latest value is damaged, and this is the one before it that was kept.
+    ///
+    /// That may happen after a power cut; the next change of the channel mends it.
+    public let isRecovered: Bool
+
+    init(_ header: Envelope.Header, isRecovered: Bool) {
+      version = header.version
+      sent = header.sent
+      from = header.from
+      isCleared = !header.hasValue
+      self.isRecovered = isRecovered
+    }
+  }
+
+  /// What a channel held at one moment: a value, or the word that it was cleared.
+  public struct Snapshot<Value: Sendable>: Sendable {
+    /// The name of the channel.
+    public let channel: String
+    /// Version, time and sender.
+    public let metadata: Metadata
+    /// The value; nil if the channel was cleared.
+    public let value: Value?
+
+    /// Rises with every change of the channel.
+    public var version: Int { metadata.version }
+  }
+}
+
+extension Wormhole.Snapshot: Equatable where Value: Equatable {}
+extension Wormhole.Snapshot: Hashable where Value: Hashable {}
+
+// MARK: From content
+
+/// What a slot holds, on the way to somebody who wants it as a value.
+struct SlotReader: Sendable {
+  let slot: Slot
+  let limits: PropertyListLimits
+  /// The name and the operation that errors tell.
+  let name: String
+  let operation: String
+
+  /// Nil if nothing was ever written.
+  func metadata(
+    of content: Slot.Content
+  ) throws(WormholeError) -> Wormhole.Metadata? {
+    guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
+    let header = try WormholeError.reading(operation, name) {
+      try BinaryDecoder(limits: limits).decode(Envelope.Header.self, from: bytes)
+    }
+    return Wormhole.Metadata(header, isRecovered: isRecovered)
+  }
+
+  /// Nil if nothing was ever written.
+  func snapshot<Value: Decodable>(
+    of content: Slot.Content, as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
+    guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
+    let opened = try WormholeError.reading(operation, name) {
+      try BinaryDecoder(limits: limits).decode(Envelope.Opened<Value>.self, from: bytes)
+    }
+    return Wormhole.Snapshot(
+      channel: name, metadata: Wormhole.Metadata(opened.header, isRecovered: isRecovered),
+      value: opened.value)
+  }
+
+  private func bytes(
+    of content: Slot.Content
+  ) throws(WormholeError) -> (bytes: [UInt8], isRecovered: Bool)? {
+    switch content {
+    case .nothing: return nil
+    case .value(let bytes, let isRecovered): return (bytes, isRecovered)
+    case .damaged(let reason):
+      throw WormholeError(
+        .damaged, operation, name, because: reason,
+        hint: "what is put next replaces it; the damaged file is set aside then")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// How a container is opened, and what holds for all that is done through it.
+  public struct Options: Sendable {
+    /// Who may use the container: its owner alone, or all members of the directory's group.
+    ///
+    /// All programs that share a container say the same.
+    public var sharing = Sharing.owner
+
+    /// What a change survives, where the call does not say.
+    public var durability = Durability.process
+
+    /// How long a process that holds a lock may stand still before the others take it over.
+    ///
+    /// It is told from one that is only slow, which has ten seconds.
+    public var lease = Duration.seconds(1)
+
+    /// How long a call waits for a lock before it throws
+    /// ``WormholeError/Code-swift.enum/timedOut``.
+    public var timeout = Duration.seconds(30)
+
+    /// The largest file, in bytes, that a value may make; it takes about 150 bytes more than the
+    /// value does.
+    public var largestValue = 64 << 20
+
+    /// Whether a container that is missing is made.
+    ///
+    /// Otherwise it is an error, ``WormholeError/Code-swift.enum/notFound`` or
+    /// ``WormholeError/Code-swift.enum/notAContainer``.
+    public var mayCreate = true
+
+    /// Who values are from, for those who read them: by default the program and its process number.
+    public var name: String
+
+    /// Is told what happens inside and is nobody's error: damage that was mended, locks that were
+    /// taken over, watches that have to poll.
+    ///
+    /// It is called on whatever thread meets it, and must not wait.
+    public var log: LogHook = { _, _ in }
+
+    /// The rest of what comes from outside, which tests hold in their hands.
+    package var environment = Environment()
+
+    /// The options that suit programs of one user.
+    public init() {
+      let process = ProcessIdentity.current
+      name = "\(process.program) (\(process.process))"
+    }
+
+    var forContainer: ContainerOptions {
+      var options = ContainerOptions()
+      options.sharing = sharing
+      options.lease = lease
+      options.largestFile = largestValue
+      options.environment = environment
+      options.environment.log = log
+      return options
+    }
+
+    /// What one value may cost.
+    var limits: PropertyListLimits {
+      var limits = PropertyListLimits()
+      limits.bytes = largestValue
+      limits.expandedBytes = max(limits.expandedBytes, largestValue.multipliedCapped(by: 2))
+      return limits
+    }
+  }
+}
+
+extension Int {
+  fileprivate func multipliedCapped(by factor: Int) -> Int {
+    let (product, overflow) = multipliedReportingOverflow(by: factor)
+    return overflow ? .max : product
+  }
+}

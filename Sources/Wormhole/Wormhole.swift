@@ -1,0 +1,56 @@
+internal import Dispatch
+internal import PropertyLists
+public import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// A directory in which processes meet: its channels, defaults and notices.
+///
+/// Open it by the identifier of a group or by its path. Each opening stands for itself: two in one
+/// process see each other as two processes would. It may be used from any thread, and stays open as
+/// long as it, or anything that was got from it, is kept.
+///
+/// Nothing waits for ever. Reading takes no lock; what changes something waits for the others for
+/// ``Options-swift.struct/timeout`` at most, on the thread that called.
+public final class Wormhole: Sendable {
+  let container: Container
+  let options: Options
+
+  /// Opens the container of a group, one per user; makes it if need be.
+  ///
+  /// The group's directory lies below the XDG state directory, in `wormhole/groups`, or below
+  /// `WORMHOLE_ROOT` where that is set. It is for the group's programs to use; the container is
+  /// `.wormhole` inside it.
+  ///
+  /// - Parameter group: any name, by custom one like `group.com.example.cinema`.
+  public convenience init(group: String, options: Options = Options()) throws(WormholeError) {
+    let location = try ContainerLocation(group: group)
+    if options.mayCreate { try location.prepare(options.sharing) }
+    try self.init(directory: location.container, options: options)
+  }
+
+  /// Opens the container at a path; makes one there if need be, in an empty or a new directory.
+  ///
+  /// It is refused if it belongs to somebody else, if others may write to it, or if the path ends
+  /// in a symbolic link.
+  public init(directory: String, options: Options = Options()) throws(WormholeError) {
+    container = try Container.open(
+      directory, create: options.mayCreate, options: options.forContainer)
+    self.options = options
+  }
+
+  /// The path of the container.
+  public var directory: String { container.path }
+
+  /// The names of the channels that were ever written, cleared ones among them, in order.
+  ///
+  /// - Parameter prefix: what the names begin with.
+  public func channels(prefix: String = "") throws(WormholeError) -> [String] {
+    try container.slotNames(in: .channels).filter { $0.hasPrefix(prefix) }
+  }
+
+  /// How long a call that begins now may wait.
+  var patience: Patience { Patience(until: .now + options.timeout) }
+
+  func log(_ level: LogLevel, _ message: String) { options.log(level, message) }
+}

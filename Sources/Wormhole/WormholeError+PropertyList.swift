@@ -1,0 +1,59 @@
+internal import PropertyLists
+internal import SharedContainer
+
+/// What an error of reading or writing a property list means to who put or asked for the value.
+///
+/// The one place where a `PropertyListError` becomes a code.
+extension WormholeError {
+  /// Gives an error its meaning; one that has it already passes.
+  ///
+  /// - Parameter code: that of an error which the value's own code has thrown.
+  init(_ error: any Error, _ operation: String, _ subject: String, otherwise code: Code) {
+    switch error {
+    case let error as WormholeError: self = error
+    case let error as PropertyListError: self.init(error, operation, subject)
+    default: self.init(code, operation, subject, because: "\(error)")
+    }
+  }
+
+  private init(_ error: PropertyListError, _ operation: String, _ subject: String) {
+    var path = error.codingPath
+    let isInValue = path.first?.stringValue == Envelope.Key.value.rawValue
+    if isInValue { path.removeFirst() }
+    let code: Code =
+      switch error.kind {
+      case .limit(.bytes), .limit(.expandedBytes), .limit(.stringBytes): .tooLarge
+      case .limit: error.isWriting ? .invalidValue : .damaged
+      case .notPropertyList, .malformed, .unsupported, .checksum, .duplicateKey: .damaged
+      case .typeMismatch, .missingKey, .missingValue, .invalidValue:
+        error.isWriting ? .invalidValue : isInValue ? .typeMismatch : .damaged
+      }
+    let place = path.isEmpty ? "" : "at '\(path.pathDescription)': "
+    let isForeign = code == .damaged && !isInValue && error.offset == nil
+    self.init(
+      code, operation, subject,
+      because: (isForeign ? "it is not of a channel's form: " : "") + place + error.reason)
+  }
+
+  /// Runs what reads, and gives its errors their meaning.
+  static func reading<Result>(
+    _ operation: String, _ subject: String, _ body: () throws -> Result
+  ) throws(WormholeError) -> Result {
+    do {
+      return try body()
+    } catch {
+      throw WormholeError(error, operation, subject, otherwise: .typeMismatch)
+    }
+  }
+
+  /// Runs what writes, and gives its errors their meaning.
+  static func writing<Result>(
+    _ operation: String, _ subject: String, _ body: () throws -> Result
+  ) throws(WormholeError) -> Result {
+    do {
+      return try body()
+    } catch {
+      throw WormholeError(error, operation, subject, otherwise: .invalidValue)
+    }
+  }
+}

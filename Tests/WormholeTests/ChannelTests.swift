@@ -1,0 +1,154 @@
+import Foundation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Putting, reading, updating and clearing.
+@Suite struct ChannelTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func nothingIsThereBeforeTheFirstPut() throws {
+    let speed = hole.channel("speed", of: Double.self)
+    #expect(try speed.value == nil)
+    #expect(try speed.latest == nil)
+    #expect(try speed.metadata == nil)
+    #expect(try hole.channels() == [])
+  }
+
+  @Test func whatIsPutIsThereWithVersionTimeAndSender() throws {
+    let meeting = try Meeting {
+      $0.name = "pilot"
+      $0.environment.sinceEpoch = { 1_700_000_000_250_000_000 }
+    }
+    let speed = meeting.hole.channel("speed", of: Double.self)
+    #expect(try speed.put(88) == 1)
+    #expect(try speed.put(88.5) == 2)
+    #expect(try speed.value == 88.5)
+    let latest = try #require(try speed.latest)
+    #expect(latest.channel == "speed")
+    #expect(latest.version == 2)
+    #expect(latest.metadata.from == "pilot")
+    #expect(latest.metadata.sent == Date(timeIntervalSince1970: 1_700_000_000.25))
+    #expect(!latest.metadata.isRecovered && !latest.metadata.isCleared)
+    #expect(try speed.metadata == latest.metadata)
+  }
+
+  @Test func theSenderIsTheProgramAndItsProcess() throws {
+    try hole.channel("a").put(1)
+    let from = try #require(try hole.channel("a", of: Int.self).metadata).from
+    #expect(from.hasSuffix(" (\(Processes.current))"))
+  }
+
+  @Test func twoOpeningsOfOneProcessSeeEachOther() throws {
+    let other = try meeting.another()
+    try hole.channel("a").put(1)
+    #expect(try other.channel("a", of: Int.self).value == 1)
+    #expect(try other.channel("a").put(2) == 2)
+    #expect(try hole.channel("a", of: Int.self).value == 2)
+  }
+
+  @Test func valuesAreAnyCodable() throws {
+    let order = Order(film: "Brazil", seats: [.init(row: 3, number: 7)], note: nil)
+    try hole.channel("order").put(order)
+    #expect(try hole.channel("order", of: Order.self).value == order)
+    let shape = try hole.channel("order", of: PropertyListValue.self).value
+    #expect(shape == ["film": "Brazil", "seats": [["row": 3, "number": 7]]])
+  }
+
+  // MARK: Clearing
+
+  @Test func aClearLeavesNoValueAndTheVersionGoesOn() throws {
+    let speed = hole.channel("speed", of: Double.self)
+    try speed.put(1)
+    #expect(try speed.clear() == 2)
+    #expect(try speed.value == nil)
+    #expect(try speed.metadata?.isCleared == true)
+    #expect(try speed.latest?.version == 2)
+    #expect(try speed.put(3) == 3)
+  }
+
+  @Test func clearingTwiceIsClearingOnce() throws {
+    let speed = hole.channel("speed", of: Double.self)
+    try speed.put(1)
+    #expect(try speed.clear() == 2)
+    #expect(try speed.clear() == 2)
+    #expect(try speed.clear(ifVersion: 2) == 2)
+    #expect(try failure { try speed.clear(ifVersion: 1) }.code == .conflict)
+  }
+
+  @Test func clearingWhatWasNeverWrittenMakesNothing() throws {
+    #expect(try hole.channel("x", of: Int.self).clear() == 0)
+    #expect(try hole.container("channels").isEmpty)
+    #expect(
+      try failure { try hole.channel("x", of: Int.self).clear(ifVersion: 4) }.code == .conflict)
+  }
+
+  // MARK: Versions
+
+  @Test func aPutForAnotherVersionIsAConflictThatNamesBoth() throws {
+    let speed = hole.channel("speed", of: Double.self)
+    #expect(try speed.put(1, ifVersion: 0) == 1)
+    #expect(try speed.put(2, ifVersion: 1) == 2)
+    let error = try failure { try speed.put(3, ifVersion: 1) }
+    #expect(error.code == .conflict)
+    #expect(
+      error.description
+        == "cannot put value into channel 'speed': version 1 was expected, and version 2 is there; "
+        + "read it and try again")
+    #expect(try speed.value == 2)
+    let fresh = try failure { try hole.channel("new").put(3, ifVersion: 1) }
+    #expect(fresh.reason == "version 1 was expected, and nothing was ever put there")
+  }
+
+  /// Each of eight threads adds by comparing and setting; a conflict is tried again.
+  @Test func compareAndSetLosesNothing() throws {
+    let sum = hole.channel("sum", of: Int.self)
+    let threads = try (0..<8).map { _ in
+      try Thread("adder") {
+        for _ in 0..<25 {
+          while true {
+            let latest = try? sum.latest
+            let new = (latest?.value ?? 0) + 1
+            if (try? sum.put(new, ifVersion: latest?.version ?? 0)) != nil { break }
+          }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(try sum.value == 200)
+    #expect(try sum.metadata?.version == 200)
+  }
+
+  // MARK: Names
+
+  @Test func channelsAreListedByPrefix() throws {
+    for name in ["b/1", "b/2", "a", "tür 🚪"] { try hole.channel(name).put(true) }
+    try hole.channel("b/1", of: Bool.self).clear()
+    #expect(try hole.channels() == ["a", "b/1", "b/2", "tür 🚪"])
+    #expect(try hole.channels(prefix: "b/") == ["b/1", "b/2"])
+    #expect(try hole.channels(prefix: "c") == [])
+  }
+
+  @Test(arguments: ["", String(repeating: "x", count: 181), String(repeating: "ü", count: 31)])
+  func badNamesAreRefusedWhenTheyAreUsed(_ name: String) throws {
+    let channel = hole.channel(name, of: Int.self)
+    #expect(try failure { try channel.put(1) }.code == .invalidName)
+    #expect(try failure { _ = try channel.value }.code == .invalidName)
+    #expect(try failure { try channel.clear() }.code == .invalidName)
+    #expect(try failure { try channel.update { $0 = 1 } }.code == .invalidName)
+    #expect(try hole.channels() == [])
+  }
+}
+
+extension Wormhole {
+  /// What lies in one of the container's folders.
+  func container(_ folder: String) throws -> [String] {
+    try Descriptor.open(path: directory + "/" + folder, [.readOnly, .directory]).names()
+  }
+}

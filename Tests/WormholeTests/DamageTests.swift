@@ -1,0 +1,96 @@
+import Foundation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Testing
+import Wormhole
+
+/// Values that cannot be read, and what is put over them.
+@Suite struct DamageTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private var speed: Wormhole.Channel<Double> { hole.channel("speed") }
+  private let file = "channels/speed/value.plist"
+
+  init() throws { meeting = try Meeting() }
+
+  /// Versions after damage are microseconds since 1970: greater than any before.
+  private let large = 1_500_000_000_000_000
+
+  @Test func aDamagedValueIsAnErrorAndAPutMendsIt() throws {
+    try speed.put(1, durability: .process)
+    _ = try meeting.overwrite(file, [])
+    try? Descriptor.open(path: meeting.path + "/channels/speed", [.readOnly, .directory])
+      .unlink("kept.plist")
+    let error = try failure { _ = try speed.value }
+    #expect(error.code == .damaged)
+    #expect(error.reason == "it is empty")
+    #expect(try failure { _ = try speed.metadata }.code == .damaged)
+    #expect(try failure { try speed.update { $0 = 1 } }.code == .damaged)
+    #expect(try failure { try speed.put(2, ifVersion: 1) }.reason.hasSuffix("is damaged"))
+    let version = try speed.put(2)
+    #expect(version > large)
+    #expect(try speed.value == 2)
+    #expect(try speed.put(3) == version + 1)
+    #expect(try !hole.container("damaged").isEmpty)
+  }
+
+  @Test func theKeptValueStandsInMarkedAsRecovered() throws {
+    try speed.put(1, durability: .power)
+    try speed.put(2, durability: .power)
+    var bytes = try meeting.bytes(of: file)
+    bytes[bytes.count / 2] ^= 1
+    try meeting.overwrite(file, bytes)
+    let latest = try #require(try speed.latest)
+    #expect(latest.value == 1)
+    #expect(latest.version == 1)
+    #expect(latest.metadata.isRecovered)
+    // Version 2 was given out already, so it is not given out again.
+    #expect(try speed.update(default: 0) { $0 += 10 } == 11)
+    #expect(try #require(try speed.metadata).version > large)
+    #expect(try speed.metadata?.isRecovered == false)
+  }
+
+  @Test func aRecoveredVersionMayBeExpected() throws {
+    try speed.put(1, durability: .power)
+    try speed.put(2, durability: .power)
+    try meeting.overwrite(file, [1, 2, 3])
+    #expect(try speed.put(3, ifVersion: 1) > large)
+  }
+
+  @Test func damageCanBeCleared() throws {
+    try speed.put(1)
+    try meeting.overwrite(file, [1, 2, 3])
+    #expect(try speed.clear() > large)
+    #expect(try speed.value == nil)
+  }
+
+  @Test(
+    arguments: [
+      ["value": 5], 5, ["version": "1", "sent": 5, "from": "me"],
+      ["version": .integer(.max), "sent": .date(Date()), "from": "me", "value": 5],
+      ["version": 0, "sent": .date(Date()), "from": "me", "value": 5],
+    ] as [PropertyListValue])
+  func aFileThatIsNotOfAChannelsFormIsDamage(_ content: PropertyListValue) throws {
+    try speed.put(1)
+    try meeting.overwrite(file, try BinaryPropertyList.encode(content))
+    let error = try failure { _ = try speed.value }
+    #expect(error.code == .damaged)
+    #expect(error.reason.hasPrefix("it is not of a channel's form: "))
+    #expect(try speed.put(2) > large)
+    #expect(try speed.value == 2)
+  }
+
+  /// A writer that knows no more than the article on the directory.
+  @Test func aForeignValueIsRead() throws {
+    try speed.put(1)
+    let content: PropertyListValue = [
+      "version": 7, "sent": .date(Date(timeIntervalSinceReferenceDate: 0)), "from": "script",
+      "value": 2.5, "comment": "not ours",
+    ]
+    try meeting.overwrite(file, try BinaryPropertyList.encode(content))
+    #expect(try speed.value == 2.5)
+    #expect(try speed.metadata?.from == "script")
+    #expect(try speed.put(3) == 8)
+  }
+}

@@ -1,0 +1,46 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Opening containers, by path and by group.
+@Suite struct OpeningTests {
+  private let peer = Programs.built("TestPeer")
+
+  @Test func processesOfAGroupMeetBelowTheRoot() throws {
+    let folder = try TemporaryDirectory()
+    let root = "WORMHOLE_ROOT=\(folder.path)"
+    let put = try run(peer, ["put-in-group", "group.a", "speed", "88"], environment: [root])
+    #expect(put.status == .exited(0))
+    let hole = try Wormhole(directory: "\(folder.path)/group.a/.wormhole")
+    #expect(try hole.channel("speed", of: Int.self).value == 88)
+  }
+
+  @Test func whatIsNotThereIsNotMadeUnlessItMay() throws {
+    let folder = try TemporaryDirectory()
+    var options = Wormhole.Options()
+    options.mayCreate = false
+    let missing = try failure { _ = try Wormhole(directory: folder.path + "/c", options: options) }
+    #expect(missing.code == .notFound)
+    let foreign = try failure { _ = try Wormhole(directory: folder.path, options: options) }
+    #expect(foreign.code == .notAContainer)
+    #expect(try folder.descriptor.names() == [])
+    _ = try Wormhole(directory: folder.path + "/c")
+    _ = try Wormhole(directory: folder.path + "/c", options: options)
+  }
+
+  @Test func aGroupsFilesAreForItsMembers() throws {
+    let meeting = try Meeting { $0.sharing = .group }
+    try meeting.hole.channel("a").put(1)
+    let channel = try Descriptor.open(path: meeting.path + "/channels/a", [.readOnly, .directory])
+    #expect(try channel.status().mode == 0o2770)
+    #expect(try channel.status(of: "value.plist").mode == 0o660)
+  }
+
+  @Test func theContainerStaysOpenForItsChannels() throws {
+    let folder = try TemporaryDirectory()
+    let channel = try Wormhole(directory: folder.path + "/c").channel("a", of: Int.self)
+    try channel.put(1)
+    #expect(try channel.value == 1)
+  }
+}
