@@ -15,6 +15,9 @@ internal import Syscalls
 public final class Wormhole: Sendable {
   let container: Container
   let options: Options
+  let feeds: SlotFeeds
+  /// Where channels that a watcher of a prefix has not known are looked into.
+  let finding = DispatchQueue(label: "wormhole.finding")
 
   /// Opens the container of a group, one per user; makes it if need be.
   ///
@@ -37,6 +40,7 @@ public final class Wormhole: Sendable {
     container = try Container.open(
       directory, create: options.mayCreate, options: options.forContainer)
     self.options = options
+    feeds = SlotFeeds(options.limits)
   }
 
   /// The path of the container.
@@ -48,6 +52,9 @@ public final class Wormhole: Sendable {
   public func channels(prefix: String = "") throws(WormholeError) -> [String] {
     try container.slotNames(in: .channels).filter { $0.hasPrefix(prefix) }
   }
+
+  /// How many watchers there are, counted once for each channel they watch.
+  package var watchers: Int { feeds.listenerCount }
 
   /// How long a call that begins now may wait.
   var patience: Patience { Patience(until: .now + options.timeout) }

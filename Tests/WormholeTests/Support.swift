@@ -69,3 +69,46 @@ func failure(_ body: () throws -> Void) throws -> WormholeError {
 
 /// An error was expected and did not come.
 struct Missing: Error {}
+
+/// What a watcher's closure was called with.
+final class Heard<Element: Sendable>: Sendable {
+  private let monitor = Monitor<[Element]>([])
+
+  func add(_ element: Element) { monitor.signal { $0.append(element) } }
+
+  var all: [Element] { monitor.withLock { $0 } }
+  var count: Int { all.count }
+
+  /// Waits until what was heard satisfies the condition.
+  func wait(_ what: String, until condition: ([Element]) -> Bool) throws {
+    let met: Void? = monitor.wait(until: .now + patience) { condition($0) ? () : nil }
+    if met == nil { throw NeverCame(description: "\(what): heard \(all.suffix(5))") }
+  }
+}
+
+extension Heard where Element: Equatable {
+  func waitForLast(_ element: Element) throws {
+    try wait("\(element)") { $0.last == element }
+  }
+}
+
+/// Something that a closure waits at until the test opens it.
+final class Gate: Sendable {
+  private let monitor = Monitor((isOpen: false, waiting: 0))
+
+  func open() { monitor.signal { $0.isOpen = true } }
+
+  func pass() {
+    monitor.signal { $0.waiting += 1 }
+    let _: Void? = monitor.wait(until: .now + patience) { $0.isOpen ? () : nil }
+  }
+
+  /// Waits until somebody waits at the gate.
+  func waitForSomebody() throws {
+    let met: Void? = monitor.wait(until: .now + patience) { $0.waiting > 0 ? () : nil }
+    if met == nil { throw NeverCame(description: "nobody came to the gate") }
+  }
+}
+
+/// What was waited for did not come.
+struct NeverCame: Error, CustomStringConvertible { let description: String }

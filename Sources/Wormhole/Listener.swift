@@ -1,0 +1,142 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// What a look has found.
+struct Finding: Sendable {
+  let name: String
+  let stamp: Stamp
+  let content: Result<Slot.Content, WormholeError>
+}
+
+/// Something that a listener can look at.
+protocol Feed: AnyObject, Sendable {
+  func look() -> Finding
+}
+
+/// One watcher: carries out what ``WatchMachine`` decides.
+///
+/// It is told of changes on the watcher's thread, and there only notes them. It looks on a queue of
+/// its own, so that nobody else waits for it, and calls the handler there too, or on the queue that
+/// the handler is to be called on. Its feeds keep it until it is stopped, which is up to its owner.
+final class Listener: Sendable {
+  private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
+
+  /// A feed, and how to be rid of it.
+  private struct Source {
+    let feed: any Feed
+    let leave: @Sendable () -> Void
+  }
+
+  private let machine: Monitor<Machine>
+  private let sources = Mutex<[String: Source]?>([:])
+  /// What keeps listening for further sources, if anything does.
+  private let finder = Mutex<FolderWatch?>(nil)
+  private let queue = DispatchQueue(label: "wormhole.watch")
+  private let handlerQueue: DispatchQueue?
+  private let handler: (@Sendable (Finding) -> Void)?
+
+  /// - Parameter handler: nil for one whose findings are waited for.
+  init(
+    seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
+    handler: (@Sendable (Finding) -> Void)? = nil
+  ) {
+    machine = Monitor(Machine(hasHandler: handler != nil, seen: seen))
+    self.handlerQueue = handlerQueue
+    self.handler = handler
+  }
+
+  /// How often it was woken.
+  var signals: Int { machine.withLock { $0.signals } }
+
+  // MARK: Sources
+
+  /// Takes on a feed, under the name that it reports changes of.
+  func join(_ name: String, _ feed: any Feed, leave: @escaping @Sendable () -> Void) {
+    let isLate = sources.withLock { sources in
+      sources?[name] = Source(feed: feed, leave: leave)
+      return sources == nil
+    }
+    if isLate { leave() }
+  }
+
+  func leave(_ name: String) {
+    sources.withLock { $0?.removeValue(forKey: name) }?.leave()
+  }
+
+  func hasJoined(_ name: String) -> Bool { sources.withLock { $0?[name] != nil } }
+
+  func keep(_ watch: FolderWatch) {
+    finder.withLock { $0 = watch }
+    if machine.withLock({ $0.isStopped }) { finder.withLock { $0.take() }?.stop() }
+  }
+
+  /// Something may have happened to a name; never waits.
+  func change(_ name: String) { perform(machine.withLock { $0.change(name) }) }
+
+  // MARK: Looking
+
+  private func perform(_ action: Machine.Action) {
+    switch action {
+    case .none: break
+    case .look: queue.async { self.look() }
+    case .end(let waiter): waiter.resume(returning: nil)
+    }
+  }
+
+  /// Looks at what has changed until there is news, and passes that on.
+  private func look() {
+    while let name = machine.withLock({ $0.nextName() }) {
+      guard let feed = sources.withLock({ $0?[name]?.feed }) else { continue }
+      let finding = feed.look()
+      guard machine.withLock({ $0.isNews(name, finding.stamp) }) else { continue }
+      return pass(finding)
+    }
+    perform(machine.withLock { $0.endLook() })
+  }
+
+  private func pass(_ finding: Finding) {
+    guard handler != nil else {
+      machine.withLock { $0.takeWaiter() }?.resume(returning: finding)
+      return perform(machine.withLock { $0.endLook() })
+    }
+    guard let handlerQueue else { return call(finding) }
+    handlerQueue.async { self.call(finding) }
+  }
+
+  private func call(_ finding: Finding) {
+    let thread = Thread.currentNumber
+    if machine.withLock({ $0.enter(thread) }) {
+      handler?(finding)
+      machine.signal { $0.leave() }
+    }
+    perform(machine.withLock { $0.endLook() })
+  }
+
+  /// The next news; nil when it has been stopped, or the task was cancelled.
+  func next() async -> Finding? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        perform(machine.withLock { $0.wait(continuation) })
+      }
+    } onCancel: {
+      stop()
+    }
+  }
+
+  /// Ends it.
+  ///
+  /// Once this has returned the handler is not called again; a call under way on another thread is
+  /// waited for.
+  func stop() {
+    perform(machine.withLock { $0.stop() })
+    finder.withLock { $0.take() }?.stop()
+    let left = sources.withLock { $0.take() } ?? [:]
+    for source in left.values { source.leave() }
+    let here = Thread.currentNumber
+    _ = machine.wait(until: nil) { machine -> Bool? in
+      machine.callingThread == nil || machine.callingThread == here ? true : nil
+    }
+  }
+}

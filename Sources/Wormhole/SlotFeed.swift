@@ -1,0 +1,126 @@
+internal import PropertyLists
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// One slot that is watched: tells all listeners of it, and reads it for them.
+final class SlotFeed: Feed {
+  let slot: Slot
+  private let limits: PropertyListLimits
+  private let name: String
+  private let watch = Mutex<SlotWatch?>(nil)
+  private let state = Mutex(State())
+  /// What was read last, for the others who were told of the same change.
+  private let reading = Mutex<(signal: Int, finding: Finding)?>(nil)
+
+  private struct State {
+    var listeners: [ObjectIdentifier: Listener] = [:]
+    var signals = 0
+  }
+
+  init(_ slot: Slot, _ limits: PropertyListLimits) {
+    self.slot = slot
+    self.limits = limits
+    name = slot.name
+  }
+
+  var listenerCount: Int { state.withLock { $0.listeners.count } }
+
+  func add(_ listener: Listener) {
+    state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener }
+  }
+
+  func remove(_ listener: Listener) {
+    state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil }
+  }
+
+  /// Begins to watch, if it does not yet.
+  func begin() throws(WormholeError) {
+    try watch.withLock { watch throws(WormholeError) in
+      if watch == nil { watch = try slot.watch { [weak self] in self?.signal() } }
+    }
+  }
+
+  func end() { watch.withLock { $0.take() }?.stop() }
+
+  private func signal() {
+    let listeners = state.withLock { state in
+      state.signals += 1
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener.change(name) }
+  }
+
+  /// Has a newcomer look at what is there now.
+  func greet(_ listener: Listener) {
+    state.withLock { $0.signals += 1 }
+    listener.change(name)
+  }
+
+  func look() -> Finding {
+    reading.withLock { reading in
+      let (signal, isShared) = state.withLock { ($0.signals, $0.listeners.count > 1) }
+      if let reading, reading.signal == signal { return reading.finding }
+      let finding = Finding(reading: slot, limits)
+      reading = isShared ? (signal, finding) : nil
+      return finding
+    }
+  }
+}
+
+extension Finding {
+  init(reading slot: Slot, _ limits: PropertyListLimits) {
+    name = slot.name
+    content = Result { () throws(WormholeError) in try slot.read() }
+    do throws(WormholeError) {
+      let reader = SlotReader(
+        slot: slot, limits: limits, name: slot.name, operation: "read channel")
+      let metadata = try reader.metadata(of: content.get())
+      stamp =
+        metadata.map { .version($0.version, $0.sent, recovered: $0.isRecovered) } ?? .nothing
+    } catch {
+      stamp = .failed(error)
+    }
+  }
+}
+
+/// The feeds of one opened container: one for each slot that anybody watches.
+final class SlotFeeds: Sendable {
+  private let limits: PropertyListLimits
+  private let feeds = Mutex<[ObjectIdentifier: SlotFeed]>([:])
+
+  init(_ limits: PropertyListLimits) { self.limits = limits }
+
+  /// How many listeners there are, counting one for each slot it listens to.
+  var listenerCount: Int { feeds.withLock { $0.values.reduce(0) { $0 + $1.listenerCount } } }
+
+  /// Has a listener told of a slot's changes, and of what is there now.
+  func join(_ listener: Listener, _ slot: Slot) throws(WormholeError) {
+    let feed = feeds.withLock { feeds in
+      let feed = feeds[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
+      feeds[ObjectIdentifier(slot)] = feed
+      feed.add(listener)
+      return feed
+    }
+    do throws(WormholeError) {
+      try feed.begin()
+    } catch {
+      leave(listener, feed)
+      throw error
+    }
+    listener.join(slot.name, feed) { [weak listener] in
+      if let listener { self.leave(listener, feed) }
+    }
+    feed.greet(listener)
+  }
+
+  private func leave(_ listener: Listener, _ feed: SlotFeed) {
+    let isUnused = feeds.withLock { feeds in
+      feed.remove(listener)
+      guard feed.listenerCount == 0 else { return false }
+      feeds[ObjectIdentifier(feed.slot)] = nil
+      return true
+    }
+    if isUnused { feed.end() }
+  }
+}

@@ -1,0 +1,110 @@
+internal import FoundationEssentials
+internal import SharedContainer
+
+/// What a look at one name found, as far as it matters for telling news from what is known.
+enum Stamp: Equatable, Sendable {
+  case nothing
+  case version(Int, Date, recovered: Bool)
+  case posted(Int)
+  case failed(WormholeError)
+}
+
+/// One watcher, as a pure state machine: which names it has to look at, and whom it tells.
+///
+/// It keeps names and no values: of what changed several times before it came to look, it sees the
+/// newest, and nothing piles up however slow it is. Its methods say what is to be done; whoever
+/// holds it does that after having let go of the lock.
+///
+/// A watcher has a handler, or somebody waits now and then. It looks when there is something to
+/// look at *and* somebody to tell.
+struct WatchMachine<Waiter> {
+  enum Action {
+    case none
+    /// Begin a look on the watcher's queue.
+    case look
+    /// It has ended: tell the one that waits.
+    case end(Waiter)
+  }
+
+  let hasHandler: Bool
+  private(set) var isStopped = false
+  /// The thread that is inside the handler.
+  private(set) var callingThread: UInt?
+  /// How often it was told that something may have changed.
+  private(set) var signals = 0
+  private var changed: [String] = []
+  private var isChanged: Set<String> = []
+  private var seen: [String: Stamp]
+  private var isLooking = false
+  private var waiter: Waiter?
+
+  /// - Parameter seen: what counts as known from the beginning.
+  init(hasHandler: Bool, seen: [String: Stamp] = [:]) {
+    self.hasHandler = hasHandler
+    self.seen = seen
+  }
+
+  /// Something may have happened to a name.
+  mutating func change(_ name: String) -> Action {
+    guard !isStopped else { return .none }
+    signals += 1
+    if isChanged.insert(name).inserted { changed.append(name) }
+    return beginIfWanted()
+  }
+
+  /// Somebody waits for news.
+  mutating func wait(_ waiter: Waiter) -> Action {
+    guard !isStopped else { return .end(waiter) }
+    precondition(self.waiter == nil, "two tasks wait for one iterator")
+    self.waiter = waiter
+    return beginIfWanted()
+  }
+
+  private mutating func beginIfWanted() -> Action {
+    guard !isLooking, !changed.isEmpty, hasHandler || waiter != nil else { return .none }
+    isLooking = true
+    return .look
+  }
+
+  /// The name to look at; nil if it has been stopped.
+  mutating func nextName() -> String? {
+    guard !isStopped, !changed.isEmpty else { return nil }
+    let name = changed.removeFirst()
+    // Removed before the look: what happens from now on asks for another one.
+    isChanged.remove(name)
+    return name
+  }
+
+  /// Whether what a look found is news.
+  mutating func isNews(_ name: String, _ stamp: Stamp) -> Bool {
+    guard !isStopped, seen[name] != stamp else { return false }
+    seen[name] = stamp
+    return stamp != .nothing
+  }
+
+  /// The handler is about to be called; false if it must not be.
+  mutating func enter(_ thread: UInt) -> Bool {
+    guard !isStopped else { return false }
+    callingThread = thread
+    return true
+  }
+
+  /// The handler has returned.
+  mutating func leave() { callingThread = nil }
+
+  /// The one that waits, who is told now.
+  mutating func takeWaiter() -> Waiter? { waiter.take() }
+
+  /// A look has ended, and whatever it led to.
+  mutating func endLook() -> Action {
+    isLooking = false
+    return isStopped ? .none : beginIfWanted()
+  }
+
+  mutating func stop() -> Action {
+    isStopped = true
+    changed = []
+    isChanged = []
+    return waiter.take().map { .end($0) } ?? .none
+  }
+}

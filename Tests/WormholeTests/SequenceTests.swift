@@ -1,0 +1,147 @@
+import Foundation
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Watching with asynchronous sequences.
+@Suite(.timeLimit(.minutes(2))) struct SequenceTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func thePresentValueThenEachChange() async throws {
+    try number.put(1)
+    var values = number.values.makeAsyncIterator()
+    #expect(try await values.next() == 1)
+    try number.put(2)
+    #expect(try await values.next() == 2)
+    try number.clear()
+    #expect(try await values.next() == .some(nil))
+    try number.put(2)
+    #expect(try await values.next() == 2)
+  }
+
+  @Test func whoIsSlowGetsTheNewest() async throws {
+    var snapshots = number.snapshots().makeAsyncIterator()
+    try number.put(1)
+    #expect(try await snapshots.next()?.value == 1)
+    for value in 2...50 { try number.put(value) }
+    let last = try await snapshots.next()
+    #expect(last?.value == 50)
+    #expect(last?.version == 50)
+  }
+
+  @Test func withoutThePresentItBeginsWithTheCall() async throws {
+    try number.put(1)
+    let changes = number.snapshots(present: false)
+    try number.put(2)
+    var iterator = changes.makeAsyncIterator()
+    #expect(try await iterator.next()?.value == 2)
+  }
+
+  @Test func cancellationEndsTheSequenceAndReleasesTheWatch() async throws {
+    let heard = Heard<Int?>()
+    let task = Task { [number] in
+      for try await value in number.values { heard.add(value) }
+      return "ended"
+    }
+    try number.put(1)
+    try await becomes("1 is heard") { heard.all == [1] }
+    #expect(hole.watchers > 0)
+    task.cancel()
+    #expect(try await task.value == "ended")
+    #expect(hole.watchers == 0)
+  }
+
+  @Test func aTaskThatIsCancelledAlreadyGetsNothing() async throws {
+    try number.put(1)
+    let task = Task { [number] in
+      withUnsafeCurrentTask { $0?.cancel() }
+      for try await _ in number.values { return false }
+      return true
+    }
+    #expect(try await task.value)
+    #expect(hole.watchers == 0)
+  }
+
+  @Test func leavingTheLoopReleasesTheWatch() async throws {
+    try number.put(1)
+    for try await value in number.values {
+      #expect(value == 1)
+      #expect(hole.watchers > 0)
+      break
+    }
+    try await becomes("released") { hole.watchers == 0 }
+  }
+
+  @Test func anErrorIsThrownAndTheIteratorGoesOn() async throws {
+    try hole.channel("number").put("text")
+    var values = number.values.makeAsyncIterator()
+    do {
+      _ = try await values.next()
+      Issue.record("it was no number")
+    } catch {
+      #expect(error.code == .typeMismatch)
+    }
+    try number.put(2)
+    #expect(try await values.next() == 2)
+  }
+
+  @Test func whatCannotBeWatchedThrowsAndEnds() async throws {
+    var values = hole.channel("", of: Int.self).values.makeAsyncIterator()
+    do {
+      _ = try await values.next()
+      Issue.record("the name is empty")
+    } catch {
+      #expect(error.code == .invalidName)
+    }
+    #expect(try await values.next() == nil)
+  }
+
+  @Test func severalAndPrefixes() async throws {
+    var several = hole.snapshots(of: [number, hole.channel("other")]).makeAsyncIterator()
+    var prefix = hole.snapshots(prefix: "num", of: Int.self).makeAsyncIterator()
+    try number.put(1)
+    #expect(try await several.next()?.channel == "number")
+    #expect(try await prefix.next()?.value == 1)
+    try hole.channel("other").put(2)
+    try hole.channel("num").put(3)
+    #expect(try await several.next()?.value == 2)
+    #expect(try await prefix.next()?.channel == "num")
+  }
+
+  /// Two iterations of one sequence do not take each other's elements.
+  @Test func eachIterationWatchesForItself() async throws {
+    let values = number.values
+    var (first, second) = (values.makeAsyncIterator(), values.makeAsyncIterator())
+    try number.put(1)
+    #expect(try await first.next() == 1)
+    #expect(try await second.next() == 1)
+  }
+
+  /// As many tasks as the pool has threads, and more, wait; a further one still runs.
+  @Test func waitingTasksBlockNoThread() async throws {
+    let tasks = (0..<64).map { _ in
+      Task { [number] in
+        for try await value in number.values where value == 5 { return true }
+        return false
+      }
+    }
+    try await becomes("all wait") { hole.watchers == 64 }
+    try number.put(5)
+    for task in tasks { #expect(try await task.value) }
+  }
+}
+
+/// Waits, without holding up the pool's thread, until the condition holds.
+func becomes(_ what: String, _ condition: () throws -> Bool) async throws {
+  let deadline = Instant.now + patience
+  while try !condition() {
+    if Instant.now > deadline { throw NeverCame(description: what) }
+    await Task.yield()
+  }
+}

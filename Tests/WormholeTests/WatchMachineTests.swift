@@ -1,0 +1,106 @@
+import SharedContainer
+import TestSupport
+import Testing
+
+@testable import Wormhole
+
+/// The watcher's state machine by itself.
+@Suite struct WatchMachineTests {
+  private func version(_ number: Int) -> Stamp {
+    .version(number, .distantPast, recovered: false)
+  }
+
+  /// What an action is, in a word.
+  private func word(_ action: WatchMachine<Int>.Action) -> String {
+    switch action {
+    case .none: "none"
+    case .look: "look"
+    case .end(let waiter): "end \(waiter)"
+    }
+  }
+
+  @Test func oneLookForManyChanges() {
+    var machine = WatchMachine<Int>(hasHandler: true)
+    #expect(word(machine.change("a")) == "look")
+    #expect(word(machine.change("a")) == "none")
+    #expect(machine.nextName() == "a")
+    #expect(machine.isNews("a", version(1)))
+    // It changes while the handler runs: one more look afterwards.
+    #expect(word(machine.change("a")) == "none")
+    #expect(word(machine.change("a")) == "none")
+    #expect(word(machine.endLook()) == "look")
+    #expect(machine.nextName() == "a")
+    #expect(!machine.isNews("a", version(1)))
+    #expect(machine.nextName() == nil)
+    #expect(word(machine.endLook()) == "none")
+  }
+
+  @Test func withoutAHandlerItLooksWhenSomebodyWaits() {
+    var machine = WatchMachine<Int>(hasHandler: false)
+    #expect(word(machine.change("a")) == "none")
+    #expect(word(machine.wait(7)) == "look")
+    #expect(machine.nextName() == "a")
+    #expect(machine.isNews("a", version(1)))
+    #expect(machine.takeWaiter() == 7)
+    #expect(word(machine.endLook()) == "none")
+    #expect(word(machine.wait(8)) == "none")
+    #expect(word(machine.change("b")) == "look")
+  }
+
+  @Test func whatIsKnownIsNoNewsAndNothingNeverIs() {
+    var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1)])
+    #expect(!machine.isNews("a", version(1)))
+    #expect(machine.isNews("b", version(1)))
+    #expect(!machine.isNews("b", .nothing))
+    #expect(machine.isNews("b", version(1)), "it is there again")
+  }
+
+  @Test func stoppedItDoesNothingMore() {
+    var machine = WatchMachine<Int>(hasHandler: false)
+    _ = machine.wait(7)
+    #expect(word(machine.stop()) == "end 7")
+    #expect(word(machine.stop()) == "none")
+    #expect(word(machine.change("a")) == "none")
+    #expect(word(machine.wait(8)) == "end 8")
+    #expect(!machine.isNews("a", version(1)))
+    #expect(!machine.enter(1))
+    #expect(word(machine.endLook()) == "none")
+  }
+
+  /// Whatever happens in whatever order: as long as it is not stopped, what changed is looked at.
+  @Test(arguments: 0..<200) func nothingIsForgotten(_ seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var machine = WatchMachine<Int>(hasHandler: Bool.random(using: &random))
+    var owed: Set<String> = []
+    var isLooking = false
+    var isWaiting = false
+    func note(_ action: WatchMachine<Int>.Action) {
+      if case .look = action {
+        #expect(!isLooking, "one look at a time")
+        isLooking = true
+      }
+    }
+    for step in 0..<200 {
+      switch Int.random(in: 0..<3, using: &random) {
+      case 0:
+        let name = ["a", "b", "c"].randomElement(using: &random)!
+        owed.insert(name)
+        note(machine.change(name))
+      case 1 where !machine.hasHandler && !isWaiting:
+        isWaiting = true
+        note(machine.wait(step))
+      default:
+        guard isLooking else { continue }
+        if let name = machine.nextName() {
+          owed.remove(name)
+          if machine.isNews(name, version(step + 1)), machine.takeWaiter() != nil {
+            isWaiting = false
+          }
+        }
+        isLooking = false
+        note(machine.endLook())
+      }
+      #expect(isLooking || owed.isEmpty || (!machine.hasHandler && !isWaiting))
+    }
+  }
+}

@@ -1,0 +1,256 @@
+import Foundation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Watching with closures.
+@Suite struct WatchTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+  private let heard = Heard<Int?>()
+  private let peer = Programs.built("TestPeer")
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func thePresentValueComesFirstIfItIsAskedFor() throws {
+    try number.put(1)
+    let later = Heard<Int?>()
+    let watches = [
+      try number.watch { heard.add($0.value) },
+      try number.watch(present: false) { later.add($0.value) },
+    ]
+    try heard.waitForLast(1)
+    try number.put(2)
+    try heard.waitForLast(2)
+    try later.waitForLast(2)
+    #expect(heard.all == [1, 2])
+    #expect(later.all == [2])
+    for watch in watches { watch.stop() }
+  }
+
+  @Test func aChannelThatWasNeverWrittenIsSilent() throws {
+    let watch = try number.watch { heard.add($0.value) }
+    #expect(try hole.channels() == [])
+    try number.put(1)
+    try heard.waitForLast(1)
+    #expect(heard.all == [1])
+    watch.stop()
+  }
+
+  @Test func theSameValueAgainAndAClearAreHeard() throws {
+    let versions = Heard<Int>()
+    let watch = try number.watch {
+      heard.add($0.value)
+      versions.add($0.version)
+    }
+    for version in 1...3 {
+      try number.put(7)
+      try versions.waitForLast(version)
+    }
+    try number.clear()
+    try versions.waitForLast(4)
+    #expect(heard.all == [7, 7, 7, nil])
+    watch.stop()
+  }
+
+  @Test func anotherProcessIsHeardAndItsLastIsNotMissed() throws {
+    let watch = try number.watch { heard.add($0.value) }
+    let outcome = try run(peer, ["put", meeting.path, "number", "1", "500"])
+    #expect(outcome.status == .exited(0))
+    try heard.waitForLast(500)
+    let values = heard.all.compactMap(\.self)
+    #expect(values == values.sorted(), "never an older one after a newer one")
+    watch.stop()
+  }
+
+  @Test func aSlowWatcherHoldsUpNobodyAndHearsTheLast() throws {
+    let gate = Gate()
+    let slow = Heard<Int?>()
+    let watches = [
+      try number.watch {
+        slow.add($0.value)
+        gate.pass()
+      },
+      try number.watch { heard.add($0.value) },
+    ]
+    try number.put(0)
+    try gate.waitForSomebody()
+    for value in 1...20 { try number.put(value) }
+    try heard.waitForLast(20)
+    #expect(slow.all == [0])
+    gate.open()
+    try slow.waitForLast(20)
+    #expect(slow.all == [0, 20])
+    for watch in watches { watch.stop() }
+  }
+
+  // MARK: Stopping
+
+  @Test func onceStopHasReturnedNothingIsHeard() throws {
+    let watch = try number.watch { heard.add($0.value) }
+    let other = Heard<Int?>()
+    let witness = try number.watch { other.add($0.value) }
+    try number.put(1)
+    try heard.waitForLast(1)
+    watch.stop()
+    watch.stop()
+    try number.put(2)
+    try other.waitForLast(2)
+    #expect(heard.all == [1])
+    witness.stop()
+  }
+
+  @Test func stopWaitsForTheCallUnderWay() throws {
+    let (gate, stopped) = (Gate(), Heard<Int>())
+    let watch = try number.watch { snapshot in
+      gate.pass()
+      heard.add(snapshot.value)
+    }
+    try number.put(1)
+    try gate.waitForSomebody()
+    let thread = try Thread("stopper") {
+      watch.stop()
+      stopped.add(heard.count)
+    }
+    #expect(stopped.count == 0)
+    gate.open()
+    thread.join()
+    #expect(stopped.all == [1], "the call had ended when stop returned")
+  }
+
+  @Test func aClosureMayStopItsOwnWatch() throws {
+    let box = Monitor<Wormhole.Observation?>(nil)
+    let watch = try number.watch { snapshot in
+      let own = box.wait(until: .now + patience) { $0 }
+      own?.stop()
+      heard.add(snapshot.value)
+    }
+    box.signal { $0 = watch }
+    try number.put(1)
+    try heard.waitForLast(1)
+    let witness = Heard<Int?>()
+    let other = try number.watch { witness.add($0.value) }
+    try number.put(2)
+    try witness.waitForLast(2)
+    #expect(heard.all == [1])
+    box.signal { $0 = nil }
+    other.stop()
+  }
+
+  @Test func aWatchEndsWhenNobodyKeepsIt() throws {
+    var watch: Wormhole.Observation? = try number.watch { heard.add($0.value) }
+    try number.put(1)
+    try heard.waitForLast(1)
+    #expect(watch != nil)
+    watch = nil
+    let witness = Heard<Int?>()
+    let other = try number.watch { witness.add($0.value) }
+    try number.put(2)
+    try witness.waitForLast(2)
+    #expect(heard.all == [1])
+    other.stop()
+  }
+
+  @Test func closuresRunOnTheQueueOfTheCallersChoice() throws {
+    let key = DispatchSpecificKey<String>()
+    let queue = DispatchQueue(label: "mine")
+    queue.setSpecific(key: key, value: "mine")
+    let names = Heard<String?>()
+    let watch = try number.watch(on: queue) { _ in
+      names.add(DispatchQueue.getSpecific(key: key))
+    }
+    try number.put(1)
+    try names.waitForLast("mine")
+    // Whoever stops from that very queue does not wait for itself.
+    queue.sync { watch.stop() }
+  }
+
+  // MARK: Errors
+
+  @Test func aValueOfAnotherTypeIsAFailureAndTheWatchGoesOn() throws {
+    let failures = Heard<WormholeError.Code>()
+    let watch = try number.watch {
+      heard.add($0.value)
+    } failure: {
+      failures.add($0.code)
+    }
+    try hole.channel("number").put("text")
+    try failures.waitForLast(.typeMismatch)
+    try number.put(5)
+    try heard.waitForLast(5)
+    #expect(heard.all == [5])
+    #expect(failures.all == [.typeMismatch])
+    watch.stop()
+  }
+
+  @Test func failuresThatNobodyTakesGoToTheLog() throws {
+    let words = Heard<String>()
+    let other = try meeting.another { $0.log = { _, message in words.add(message) } }
+    let watch = try other.channel("number", of: Int.self).watch { heard.add($0.value) }
+    try number.put(1)
+    try heard.waitForLast(1)
+    try hole.channel("number").put("text")
+    try words.waitForLast("cannot read channel 'number': a string where Int is expected")
+    watch.stop()
+  }
+
+  @Test func aNameThatCannotBeUsedCannotBeWatched() throws {
+    let error = try failure { _ = try hole.channel("", of: Int.self).watch { _ in } }
+    #expect(error.code == .invalidName)
+  }
+
+  // MARK: Several
+
+  @Test func severalChannelsAreWatchedByOneClosure() throws {
+    let heard = Heard<[String: Int?]>()
+    let channels = ["a", "b", "c"].map { hole.channel($0, of: Int.self) }
+    try channels[0].put(1)
+    let watch = try hole.watch(channels) { heard.add([$0.channel: $0.value]) }
+    try heard.waitForLast(["a": 1])
+    try channels[2].put(3)
+    try heard.waitForLast(["c": 3])
+    try channels[0].clear()
+    try heard.waitForLast(["a": nil])
+    watch.stop()
+  }
+
+  @Test func aPrefixIsWatchedAlsoForChannelsToCome() throws {
+    let heard = Heard<[String: Int?]>()
+    let later = Heard<[String: Int?]>()
+    try hole.channel("seat.1").put(1)
+    try hole.channel("other").put(9)
+    let watches = [
+      try hole.watch(prefix: "seat.", of: Int.self) { heard.add([$0.channel: $0.value]) },
+      try hole.watch(prefix: "seat.", of: Int.self, present: false) {
+        later.add([$0.channel: $0.value])
+      },
+    ]
+    try heard.waitForLast(["seat.1": 1])
+    try hole.channel("seat.2").put(2)
+    try heard.waitForLast(["seat.2": 2])
+    try later.waitForLast(["seat.2": 2])
+    try hole.channel("other").put(8)
+    try hole.channel("seat.1").put(3)
+    try heard.waitForLast(["seat.1": 3])
+    try later.waitForLast(["seat.1": 3])
+    #expect(heard.count == 3)
+    #expect(later.count == 2)
+    for watch in watches { watch.stop() }
+  }
+
+  @Test func aChannelRemovedByHandIsWatchedOn() throws {
+    try number.put(1)
+    let watch = try number.watch { heard.add($0.value) }
+    try heard.waitForLast(1)
+    _ = try run("rm", ["-r", meeting.path + "/channels/number"])
+    try eventually("a put is heard") {
+      try number.put(2)
+      return heard.all.last == 2
+    }
+    watch.stop()
+  }
+}
