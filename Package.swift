@@ -41,9 +41,12 @@ let package = Package(
       dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
       swiftSettings: house),
     .executableTarget(
-      name: "WormholeBenchmarks", dependencies: ["AllocationCounter", "PropertyLists", "Wormhole"],
-      swiftSettings: house),
+      name: "WormholeBenchmarks",
+      dependencies: [
+        "AllocationCounter", "CFloor", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole",
+      ], swiftSettings: house),
     .target(name: "AllocationCounter"),
+    .target(name: "CFloor"),
 
     .target(
       name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
@@ -52,8 +55,11 @@ let package = Package(
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole"],
+      dependencies: [
+        "CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole",
+      ],
       path: "Tests/TestPeer", swiftSettings: house),
+    .target(name: "CForking", path: "Tests/CForking"),
     .testTarget(
       name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
       swiftSettings: house),

@@ -16,6 +16,7 @@ struct Commit {
   let isDurable: Bool
 
   private static let next = "next"
+  private static let kept = "kept"
   private var container: Container { slot.container }
   private var mutants: Mutants { container.options.environment.mutants }
 
@@ -46,7 +47,7 @@ struct Commit {
       // The kernel has forgotten what it could not write: only a new file can be trusted.
       return try again(bytes)
     }
-    return try publish()
+    return try publish(isSynced: syncs)
   }
 
   private func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
@@ -57,7 +58,7 @@ struct Commit {
       try? staging.descriptor.unlink(Self.next)
       throw error
     }
-    return try publish()
+    return try publish(isSynced: true)
   }
 
   private func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
@@ -88,8 +89,9 @@ struct Commit {
 
   // MARK: Into place
 
-  private func publish() throws(Errno) -> Outcome {
+  private func publish(isSynced: Bool) throws(Errno) -> Outcome {
     let failure = Errno.of { () throws(Errno) in
+      if !isSynced { try keepOld() }
       switch old {
       case .missing:
         try moveIn(.notReplacing)
@@ -100,10 +102,36 @@ struct Commit {
         try moveIn(.notReplacing)
       case .sound, .damaged:
         try moveIn(.exchanging)
-        disposeOfOld()
+        disposeOfOld(isKept: !isSynced)
       }
     }
     return if let failure { try settle(failure) } else { .committed }
+  }
+
+  /// Makes a synced value the kept one *before* a value that is not takes its place.
+  ///
+  /// Names reach the disk in the order in which they changed. Kept only afterwards, a synced value
+  /// that was acknowledged could be lost in a power cut between the two: neither under its name any
+  /// more, nor kept yet, while the new one's content never came to disk.
+  private func keepOld() throws(Errno) {
+    guard case .sound(let bytes, _) = old, BinaryPropertyList.isMarkedSynced(bytes), mayKeep(),
+      slot.home == nil
+    else { return }
+    do throws(Errno) {
+      try linkOld()
+    } catch {
+      guard error == .fileExists else { throw error }
+      // A holder of this generation died with it.
+      try staging.descriptor.unlink(Self.kept)
+      try linkOld()
+    }
+    try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.keptName)
+    // Where it was kept already, both are one file, and the rename has left both names.
+    try? staging.descriptor.unlink(Self.kept)
+  }
+
+  private func linkOld() throws(Errno) {
+    try directory.descriptor.link(Slot.valueName, to: staging.descriptor, Self.kept)
   }
 
   private func moveIn(_ rule: RenameRule) throws(Errno) {
@@ -164,12 +192,13 @@ struct Commit {
   ///
   /// It is out of the way already, so
   /// a failure here costs nothing: the next change empties the directory.
-  private func disposeOfOld() {
+  private func disposeOfOld(isKept: Bool) {
     let failure = Errno.of { () throws(Errno) in
       switch old {
       case .damaged(let reason, _):
         try setAside(reason)
-      case .sound(let bytes, _) where BinaryPropertyList.isMarkedSynced(bytes):
+      case .sound(let bytes, _)
+      where BinaryPropertyList.isMarkedSynced(bytes) && !isKept && mayKeep():
         try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.keptName)
       case .sound, .missing:
         try staging.descriptor.unlink(Self.next)
@@ -178,6 +207,12 @@ struct Commit {
     if let failure, failure != .noSuchFile {
       container.log(.notice, "left an old value of '\(slot.name)' behind: \(failure)")
     }
+  }
+
+  /// Whether what stands under the kept value's name is a file of ours, or nothing: something
+  /// foreign is not replaced.
+  private func mayKeep() -> Bool {
+    (try? directory.descriptor.status(of: Slot.keptName))?.kind ?? .regular == .regular
   }
 
   private func setAside(_ reason: String) throws(Errno) {
@@ -208,6 +243,7 @@ struct Commit {
     let now = environment.now()
     if now < directory.keptFresh.withLock({ $0 }) { return false }
     guard let status = try? directory.descriptor.status(of: Slot.keptName) else { return true }
+    guard status.kind == .regular else { return true }
     let age = Duration.nanoseconds(environment.sinceEpoch() - status.modified)
     guard age >= .zero, age < container.options.keptAge else { return true }
     directory.keptFresh.withLock { $0 = now + (container.options.keptAge - age) }

@@ -1,5 +1,4 @@
 internal import PropertyLists
-internal import Synchronization
 package import Syscalls
 
 /// A directory that processes share, open.
@@ -11,6 +10,8 @@ package final class Container: Sendable {
   /// What lies in the directory under names of ours.
   package enum Folder: String, CaseIterable, Sendable {
     case channels, system, notices, members, guests, staging, damaged
+
+    fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
   }
 
   package let path: String
@@ -20,14 +21,17 @@ package final class Container: Sendable {
   /// The container's own name for itself, the same for all who open it.
   package let id: String
   let staging: Staging
+  /// How values are read, with whose files are trusted asked once.
+  let reading: FileReading
   /// Holds the shared flock that says that somebody has the container open.
   private let presence: OpenDirectory
   /// Rises with each start of the machine, so that what was stamped later compares as later.
   package let epoch: Int
-  private let folders = Mutex<[Folder: OpenDirectory]>([:])
-  private let slots = Mutex(SlotCache())
-  private let openSlots = Mutex(OpenSlots())
-  private let counts = Mutex(ContainerCounters())
+  /// By their place among the folders: setting up a dictionary takes longer than reading a file.
+  private let folders = Monitor([OpenDirectory?](repeating: nil, count: Folder.allCases.count))
+  private let slots = Monitor(SlotCache())
+  private let openSlots = Monitor(OpenSlots())
+  private let counts = Monitor(ContainerCounters())
 
   private init(
     path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,
@@ -38,6 +42,10 @@ package final class Container: Sendable {
     self.root = root
     self.identity = identity
     self.staging = staging
+    reading = FileReading(
+      largest: options.largestFile,
+      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
+      mutants: options.environment.mutants)
     self.presence = presence
     id = marker.id
     epoch = marker.epoch
@@ -54,6 +62,7 @@ package final class Container: Sendable {
   ) throws(WormholeError) -> Container {
     let opening = ContainerOpening(path: path, options: options, mayCreate: create)
     let (container, boot) = try openOnce(opening)
+    if options.isForReading { return container }
     let now = options.environment.bootIdentifier()
     guard boot != now, !now.isEmpty else { return container }
     do {
@@ -82,25 +91,34 @@ package final class Container: Sendable {
       let container = Container(
         path: path, options: options, root: root, identity: identity,
         staging: staging, presence: OpenDirectory(marker.file), marker: content)
-      let swept = try staging.sweep()
-      if swept > 0 {
-        container.count { $0.swept += swept }
-        container.log(.info, "swept \(swept) unfinished files that ended processes had left")
-      }
+      if !options.isForReading { container.sweep() }
       return (container, content.boot)
     } catch {
       throw WormholeError(error, "open container", path)
     }
   }
 
+  /// Nothing depends on it, and what can only be read is opened all the same.
+  private func sweep() {
+    do throws(Errno) {
+      let swept = try staging.sweep()
+      guard swept > 0 else { return }
+      count { $0.swept += swept }
+      log(.info, "swept \(swept) unfinished files that ended processes had left")
+    } catch {
+      log(.notice, "could not sweep \(path)/staging: \(error)")
+    }
+  }
+
   /// One of the container's own directories; made if it is missing.
   func folder(_ folder: Folder) throws(Errno) -> OpenDirectory {
-    if let open = folders.withLock({ $0[folder] }) { return open }
+    let place = folder.place
+    if let open = folders.withLock({ $0[place] }) { return open }
     let opening = ContainerOpening(path: path, options: options, mayCreate: true)
     let open = OpenDirectory(try opening.ensureDirectory(folder, in: root))
     return folders.withLock { folders in
-      if let other = folders[folder] { return other }
-      folders[folder] = open
+      if let other = folders[place] { return other }
+      folders[place] = open
       return open
     }
   }
@@ -130,6 +148,8 @@ package final class Container: Sendable {
       throw WormholeError(error, "list", path + "/" + folder.rawValue)
     }
   }
+
+  func escape(_ name: String) throws(WormholeError) -> String { try Self.escape(name) }
 
   static func escape(_ name: String) throws(WormholeError) -> String {
     do throws(EscapedName.Problem) {
@@ -177,4 +197,7 @@ final class OpenDirectory: Sendable {
   let descriptor: Descriptor
   let sync = DirectorySync()
   init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  /// Whether the directory has been removed.
+  var isStale: Bool { (try? descriptor.status().links) == 0 }
 }

@@ -150,6 +150,12 @@ struct ContainerOpening {
       throw WormholeError(
         .refused, "open container", path, because: "\(Self.markerName) is not a small plain file")
     }
+    guard options.sharing == .group || status.owner == Processes.effectiveUser else {
+      throw WormholeError(
+        .refused, "open container", path,
+        because: "\(Self.markerName) belongs to user \(status.owner)",
+        hint: "look who put it there, and move it away")
+    }
     let bytes = try file.readAll(size: status.size)
     return try ContainerMarker(bytes, path: path)
   }

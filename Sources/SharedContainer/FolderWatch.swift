@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 /// A watch on the names in one of a container's folders.
@@ -14,8 +13,9 @@ package final class FolderWatch: Sendable {
   private let container: Container
   private let folder: Container.Folder
   private let handler: @Sendable (Change) -> Void
-  private let known = Mutex<Set<String>>([])
-  private let watch = Mutex<Watch?>(nil)
+  private let known = Monitor<Set<String>>([])
+  private let watch = Monitor<Watch?>(nil)
+  private let gate = CallGate()
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
@@ -45,24 +45,25 @@ package final class FolderWatch: Sendable {
   }
 
   private func look() {
-    let now: Set<String>
-    do throws(WormholeError) {
-      now = Set(try container.names(in: folder))
-    } catch {
-      container.log(.warning, "\(error)")
-      return
-    }
-    // Told under the lock, so that one look's changes come before the next one's.
+    // Listed and told under one lock: an older listing must not come after a newer one, or it would
+    // take back what that one told.
     known.withLock { known in
-      for name in now.subtracting(known).sorted() { handler(.came(name)) }
-      for name in known.subtracting(now).sorted() { handler(.went(name)) }
-      known = now
+      do throws(WormholeError) {
+        let now = Set(try container.names(in: folder))
+        for name in now.subtracting(known).sorted() { gate.call { handler(.came(name)) } }
+        for name in known.subtracting(now).sorted() { gate.call { handler(.went(name)) } }
+        known = now
+      } catch {
+        container.log(.warning, "\(error)")
+      }
     }
   }
 
   /// Ends it; once this has returned, the handler is not called again.
   package func stop() {
+    gate.close()
     watch.withLock { $0.take() }?.stop()
+    gate.drain()
   }
 
   deinit { stop() }

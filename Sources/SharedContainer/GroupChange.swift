@@ -39,6 +39,7 @@ private struct GroupChange {
   let durability: Durability
   let patience: Patience
   private var executors: [LockExecutor] = []
+  private var committed: [(slot: Slot, directory: SlotDirectory)] = []
 
   init(slots: [Slot], operation: String, durability: Durability, patience: Patience) {
     self.slots = slots
@@ -48,7 +49,12 @@ private struct GroupChange {
   }
 
   mutating func run(_ body: ([Slot.Content]) throws -> [Change]) throws {
-    for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) { return }
+    for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
+      // The locks are given back, so that others can commit meanwhile and share the syncs.
+      guard durability == .power else { return }
+      for (slot, directory) in committed { try slot.makeDurable(directory, operation) }
+      return
+    }
     throw WormholeError(
       .superseded, operation, slots.map(\.name).joined(separator: ", "),
       because: "others took the locks over while it ran",
@@ -100,6 +106,7 @@ private struct GroupChange {
       switch commit(bytes, index, over: found[index]) {
       case .success(.committed): break
       case .success(.superseded):
+        executors[index].forgetStaging()
         if done.isEmpty { return false }
         throw partlyDone(done, because: "others took over the lock of '\(slots[index].name)'")
       case .failure(let error):
@@ -108,8 +115,7 @@ private struct GroupChange {
       }
       done.append(index)
     }
-    guard durability == .power else { return true }
-    for index in done { try slots[index].makeDurable(executors[index].directory, operation) }
+    committed = done.map { (slots[$0], executors[$0].directory) }
     return true
   }
 

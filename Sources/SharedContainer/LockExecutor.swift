@@ -77,10 +77,15 @@ struct LockExecutor {
     }
   }
 
-  /// Somebody may have removed the slot's directory by hand: then all that is open here leads
-  /// nowhere, and it begins again with a new one.
+  /// Lets the next tenure look for its staging directory anew: this one is gone, whether another
+  /// generation removed it or somebody's hand.
+  mutating func forgetStaging() { state.staging = nil }
+
+  /// Somebody may have removed the slot's directory by hand, or `lock/` in it: then all that is
+  /// open here leads nowhere, and it begins again with a new one.
   mutating func beginAnewIfRemoved() -> Bool {
-    guard let directory = state.directory, directory.isStale, restarts < 3 else { return false }
+    let isGone = state.directory?.isStale == true || state.locks?.isStale == true
+    guard isGone, restarts < 3 else { return false }
     restarts += 1
     endTenure()
     try? state.file?.unlock()
@@ -170,7 +175,9 @@ struct LockExecutor {
   }
 
   private func checked(_ file: consuming Descriptor) throws(Errno) -> Descriptor {
-    guard try file.status().kind == .regular else { throw .noDevice }
+    let status = try file.status()
+    // A mark is written into it: a link to some other file must not pass for a lock.
+    guard status.kind == .regular, status.size <= HolderMark.size else { throw .noDevice }
     return file
   }
 

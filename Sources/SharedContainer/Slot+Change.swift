@@ -1,5 +1,4 @@
 internal import PropertyLists
-internal import Synchronization
 internal import Syscalls
 
 /// What the caller's code makes of a value.
@@ -26,10 +25,16 @@ extension Slot {
     let operation = "\(operation) \(title)"
     let policy =
       policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
-    return try holdingTurn(operation, patience) {
+    var committed: SlotDirectory?
+    let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, operation), durability)
-      return try run.run(body)
+      let outcome = try run.run(body)
+      if outcome == .committed { committed = run.executor.directory }
+      return outcome
     }
+    // Once the turn is given back, so that others can commit meanwhile and share the next sync.
+    if durability == .power, let committed { try makeDurable(committed, operation) }
+    return outcome
   }
 
   func checkSize(of bytes: [UInt8], _ operation: String) throws(WormholeError) {
@@ -77,7 +82,7 @@ extension Slot {
   }
 }
 
-/// One change, from the caller's body to its last sync.
+/// One change, from finding the lock to giving it back.
 private struct ChangeRun {
   let slot: Slot
   var executor: LockExecutor
@@ -133,6 +138,7 @@ private struct ChangeRun {
         return .committed
       case .superseded:
         slot.container.count { $0.reruns += 1 }
+        executor.forgetStaging()
         if executor.beginAnewIfRemoved() { return .begin }
         return wasCapped ? .outlasted : .superseded
       }
@@ -147,9 +153,6 @@ private struct ChangeRun {
     case .unchanged:
       return .unchanged
     case .committed:
-      if durability == .power {
-        try slot.makeDurable(executor.directory, executor.operation)
-      }
       return .committed
     case .superseded:
       throw WormholeError(
@@ -168,7 +171,7 @@ private struct ChangeRun {
 /// Which threads are inside an update of which container: another lock of the same container, taken
 /// there, could wait for itself.
 enum UpdatesUnderWay {
-  private static let entries = Mutex<[(thread: UInt, container: FileIdentity)]>([])
+  private static let entries = Monitor<[(thread: UInt, container: FileIdentity)]>([])
 
   static func isInside(_ container: FileIdentity) -> Bool {
     let thread = Thread.currentNumber

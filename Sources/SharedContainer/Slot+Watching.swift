@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 extension Slot {
@@ -14,16 +13,27 @@ extension Slot {
     } catch {
       throw WormholeError(error, "watch \(title)", name)
     }
-    handler()
+    watch.call()
     return watch
   }
 }
 
 /// The watch on one slot's value.
+///
+/// Two directories are watched: the slot's own for the value, and the one it lies in for the slot's
+/// end. While anybody has a removed directory open, and this process has, the kernel tells nothing
+/// of it.
 package final class SlotWatch: Sendable {
   private let slot: Slot
   private let handler: @Sendable () -> Void
-  private let watch = Mutex<(watch: Watch?, isStopped: Bool)>((nil, false))
+  private let gate = CallGate()
+  private let watches = Monitor(Watches())
+
+  private struct Watches {
+    var own: Watch?
+    var above: Watch?
+    var isStopped = false
+  }
 
   fileprivate init(_ slot: Slot, _ handler: @escaping @Sendable () -> Void) {
     self.slot = slot
@@ -31,45 +41,91 @@ package final class SlotWatch: Sendable {
   }
 
   fileprivate func begin() throws(Errno) {
+    let environment = slot.container.options.environment
+    let above = try slot.container.folder(slot.folder)
+    let fresh = try Watcher.shared.watch(
+      above.descriptor, [.deleted, .movedFrom], mutants: environment.mutants, log: environment.log
+    ) { [weak self] signal in self?.hearFromAbove(signal) }
+    keep(fresh, at: \.above)
+    do throws(Errno) {
+      try beginOwn()
+    } catch {
+      stop()
+      throw error
+    }
+  }
+
+  private func beginOwn() throws(Errno) {
     let directory = try slot.openDirectory(making: true)
     let environment = slot.container.options.environment
     // An exchange tells of both names it touches; the other one's directory is not watched.
     let fresh = try Watcher.shared.watch(
       directory.descriptor, .movedTo, mutants: environment.mutants, log: environment.log
     ) { [weak self] signal in self?.hear(signal) }
-    let isLate = watch.withLock { state in
-      if !state.isStopped { state.watch = fresh }
-      return state.isStopped
+    keep(fresh, at: \.own)
+  }
+
+  /// Takes a new watch in the place of the one before it.
+  private func keep(_ fresh: Watch, at place: WritableKeyPath<Watches, Watch?>) {
+    let old = watches.withLock { watches -> Watch? in
+      if watches.isStopped { return fresh }
+      let old = watches[keyPath: place]
+      watches[keyPath: place] = fresh
+      return old
     }
-    if isLate { fresh.stop() }
+    old?.stop()
   }
 
   private func hear(_ signal: Watcher.Signal) {
     switch signal {
     case .changed(let names):
-      if names.contains(Slot.valueName) { handler() }
+      if names.contains(Slot.valueName) { call() }
     case .lookAgain:
       slot.container.count { $0.rescans += 1 }
-      handler()
+      call()
     case .gone:
-      slot.forgetDirectory()
-      if let failure = Errno.of({ () throws(Errno) in try begin() }) {
-        slot.container.log(.error, "the watch on '\(slot.name)' has ended: \(failure)")
-      }
-      handler()
+      beginAnew()
     }
   }
 
+  private func hearFromAbove(_ signal: Watcher.Signal) {
+    switch signal {
+    case .changed(let names):
+      if names.contains(slot.escaped) { beginAnew() }
+    case .lookAgain:
+      if slot.hasLostDirectory { beginAnew() }
+    case .gone:
+      slot.container.log(.error, "the watch on '\(slot.name)' has ended: its folder is gone")
+    }
+  }
+
+  private func beginAnew() {
+    slot.forgetDirectory()
+    if let failure = Errno.of({ () throws(Errno) in try beginOwn() }) {
+      slot.container.log(.error, "the watch on '\(slot.name)' has ended: \(failure)")
+    }
+    call()
+  }
+
+  fileprivate func call() { gate.call(handler) }
+
   /// Whether it looks again and again, because inotify cannot serve it.
-  package var isPolling: Bool { watch.withLock { $0.watch?.isPolling ?? false } }
+  package var isPolling: Bool {
+    watches.withLock { watches in
+      [watches.own, watches.above].contains { $0?.isPolling ?? false }
+    }
+  }
 
   /// Ends it; once this has returned, the handler is not called again.
   package func stop() {
-    let ended = watch.withLock { state in
-      state.isStopped = true
-      return state.watch.take()
+    gate.close()
+    let (own, above) = watches.withLock { watches in
+      watches.isStopped = true
+      return (watches.own.take(), watches.above.take())
     }
-    ended?.stop()
+    own?.stop()
+    above?.stop()
+    gate.drain()
   }
 
   deinit { stop() }

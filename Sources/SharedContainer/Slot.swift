@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 /// One value that processes share, with its lock: a directory that holds `value.plist`,
@@ -21,10 +20,10 @@ package final class Slot: Sendable {
     let file: String
   }
 
-  private let opened = Mutex<SlotDirectory?>(nil)
+  private let opened = Monitor<SlotDirectory?>(nil)
   let turns = Turns()
   /// Touched only by the thread whose turn it is.
-  let lockState = Mutex(LockState())
+  let lockState = Monitor(LockState())
 
   init(
     container: Container, folder: Container.Folder, name: String, _ escaped: String,
@@ -106,6 +105,9 @@ package final class Slot: Sendable {
     opened.withLock { $0 = nil }
   }
 
+  /// Whether the directory that is open here has been removed.
+  var hasLostDirectory: Bool { opened.withLock { $0?.isStale ?? false } }
+
   func find(
     in directory: SlotDirectory, _ operation: String, _ file: String = Slot.valueName
   ) throws(WormholeError) -> FoundFile {
@@ -130,15 +132,6 @@ package final class Slot: Sendable {
     case (.damaged(let reason, _), _): return .damaged(reason)
     default: return .nothing
     }
-  }
-}
-
-extension Container {
-  var reading: FileReading {
-    FileReading(
-      largest: options.largestFile,
-      owner: options.sharing == .owner ? Processes.effectiveUser : nil,
-      mutants: options.environment.mutants)
   }
 }
 

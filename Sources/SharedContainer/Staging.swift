@@ -69,10 +69,10 @@ final class Staging: Sendable {
         }
         swept += 1
       } catch {
-        // Moved into place, or swept by another, between the listing and now; or a foreign link.
-        guard error == .noSuchFile || error == .tooManyLinks || error == .noDevice else {
-          throw error
-        }
+        // Moved into place, or swept by another, between the listing and now; a foreign link or
+        // socket; or another user's, who has not yet opened it to the group.
+        let harmless: Set<Errno> = [.noSuchFile, .tooManyLinks, .noDevice, .accessDenied]
+        guard harmless.contains(error) else { throw error }
       }
     }
     return swept

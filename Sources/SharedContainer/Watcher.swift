@@ -43,7 +43,7 @@ package final class Watcher: Sendable {
     init() throws(Errno) { inotify = try Inotify() }
   }
 
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   let rescans = Atomic<Int>(0)
 
   private final class WakeUp: Sendable {
@@ -179,6 +179,8 @@ package final class Watcher: Sendable {
       }
     }
     let (told, left) = state.withLock { state in
+      // Another instance has come meanwhile, and its numbers mean other directories.
+      guard state.instance === instance else { return ([([Watch], [String])](), [Watch]()) }
       let told = changed.compactMap { number, names in
         state.watches[number].map { ($0, names) }
       }
@@ -200,34 +202,36 @@ package final class Watcher: Sendable {
 
   /// Tells those that inotify does not serve, and now and then asks it for them again.
   private func poll() {
-    let polled = state.withLock { state in
+    let (left, polled) = state.withLock { state in
+      let left = state.polled.filter(\.hasLost)
+      state.polled.removeAll(where: \.hasLost)
+      let polled = state.polled
       if let next = state.nextUpgrade, Instant.now >= next {
         state.nextUpgrade = Instant.now + Self.upgradeInterval
-        let waiting = state.polled
-        state.polled = waiting.filter { watch in
-          watch.polled.withLock { $0 }.map { register(watch, $0, &state) != nil } ?? false
+        state.polled = polled.filter { watch in
+          guard let open = watch.polled.withLock({ $0 }) else { return false }
+          guard register(watch, open, &state) == nil else { return true }
+          watch.polled.withLock { $0 = nil }
+          return false
         }
-        return waiting
       }
-      return state.polled
+      return (left, polled)
     }
-    for watch in polled {
-      rescans.add(1, ordering: .relaxed)
-      let open = watch.polled.withLock { $0 }
-      watch.tell((try? open?.descriptor.status().links) == 0 ? .gone : .lookAgain)
-    }
+    rescans.add(polled.count, ordering: .relaxed)
+    for watch in polled { watch.tell(.lookAgain) }
+    for watch in left { watch.tell(.gone) }
   }
 }
 
-/// One listener's registration; ends when it is stopped or nobody keeps it.
+/// One listener's registration; ends when it is stopped.
 package final class Watch: Sendable {
   /// The directory, for one that inotify does not serve.
-  fileprivate let polled = Mutex<OpenDirectory?>(nil)
+  fileprivate let polled = Monitor<OpenDirectory?>(nil)
   fileprivate let mask: InotifyMask
   fileprivate let mutants: Mutants
   fileprivate let number = Atomic<CInt>(-1)
   private let handler: @Sendable (Watcher.Signal) -> Void
-  private let calls = Monitor((isStopped: false, callingThread: UInt?.none))
+  private let gate = CallGate()
 
   fileprivate init(
     _ mask: InotifyMask, _ mutants: Mutants,
@@ -238,6 +242,11 @@ package final class Watch: Sendable {
     self.handler = handler
   }
 
+  /// Whether the directory that is polled is no longer there.
+  fileprivate var hasLost: Bool {
+    polled.withLock { open in (try? open?.descriptor.status().links) == 0 }
+  }
+
   /// Whether it looks again and again, because inotify cannot serve it.
   package var isPolling: Bool { number.load(ordering: .relaxed) < 0 }
 
@@ -246,24 +255,12 @@ package final class Watch: Sendable {
   /// Once this has returned, the handler is not called again; a call under way on another
   /// thread is waited for.
   package func stop() {
-    calls.signal { $0.isStopped = true }
+    gate.close()
     Watcher.shared.remove(self)
-    let here = Thread.currentNumber
-    _ = calls.wait(until: nil) { calls -> Bool? in
-      calls.callingThread == nil || calls.callingThread == here ? true : nil
-    }
+    gate.drain()
   }
 
-  fileprivate func tell(_ signal: Watcher.Signal) {
-    let goes = calls.withLock { calls in
-      guard !calls.isStopped else { return false }
-      calls.callingThread = Thread.currentNumber
-      return true
-    }
-    guard goes else { return }
-    handler(signal)
-    calls.signal { $0.callingThread = nil }
-  }
+  fileprivate func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
 }
 
 extension FileSystemStatus {

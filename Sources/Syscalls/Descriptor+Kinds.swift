@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 
 /// Files of other kinds than regular ones and directories, and what else a file can be given.
@@ -32,9 +33,26 @@ extension Descriptor {
     }
   }
 
+  /// Makes the name of a socket that nobody listens on.
+  package func makeSocket(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
+    let directory = rawValue
+    _ = try perform(.mknod, on: directory, name) {
+      Glibc.mknodat(directory, name, S_IFSOCK | mode, 0)
+    }
+  }
+
   /// Gives the file to another group; its owner stays.
   package func setGroup(_ group: UInt32) throws(Errno) {
     let descriptor = rawValue
     _ = try perform(.fchown, on: descriptor) { Glibc.fchown(descriptor, UInt32.max, group) }
+  }
+
+  /// Stops the whole file system that the file lies on, as a power cut would: nothing that is not
+  /// on disk gets there any more, and every later call on it fails.
+  ///
+  /// For root, and for tests that have mounted one to lose it.
+  package func cutFileSystem() throws(Errno) {
+    let descriptor = rawValue
+    _ = try perform(.shutdown, on: descriptor) { linux_shutdown_file_system(descriptor) }
   }
 }

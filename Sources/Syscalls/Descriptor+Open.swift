@@ -47,13 +47,14 @@ extension Descriptor {
   ) throws(Errno) -> Descriptor {
     let all = flags.union(.always).rawValue
     let directory = rawValue
-    guard Self.hasOpenat2 else {
-      guard isSingleComponent(name) else { throw .crossDevice }
+    // A single component cannot lead elsewhere, and openat is the cheaper call.
+    if isSingleComponent(name) {
       return Descriptor(
         adopting: try perform(.open, on: directory, name) {
           Glibc.openat(directory, name, all, mode)
         })
     }
+    guard Self.hasOpenat2 else { throw .crossDevice }
     return Descriptor(
       adopting: try perform(.open, on: directory, name) {
         linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
@@ -70,7 +71,7 @@ extension Descriptor {
   }()
 }
 
-/// Without openat2, only a name that cannot lead elsewhere may be opened.
+/// Whether the name is one of this very directory, so that opening it needs no openat2.
 private func isSingleComponent(_ name: UnsafePointer<CChar>) -> Bool {
   strchr(name, CInt(UInt8(ascii: "/"))) == nil && strcmp(name, "..") != 0
 }

@@ -43,6 +43,8 @@ extension Errno {
   package static let quotaExceeded = Errno(rawValue: EDQUOT)
   package static let timedOut = Errno(rawValue: ETIMEDOUT)
   package static let cancelled = Errno(rawValue: ECANCELED)
+  /// What a file answers to a request that it does not know.
+  package static let unknownRequest = Errno(rawValue: ENOTTY)
   package static let stale = Errno(rawValue: ESTALE)
 }
 

@@ -11,7 +11,7 @@
   /// calls of the current thread alone, so that tests running side by side do not meet.
   package enum FaultPoints {
     private static let armed = Atomic<Bool>(false)
-    private static let everywhere = Mutex(Plan())
+    private static let everywhere = Monitor(Plan())
 
     /// Rules with their counts, and where calls are traced.
     struct Plan {

@@ -55,9 +55,10 @@ package final class Thread: Sendable {
   package func detach() { pthread_detach(handle) }
 }
 
-/// A mutex with a condition that threads wait for, with a deadline on the monotonic clock.
+/// A value behind a lock, with a condition that threads wait for until a deadline.
 ///
-/// The standard library's Mutex has no condition, and a wait needs one.
+/// The one kind of lock in the package. The standard library's Mutex has no condition, and under
+/// contention the thread sanitizer does not see it and reports races that are none.
 package final class Monitor<State>: @unchecked Sendable {
   // The state is touched only under the mutex, which is what makes the class sendable.
   private var state: State

@@ -59,7 +59,7 @@ extension Wormhole.Channel {
         after = before
         return .none
       }
-      if isSame(before, after) { return .none }
+      if isUnchanged(before, after) { return .none }
       return .put(try writer.seal(after, writer.count(content).next, "update channel"))
     }
     return after
@@ -97,7 +97,7 @@ extension Wormhole.Channel {
         return .discard
       }
       // A channel that has no value stays without, too, if the body changes nothing.
-      if value == nil, isSame(begin, after) { return .discard }
+      if value == nil, isUnchanged(begin, after) { return .discard }
       value = after
       return .commit
     }
@@ -106,7 +106,7 @@ extension Wormhole.Channel {
 }
 
 /// Whether a body has left a value as it was: false if nobody can tell.
-private func isSame<Value>(_ before: Value?, _ after: Value?) -> Bool {
+func isUnchanged<Value>(_ before: Value?, _ after: Value?) -> Bool {
   switch (before, after) {
   case (nil, nil): return true
   case (let before?, let after?):

@@ -18,7 +18,7 @@ extension Wormhole.Channel {
     present: Bool = true, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.Snapshot<Value>) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Observation {
+  ) throws(WormholeError) -> Wormhole.Watching {
     try hole.watch([self], present: present, on: queue, handler, failure: failure)
   }
 
@@ -45,7 +45,7 @@ extension Wormhole {
     _ channels: [Channel<Value>], present: Bool = true, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Snapshot<Value>) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Observation {
+  ) throws(WormholeError) -> Watching {
     try watching(channels, present: present)
       .observe(on: queue, handler, failureHandler(failure))
   }
@@ -58,7 +58,7 @@ extension Wormhole {
     prefix: String, of type: Value.Type = Value.self, present: Bool = true,
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Snapshot<Value>) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Observation {
+  ) throws(WormholeError) -> Watching {
     try watching(prefix: prefix, of: type, present: present)
       .observe(on: queue, handler, failureHandler(failure))
   }

@@ -53,6 +53,13 @@ struct SlotReader: Sendable {
   /// The name and the operation that errors tell.
   let name: String
   let operation: String
+  var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+  private var decoder: BinaryDecoder {
+    var decoder = BinaryDecoder(limits: limits)
+    decoder.userInfo = userInfo
+    return decoder
+  }
 
   /// Nil if nothing was ever written.
   func metadata(
@@ -60,7 +67,7 @@ struct SlotReader: Sendable {
   ) throws(WormholeError) -> Wormhole.Metadata? {
     guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
     let header = try WormholeError.reading(operation, name) {
-      try BinaryDecoder(limits: limits).decode(Envelope.Header.self, from: bytes)
+      try decoder.decode(Envelope.Header.self, from: bytes)
     }
     return Wormhole.Metadata(header, isRecovered: isRecovered)
   }
@@ -71,7 +78,7 @@ struct SlotReader: Sendable {
   ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
     guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
     let opened = try WormholeError.reading(operation, name) {
-      try BinaryDecoder(limits: limits).decode(Envelope.Opened<Value>.self, from: bytes)
+      try decoder.decode(Envelope.Opened<Value>.self, from: bytes)
     }
     return Wormhole.Snapshot(
       channel: name, metadata: Wormhole.Metadata(opened.header, isRecovered: isRecovered),

@@ -4,7 +4,7 @@ import Foundation
 @main enum Benchmarks {
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
-    DecodeValue.self,
+    DecodeValue.self, Lock.self, Update.self,
   ]
 
   static let usage = """
@@ -15,7 +15,7 @@ import Foundation
       --small, --large   only this size
       --json             one object a line
       --ours             without the baseline, for a profiler
-      --gate             repeat, and exit 1 if a required ratio is missed
+      --gate             repeat, and exit 1 if a required ratio or a limit is missed
 
     workloads:
 
@@ -23,7 +23,11 @@ import Foundation
 
   static func main() {
     do {
-      let options = try Options(Array(CommandLine.arguments.dropFirst()))
+      let arguments = Array(CommandLine.arguments.dropFirst())
+      if arguments.first == UpdateProcess.argument {
+        return try UpdateProcess.run(Array(arguments.dropFirst()))
+      }
+      let options = try Options(arguments)
       if options.wantsHelp {
         print(usage)
         return
@@ -50,7 +54,7 @@ import Foundation
         }
         let outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
         report.outcomes.append(outcome)
-        if !options.wantsJSON { print(Report.line(outcome)) }
+        if !options.wantsJSON { print(Report.lines(outcome)) }
       }
     }
     if options.wantsJSON { print(try report.json()) }

@@ -10,12 +10,21 @@ struct Report {
     + right("baseline", 10) + right("ratio", 8) + right("needed", 8) + right("allocs", 9)
     + right("(theirs)", 9)
 
-  static func line(_ outcome: Outcome) -> String {
+  static func lines(_ outcome: Outcome) -> String {
+    let details = outcome.details.map { detail in
+      pad("  " + detail.label, 49) + right(figure(detail.value), 10)
+        + right(detail.limit.map { "at most " + figure($0) } ?? "", 18)
+        + (detail.isMissed ? "  missed" : "")
+    }
+    return ([line(outcome)] + details).joined(separator: "\n")
+  }
+
+  private static func line(_ outcome: Outcome) -> String {
     pad(outcome.name, 22) + pad(outcome.size.rawValue, 7)
       + right(time(outcome.ours.median), 10) + right(time(outcome.ours.p99), 10)
       + right(time(outcome.baseline.median), 10)
-      + right(String(format: "%.1f", outcome.ratio), 8)
-      + right(outcome.required.map { String(format: "%.0f", $0) } ?? "-", 8)
+      + right(figure(outcome.ratio), 8)
+      + right(outcome.required.map { String(format: "%g", $0) } ?? "-", 8)
       + right(count(outcome.ours.allocations), 9) + right(count(outcome.baseline.allocations), 9)
       + (outcome.isMissed ? "  missed" : "")
   }
@@ -25,6 +34,7 @@ struct Report {
       var workload, size, machine: String
       var median, p99, baseline, ratio: Double
       var required, allocations, baselineAllocations: Double?
+      var details: [String: Double]
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -34,7 +44,9 @@ struct Report {
         median: outcome.ours.median, p99: outcome.ours.p99, baseline: outcome.baseline.median,
         ratio: outcome.ratio, required: outcome.required,
         allocations: outcome.ours.allocations,
-        baselineAllocations: outcome.baseline.allocations)
+        baselineAllocations: outcome.baseline.allocations,
+        details: Dictionary(
+          outcome.details.map { ($0.label, $0.value) }, uniquingKeysWith: { $1 }))
       return String(decoding: try encoder.encode(line), as: UTF8.self)
     }.joined(separator: "\n")
   }
@@ -49,6 +61,11 @@ struct Report {
 
   private static func count(_ value: Double?) -> String {
     value.map { String(format: "%.0f", $0) } ?? "-"
+  }
+
+  /// Three digits, or all of a long one's whole ones.
+  private static func figure(_ value: Double) -> String {
+    String(format: value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value)
   }
 
   private static func pad(_ text: String, _ width: Int) -> String {

@@ -10,9 +10,13 @@ import Syscalls
     #endif
     // A pipe that nobody reads any more is an error like others, and told as none.
     Signals.ignoreBrokenPipes()
-    let arguments = Array(CommandLine.arguments.dropFirst())
+    let (arguments, damaged) = arguments()
     let output = Parser.output(for: arguments)
     do {
+      if let damaged {
+        throw Failure.usage(
+          "cannot use argument \(damaged): it is not UTF-8; hand the value on standard input")
+      }
       Processes.exit(try run(arguments, output))
     } catch is ClosedPipe {
       Processes.exit(ClosedPipe.status)
@@ -24,7 +28,6 @@ import Syscalls
   }
 
   private static func run(_ arguments: [String], _ output: Output) throws -> Int32 {
-    try checkArguments()
     let text: String
     switch try Parser.parse(arguments) {
     case .verb(let invocation): return try invocation.verb.run(invocation)
@@ -36,13 +39,15 @@ import Syscalls
     return 0
   }
 
-  /// What is no UTF-8 has become something else already, silently.
-  private static func checkArguments() throws(Failure) {
-    for place in 0..<Int(CommandLine.argc) {
-      guard let argument = CommandLine.unsafeArgv[place] else { return }
-      guard String(validatingCString: argument) == nil else { continue }
-      throw .usage(
-        "cannot use argument \(place): it is not UTF-8; hand the value on standard input")
+  /// The words of the command line, and the place of the first that is no UTF-8: as a string it would
+  /// silently be another.
+  private static func arguments() -> (words: [String], damaged: Int?) {
+    var words: [String] = []
+    for place in 1..<max(1, Int(CommandLine.argc)) {
+      guard let argument = CommandLine.unsafeArgv[place] else { break }
+      guard let word = String(validatingCString: argument) else { return (words, place) }
+      words.append(word)
     }
+    return (words, nil)
   }
 }

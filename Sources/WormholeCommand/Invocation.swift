@@ -9,11 +9,17 @@ struct Invocation: Sendable {
   /// What came after `--`, where the verb takes a command.
   let command: [String]
   let output: Output
-  private let options: [String: String]
+  private let options: [Given]
+
+  /// An option that was given, and what came with it.
+  struct Given: Sendable {
+    let name: String
+    let value: String
+  }
 
   init(
     _ verb: Verb, _ operands: [String], _ command: [String], _ output: Output,
-    _ options: [String: String]
+    _ options: [Given]
   ) {
     self.verb = verb
     self.operands = operands
@@ -22,9 +28,11 @@ struct Invocation: Sendable {
     self.options = options
   }
 
-  func has(_ option: Option) -> Bool { options[option.name] != nil }
+  func has(_ option: Option) -> Bool { value(option) != nil }
 
-  func value(_ option: Option) -> String? { options[option.name] }
+  func value(_ option: Option) -> String? {
+    options.first { $0.name == option.name }?.value
+  }
 
   func number(_ option: Option, least: Int = 0) throws(Failure) -> Int? {
     guard let text = value(option) else { return nil }
@@ -59,6 +67,7 @@ struct Invocation: Sendable {
   ) throws -> Wormhole {
     var options = Wormhole.Options()
     options.mayCreate = create
+    options.isForReading = verb.onlyReads
     let output = output
     options.log = { level, message in
       if level >= .error { output.tell(message) } else { output.explain(message) }

@@ -1,7 +1,7 @@
 /// Reads a command line by the table.
 struct Parser {
   private var verb: Verb?
-  private var options: [String: String] = [:]
+  private var options: [Invocation.Given] = []
   private var operands: [String] = []
   private var command: [String] = []
 
@@ -81,14 +81,14 @@ struct Parser {
       let help = verb.map { "wormhole help \($0.name)" } ?? "wormhole --help"
       throw .usage("cannot use '\(parts[0])': there is no such option; try '\(help)'")
     }
-    guard options[option.name] == nil else {
+    guard !options.contains(where: { $0.name == option.name }) else {
       throw .usage("cannot use '--\(option.name)': it is given twice")
     }
     guard let argument = option.argument else {
       guard parts.count == 1 else {
         throw .usage("cannot use '\(word)': '--\(option.name)' takes nothing")
       }
-      options[option.name] = ""
+      options.append(Invocation.Given(name: option.name, value: ""))
       return
     }
     guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
@@ -98,7 +98,7 @@ struct Parser {
       let choice = words.joined(separator: ", ")
       throw .usage("cannot use '--\(option.name) \(value)': it is none of \(choice)")
     }
-    options[option.name] = value
+    options.append(Invocation.Given(name: option.name, value: value))
   }
 
   private func finish(_ output: Output) throws(Failure) -> Invocation {

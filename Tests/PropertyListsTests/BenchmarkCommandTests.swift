@@ -5,10 +5,11 @@ import Testing
 /// nothing.
 @Suite struct BenchmarkCommandTests {
   @Test func smallWorkloadsRun() throws {
-    let result = try run(["--small", "--json", "plist-encode", "plist-value-decode"])
+    let names = ["plist-encode", "plist-value-decode", "lock", "update"]
+    let result = try run(["--small", "--json"] + names)
     #expect(result.status == 0)
     let lines = result.output.split(separator: "\n")
-    #expect(lines.count == 2)
+    #expect(lines.count == names.count)
     for line in lines {
       let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
       let fields = try #require(object as? [String: Any])

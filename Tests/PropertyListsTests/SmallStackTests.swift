@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Syscalls
 import Testing
 
 @testable import PropertyLists
@@ -46,7 +46,7 @@ import Testing
   private func onSmallStack(
     bytes: Int = 256 << 10, _ body: @escaping @Sendable () throws -> Void
   ) throws {
-    let failure = Mutex<(any Error)?>(nil)
+    let failure = Monitor<(any Error)?>(nil)
     let done = DispatchSemaphore(value: 0)
     let thread = Thread {
       do { try body() } catch { failure.withLock { $0 = error } }

@@ -90,6 +90,9 @@ private let namesTable: [Row] = [
   },
   Row(.readlink, "readSymbolicLink(_:)") { _ = try $0.folder.descriptor.readSymbolicLink("link") },
   Row(.mknod, "makeFIFO(_:mode:)") { try $0.folder.descriptor.makeFIFO("fifo", mode: 0o600) },
+  Row(.mknod, "makeSocket(_:mode:)") {
+    try $0.folder.descriptor.makeSocket("socket", mode: 0o600)
+  },
   Row(.getdents, "names()") { _ = try $0.folder.descriptor.names() },
   Row(.lseek, "names()") { _ = try $0.folder.descriptor.names() },
 ]
@@ -132,6 +135,14 @@ private let statusTable: [Row] = [
 ]
 
 private let otherTable: [Row] = [
+  Row(.shutdown, "cutFileSystem()") {
+    do throws(Errno) {
+      try $0.pipe.reading.cutFileSystem()
+    } catch {
+      // A pipe lies on no file system that could be lost.
+      guard error == .unknownRequest else { throw error }
+    }
+  },
   Row(.flock, "lock(_:)", .thrown) { try $0.file.lock(.exclusive) },
   Row(.flock, "tryLock(_:)") { _ = try $0.file.tryLock(.exclusive) },
   Row(.flock, "unlock()") { try $0.file.unlock() },

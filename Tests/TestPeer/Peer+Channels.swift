@@ -30,6 +30,19 @@ extension Peer {
     }
   }
 
+  /// `post <container> <notice>`: posts a notice.
+  static let post = Job("post") { arguments in
+    try hole(arguments[0]).notice(arguments[1]).post()
+  }
+
+  /// `set <container> <suite> <prefix> <count>`: sets as many keys to their number.
+  static let set = Job("set") { arguments in
+    let defaults = try hole(arguments[0]).defaults(arguments[1])
+    for index in 0..<Int(arguments[3])! {
+      try defaults.set(index, forKey: arguments[2] + "\(index)")
+    }
+  }
+
   static func hole(_ path: String) throws -> Wormhole {
     var options = Wormhole.Options()
     options.lease = .milliseconds(50)

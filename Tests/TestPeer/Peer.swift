@@ -4,10 +4,11 @@ import Syscalls
 ///
 /// A new job is a file of its own beside this one and a line in ``jobs``.
 @main enum Peer {
-  private static let jobs = [
+  private static let jobs: [Job] = [
     touch, replace, list, descriptors, respawn, bystander, hold,
-    open, add, readSlot, stopInside, holdLock,
-    count, put, putInGroup, stopUpdating,
+    open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
+    acknowledge, watch, names, probe,
+    count, put, putInGroup, stopUpdating, post, set,
   ]
 
   static func main() {

@@ -3,6 +3,7 @@ import Syscalls
 /// What a test waited for did not come in time.
 package struct TooLate: Error, CustomStringConvertible {
   package let description: String
+  package init(description: String) { self.description = description }
 }
 
 /// How long a test waits for what should come at once: long, because machines are busy.

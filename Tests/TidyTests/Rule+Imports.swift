@@ -32,6 +32,8 @@ extension Rule {
     let office = dropIn.union(["MMWormhole", "WatchConnectivity", "Communicator"])
     let rooms: [String: Set<String>] = [
       "CLinux": [],
+      "AllocationCounter": [],
+      "CFloor": [],
       "Syscalls": ["CLinux", "Glibc"],
       "PropertyLists": [],
       "SharedContainer": container,
@@ -45,8 +47,7 @@ extension Rule {
       "CinemaTimeCommand": office.union(["CinemaTime"]),
       "WormholeCommand": above,
       "WormholeStress": above,
-      "WormholeBenchmarks": above.union(["Foundation", "AllocationCounter"]),
-      "AllocationCounter": [],
+      "WormholeBenchmarks": above.union(["Foundation", "AllocationCounter", "CFloor"]),
     ]
     return rooms.mapValues { $0.union(any) }
   }()

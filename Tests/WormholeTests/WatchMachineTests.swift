@@ -1,3 +1,4 @@
+import Foundation
 import SharedContainer
 import TestSupport
 import Testing
@@ -24,13 +25,13 @@ import Testing
     #expect(word(machine.change("a")) == "look")
     #expect(word(machine.change("a")) == "none")
     #expect(machine.nextName() == "a")
-    #expect(machine.isNews("a", version(1)))
+    #expect(machine.isNews("a", version(1)) == true)
     // It changes while the handler runs: one more look afterwards.
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.endLook()) == "look")
     #expect(machine.nextName() == "a")
-    #expect(!machine.isNews("a", version(1)))
+    #expect(machine.isNews("a", version(1)) == false)
     #expect(machine.nextName() == nil)
     #expect(word(machine.endLook()) == "none")
   }
@@ -40,7 +41,7 @@ import Testing
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.wait(7)) == "look")
     #expect(machine.nextName() == "a")
-    #expect(machine.isNews("a", version(1)))
+    #expect(machine.isNews("a", version(1)) == true)
     #expect(machine.takeWaiter() == 7)
     #expect(word(machine.endLook()) == "none")
     #expect(word(machine.wait(8)) == "none")
@@ -49,10 +50,10 @@ import Testing
 
   @Test func whatIsKnownIsNoNewsAndNothingNeverIs() {
     var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1)])
-    #expect(!machine.isNews("a", version(1)))
-    #expect(machine.isNews("b", version(1)))
-    #expect(!machine.isNews("b", .nothing))
-    #expect(machine.isNews("b", version(1)), "it is there again")
+    #expect(machine.isNews("a", version(1)) == false)
+    #expect(machine.isNews("b", version(1)) == true)
+    #expect(machine.isNews("b", .nothing) == false)
+    #expect(machine.isNews("b", version(1)) == true, "it is there again")
   }
 
   @Test func stoppedItDoesNothingMore() {
@@ -62,8 +63,8 @@ import Testing
     #expect(word(machine.stop()) == "none")
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.wait(8)) == "end 8")
-    #expect(!machine.isNews("a", version(1)))
-    #expect(!machine.enter(1))
+    #expect(machine.isNews("a", version(1)) == false)
+    #expect(machine.enter(1) == false)
     #expect(word(machine.endLook()) == "none")
   }
 

@@ -123,7 +123,7 @@ import Wormhole
   }
 
   @Test func aClosureMayStopItsOwnWatch() throws {
-    let box = Monitor<Wormhole.Observation?>(nil)
+    let box = Monitor<Wormhole.Watching?>(nil)
     let watch = try number.watch { snapshot in
       let own = box.wait(until: .now + patience) { $0 }
       own?.stop()
@@ -142,7 +142,7 @@ import Wormhole
   }
 
   @Test func aWatchEndsWhenNobodyKeepsIt() throws {
-    var watch: Wormhole.Observation? = try number.watch { heard.add($0.value) }
+    var watch: Wormhole.Watching? = try number.watch { heard.add($0.value) }
     try number.put(1)
     try heard.waitForLast(1)
     #expect(watch != nil)

@@ -38,7 +38,7 @@ extension Verb {
     [
       Example("wormhole list", "all channels"),
       Example("wormhole list --prefix seat.", "those whose names begin so"),
-    ]
+    ], onlyReads: true
   ) { invocation in
     let hole = try invocation.open(create: false)
     for name in try hole.channels(prefix: invocation.value(.namePrefix) ?? "") {

@@ -20,7 +20,7 @@ extension Verb {
       Example("wormhole get speed --json", "the value and what is known of it"),
       Example("wormhole get answer --wait --timeout 5", "wait for a value, five seconds at most"),
       Example("wormhole get photo --raw >photo.png", "byte for byte"),
-    ]
+    ], onlyReads: true
   ) { invocation in
     let name = invocation.operands[0]
     let form = try PrintedForm(invocation)

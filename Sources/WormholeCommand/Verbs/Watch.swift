@@ -29,8 +29,8 @@ extension Verb {
     if invocation.has(.exec) { try Interruption.prepare() }
     let hole = try invocation.open(create: true)
     let teller = Teller(invocation, count: count)
-    let observation = try invocation.observe(hole, teller)
-    defer { observation.stop() }
+    let watching = try invocation.watch(hole, teller)
+    defer { watching.stop() }
     let names = invocation.operands.joined(separator: "', '")
     invocation.output.explain("watching '\(names)'")
     return try teller.wait(until: deadline)
@@ -38,9 +38,9 @@ extension Verb {
 }
 
 extension Invocation {
-  fileprivate func observe(
+  fileprivate func watch(
     _ hole: Wormhole, _ teller: Teller
-  ) throws -> Wormhole.Observation {
+  ) throws -> Wormhole.Watching {
     guard has(.prefix) else {
       let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
       return try hole.watch(
@@ -54,7 +54,7 @@ extension Invocation {
   }
 }
 
-/// Tells what is heard, on the observation's queue, and lets the main thread know when it is
+/// Tells what is heard, on the watch's queue, and lets the main thread know when it is
 /// enough.
 private final class Teller: Sendable {
   private let invocation: Invocation

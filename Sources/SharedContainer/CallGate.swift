@@ -1,0 +1,36 @@
+internal import Syscalls
+
+/// The way to a listener's handler, which can be closed for good.
+///
+/// Once it is closed no call begins, and none is under way but on the thread that closed it: a
+/// handler may end its own listening.
+final class CallGate: Sendable {
+  private let state = Monitor((isClosed: false, callingThreads: [UInt]()))
+
+  /// Makes the call, unless the gate is closed.
+  func call(_ body: () -> Void) {
+    let here = Thread.currentNumber
+    let goes = state.withLock { state in
+      if !state.isClosed { state.callingThreads.append(here) }
+      return !state.isClosed
+    }
+    guard goes else { return }
+    body()
+    state.signal { state in
+      if let index = state.callingThreads.lastIndex(of: here) {
+        state.callingThreads.remove(at: index)
+      }
+    }
+  }
+
+  /// Lets no further call begin.
+  func close() { state.withLock { $0.isClosed = true } }
+
+  /// Waits until the calls under way on other threads have returned.
+  func drain() {
+    let here = Thread.currentNumber
+    _ = state.wait(until: nil) { state in
+      state.callingThreads.allSatisfy { $0 == here } ? true : nil
+    }
+  }
+}

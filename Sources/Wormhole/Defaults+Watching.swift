@@ -1,0 +1,72 @@
+public import Dispatch
+internal import PropertyLists
+public import SharedContainer
+internal import Synchronization
+
+extension Wormhole.Defaults {
+  /// Calls a closure with the value of a key, and again whenever that changes.
+  ///
+  /// A change of another key, or setting the same value again, is not heard. What is registered
+  /// stands in when the key is removed.
+  ///
+  /// - Parameters:
+  ///   - present: whether the first call is for what is set already.
+  ///   - queue: where the closures are called; by default on a queue of the watch's own.
+  ///   - handler: gets the value; nil if it was removed and nothing is registered.
+  ///   - failure: is called instead when a value cannot be had; the watch goes on. Without it,
+  ///     errors go to the log.
+  public func watch<Value: Decodable & Sendable>(
+    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Value?) -> Void,
+    failure: (@Sendable (WormholeError) -> Void)? = nil
+  ) throws(WormholeError) -> Wormhole.Watching {
+    try watching(key, of: type, present: present)
+      .observe(on: queue, handler, hole.failureHandler(failure))
+  }
+
+  /// The value of a key, and then each change of it; nil when it is removed.
+  ///
+  /// - Parameter present: whether the first element is what is set already.
+  public func values<Value: Decodable & Sendable>(
+    forKey key: String, of type: Value.Type = Value.self, present: Bool = true
+  ) -> Wormhole.Updates<Value?> {
+    watching(key, of: type, present: present).updates
+  }
+
+  private func watching<Value: Decodable & Sendable>(
+    _ key: String, of type: Value.Type, present: Bool
+  ) -> WatchPlan<Value?> {
+    let slot = slot
+    // What counts as known: the file, and in it the key.
+    let known = present ? nil : (try? slot.get()).map { Finding(reading: $0, hole.options.limits) }
+    let knownValue: PropertyListValue? = known.flatMap { try? stored(key, in: $0) }
+    return WatchPlan(
+      seen: known.map { [$0.name: $0.stamp] } ?? [:],
+      join: { (listener) throws(WormholeError) in
+        try self.hole.feeds.join(listener, slot.get())
+      },
+      interpreter: {
+        let last = Mutex(knownValue)
+        return { finding in
+          do throws(WormholeError) {
+            let stored: PropertyListValue? = try self.stored(key, in: finding)
+            let isSame = last.withLock { last in
+              defer { last = stored }
+              return last == stored
+            }
+            if isSame { return nil }
+            if let value: Value = try self.stored(key, in: finding) { return .success(value) }
+            return .success(try self.registered(key))
+          } catch {
+            return .failure(error)
+          }
+        }
+      })
+  }
+
+  private func stored<Value: Decodable & Sendable>(
+    _ key: String, in finding: Finding
+  ) throws(WormholeError) -> Value? {
+    try reader(slot.get()).entry(key, of: finding.content.get())
+  }
+}

@@ -1,0 +1,132 @@
+internal import Dispatch
+internal import PropertyLists
+internal import SharedContainer
+internal import Synchronization
+
+/// What to watch, and how it becomes what the watcher is told: behind both doors, closures and
+/// sequences.
+struct WatchPlan<Element: Sendable>: Sendable {
+  /// What counts as known from the beginning.
+  var seen: [String: Stamp] = [:]
+  /// Joins a listener to what is watched.
+  let join: @Sendable (Listener) throws(WormholeError) -> Void
+  /// Makes, for one watcher, what turns findings into elements; nil for what is no news for it.
+  let interpreter: @Sendable () -> @Sendable (Finding) -> Result<Element, WormholeError>?
+
+  func observe(
+    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
+    _ failure: @escaping @Sendable (WormholeError) -> Void
+  ) throws(WormholeError) -> Wormhole.Watching {
+    let interpret = interpreter()
+    let listener = Listener(seen: seen, on: queue) { finding in
+      switch interpret(finding) {
+      case .success(let element): handler(element)
+      case .failure(let error): failure(error)
+      case nil: break
+      }
+    }
+    // Stops the listener should joining fail.
+    let observation = Wormhole.Watching(listener)
+    try join(listener)
+    return observation
+  }
+
+  func map<Other: Sendable>(
+    _ transform: @escaping @Sendable (Element) -> Other
+  ) -> WatchPlan<Other> {
+    let interpreter = interpreter
+    return WatchPlan<Other>(
+      seen: seen, join: join,
+      interpreter: {
+        let interpret = interpreter()
+        return { interpret($0)?.map(transform) }
+      })
+  }
+
+  var updates: Wormhole.Updates<Element> {
+    Wormhole.Updates { () throws(WormholeError) in
+      let listener = Listener(seen: seen)
+      let subscription = Subscription(listener, interpreter())
+      try join(listener)
+      return subscription
+    }
+  }
+}
+
+extension Wormhole {
+  /// What a watcher's error is told to, if it has not said.
+  func failureHandler(
+    _ given: (@Sendable (WormholeError) -> Void)?
+  ) -> @Sendable (WormholeError) -> Void {
+    let log = options.log
+    return given ?? { log(.error, "\($0)") }
+  }
+
+  func watching<Value: Codable & Sendable>(
+    _ channels: [Channel<Value>], present: Bool
+  ) -> WatchPlan<Snapshot<Value>> {
+    WatchPlan(
+      seen: present ? [:] : known(channels.compactMap { try? $0.slot.get() }),
+      join: { (listener) throws(WormholeError) in
+        for channel in channels { try self.feeds.join(listener, channel.slot.get()) }
+      }, interpreter: { self.snapshots() })
+  }
+
+  func watching<Value: Codable & Sendable>(
+    prefix: String, of type: Value.Type, present: Bool
+  ) -> WatchPlan<Snapshot<Value>> {
+    let names = present ? [] : (try? channels(prefix: prefix)) ?? []
+    return WatchPlan(
+      seen: known(names.compactMap { try? container.slot(.channels, $0) }),
+      join: { (listener) throws(WormholeError) in
+        try self.joinAll(prefix, listener)
+      }, interpreter: { self.snapshots() })
+  }
+
+  private func known(_ slots: [Slot]) -> [String: Stamp] {
+    let limits = options.limits
+    return Dictionary(slots.map { ($0.name, Finding(reading: $0, limits).stamp) }) { $1 }
+  }
+
+  private func snapshots<Value: Codable & Sendable>()
+    -> @Sendable (Finding)
+    -> Result<Snapshot<Value>, WormholeError>?
+  {
+    let (container, limits) = (container, options.limits)
+    return { finding in
+      let result = Result { () throws(WormholeError) -> Snapshot<Value>? in
+        let reader = SlotReader(
+          slot: try container.slot(.channels, finding.name), limits: limits, name: finding.name,
+          operation: "read channel")
+        return try reader.snapshot(of: finding.content.get())
+      }
+      return switch result {
+      case .success(let snapshot): snapshot.map { .success($0) }
+      case .failure(let error): .failure(error)
+      }
+    }
+  }
+
+  /// Has a listener told of all channels with the prefix, also of those that come later.
+  private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
+    let (container, feeds, queue) = (container, feeds, finding)
+    // Told on the watcher's thread; what has to be done is done elsewhere.
+    let watch = try container.watchNames(in: .channels) { [weak listener] change in
+      switch change {
+      case .came(let name) where name.hasPrefix(prefix):
+        queue.async { [weak listener] in
+          guard let listener, !listener.hasJoined(name) else { return }
+          do throws(WormholeError) {
+            try feeds.join(listener, container.slot(.channels, name))
+          } catch {
+            container.options.environment.log(.error, "\(error)")
+          }
+        }
+      case .went(let name) where name.hasPrefix(prefix):
+        queue.async { [weak listener] in listener?.leave(name) }
+      default: break
+      }
+    }
+    listener.keep(watch)
+  }
+}

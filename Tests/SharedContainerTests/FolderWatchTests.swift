@@ -1,0 +1,123 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// Names that come and go in a folder, each told once.
+@Suite struct FolderWatchTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let peer = Programs.built("TestPeer")
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = try Container.open(folder.path + "/c", options: .testing())
+  }
+
+  @Test func namesThatComeAndGoAreTold() throws {
+    try container.slot(.channels, "before").add()
+    let changes = Changes()
+    let watch = try container.watchNames(in: .channels) { changes.note($0) }
+    #expect(changes.all == [.came("before")])
+    try container.slot(.channels, "ä/b").add()
+    try changes.waitFor(2)
+    #expect(try run(peer, ["add", container.path, "other", "1"]).status == .exited(0))
+    try changes.waitFor(3)
+    #expect(try run("rm", ["-r", container.path("channels", "before")]).status == .exited(0))
+    try changes.waitFor(4)
+    let channels = try container.root.open("channels", [.readOnly, .directory])
+    // No name of a channel looks like this.
+    try channels.makeDirectory("%zz", mode: 0o700)
+    try container.slot(.channels, "last").add()
+    try changes.waitFor(5)
+    watch.stop()
+    try container.slot(.channels, "after").add()
+    #expect(
+      changes.all == [
+        .came("before"), .came("ä/b"), .came("other"), .went("before"), .came("last"),
+      ])
+  }
+
+  /// A name that comes while the watch is being set up: the folder is looked at after that.
+  @Test func aNameThatComesBeforeTheWatchIsTold() throws {
+    let listener = try Running(
+      peer, ["names", container.path, "x"],
+      environment: ["WORMHOLE_FAULTS=inotifyAdd~channels:before:stop"])
+    try listener.waitUntilStopped()
+    try container.slot(.channels, "x").add()
+    try listener.child.send(.go)
+    try eventually("the watch is set up", within: .seconds(10)) {
+      try listener.output.contains("watching\n")
+    }
+    try eventually("the name is told", within: .seconds(5)) {
+      try listener.output.contains("came x\n")
+    }
+    #expect(try listener.outcome().status == .exited(0))
+  }
+
+  /// The first look and those that events cause overlap, and none may take back what a later one
+  /// has told.
+  @Test func namesThatComeWhileItBeginsAreToldOnce() throws {
+    for round in 0..<100 {
+      let isDue = Monitor(false)
+      let container = self.container
+      let maker = try Thread("maker") {
+        _ = isDue.wait(until: .now + patience) { $0 ? true : nil }
+        for number in 0..<3 {
+          _ = try? container.slot(.channels, "\(round) \(number)").add()
+        }
+      }
+      let changes = Changes()
+      isDue.signal { $0 = true }
+      let watch = try container.watchNames(in: .channels) { changes.note($0) }
+      maker.join()
+      try changes.waitFor(3 * (round + 1))
+      watch.stop()
+      let expected = (0...round).flatMap { round in (0..<3).map { "\(round) \($0)" } }
+      #expect(changes.all.count == expected.count)
+      #expect(
+        Set(expected)
+          == Set(
+            changes.all.map { change in
+              if case .came(let name) = change { name } else { "\(change)" }
+            }))
+    }
+  }
+
+  @Test func nothingIsToldAfterStopFromWithin() throws {
+    let holder = Monitor<FolderWatch?>(nil)
+    let changes = Changes()
+    let gate = Monitor(false)
+    let watch = try container.watchNames(in: .channels) { change in
+      changes.note(change)
+      // Two names are there before the first is told on.
+      if changes.all.count == 1 { _ = gate.wait(until: .now + patience) { $0 ? true : nil } }
+      if changes.all.count == 2 { holder.withLock { $0 }?.stop() }
+    }
+    holder.withLock { $0 = watch }
+    try container.slot(.channels, "a").add()
+    try changes.waitFor(1)
+    for name in ["b", "c", "d"] { try container.slot(.channels, name).add() }
+    gate.signal { $0 = true }
+    try changes.waitFor(2)
+    // Returns when nothing is under way any more.
+    watch.stop()
+    #expect(changes.all == [.came("a"), .came("b")])
+  }
+}
+
+/// What a listener was told, in order.
+private final class Changes: Sendable {
+  private let told = Monitor<[FolderWatch.Change]>([])
+
+  func note(_ change: FolderWatch.Change) { told.signal { $0.append(change) } }
+
+  var all: [FolderWatch.Change] { told.withLock { $0 } }
+
+  func waitFor(_ count: Int) throws {
+    let isThere = told.wait(until: .now + patience) { $0.count >= count ? true : nil }
+    guard isThere != nil else {
+      throw TooLate(description: "\(count) changes were not told, but \(all)")
+    }
+  }
+}

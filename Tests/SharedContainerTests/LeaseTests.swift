@@ -1,0 +1,132 @@
+import PropertyLists
+import Syscalls
+import TestSupport
+import Testing
+
+@testable import SharedContainer
+
+/// Slow is not suspended: who is taken for which.
+@Suite struct LeaseTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  /// Two containers on one directory: to the lock, two processes.
+  private func open(lease: Duration, cap: Duration = .seconds(10)) throws -> [Container] {
+    var options = ContainerOptions.testing(lease: lease)
+    options.cap = cap
+    return try (0..<2).map { _ in try Container.open(folder.path + "/c", options: options) }
+  }
+
+  /// Keeps a processor busy until it is time.
+  private static func work(until isDone: () -> Bool) { while !isDone() {} }
+
+  /// One update that takes long, beside one that wants the lock meanwhile; what came of both.
+  private func race(
+    _ slots: [Slot], slow: @escaping @Sendable (Slot.Content) throws -> Change
+  ) throws -> (slow: Result<ChangeOutcome, any Error>, sum: Int, runs: Int) {
+    let begun = Gate()
+    let ended = Monitor((slow: Result<ChangeOutcome, any Error>?.none, sum: 0, runs: 0))
+    try together(2) { index in
+      if index == 1 {
+        try begun.wait()
+        let sum = try slots[1].add()
+        return ended.withLock { $0.sum = sum }
+      }
+      let outcome = Result {
+        try slots[0].change("update") { content in
+          ended.withLock { $0.runs += 1 }
+          begun.open()
+          return try slow(content)
+        }
+      }
+      ended.withLock { $0.slow = outcome }
+    }
+    return try ended.withLock { (try #require($0.slow), $0.sum, $0.runs) }
+  }
+
+  @Test func slowButRunningIsNotPassedBy() throws {
+    let containers = try open(lease: .milliseconds(200))
+    let ended = try race(try containers.map { try $0.slot(.channels, "n") }) { content in
+      let end = Instant.now + .milliseconds(700)
+      Self.work { Instant.now > end }
+      return .put(try BinaryEncoder().encode(try Slot.number(in: content) + 1))
+    }
+    #expect(try ended.slow.get() == .committed)
+    #expect(ended.sum == 2, "the slow one came first")
+    #expect(ended.runs == 1)
+    for container in containers { #expect(container.counters == ContainerCounters()) }
+  }
+
+  @Test func whoExceedsTheCapIsPassedByAndLearnsIt() throws {
+    let slots = try open(lease: .milliseconds(50), cap: .milliseconds(100))
+      .map { try $0.slot(.channels, "n") }
+    let ended = try race(slots) { _ in
+      // Long past the cap, however seldom the renewing thread runs on a busy machine; and until
+      // the other has committed, because nothing less tells that it has the lock to itself.
+      let (cap, end) = (Instant.now + .milliseconds(600), Instant.now + patience)
+      Self.work { Instant.now > cap && (try? slots[1].number()) == 1 || Instant.now > end }
+      return .put(try BinaryEncoder().encode(100))
+    }
+    let error = #expect(throws: WormholeError.self) { try ended.slow.get() }
+    #expect(error?.code == .superseded)
+    #expect(ended.sum == 1, "it did not wait for the slow one")
+    #expect(ended.runs == 1)
+    #expect(try slots[0].number() == 1)
+    #expect(try slots[0].add() == 2)
+  }
+
+  @Test func whoExceedsTheCapAndHoldsUpNobodyCommits() throws {
+    let slot = try open(lease: .milliseconds(20), cap: .milliseconds(40))[0].slot(.channels, "n")
+    let outcome = try slot.change("update") { _ in
+      let end = Instant.now + .milliseconds(150)
+      Self.work { Instant.now > end }
+      return .put(try BinaryEncoder().encode(7))
+    }
+    #expect(outcome == .committed)
+    #expect(try slot.number() == 7)
+  }
+
+  // MARK: The waiter's judgement
+
+  private static let start = Instant(nanoseconds: 1_000_000_000)
+
+  /// Looks every ten milliseconds at these marks; answers at which look it was judged.
+  private func judged(
+    _ marks: [Int], at looks: [Int], lease: Duration = .milliseconds(80)
+  ) -> Int? {
+    var observation = LeaseObservation<Int>(lease: lease, now: Self.start)
+    for (mark, look) in zip(marks, looks)
+    where observation.stoodStill(mark, at: Self.start + .milliseconds(look)) {
+      return look
+    }
+    return nil
+  }
+
+  @Test func aMarkThatStandsStillForALeaseIsJudged() {
+    let looks = Array(stride(from: 10, through: 200, by: 10))
+    #expect(judged(looks.map { _ in 1 }, at: looks) == 100, "since the first look, at 10")
+    #expect(judged(looks.map { _ in 1 }, at: looks, lease: .milliseconds(160)) == 180)
+  }
+
+  @Test func aMarkThatMovesIsNot() {
+    let looks = Array(stride(from: 10, through: 400, by: 10))
+    #expect(judged(looks.map { $0 / 70 }, at: looks) == nil)
+    #expect(judged(looks.map { min($0, 200) }, at: looks) == 290, "it stood from 200 on")
+  }
+
+  /// What happened while the waiter itself was suspended it cannot know.
+  @Test func aWaiterThatSleptBeginsAgain() {
+    let looks = [10, 20, 30, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180]
+    #expect(judged(looks.map { _ in 1 }, at: looks) == 180, "since it woke, at 90")
+    #expect(judged([1, 1, 1], at: [10, 20, 5000]) == nil)
+  }
+
+  @Test func looksComeOftenEnough() {
+    func interval(_ lease: Duration) -> Duration {
+      LeaseObservation<Int>(lease: lease, now: Self.start).interval
+    }
+    #expect(interval(.milliseconds(80)) == .milliseconds(10))
+    #expect(interval(.seconds(60)) == .milliseconds(25))
+  }
+}

@@ -1,0 +1,132 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// Updates on file systems that are full, have no room for another file, or may only be read.
+@Suite struct SmallDiskTests {
+  @Test(arguments: [TestFileSystem.Kind.memory, .ext4, .fewFiles])
+  fileprivate func aFullDiskDamagesNothing(_ kind: TestFileSystem.Kind) throws {
+    guard let disk = try TestFileSystem.make(kind, for: "a full file system (\(kind))") else {
+      return
+    }
+    let container = try Container.open(disk.path + "/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<5 { try slot.add() }
+    let before = try container.contents("channels", "n")
+    try disk.fill()
+    let begin = Instant.now
+    for durability in [Durability.process, .power, .process, .power] {
+      let error = #expect(throws: WormholeError.self) { try slot.add(durability: durability) }
+      #expect(error?.code == .full, "\(error?.description ?? "")")
+      #expect(try slot.number() == 5)
+    }
+    let fresh = try container.slot(.channels, "fresh")
+    #expect(throws: WormholeError.self) { try fresh.add() }
+    #expect(try Probe(container.path).steps["read"] == "done")
+    #expect(try Probe(container.path).steps["add"] == "full")
+    #expect(Instant.now - begin < .seconds(20))
+    #expect(try container.contents("channels", "n") == before)
+    #expect(try container.names(in: .channels) == ["n"])
+    try disk.makeRoom()
+    #expect(try slot.add() == 6)
+    #expect(try fresh.add(durability: .power) == 1)
+    let again = try Container.open(container.path, options: .testing())
+    #expect(try again.slot(.channels, "n").add() == 7)
+    #expect(try container.contents("channels", "n", "lock", "1.d") == [])
+    #expect(try container.contents("staging") == [])
+  }
+
+  @Test func aDiskThatMayOnlyBeReadIsRead() throws {
+    guard let disk = try TestFileSystem.make(.ext4, for: "a file system that is read only") else {
+      return
+    }
+    let path = disk.path + "/c"
+    do {
+      let container = try Container.open(path, options: .testing())
+      try container.slot(.channels, "n").add(5)
+      // What somebody who died has left in staging cannot be swept now.
+      try Descriptor.open(path: container.path("staging"), [.readOnly, .directory])
+        .makeDirectory("0123456789abcdef", mode: 0o700)
+    }
+    try disk.remount(readOnly: true)
+    let container = try Container.open(path, options: .testing())
+    let slot = try container.slot(.channels, "n")
+    #expect(try slot.number() == 5)
+    for durability in [Durability.process, .power] {
+      let error = #expect(throws: WormholeError.self) { try slot.add(durability: durability) }
+      #expect(error?.code == .readOnly)
+    }
+    let error = #expect(throws: WormholeError.self) {
+      try container.slot(.channels, "fresh").add()
+    }
+    #expect(error?.code == .readOnly)
+    let watch = try slot.watch {}
+    watch.stop()
+    try disk.remount(readOnly: false)
+    #expect(try slot.add() == 6)
+    #expect(try container.slot(.channels, "fresh").add() == 1)
+    #expect(try Container.open(path, options: .testing()).counters.swept == 1)
+    #expect(try container.contents("staging") == [])
+    #expect(try container.contents("channels", "n", "lock", "1.d") == [])
+  }
+
+  /// It could be written when the container was opened.
+  @Test func aDiskThatTurnsReadOnlyKeepsItsValue() throws {
+    let what = "a file system that turns read only"
+    guard let disk = try TestFileSystem.make(.ext4, for: what) else { return }
+    let container = try Container.open(disk.path + "/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    // Not from here: what is open for writing keeps the kernel from changing its mind.
+    #expect(try Probe(container.path).steps["add"] == "done")
+    #expect(try slot.number() == 2)
+    for _ in 0..<3 {
+      try disk.remount(readOnly: true)
+      let error = #expect(throws: WormholeError.self) { try slot.add() }
+      #expect(error?.code == .readOnly)
+      #expect(try slot.number() == 2)
+      try disk.remount(readOnly: false)
+      #expect(try container.contents("staging") == [])
+    }
+    #expect(try slot.add() == 3)
+  }
+}
+
+extension TestFileSystem {
+  /// Takes all room, for bytes or, where that is scarcer, for files.
+  func fill() throws {
+    let root = try Descriptor.open(path: path, [.readOnly, .directory])
+    try root.makeDirectory("fill", mode: 0o700)
+    let fill = try root.open("fill", [.readOnly, .directory])
+    if kind == .fewFiles {
+      try untilFull { number in
+        _ = try fill.open("\(number)", [.writeOnly, .create], mode: 0o600)
+      }
+      return
+    }
+    let file = try fill.open("big", [.writeOnly, .create], mode: 0o600)
+    for size in [1 << 20, 1 << 12, 1] {
+      let words = String(repeating: "x", count: size)
+      try untilFull { _ in try file.write(words) }
+    }
+    try? file.sync()
+  }
+
+  private func untilFull(_ body: (Int) throws -> Void) throws {
+    for number in 0..<1_000_000 {
+      do {
+        try body(number)
+      } catch let error as Errno {
+        guard error == .noSpace else { throw error }
+        return
+      }
+    }
+    throw Failed(description: "\(kind) does not get full")
+  }
+
+  func makeRoom() throws {
+    let root = try Descriptor.open(path: path, [.readOnly, .directory])
+    try root.open("fill", [.readOnly, .directory]).removeContents()
+    try root.removeDirectory("fill")
+  }
+}

@@ -1,0 +1,77 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+/// What lies in `staging/` is swept once its maker is dead, and not before.
+@Suite struct StagingTests {
+  private let folder: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    path = folder.path + "/c"
+    _ = try Container.open(path, options: .testing())
+  }
+
+  private func staged() throws -> [String] {
+    try folder.descriptor.open("c/staging", [.readOnly, .directory]).names().sorted()
+  }
+
+  /// A process that makes a channel, with a fault on the way.
+  private func start(_ rule: String) throws -> Running {
+    try Running(
+      Programs.built("TestPeer"), ["add", path, "n", "1"], environment: ["WORMHOLE_FAULTS=\(rule)"])
+  }
+
+  /// With its directory and the first lock file staged, both flocked.
+  private static let linking = "link~lock/1:before:"
+
+  @Test func aLivingMakerKeepsWhatItHasStaged() throws {
+    let maker = try start(Self.linking + "stop")
+    try maker.waitUntilStopped()
+    let before = try staged()
+    #expect(before.count == 2)
+    let container = try Container.open(path, options: .testing())
+    #expect(container.counters.swept == 0)
+    #expect(try staged() == before)
+    try maker.child.send(.go)
+    #expect(try maker.outcome().output == "1\n")
+    #expect(try staged() == [])
+  }
+
+  @Test func whatADeadMakerLeftIsSwept() throws {
+    let maker = try start(Self.linking + "kill")
+    #expect(try maker.outcome().status == .signalled(9))
+    #expect(try staged().count == 2)
+    let container = try Container.open(path, options: .testing())
+    #expect(container.counters.swept == 2)
+    #expect(try staged() == [])
+    #expect(try container.slot(.channels, "n").add() == 1)
+  }
+
+  /// Between making a file and flocking it there is a moment in which a sweeper takes it for dead.
+  @Test func aMakerWhoseFileWasSweptMakesAnother() throws {
+    let maker = try start("flock~staging:before:stop")
+    try maker.waitUntilStopped()
+    #expect(try staged().count == 1)
+    #expect(try Container.open(path, options: .testing()).counters.swept == 1)
+    #expect(try staged() == [])
+    try maker.child.send(.go)
+    #expect(try maker.outcome().output == "1\n")
+    #expect(try staged() == [])
+  }
+
+  @Test func foreignNamesStay() throws {
+    let staging = try folder.descriptor.open("c/staging", [.readOnly, .directory])
+    let foreign = ["0123456789abcde", "0123456789ABCDEF", "0123456789abcdef0", "README"]
+    for name in foreign { _ = try staging.open(name, [.writeOnly, .create], mode: 0o600) }
+    // A name of ours, but nothing that we make.
+    try staging.makeSymbolicLink("00000000000000aa", to: "README")
+    try staging.makeFIFO("00000000000000bb", mode: 0o600)
+    _ = try staging.open("00000000000000cc", [.writeOnly, .create], mode: 0o600)
+    let container = try Container.open(path, options: .testing())
+    #expect(container.counters.swept == 1)
+    #expect(try staged() == (foreign + ["00000000000000aa", "00000000000000bb"]).sorted())
+  }
+}

@@ -1,0 +1,33 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+
+/// Jobs that meet a directory in which something is wrong.
+extension Peer {
+  /// `probe <container> <channel>`: opens, lists, reads, and adds, and says how each ended.
+  static let probe = Job("probe") { arguments in
+    var opened: Container?
+    try report("open") {
+      opened = try Container.open(arguments[0], create: false, options: .testing())
+    }
+    guard let container = opened else { return }
+    let slot = try container.slot(.channels, arguments[1])
+    try report("names") { _ = try container.names(in: .channels) }
+    try report("read") { _ = try slot.number() }
+    try report("add") { try slot.add(patience: Patience(until: .now + .seconds(5))) }
+    try report("power") {
+      try slot.add(durability: .power, patience: Patience(until: .now + .seconds(5)))
+    }
+  }
+
+  private static func report(_ step: String, _ body: () throws -> Void) throws {
+    let result: String
+    do {
+      try body()
+      result = "done"
+    } catch let error as WormholeError {
+      result = "\(error.code.rawValue): \(error)"
+    }
+    try StandardStream.output.write("\(step) \(result)\n")
+  }
+}

@@ -1,0 +1,218 @@
+import Foundation
+import Observation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Settings in the words of user defaults.
+@Suite(.timeLimit(.minutes(2))) struct DefaultsTests {
+  private let meeting: Meeting
+  private let defaults: Wormhole.Defaults
+  private let peer = Programs.built("TestPeer")
+
+  init() throws {
+    meeting = try Meeting()
+    defaults = meeting.hole.defaults("app")
+  }
+
+  @Test func everyTypeIsSetAndRead() throws {
+    let (data, date) = (Data([0, 255]), Date(timeIntervalSinceReferenceDate: 0.25))
+    try defaults.set("text", forKey: "string")
+    try defaults.set(42, forKey: "integer")
+    try defaults.set(1.5, forKey: "double")
+    try defaults.set(true, forKey: "bool")
+    try defaults.set(data, forKey: "data")
+    try defaults.set(date, forKey: "date")
+    try defaults.set(["a", "b"], forKey: "array")
+    try defaults.set(["k": 1], forKey: "dictionary")
+    let other = try meeting.another().defaults("app")
+    #expect(try other.string(forKey: "string") == "text")
+    #expect(try other.integer(forKey: "integer") == 42)
+    #expect(try other.double(forKey: "double") == 1.5)
+    #expect(try other.bool(forKey: "bool"))
+    #expect(try other.data(forKey: "data") == data)
+    #expect(try other.date(forKey: "date") == date)
+    #expect(try other.array(forKey: "array") == ["a", "b"])
+    #expect(try other.stringArray(forKey: "array") == ["a", "b"])
+    #expect(try other.dictionary(forKey: "dictionary") == ["k": 1])
+    #expect(try other.object(forKey: "integer") == 42)
+    #expect(try other.dictionaryRepresentation().count == 8)
+    #expect(other.synchronize())
+  }
+
+  @Test func whatIsNotThereIsNothingZeroOrFalse() throws {
+    #expect(try defaults.string(forKey: "k") == nil)
+    #expect(try defaults.integer(forKey: "k") == 0)
+    #expect(try defaults.double(forKey: "k") == 0)
+    #expect(try !defaults.bool(forKey: "k"))
+    #expect(try defaults.data(forKey: "k") == nil)
+    #expect(try defaults.value(Order.self, forKey: "k") == nil)
+    #expect(try defaults.dictionaryRepresentation() == [:])
+    #expect(try meeting.hole.channels() == [])
+  }
+
+  @Test func theConversionsOfUserDefaults() throws {
+    try defaults.update {
+      $0 = ["n": "12", "r": 2.9, "t": true, "yes": "YES", "big": .unsigned(.max), "x": "x"]
+    }
+    #expect(try defaults.integer(forKey: "n") == 12)
+    #expect(try defaults.integer(forKey: "r") == 2)
+    #expect(try defaults.integer(forKey: "t") == 1)
+    #expect(try defaults.integer(forKey: "big") == 0)
+    #expect(try defaults.integer(forKey: "x") == 0)
+    #expect(try defaults.double(forKey: "n") == 12)
+    #expect(try defaults.string(forKey: "r") == "2.9")
+    #expect(try defaults.string(forKey: "t") == "1")
+    #expect(try defaults.bool(forKey: "yes"))
+    #expect(try defaults.bool(forKey: "r"))
+    #expect(try !defaults.bool(forKey: "x"))
+    #expect(try defaults.stringArray(forKey: "x") == nil)
+  }
+
+  @Test func anyCodableIsAValue() throws {
+    let order = Order(film: "Ran", seats: [.init(row: 1, number: 2)], note: "n")
+    try defaults.set(order, forKey: "order")
+    #expect(try defaults.value(Order.self, forKey: "order") == order)
+    let error = try failure { _ = try defaults.value([Int].self, forKey: "order") }
+    #expect(error.code == .typeMismatch)
+    #expect(error.description.hasPrefix("cannot read defaults 'app': at 'order': a dictionary"))
+  }
+
+  @Test func removedKeysFallBackToWhatIsRegistered() throws {
+    defaults.register(defaults: ["volume": 5, "name": "none"])
+    #expect(try defaults.integer(forKey: "volume") == 5)
+    try defaults.set(7, forKey: "volume")
+    #expect(try defaults.integer(forKey: "volume") == 7)
+    #expect(try defaults.dictionaryRepresentation() == ["volume": 7, "name": "none"])
+    try defaults.removeObject(forKey: "volume")
+    #expect(try defaults.value(Int.self, forKey: "volume") == 5)
+    try defaults.set(Int?.none, forKey: "name")
+    #expect(try defaults.string(forKey: "name") == "none")
+    #expect(try meeting.hole.defaults("app").object(forKey: "name") == nil, "not stored")
+    #expect(try failure { _ = try defaults.value(Int.self, forKey: "name") }.code == .typeMismatch)
+  }
+
+  @Test func twoProcessesSetDifferentKeysAndLoseNone() throws {
+    let peers = try (0..<2).map { index in
+      try Running(peer, ["set", meeting.path, "app", "peer\(index).", "100"])
+    }
+    for index in 0..<100 { try defaults.set(index, forKey: "own.\(index)") }
+    for peer in peers { #expect(try peer.outcome().status == .exited(0)) }
+    let all = try defaults.dictionaryRepresentation()
+    #expect(all.count == 300)
+    for index in 0..<100 { #expect(all["peer1.\(index)"]?.intValue == index) }
+  }
+
+  @Test func whatDoesNotChangeIsNotWritten() throws {
+    try defaults.set(1, forKey: "a")
+    let before = try meeting.bytes(of: "system/defaults.app/value.plist")
+    try defaults.set(1, forKey: "a")
+    try defaults.removeObject(forKey: "b")
+    #expect(try meeting.bytes(of: "system/defaults.app/value.plist") == before)
+  }
+
+  @Test func aDamagedSuiteIsAnErrorUntilItIsEmptied() throws {
+    try defaults.set(1, forKey: "a")
+    try meeting.overwrite("system/defaults.app/value.plist", [1])
+    try? Descriptor.open(path: meeting.path + "/system/defaults.app", [.readOnly, .directory])
+      .unlink("kept.plist")
+    let error = try failure { _ = try defaults.integer(forKey: "a") }
+    #expect(error.code == .damaged)
+    #expect(error.description.hasPrefix("cannot read defaults 'app': "))
+    let writing = try failure { try defaults.set(2, forKey: "a") }
+    #expect(writing.code == .damaged)
+    #expect(writing.operation == "write defaults")
+    try defaults.removeAll()
+    try defaults.set(2, forKey: "a")
+    #expect(try defaults.integer(forKey: "a") == 2)
+  }
+
+  @Test func badNamesAreRefused() throws {
+    let long = meeting.hole.defaults(String(repeating: "x", count: 180))
+    #expect(try failure { try long.set(1, forKey: "a") }.code == .invalidName)
+    #expect(try failure { _ = try long.integer(forKey: "a") }.code == .invalidName)
+  }
+
+  // MARK: Watching
+
+  @Test func aKeysWatcherHearsOfThatKeyAlone() throws {
+    let heard = Heard<Int?>()
+    try defaults.set(1, forKey: "volume")
+    let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
+    try heard.waitForLast(1)
+    let outcome = try run(peer, ["set", meeting.path, "app", "other.", "20"])
+    #expect(outcome.status == .exited(0))
+    try defaults.set(1, forKey: "volume")
+    try defaults.set(2, forKey: "volume")
+    try heard.waitForLast(2)
+    defaults.register(defaults: ["volume": 9])
+    try defaults.removeObject(forKey: "volume")
+    try heard.waitForLast(9)
+    #expect(heard.all == [1, 2, 9])
+    watch.stop()
+  }
+
+  @Test func withoutThePresentValueOnlyChangesAreHeard() throws {
+    let heard = Heard<String?>()
+    try defaults.set("old", forKey: "name")
+    let watch = try defaults.watch("name", of: String.self, present: false) { heard.add($0) }
+    try defaults.set(1, forKey: "other")
+    try defaults.set("new", forKey: "name")
+    try heard.waitForLast("new")
+    try defaults.removeObject(forKey: "name")
+    try heard.waitForLast(nil)
+    #expect(heard.all == ["new", nil])
+    watch.stop()
+  }
+
+  @Test func anotherTypeIsAFailureAndTheWatchGoesOn() throws {
+    let (heard, failures) = (Heard<Int?>(), Heard<String>())
+    let watch = try defaults.watch("volume", of: Int.self) {
+      heard.add($0)
+    } failure: {
+      failures.add($0.reason)
+    }
+    try defaults.set("loud", forKey: "volume")
+    try failures.waitForLast("at 'volume': a string where Int is expected")
+    try defaults.set(3, forKey: "volume")
+    try heard.waitForLast(3)
+    watch.stop()
+  }
+
+  @Test func asASequence() async throws {
+    var values = defaults.values(forKey: "volume", of: Int.self).makeAsyncIterator()
+    try defaults.set(1, forKey: "volume")
+    #expect(try await values.next() == 1)
+    try defaults.set(1, forKey: "other")
+    try defaults.set(2, forKey: "volume")
+    #expect(try await values.next() == 2)
+  }
+
+  @MainActor @Test func aModelTellsWhoReadsAKey() async throws {
+    try defaults.set(1, forKey: "volume")
+    let model = Wormhole.ObservableDefaults(defaults)
+    let changes = Heard<String>()
+    func track(_ key: String) -> PropertyListValue? {
+      withObservationTracking {
+        model[key]
+      } onChange: {
+        changes.add(key)
+      }
+    }
+    #expect(track("volume") == 1)
+    #expect(track("other") == nil)
+    let outcome = try run(peer, ["set", meeting.path, "app", "key.", "3"])
+    #expect(outcome.status == .exited(0))
+    let other = try meeting.another().defaults("app")
+    try other.set(2, forKey: "volume")
+    try await becomes("the model follows") { model["volume"] == 2 }
+    #expect(changes.all == ["volume"])
+    try model.set("x", forKey: "other")
+    #expect(model["other"] == "x")
+    #expect(changes.all == ["volume", "other"])
+    #expect(try other.string(forKey: "other") == "x")
+  }
+}

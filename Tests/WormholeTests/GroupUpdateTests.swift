@@ -1,0 +1,75 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Several channels changed in one call.
+@Suite struct GroupUpdateTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func twoChannelsOfDifferentTypes() throws {
+    let seats = hole.channel("seats", of: [Int].self)
+    let sold = hole.channel("sold", of: Int.self)
+    try seats.put([1, 2, 3])
+    try hole.update(seats, sold) { seats, sold in
+      seats?.removeFirst()
+      sold = (sold ?? 0) + 1
+    }
+    #expect(try seats.value == [2, 3])
+    #expect(try sold.value == 1)
+    try hole.update(seats, sold) { _, sold in sold = nil }
+    #expect(try seats.metadata?.version == 2, "what is left as it was is not written")
+    #expect(try sold.metadata?.isCleared == true)
+  }
+
+  @Test func severalOfOneType() throws {
+    let accounts = ["b", "a", "c"].map { hole.channel($0, of: Int.self) }
+    try hole.update(accounts) { $0 = [2, 1, nil] }
+    #expect(try accounts.map { try $0.value } == [2, 1, nil])
+    #expect(try hole.channels() == ["a", "b"])
+    try hole.update([Wormhole.Channel<Int>]()) { _ in }
+  }
+
+  @Test func anErrorChangesNone() throws {
+    struct Mine: Error {}
+    let accounts = ["a", "b"].map { hole.channel($0, of: Int.self) }
+    #expect(throws: Mine.self) {
+      try hole.update(accounts) { values in
+        values = [1, 2]
+        throw Mine()
+      }
+    }
+    #expect(try hole.channels() == [])
+    try hole.channel("b").put("text")
+    let mismatch = try failure { try hole.update(accounts) { $0 = [1, 2] } }
+    #expect(mismatch.code == .typeMismatch)
+    #expect(try hole.channels() == ["b"])
+    let twice = try failure { try hole.update([accounts[0], accounts[0]]) { _ in } }
+    #expect(twice.code == .nested)
+  }
+
+  /// Money is moved to and fro by several threads at once, in both orders; none is lost.
+  @Test func movingKeepsTheSum() throws {
+    let names = ["a", "b", "c", "d"]
+    for name in names { try hole.channel(name).put(100) }
+    let threads = try (0..<4).map { index in
+      try Thread("mover") { [meeting] in
+        guard let own = try? meeting.another() else { return }
+        for step in 0..<50 {
+          let (from, to) = (names[(index + step) % 4], names[(index + 2 * step + 1) % 4])
+          guard from != to else { continue }
+          try? own.update(own.channel(from, of: Int.self), own.channel(to, of: Int.self)) {
+            $0 = ($0 ?? 0) - 1
+            $1 = ($1 ?? 0) + 1
+          }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(try names.compactMap { try hole.channel($0, of: Int.self).value }.reduce(0, +) == 400)
+  }
+}

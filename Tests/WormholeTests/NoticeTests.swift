@@ -1,0 +1,96 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Posting and watching names.
+@Suite(.timeLimit(.minutes(2))) struct NoticeTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private let heard = Heard<String>()
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func onesOwnPostsAndThoseOfOthersAreHeard() throws {
+    let watch = try hole.notice("ready").watch { heard.add("ready") }
+    try hole.notice("ready").post()
+    try heard.wait("the first") { $0.count == 1 }
+    try hole.notice("ready").post()
+    try heard.wait("the second") { $0.count == 2 }
+    let peer = try run(Programs.built("TestPeer"), ["post", meeting.path, "ready"])
+    #expect(peer.status == .exited(0))
+    try heard.wait("the peer's") { $0.count == 3 }
+    watch.stop()
+    #expect(heard.count == 3)
+  }
+
+  @Test func onlyItsOwnNameIsHeard() throws {
+    let watches = try ["a", "b"].map { name in
+      try hole.notice(name).watch { heard.add(name) }
+    }
+    try hole.notice("c").post()
+    try hole.notice("b").post()
+    try heard.waitForLast("b")
+    try hole.notice("ü/../a").post()
+    try hole.notice("a").post()
+    try heard.waitForLast("a")
+    #expect(heard.all == ["b", "a"])
+    for watch in watches { watch.stop() }
+  }
+
+  @Test func whatWasPostedBeforeIsNotHeard() throws {
+    try hole.notice("ready").post()
+    let watch = try hole.notice("ready").watch { heard.add("early") }
+    let witness = try hole.notice("other").watch { heard.add("other") }
+    try hole.notice("other").post()
+    try heard.waitForLast("other")
+    #expect(heard.all == ["other"])
+    watch.stop()
+    witness.stop()
+  }
+
+  @Test func manyPostsMayBeOneAndTheLastIsHeard() throws {
+    let gate = Gate()
+    let watch = try hole.notice("ready").watch {
+      heard.add("ready")
+      gate.pass()
+    }
+    try hole.notice("ready").post()
+    try gate.waitForSomebody()
+    for _ in 0..<50 { try hole.notice("ready").post() }
+    gate.open()
+    try heard.wait("once more") { $0.count == 2 }
+    watch.stop()
+    #expect(heard.count == 2)
+  }
+
+  @Test func nothingIsKeptButAnEmptyFile() throws {
+    try hole.notice("ready").post()
+    #expect(try hole.container("notices") == ["ready"])
+    #expect(try meeting.bytes(of: "notices/ready") == [])
+    let group = try Meeting { $0.sharing = .group }
+    try group.hole.notice("ready").post()
+    let file = try Descriptor.open(path: group.path + "/notices/ready", [.readOnly]).status()
+    #expect(file.mode == 0o660)
+  }
+
+  @Test func asASequence() async throws {
+    var posts = hole.notice("ready").posts.makeAsyncIterator()
+    try hole.notice("ready").post()
+    #expect(try await posts.next() != nil)
+    try hole.notice("ready").post()
+    #expect(try await posts.next() != nil)
+    let task = Task { [hole] in
+      for try await _ in hole.notice("never").posts {}
+      return true
+    }
+    task.cancel()
+    #expect(try await task.value)
+  }
+
+  @Test func namesThatCannotBeUsedAreRefused() throws {
+    #expect(try failure { try hole.notice("").post() }.code == .invalidName)
+    #expect(try failure { _ = try hole.notice("").watch {} }.code == .invalidName)
+  }
+}
