@@ -89,7 +89,7 @@ extension Verb {
       try invocation.output.write(Array(Help.long.utf8))
       return 0
     }
-    guard let verb = Table.verbs.first(where: { $0.name == name }) else {
+    guard let verb = Table.verb(name) else {
       throw Failure.usage(
         "cannot help with '\(name)': there is no such verb; try 'wormhole --help'")
     }

@@ -67,16 +67,19 @@ struct Invocation: Sendable {
   ) throws -> Wormhole {
     var options = Wormhole.Options()
     options.mayCreate = create
-    options.isForReading = verb.onlyReads
     let output = output
     options.log = { level, message in
       if level >= .error { output.tell(message) } else { output.explain(message) }
     }
     adjust(&options)
-    switch try place() {
-    case .directory(let path): return try Wormhole(directory: path, options: options)
-    case .group(let name): return try Wormhole(group: name, options: options)
-    }
+    let hole =
+      switch try place() {
+      case .directory(let path): try Wormhole(directory: path, options: options)
+      case .group(let name): try Wormhole(group: name, options: options)
+      }
+    // Kept for good: the end of the process closes it all, and faster.
+    _ = Unmanaged.passRetained(hole)
+    return hole
   }
 
   private enum Place {

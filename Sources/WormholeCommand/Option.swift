@@ -98,14 +98,12 @@ struct Verb: Sendable {
   /// Paragraphs.
   let details: [String]
   let examples: [Example]
-  /// Whether it leaves the container as it is, whatever its options are.
-  let onlyReads: Bool
   /// Answers the exit status.
   let run: @Sendable (Invocation) throws -> Int32
 
   init(
     _ name: String, _ summary: String, _ operands: [Operand] = [], _ options: [Option] = [],
-    _ details: [String], _ examples: [Example], onlyReads: Bool = false,
+    _ details: [String], _ examples: [Example],
     run: @escaping @Sendable (Invocation) throws -> Int32
   ) {
     self.name = name
@@ -114,7 +112,6 @@ struct Verb: Sendable {
     self.options = options
     self.details = details
     self.examples = examples
-    self.onlyReads = onlyReads
     self.run = run
   }
 

@@ -52,7 +52,7 @@ struct Parser {
   }
 
   private func find(_ name: String) throws(Failure) -> Verb {
-    guard let verb = Table.verbs.first(where: { $0.name == name }) else {
+    guard let verb = Table.verb(name) else {
       throw .usage("cannot run '\(name)': there is no such verb; try 'wormhole --help'")
     }
     return verb

@@ -4,9 +4,9 @@ import Wormhole
 /// How what a channel holds is written.
 extension Output {
   /// One object: the value with its metadata.
-  func write(object snapshot: Wormhole.Snapshot<PropertyListValue>) throws {
+  func write(object snapshot: Wormhole.Unshaped) throws {
     var object: [String: PropertyListValue] = [
-      "channel": .string(snapshot.channel), "version": .integer(Int64(snapshot.version)),
+      "channel": .string(snapshot.channel), "version": .integer(Int64(snapshot.metadata.version)),
       "from": .string(snapshot.metadata.from), "recovered": .boolean(snapshot.metadata.isRecovered),
       "cleared": .boolean(snapshot.value == nil),
     ]
@@ -16,7 +16,7 @@ extension Output {
   }
 
   /// One line, begun with the channel's name where several are told of.
-  func write(line snapshot: Wormhole.Snapshot<PropertyListValue>, named: Bool) throws {
+  func write(line snapshot: Wormhole.Unshaped, named: Bool) throws {
     if isJSON { return try write(object: snapshot) }
     let value = try snapshot.value.map { try $0.inOneLine() } ?? "(cleared)"
     try write(line: named ? "\(try snapshot.channel.inOneLine())\t\(value)" : value)

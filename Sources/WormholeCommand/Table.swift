@@ -1,7 +1,16 @@
 /// All verbs and options: the parser, the help, the manual and the completions read them here.
 enum Table {
-  static let verbs: [Verb] = [
-    .put, .get, .watch, .update, .clear, .list, .lock, .demo, .completions, .manual, .help,
+  static let verbs = entries.map { $0.verb() }
+
+  static func verb(_ name: String) -> Verb? { entries.first { $0.name == name }?.verb() }
+
+  /// By name, so that a verb's own texts are all that its start has to set up.
+  private static let entries: [(name: String, verb: @Sendable () -> Verb)] = [
+    ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
+    ("clear", { .clear }), ("list", { .list }), ("lock", { .lock }), ("post", { .post }),
+    ("observe", { .observe }), ("defaults", { .defaults }), ("doctor", { .doctor }),
+    ("demo", { .demo }), ("completions", { .completions }), ("manual", { .manual }),
+    ("help", { .help }),
   ]
 
   /// What goes with every verb.

@@ -38,9 +38,9 @@ extension Verb {
     [
       Example("wormhole list", "all channels"),
       Example("wormhole list --prefix seat.", "those whose names begin so"),
-    ], onlyReads: true
+    ]
   ) { invocation in
-    let hole = try invocation.open(create: false)
+    let hole = try invocation.open(create: false) { $0.isForReading = true }
     for name in try hole.channels(prefix: invocation.value(.namePrefix) ?? "") {
       try invocation.output.list(name, hole.channel(name, of: PropertyListValue.self))
     }

@@ -20,7 +20,7 @@ extension Verb {
       Example("wormhole get speed --json", "the value and what is known of it"),
       Example("wormhole get answer --wait --timeout 5", "wait for a value, five seconds at most"),
       Example("wormhole get photo --raw >photo.png", "byte for byte"),
-    ], onlyReads: true
+    ]
   ) { invocation in
     let name = invocation.operands[0]
     let form = try PrintedForm(invocation)
@@ -55,24 +55,22 @@ private enum PrintedForm {
 
 extension Invocation {
   /// What the channel holds; with `--wait`, as soon as that is a value.
-  fileprivate func present(
-    _ name: String
-  ) throws -> Wormhole.Snapshot<PropertyListValue>? {
-    if has(.timeout), !has(.wait) { throw Failure.usage("cannot get: --timeout goes with --wait") }
-    let waits = has(.wait)
+  fileprivate func present(_ name: String) throws -> Wormhole.Unshaped? {
+    guard has(.wait) else {
+      if has(.timeout) { throw Failure.usage("cannot get: --timeout goes with --wait") }
+      return try open(create: false) { $0.isForReading = true }.unshaped(name)
+    }
     let deadline = try deadline(.timeout)
     // One who may come before the others makes the place where they meet.
-    let hole = try open(create: waits)
-    let channel = hole.channel(name, of: PropertyListValue.self)
-    guard waits else { return try channel.latest }
-    let found = Monitor<Result<Wormhole.Snapshot<PropertyListValue>, WormholeError>?>(nil)
+    let channel = try open(create: true).channel(name, of: PropertyListValue.self)
+    let found = Monitor<Result<Wormhole.Unshaped, WormholeError>?>(nil)
     let watch = try channel.watch { snapshot in
-      if snapshot.value != nil { found.signal { $0 = $0 ?? .success(snapshot) } }
+      if snapshot.value != nil { found.signal { $0 = $0 ?? .success(.init(snapshot)) } }
     } failure: { error in
       found.signal { $0 = $0 ?? .failure(error) }
     }
-    output.explain("waiting for a value of channel '\(name)'")
     defer { watch.stop() }
+    output.explain("waiting for a value of channel '\(name)'")
     guard let result = found.wait(until: deadline, { $0 }) else {
       throw WormholeError(.timedOut, "read channel", name, because: "no value came in time")
     }

@@ -27,98 +27,48 @@ extension Verb {
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
     if invocation.has(.exec) { try Interruption.prepare() }
-    let hole = try invocation.open(create: true)
-    let teller = Teller(invocation, count: count)
-    let watching = try invocation.watch(hole, teller)
-    defer { watching.stop() }
     let names = invocation.operands.joined(separator: "', '")
+    let hole = try invocation.open(create: true)
+    let telling = Telling("watch channel", names, count: count)
+    let watching = try invocation.watch(hole, telling)
+    defer { watching.stop() }
     invocation.output.explain("watching '\(names)'")
-    return try teller.wait(until: deadline)
+    return try telling.wait(until: deadline)
   }
 }
 
 extension Invocation {
   fileprivate func watch(
-    _ hole: Wormhole, _ teller: Teller
+    _ hole: Wormhole, _ telling: Telling
   ) throws -> Wormhole.Watching {
+    let isNamed = operands.count > 1 || has(.prefix)
+    @Sendable func hear(_ snapshot: Wormhole.Snapshot<PropertyListValue>) {
+      telling.tell { try tell(Wormhole.Unshaped(snapshot), isNamed) }
+    }
     guard has(.prefix) else {
       let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
-      return try hole.watch(
-        channels, present: has(.now), teller.hear, failure: teller.end)
+      return try hole.watch(channels, present: has(.now), hear, failure: telling.end)
     }
-    guard operands.count == 1 else {
-      throw Failure.usage("cannot watch: --prefix takes one prefix")
-    }
+    guard operands.count == 1 else { throw Failure.usage("cannot watch: --prefix takes one prefix") }
     return try hole.watch(
-      prefix: operands[0], present: has(.now), teller.hear, failure: teller.end)
-  }
-}
-
-/// Tells what is heard, on the watch's queue, and lets the main thread know when it is
-/// enough.
-private final class Teller: Sendable {
-  private let invocation: Invocation
-  private let count: Int?
-  private let isNamed: Bool
-  private let state = Monitor((told: 0, end: Result<Int32, any Error>?.none))
-
-  init(_ invocation: Invocation, count: Int?) {
-    self.invocation = invocation
-    self.count = count
-    isNamed = invocation.operands.count > 1 || invocation.has(.prefix)
+      prefix: operands[0], present: has(.now), hear, failure: telling.end)
   }
 
-  func hear(_ snapshot: Wormhole.Snapshot<PropertyListValue>) {
-    guard state.withLock({ $0.end }) == nil else { return }
-    let status = Result { try tell(snapshot) }
-    state.signal { state in
-      state.told += 1
-      switch status {
-      case .success(0): if state.told == count { state.end = .success(0) }
-      default: state.end = status
-      }
-    }
-  }
-
-  func end(_ error: WormholeError) { state.signal { $0.end = $0.end ?? .failure(error) } }
-
-  private func tell(_ snapshot: Wormhole.Snapshot<PropertyListValue>) throws -> Int32 {
-    guard let line = invocation.value(.exec) else {
-      try invocation.output.write(line: snapshot, named: isNamed)
+  private func tell(
+    _ snapshot: Wormhole.Unshaped, _ isNamed: Bool
+  ) throws -> Int32 {
+    guard let line = value(.exec) else {
+      try output.write(line: snapshot, named: isNamed)
       return 0
     }
     let settings = [
-      "WORMHOLE_CHANNEL=\(snapshot.channel)", "WORMHOLE_VERSION=\(snapshot.version)",
+      "WORMHOLE_CHANNEL=\(snapshot.channel)", "WORMHOLE_VERSION=\(snapshot.metadata.version)",
     ]
     do {
       let input = try snapshot.value?.printed() ?? []
       return try Programs.shell(line, input: input, settings).code
     } catch {
       throw Failure(neverRan: error)
-    }
-  }
-
-  func wait(until deadline: Instant?) throws -> Int32 {
-    try watchReader()
-    if let end = state.wait(until: deadline, { $0.end }) { return try end.get() }
-    let told = state.withLock { $0.told }
-    if count == nil, told > 0 { return 0 }
-    throw WormholeError(
-      .timedOut, "watch channel", invocation.operands.joined(separator: "', '"),
-      because: "time was up after \(told) changes")
-  }
-
-  /// Ends when whoever reads the output has gone, and not only with the next line.
-  private func watchReader() throws {
-    let state = state
-    do throws(Errno) {
-      try Thread("reader") {
-        if (try? StandardStream.output.waitUntilBroken()) != nil {
-          state.signal { $0.end = $0.end ?? .failure(ClosedPipe()) }
-        }
-      }.detach()
-    } catch {
-      throw WormholeError(error, "watch", "standard output")
     }
   }
 }
