@@ -84,7 +84,10 @@ let package = Package(
       ],
       swiftSettings: house),
     .testTarget(
-      name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],
+      name: "CommandTests",
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "WormholeCommand",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "ReadmeTests",

@@ -30,8 +30,9 @@ extension Wormhole {
   /// the usual case is done by hand. All others go the usual way.
   package func unshaped(_ name: String) throws(WormholeError) -> Unshaped? {
     let content = try container.slot(.channels, name).read()
+    let limits = options.limits
     if case .value(let bytes, let isRecovered) = content,
-      case .dictionary(let entries)? = try? BinaryPropertyList.decode(bytes, limits: options.limits),
+      case .dictionary(let entries)? = try? BinaryPropertyList.decode(bytes, limits: limits),
       case .integer(let version)? = entries["version"], version > 0, version < .max,
       case .date(let sent)? = entries["sent"], case .string(let from)? = entries["from"]
     {

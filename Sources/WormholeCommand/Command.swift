@@ -39,8 +39,8 @@ import Syscalls
     return 0
   }
 
-  /// The words of the command line, and the place of the first that is no UTF-8: as a string it would
-  /// silently be another.
+  /// The words of the command line, and the place of the first that is no UTF-8: as a string it
+  /// would silently be another.
   private static func arguments() -> (words: [String], damaged: Int?) {
     var words: [String] = []
     for place in 1..<max(1, Int(CommandLine.argc)) {

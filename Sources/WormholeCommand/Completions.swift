@@ -84,7 +84,7 @@ enum Completions {
     _wormhole() {
       local -a general verbs
       general=(
-    \(Table.options.map(zshOption).joined())\(Table.answers.map { zshAnswer($0.name, $0.help) }.joined())  )
+    \(Table.options.map(zshOption).joined())\(zshAnswers)  )
       verbs=(
     \(Table.verbs.map { "    '\($0.name):\(quoted($0.summary))'\n" }.joined())  )
       local context state line
@@ -138,8 +138,8 @@ enum Completions {
     return "    '--\(option.name)[\(quoted(option.help))]\(argument)'\n"
   }
 
-  private static func zshAnswer(_ name: String, _ help: String) -> String {
-    "    '\(name)[\(quoted(help))]'\n"
+  private static var zshAnswers: String {
+    Table.answers.map { "    '\($0.name)[\(quoted($0.help))]'\n" }.joined()
   }
 
   /// Within single quotes, and within brackets or before a colon.

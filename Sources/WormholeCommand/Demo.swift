@@ -192,10 +192,10 @@ extension Verb {
   static let demo = Verb(
     "demo", "show what the package is for, with real processes", [], [],
     [
-      "Works in a directory of its own below TMPDIR, which it removes. It takes two seconds: one of "
-        + "them is the time after which others go on without a process that stands still."
+      "Works in a directory of its own below TMPDIR, which it removes. It takes two seconds: one "
+        + "of them is the time after which others go on without a process that stands still."
     ],
-    [Example("wormhole demo", "")]
+    [Example("wormhole demo", "three short acts")]
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

@@ -31,7 +31,7 @@ enum Help {
       Exit status:
       \(list(ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) }))
       Examples:
-      \(list(examples.map { ($0.line, $0.words) }))
+      \(list(examples))
       """
   }
 
@@ -43,23 +43,23 @@ enum Help {
     return """
       usage: \(verb.usage)
 
-      Does this: \(verb.summary).
+      \(verb.summary.prefix(1).uppercased())\(verb.summary.dropFirst()).
 
       \(verb.details.map { wrapped($0, to: 80) + "\n" }.joined(separator: "\n"))\(options)
       Examples:
-      \(list(verb.examples.map { ($0.line, $0.words) }))
+      \(list(verb.examples))
       """
   }
 
-  /// Two columns; what is too long for the first has the second on the next line.
+  private static func list(_ examples: [Verb.Example]) -> String {
+    examples.map { "  \($0.line)\n      \($0.words)\n" }.joined()
+  }
+
+  /// Two columns.
   private static func list(_ entries: [(String, String)]) -> String {
-    let width = min(26, (entries.map(\.0.count).max() ?? 0) + 2)
+    let width = (entries.map(\.0.count).max() ?? 0) + 2
     return entries.map { left, right in
-      let gap =
-        left.count + 2 > width
-        ? "\n" + String(repeating: " ", count: width + 2)
-        : String(repeating: " ", count: width - left.count)
-      return "  \(left)\(gap)\(right)\n"
+      "  \(left)\(String(repeating: " ", count: width - left.count))\(right)\n"
     }.joined()
   }
 

@@ -68,7 +68,7 @@ extension StandardStream {
     var bytes: [UInt8] = []
     do throws(Errno) {
       while true {
-        let more = try read()
+        let more = try self.read()
         if more.isEmpty { return bytes }
         bytes += more
         if bytes.count > limit { break }

@@ -1,4 +1,4 @@
-package import Syscalls
+import Syscalls
 
 /// A text that shows commands and what they write, and a place where they are run.
 ///

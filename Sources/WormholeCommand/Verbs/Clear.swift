@@ -7,8 +7,8 @@ extension Verb {
     "clear", "take the value of a channel away",
     [Operand("CHANNEL", .optional, .channels)], [.all, .power],
     [
-      "Whoever watches the channel hears of it. The version goes on, so that nobody mistakes a later "
-        + "value for an earlier one. A channel without a value stays as it is.",
+      "Whoever watches the channel hears of it. The version goes on, so that nobody mistakes a "
+        + "later value for an earlier one. A channel without a value stays as it is.",
       "With --json, writes the version that each channel has then.",
     ],
     [
@@ -32,8 +32,8 @@ extension Verb {
   static let list = Verb(
     "list", "list the channels that hold a value", [], [.namePrefix],
     [
-      "Prints one name a line, in order. With --json, one object a line: name, version, when it was "
-        + "sent and by whom; or, of a channel that is damaged, the reason."
+      "Prints one name a line, in order. With --json, one object a line: name, version, when it "
+        + "was sent and by whom; or, of a channel that is damaged, the reason."
     ],
     [
       Example("wormhole list", "all channels"),

@@ -14,10 +14,10 @@ extension Verb {
     [
       "A suite is a set of keys with values. Writing one key never takes back what somebody else "
         + "writes to another.",
-      "ACTION is read, write, delete or watch. 'read' prints the value of KEY as 'get' prints that of "
-        + "a channel, or all keys and values, one a line with a tab between; 'write' takes VALUE, or "
-        + "standard input, as 'put' does; 'delete' removes KEY, or all keys; 'watch' writes a line "
-        + "for each change of KEY, or of any key, as 'watch' does for channels.",
+      "ACTION is read, write, delete or watch. 'read' prints the value of KEY as 'get' prints that "
+        + "of a channel, or all keys and values, one a line with a tab between; 'write' takes "
+        + "VALUE, or standard input, as 'put' does; 'delete' removes KEY, or all keys; 'watch' "
+        + "writes a line for each change of KEY, or of any key, as 'watch' does for channels.",
       "Exits with 1 if KEY is not there.",
     ],
     [

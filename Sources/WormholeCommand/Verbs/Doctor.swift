@@ -6,9 +6,10 @@ extension Verb {
   static let doctor = Verb(
     "doctor", "look for what is wrong with a container", [], [.repair],
     [
-      "Looks through the whole container and changes nothing: owner and modes, format, what the file "
-        + "system can do, limits, what ended processes left, damaged and foreign files, and who "
-        + "holds locks. Each finding says what can be done. Exits with 1 if there is a problem.",
+      "Looks through the whole container and changes nothing: owner and modes, format, what the "
+        + "file system can do, limits, what ended processes left, damaged and foreign files, and "
+        + "who holds locks. Each finding says what can be done. Exits with 1 if there is a "
+        + "problem.",
       "With --repair, does what can be done without losing anything, and then looks again. With "
         + "--json, writes one object a finding.",
     ],

@@ -9,8 +9,8 @@ extension Verb {
     [Operand("CHANNEL", .one, .channels)], [.plist, .raw, .wait, .timeout],
     [
       "Prints a string as it is and other values as JSON, with a line feed at the end; data is "
-        + "written raw, and with --raw nothing is added to a string either. With --json, writes one "
-        + "object: the value, its version, when it was sent and by whom, and whether it was "
+        + "written raw, and with --raw nothing is added to a string either. With --json, writes "
+        + "one object: the value, its version, when it was sent and by whom, and whether it was "
         + "recovered from damage. What JSON lacks stands there as {\"$date\": ...}, "
         + "{\"$data\": ...} in base64, or {\"$real\": ...}.",
       "Exits with 1 if there is no value. With --wait it waits until there is one.",
@@ -62,7 +62,9 @@ extension Invocation {
     }
     let deadline = try deadline(.timeout)
     // One who may come before the others makes the place where they meet.
-    let channel = try open(create: true).channel(name, of: PropertyListValue.self)
+    let hole = try open(create: true)
+    if let present = try hole.unshaped(name), present.value != nil { return present }
+    let channel = hole.channel(name, of: PropertyListValue.self)
     let found = Monitor<Result<Wormhole.Unshaped, WormholeError>?>(nil)
     let watch = try channel.watch { snapshot in
       if snapshot.value != nil { found.signal { $0 = $0 ?? .success(.init(snapshot)) } }

@@ -9,13 +9,13 @@ extension Verb {
     [Operand("NAME"), Operand("CMD", .command)], [.timeout, .breakAfter],
     [
       "Waits for the lock, runs CMD with its arguments, releases the lock and passes on the status "
-        + "of CMD: 128 and the number of the signal that ended it, and 125 if it never ran. A lock is "
-        + "free as soon as its holder is gone, however it went.",
+        + "of CMD: 128 and the number of the signal that ended it, and 125 if it never ran. A lock "
+        + "is free as soon as its holder is gone, however it went.",
       "A holder that is stopped keeps the lock, and whoever waits is told who it is. With "
         + "--break-after the lock is taken over from a holder that has not run for so long: when "
         + "that one goes on, two commands may overlap. CMD gets a number in "
-        + "WORMHOLE_LOCK_GENERATION that rises with each such takeover, so that what it changes can "
-        + "refuse the older one.",
+        + "WORMHOLE_LOCK_GENERATION that rises with each such takeover, so that what it changes "
+        + "can refuse the older one.",
       "SIGINT and SIGTERM go to CMD. If the command itself is killed by SIGKILL, CMD runs on, and "
         + "the lock is free.",
     ],

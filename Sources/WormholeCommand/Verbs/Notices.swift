@@ -5,7 +5,10 @@ import Wormhole
 extension Verb {
   static let post = Verb(
     "post", "post a notice", [Operand("NAME")], [],
-    ["Tells all who observe the name. Nothing is carried, and nothing is kept for those who come later."],
+    [
+      "Tells all who observe the name. Nothing is carried, and nothing is kept for those who come "
+        + "later."
+    ],
     [Example("wormhole post movies-changed", "whoever observes it looks again")]
   ) { invocation in
     try invocation.open(create: true).notice(invocation.operands[0]).post()
@@ -15,7 +18,8 @@ extension Verb {
   static let observe = Verb(
     "observe", "write a line for each posting of a notice", [Operand("NAME")], [.count, .timeout],
     [
-      "Writes the name whenever it is posted; several postings in quick succession may be one line.",
+      "Writes the name whenever it is posted; several postings in quick succession may be one "
+        + "line.",
       "Exits with 1 if time was up before it had told as much as --count says, or anything.",
     ],
     [

@@ -9,13 +9,13 @@ extension Verb {
     [Operand("CHANNEL", .one, .channels)], [.add, .exec, .type, .power],
     [
       "With --add, adds N to the number that is there, or to 0, and prints the sum.",
-      "With --exec, runs CMD in a shell while nobody else can change the channel. CMD reads the old "
-        + "value on standard input, as 'get' prints it, and nothing if there is none; what it "
+      "With --exec, runs CMD in a shell while nobody else can change the channel. CMD reads the "
+        + "old value on standard input, as 'get' prints it, and nothing if there is none; what it "
         + "writes is the new value, of the type that the old one had, or that --type says; of a "
         + "string one line feed at the end is taken off. If CMD fails, nothing is changed and its "
         + "status is passed on. It gets the channel's name in WORMHOLE_CHANNEL.",
-      "Whoever stands still meanwhile, as a stopped process does, loses the turn: the others go on, "
-        + "and CMD runs again on the newer value. It has ten seconds.",
+      "Whoever stands still meanwhile, as a stopped process does, loses the turn: the others go "
+        + "on, and CMD runs again on the newer value. It has ten seconds.",
     ],
     [
       Example("wormhole update visits --add 1", "count"),

@@ -8,9 +8,9 @@ extension Verb {
     "watch", "write a line for each change of a channel",
     [Operand("CHANNEL", .many, .channels)], [.prefix, .now, .count, .timeout, .exec],
     [
-      "Writes each new value on a line: a string as it is, if it fits on one, other values as JSON, "
-        + "and (cleared) when a channel was cleared. With several channels, or --prefix, the name and "
-        + "a tab come before it. With --json, one object a line, as 'get' writes it.",
+      "Writes each new value on a line: a string as it is, if it fits on one, other values as "
+        + "JSON, and (cleared) when a channel was cleared. With several channels, or --prefix, the "
+        + "name and a tab come before it. With --json, one object a line, as 'get' writes it.",
       "Of changes in quick succession the newest is told; the last one is never missed.",
       "With --exec, runs CMD in a shell for each change in place of writing a line: with the value "
         + "on standard input, as 'get' prints it, the channel's name in WORMHOLE_CHANNEL and the "
@@ -49,7 +49,9 @@ extension Invocation {
       let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
       return try hole.watch(channels, present: has(.now), hear, failure: telling.end)
     }
-    guard operands.count == 1 else { throw Failure.usage("cannot watch: --prefix takes one prefix") }
+    guard operands.count == 1 else {
+      throw Failure.usage("cannot watch: --prefix takes one prefix")
+    }
     return try hole.watch(
       prefix: operands[0], present: has(.now), hear, failure: telling.end)
   }
