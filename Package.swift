@@ -37,7 +37,9 @@ let package = Package(
       name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
       swiftSettings: house),
     .executableTarget(
-      name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
+      name: "WormholeCommand",
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
