@@ -120,6 +120,8 @@ struct Commit {
     do throws(Errno) {
       try linkOld()
     } catch {
+      // Something that cannot be linked has been put there since it was read: it is foreign.
+      if error == .notPermitted { return }
       guard error == .fileExists else { throw error }
       // A holder of this generation died with it.
       try staging.descriptor.unlink(Self.kept)

@@ -7,12 +7,12 @@ internal import Syscalls
 struct LeaseObservation<Mark: Equatable> {
   let lease: Duration
   private var mark: Mark?
-  private var since: Instant
+  /// For how long it has stood still, as far as the waiter was awake to see it.
+  private var stood = Duration.zero
   private var lastLook: Instant
 
   init(lease: Duration, now: Instant) {
     self.lease = lease
-    since = now
     lastLook = now
   }
 
@@ -21,16 +21,17 @@ struct LeaseObservation<Mark: Equatable> {
 
   /// Notes what is in the mark now; true when it has stood still for longer than the lease.
   ///
-  /// A waiter that has not looked for half a lease was suspended itself, or so starved that the
-  /// holder may have been too: its count begins again.
+  /// Between two looks that are far apart the waiter was suspended itself, or so starved that the
+  /// holder may have been too: of that time no more than a quarter of the lease counts.
   mutating func stoodStill(_ seen: Mark, at now: Instant) -> Bool {
-    let slept = now - lastLook > lease / 2 + interval
+    let awake = min(now - lastLook, lease / 4)
     lastLook = now
-    if slept || mark != seen {
+    if mark != seen {
       mark = seen
-      since = now
+      stood = .zero
       return false
     }
-    return now - since > lease
+    stood += awake
+    return stood > lease
   }
 }

@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import Syscalls
 
 /// Names that can be posted: nothing is carried, nothing kept but when it was last posted.
@@ -61,7 +60,7 @@ package final class NoticeWatch: Sendable {
   private let name: String
   private let escaped: String
   private let handler: @Sendable () -> Void
-  private let state = Mutex(State())
+  private let state = Monitor(State())
 
   private struct State {
     var folder: OpenDirectory?

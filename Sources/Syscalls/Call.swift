@@ -14,7 +14,7 @@ package enum Call: String, CaseIterable, Sendable {
 /// How often one call is begun again after EINTR before the caller is told.
 ///
 /// No real signal storm comes near; the bound keeps a broken kernel from holding a thread for ever.
-private let interruptionLimit = 10_000
+private let interruptionLimit = 1000
 
 /// Makes one system call: counts it, begins it again after EINTR, throws what errno says.
 ///

@@ -25,6 +25,7 @@ extension Wormhole {
     /// Puts a value, in place of whatever is there, damaged or not.
     ///
     /// - Parameters:
+    ///   - value: what everybody reads from now on.
     ///   - expected: puts it only if this version is there, 0 standing for a channel that was never
     ///     written; otherwise throws ``WormholeError/Code-swift.enum/conflict``.
     ///   - durability: what it survives once this has returned; by default what the options say.

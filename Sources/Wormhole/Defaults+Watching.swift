@@ -1,7 +1,7 @@
 public import Dispatch
 internal import PropertyLists
 public import SharedContainer
-internal import Synchronization
+internal import Syscalls
 
 extension Wormhole.Defaults {
   /// Calls a closure with the value of a key, and again whenever that changes.
@@ -10,6 +10,8 @@ extension Wormhole.Defaults {
   /// stands in when the key is removed.
   ///
   /// - Parameters:
+  ///   - key: the key, of which there need be no value yet.
+  ///   - type: what the value is decoded as.
   ///   - present: whether the first call is for what is set already.
   ///   - queue: where the closures are called; by default on a queue of the watch's own.
   ///   - handler: gets the value; nil if it was removed and nothing is registered.
@@ -26,7 +28,10 @@ extension Wormhole.Defaults {
 
   /// The value of a key, and then each change of it; nil when it is removed.
   ///
-  /// - Parameter present: whether the first element is what is set already.
+  /// - Parameters:
+  ///   - key: the key, of which there need be no value yet.
+  ///   - type: what the value is decoded as.
+  ///   - present: whether the first element is what is set already.
   public func values<Value: Decodable & Sendable>(
     forKey key: String, of type: Value.Type = Value.self, present: Bool = true
   ) -> Wormhole.Updates<Value?> {
@@ -46,7 +51,7 @@ extension Wormhole.Defaults {
         try self.hole.feeds.join(listener, slot.get())
       },
       interpreter: {
-        let last = Mutex(knownValue)
+        let last = Monitor(knownValue)
         return { finding in
           do throws(WormholeError) {
             let stored: PropertyListValue? = try self.stored(key, in: finding)

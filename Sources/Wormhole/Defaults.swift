@@ -1,6 +1,6 @@
 internal import PropertyLists
 public import SharedContainer
-internal import Synchronization
+internal import Syscalls
 
 extension Wormhole {
   /// Settings that processes share, in the words of user defaults.
@@ -14,7 +14,7 @@ extension Wormhole {
     public let suite: String
     let hole: Wormhole
     let slot: Result<Slot, WormholeError>
-    private let registered = Mutex<[String: PropertyListValue]>([:])
+    private let registered = Monitor<[String: PropertyListValue]>([:])
 
     init(_ suite: String, _ hole: Wormhole) {
       self.suite = suite

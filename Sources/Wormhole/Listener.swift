@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import SharedContainer
-internal import Synchronization
 internal import Syscalls
 
 /// What a look has found.
@@ -30,9 +29,9 @@ final class Listener: Sendable {
   }
 
   private let machine: Monitor<Machine>
-  private let sources = Mutex<[String: Source]?>([:])
+  private let sources = Monitor<[String: Source]?>([:])
   /// What keeps listening for further sources, if anything does.
-  private let finder = Mutex<FolderWatch?>(nil)
+  private let finder = Monitor<FolderWatch?>(nil)
   private let queue = DispatchQueue(label: "wormhole.watch")
   private let handlerQueue: DispatchQueue?
   private let handler: (@Sendable (Finding) -> Void)?

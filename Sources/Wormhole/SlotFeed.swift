@@ -1,6 +1,5 @@
 internal import PropertyLists
 internal import SharedContainer
-internal import Synchronization
 internal import Syscalls
 
 /// One slot that is watched: tells all listeners of it, and reads it for them.
@@ -8,10 +7,10 @@ final class SlotFeed: Feed {
   let slot: Slot
   private let limits: PropertyListLimits
   private let name: String
-  private let watch = Mutex<SlotWatch?>(nil)
-  private let state = Mutex(State())
+  private let watch = Monitor<SlotWatch?>(nil)
+  private let state = Monitor(State())
   /// What was read last, for the others who were told of the same change.
-  private let reading = Mutex<(signal: Int, finding: Finding)?>(nil)
+  private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)
 
   private struct State {
     var listeners: [ObjectIdentifier: Listener] = [:]
@@ -87,7 +86,7 @@ extension Finding {
 /// The feeds of one opened container: one for each slot that anybody watches.
 final class SlotFeeds: Sendable {
   private let limits: PropertyListLimits
-  private let feeds = Mutex<[ObjectIdentifier: SlotFeed]>([:])
+  private let feeds = Monitor<[ObjectIdentifier: SlotFeed]>([:])
 
   init(_ limits: PropertyListLimits) { self.limits = limits }
 

@@ -25,7 +25,9 @@ public final class Wormhole: Sendable {
   /// `WORMHOLE_ROOT` where that is set. It is for the group's programs to use; the container is
   /// `.wormhole` inside it.
   ///
-  /// - Parameter group: any name, by custom one like `group.com.example.cinema`.
+  /// - Parameters:
+  ///   - group: any name, by custom one like `group.com.example.cinema`.
+  ///   - options: what holds for all that is done through this object.
   public convenience init(group: String, options: Options = Options()) throws(WormholeError) {
     let location = try ContainerLocation(group: group)
     if options.mayCreate { try location.prepare(options.sharing) }

@@ -35,6 +35,14 @@ import Wormhole
     #expect(try Readme().rooms == Set(rooms))
   }
 
+  @Test func theExampleDrives() throws {
+    let folder = try TemporaryDirectory()
+    let watching = try drive(in: folder.path + "/container")
+    let hole = try Wormhole(directory: folder.path + "/container")
+    #expect(try hole.channel("speed", of: Double.self).value == 88)
+    watching.stop()
+  }
+
   @Test func theExampleSaysWhatItPromises() {
     let full = WormholeError(.full, "put value into channel", "speed", because: "no space left")
     #expect(advice(on: full).sentence == "cannot put value into channel 'speed': no space left")

@@ -55,26 +55,33 @@ import Testing
     let count = try SweptRun.countCalls(of: operation)
     for point in SweptRun.points(count, &random) {
       let rule = "any@\(point):before:stop"
-      let run = try SweptRun(operation)
-      let peer = try run.start(faults: rule)
-      try eventually("\(operation) \(rule) seed \(seed): stops or ends") {
-        try peer.hasEnded || Processes.isStopped(peer.child.process)
-      }
-      let bystander = try Bystander()
-      let longest = try commitAHundredTimes(run)
-      let delay = bystander.longestDelay()
-      let bound = ContainerOptions.testing().lease + .milliseconds(150) + delay
-      #expect(
-        longest <= bound, "waited \(longest), bystander \(delay): \(operation) \(rule) seed \(seed)"
-      )
-      _ = try peer.waitOrGo()
-      try run.letOthersEnd()
-      let slot = try Container.open(run.path, options: .testing()).slot(.channels, "n")
-      let sum = operation.before + operation.adds + 100 + run.others.count
-      #expect(try slot.number() == sum, "\(operation) \(rule) seed \(seed)")
-      try slot.add()
-      #expect(try run.leftovers() == [], "\(operation) \(rule) seed \(seed)")
+      // What others do to the machine may come between once; a lock that holds up does so always.
+      var excess = try stop(operation, rule)
+      for _ in 0..<2 where excess > .zero { excess = min(excess, try stop(operation, rule)) }
+      #expect(excess <= .zero, "waited \(excess) too long: \(operation) \(rule) seed \(seed)")
     }
+  }
+
+  /// Stops the operation there, commits a hundred times, and lets it go on; answers by how much
+  /// the longest wait was longer than it may be.
+  private func stop(_ operation: SweptOperation, _ rule: String) throws -> Duration {
+    let run = try SweptRun(operation)
+    let peer = try run.start(faults: rule)
+    try eventually("\(operation) \(rule) seed \(seed): stops or ends") {
+      try peer.hasEnded || Processes.isStopped(peer.child.process)
+    }
+    let bystander = try Bystander()
+    let longest = try commitAHundredTimes(run)
+    let bound =
+      ContainerOptions.testing().lease + .milliseconds(150) + bystander.longestDelay()
+    _ = try peer.waitOrGo()
+    try run.letOthersEnd()
+    let slot = try Container.open(run.path, options: .testing()).slot(.channels, "n")
+    let sum = operation.before + operation.adds + 100 + run.others.count
+    #expect(try slot.number() == sum, "\(operation) \(rule) seed \(seed)")
+    try slot.add()
+    #expect(try run.leftovers() == [], "\(operation) \(rule) seed \(seed)")
+    return longest - bound
   }
 
   /// The longest that any of a hundred updates took.

@@ -115,10 +115,10 @@ import Testing
     #expect(judged(looks.map { min($0, 200) }, at: looks) == 290, "it stood from 200 on")
   }
 
-  /// What happened while the waiter itself was suspended it cannot know.
-  @Test func aWaiterThatSleptBeginsAgain() {
+  /// What happened while the waiter itself was suspended it cannot know: little of that counts.
+  @Test func aWaiterThatSleptCountsLittleOfIt() {
     let looks = [10, 20, 30, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180]
-    #expect(judged(looks.map { _ in 1 }, at: looks) == 180, "since it woke, at 90")
+    #expect(judged(looks.map { _ in 1 }, at: looks) == 140, "of the 60 asleep, 20")
     #expect(judged([1, 1, 1], at: [10, 20, 5000]) == nil)
   }
 

@@ -104,8 +104,8 @@ import Testing
       peer, ["add", path, "p", "1"],
       environment: ["WORMHOLE_FAULTS=rename~value.plist:after:stop"])
     try stopped.waitUntilStopped()
-    for folder in ["/c/channels/p", "/c/channels/p/lock", "/c/channels/p/lock/1.d"] {
-      try Descriptor.open(path: disk.path + folder, [.readOnly, .directory]).sync()
+    for folder in ["channels/p", "channels/p/lock", "channels/p/lock/1.d"] {
+      try Descriptor.open(path: path + "/" + folder, [.readOnly, .directory]).sync()
     }
     _ = try disk.cut()
     try stopped.child.send(.kill)

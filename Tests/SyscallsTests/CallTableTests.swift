@@ -45,7 +45,7 @@ import Testing
     let rule = FaultRule(row.call, persistent: true, .fail(.interrupted))
     let attempt = try Attempt(row, [rule])
     #expect(attempt.error == .interrupted)
-    #expect(attempt.count(of: row.call) == 10_001)
+    #expect(attempt.count(of: row.call) == 1001)
   }
 }
 

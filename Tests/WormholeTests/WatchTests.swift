@@ -187,6 +187,31 @@ import Wormhole
     watch.stop()
   }
 
+  /// A damaged file and the value that stands in for it are told once each, not at every look.
+  @Test func damageIsHeardOnceAndSoIsWhatMendsIt() throws {
+    try number.put(1)
+    let failures = Heard<WormholeError.Code>()
+    let watch = try number.watch {
+      heard.add($0.value)
+    } failure: {
+      failures.add($0.code)
+    }
+    try heard.waitForLast(1)
+    let folder = try Descriptor.open(
+      path: meeting.path + "/channels/number", [.readOnly, .directory])
+    try? folder.unlink("kept.plist")
+    for _ in 0..<2 {
+      try folder.open("foreign", [.writeOnly, .create], mode: 0o600).write("no list")
+      try folder.rename("foreign", to: folder, "value.plist")
+    }
+    try failures.waitForLast(.damaged)
+    try number.put(2)
+    try heard.waitForLast(2)
+    #expect(heard.all == [1, 2])
+    #expect(failures.all == [.damaged])
+    watch.stop()
+  }
+
   @Test func failuresThatNobodyTakesGoToTheLog() throws {
     let words = Heard<String>()
     let other = try meeting.another { $0.log = { _, message in words.add(message) } }

@@ -1,0 +1,120 @@
+"""Takes part in a container with nothing but Python's standard library.
+
+Written from the article "The directory" alone:
+
+    take_part.py <container> <channel> read
+    take_part.py <container> <channel> add <times>
+
+It holds the lock of a channel as the others do, and notices when it was taken over. It takes
+nothing over itself: it waits.
+"""
+
+import datetime
+import fcntl
+import os
+import plistlib
+import shutil
+import sys
+
+
+def escaped(name):
+    plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+    parts = []
+    for place, byte in enumerate(name.encode()):
+        is_plain = byte in plain and not (place == 0 and byte == ord("."))
+        parts.append(chr(byte) if is_plain else "%%%02X" % byte)
+    return "".join(parts)
+
+
+def read(channel):
+    try:
+        with open(channel + "/value.plist", "rb") as file:
+            return plistlib.loads(file.read(), fmt=plistlib.FMT_BINARY)
+    except FileNotFoundError:
+        return {"version": 0}
+
+
+def change(channel, compute):
+    """Replaces the value by what `compute` makes of it."""
+    while not try_to_change(channel, compute):
+        pass
+
+
+def try_to_change(channel, compute):
+    locks = channel + "/lock/"
+    generation = 1
+    while os.path.exists(locks + str(generation + 1)):
+        generation += 1
+    lock = os.open(locks + str(generation), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        own = "%s%d.d" % (locks, generation)
+        try:
+            os.mkdir(own, 0o700)
+        except FileExistsError:
+            pass
+        try:
+            staging = os.open(own, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            for lower in range(1, generation):
+                shutil.rmtree("%s%d.d" % (locks, lower), ignore_errors=True)
+            # Only now: whoever made the next generation before this look has it seen here, and
+            # whoever makes it later removes the directory that is open already.
+            if os.path.exists(locks + str(generation + 1)):
+                return False
+            os.pwrite(lock, os.urandom(64), 0)
+            return commit(channel, staging, compute(read(channel)))
+        finally:
+            os.close(staging)
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        os.close(lock)
+
+
+def commit(channel, staging, value):
+    """Moves the value into place; false if the lock was taken over meanwhile."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        try:
+            file = os.open("next", flags, 0o600, dir_fd=staging)
+        except FileExistsError:
+            os.unlink("next", dir_fd=staging)
+            file = os.open("next", flags, 0o600, dir_fd=staging)
+        with os.fdopen(file, "wb") as stream:
+            stream.write(plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+            # Python cannot exchange two names, and keeps no earlier value: so this one has to be
+            # on disk before it takes the place of the one that is there.
+            stream.flush()
+            os.fsync(stream.fileno())
+        target = os.open(channel, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.rename("next", "value.plist", src_dir_fd=staging, dst_dir_fd=target)
+        finally:
+            os.close(target)
+        return True
+    except FileNotFoundError:
+        return False
+
+
+def add_one(found):
+    return {
+        "version": found["version"] + 1,
+        "sent": datetime.datetime.utcnow(),
+        "from": "take_part.py %d" % os.getpid(),
+        "value": found.get("value", 0) + 1,
+    }
+
+
+def main():
+    container, name, verb = sys.argv[1:4]
+    channel = container + "/channels/" + escaped(name)
+    if verb == "read":
+        print(read(channel).get("value"))
+    else:
+        for _ in range(int(sys.argv[4])):
+            change(channel, add_one)
+
+
+main()

@@ -1,0 +1,58 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// A program in another language, which has only read how the directory looks.
+@Suite struct OtherLanguageTests {
+  private let meeting: Meeting
+  private let program = Programs.source + "/Fixtures/python/take_part.py"
+
+  init() throws { meeting = try Meeting() }
+
+  private func python(_ arguments: [String]) throws -> Running? {
+    guard let python = Programs.installed("python3") else {
+      skip("taking part in Python", because: "there is no python3")
+      return nil
+    }
+    return try Running(python, [program, meeting.path] + arguments)
+  }
+
+  @Test func readsAChannel() throws {
+    try meeting.hole.channel("tür/1", of: Int.self).put(42)
+    guard let reader = try python(["tür/1", "read"]) else { return }
+    #expect(try reader.outcome().output == "42\n")
+  }
+
+  /// P2: two of its processes and two of ours, and not an update is lost.
+  @Test func writesUnderTheLockBesideOurs() throws {
+    let sum = meeting.hole.channel("sum", of: Int.self)
+    try sum.put(0)
+    var writers: [Running] = []
+    for _ in 0..<2 {
+      guard let writer = try python(["sum", "add", "100"]) else { return }
+      writers.append(writer)
+      writers.append(
+        try Running(Programs.built("TestPeer"), ["count", meeting.path, "sum", "200"]))
+    }
+    for writer in writers {
+      let outcome = try writer.outcome()
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+    #expect(try sum.value == 600)
+    #expect(try sum.latest?.version == 601)
+  }
+
+  /// P3: one of our holders is stopped, and the program follows to the next generation.
+  @Test func followsToTheNextGeneration() throws {
+    let sum = meeting.hole.channel("sum", of: Int.self)
+    try sum.put(0)
+    let stopped = try Running(
+      Programs.built("TestPeer"), ["stop-updating", meeting.path, "sum"])
+    try stopped.waitUntilStopped()
+    try sum.update(default: 0) { $0 += 1 }
+    guard let writer = try python(["sum", "add", "10"]) else { return }
+    #expect(try writer.outcome().status == .exited(0))
+    #expect(try sum.value == 11)
+  }
+}
