@@ -53,6 +53,10 @@ struct SlotWriter {
           version = count.present ?? 0
           return .none
         }
+        if case .value = content, count.present == nil {
+          options.log(
+            .warning, "what lay in \(slot.folder) '\(name)' was of no known form; replaced")
+        }
         version = count.next
         return .put(try seal(value, version, "\(operation) channel"))
       }

@@ -77,8 +77,11 @@ import Wormhole
     let error = try failure { _ = try speed.value }
     #expect(error.code == .damaged)
     #expect(error.reason.hasPrefix("it is not of a channel's form: "))
-    #expect(try speed.put(2) > large)
+    let words = Heard<String>()
+    let other = try meeting.another { $0.log = { _, message in words.add(message) } }
+    #expect(try other.channel("speed").put(2.0) > large)
     #expect(try speed.value == 2)
+    #expect(words.all == ["what lay in channels 'speed' was of no known form; replaced"])
   }
 
   /// A writer that knows no more than the article on the directory.
