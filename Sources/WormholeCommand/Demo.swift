@@ -38,7 +38,7 @@ final class Demo: Sendable {
 
   private func ask() throws {
     let question = "watch question --now --count 1 --exec"
-    let other = try start(question, ["tr a-z A-Z | wormhole put answer"], beside: true)
+    let other = try start(question, ["wormhole put answer \"$(tr a-z A-Z)\""], beside: true)
     try show("put question", ["is anybody there?"])
     try show("get answer --wait --timeout 9")
     try expect(.exited(0), of: other)
