@@ -37,7 +37,9 @@ let package = Package(
       name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
       swiftSettings: house),
     .executableTarget(
-      name: "WormholeCommand", dependencies: ["Syscalls", "Wormhole"], swiftSettings: house),
+      name: "WormholeCommand",
+      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
@@ -82,7 +84,10 @@ let package = Package(
       ],
       swiftSettings: house),
     .testTarget(
-      name: "CommandTests", dependencies: ["Syscalls", "TestSupport", "WormholeCommand"],
+      name: "CommandTests",
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "WormholeCommand",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "ReadmeTests",

@@ -1,12 +1,12 @@
-import FoundationEssentials
+package import FoundationEssentials
 
 /// Dates as ISO 8601 has them, in UTC, with as many digits of a second as bring the same date back.
-enum DateText {
+package enum DateText {
   /// How far the four digits of a year reach, in seconds since 2001: the years 1 to 9999.
   private static let range = -63_113_904_000.0..<252_423_993_600.0
 
   /// The text of a date; nil if it lies outside the years that have one, or between all texts.
-  static func format(_ date: Date, fraction: Bool = true) -> String? {
+  package static func format(_ date: Date, fraction: Bool = true) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard range.contains(seconds) else { return nil }
     let whole = seconds.rounded(.down)

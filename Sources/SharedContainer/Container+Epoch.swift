@@ -15,7 +15,7 @@ extension Container {
     }
     let home = Slot.Home(directory: root, file: ContainerOpening.markerName)
     let slot = Slot(
-      container: self, folder: .system, name: "set-up", try escape("set-up"), home: home)
+      container: self, folder: .system, name: "set-up", try Self.escape("set-up"), home: home)
     try slot.change("raise the epoch in", durability: .power) { content in
       guard case .value(let bytes, _) = content else { return .none }
       var marker = try ContainerMarker(bytes, path: path)

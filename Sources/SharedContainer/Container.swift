@@ -10,6 +10,8 @@ package final class Container: Sendable {
   /// What lies in the directory under names of ours.
   package enum Folder: String, CaseIterable, Sendable {
     case channels, system, notices, members, guests, staging, damaged
+
+    fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
   }
 
   package let path: String
@@ -25,7 +27,8 @@ package final class Container: Sendable {
   private let presence: OpenDirectory
   /// Rises with each start of the machine, so that what was stamped later compares as later.
   package let epoch: Int
-  private let folders = Monitor<[Folder: OpenDirectory]>([:])
+  /// By their place among the folders: setting up a dictionary takes longer than reading a file.
+  private let folders = Monitor([OpenDirectory?](repeating: nil, count: Folder.allCases.count))
   private let slots = Monitor(SlotCache())
   private let openSlots = Monitor(OpenSlots())
   private let counts = Monitor(ContainerCounters())
@@ -59,6 +62,7 @@ package final class Container: Sendable {
   ) throws(WormholeError) -> Container {
     let opening = ContainerOpening(path: path, options: options, mayCreate: create)
     let (container, boot) = try openOnce(opening)
+    if options.isForReading { return container }
     let now = options.environment.bootIdentifier()
     guard boot != now, !now.isEmpty else { return container }
     do {
@@ -87,7 +91,7 @@ package final class Container: Sendable {
       let container = Container(
         path: path, options: options, root: root, identity: identity,
         staging: staging, presence: OpenDirectory(marker.file), marker: content)
-      container.sweep()
+      if !options.isForReading { container.sweep() }
       return (container, content.boot)
     } catch {
       throw WormholeError(error, "open container", path)
@@ -108,12 +112,13 @@ package final class Container: Sendable {
 
   /// One of the container's own directories; made if it is missing.
   func folder(_ folder: Folder) throws(Errno) -> OpenDirectory {
-    if let open = folders.withLock({ $0[folder] }) { return open }
+    let place = folder.place
+    if let open = folders.withLock({ $0[place] }) { return open }
     let opening = ContainerOpening(path: path, options: options, mayCreate: true)
     let open = OpenDirectory(try opening.ensureDirectory(folder, in: root))
     return folders.withLock { folders in
-      if let other = folders[folder] { return other }
-      folders[folder] = open
+      if let other = folders[place] { return other }
+      folders[place] = open
       return open
     }
   }

@@ -38,22 +38,42 @@ struct ContainerMarker: Codable, Equatable {
 
   /// Reads the file; what is wrong with it is told with the container's path.
   init(_ bytes: [UInt8], path: String) throws(WormholeError) {
-    struct Version: Decodable { var format: Int }
     let name = path + "/" + ContainerOpening.markerName
-    do {
+    do throws(PropertyListError) {
+      let marker = try BinaryPropertyList.decode(bytes)
       // The format first: a later one may have other keys, or keys of other types.
-      let version = try BinaryDecoder().decode(Version.self, from: bytes)
-      guard version.format <= Self.format else {
-        throw WormholeError(
-          .laterFormat, "open container", path,
-          because: "it has format \(version.format), and this program knows \(Self.format)",
-          hint: "use a later version of the program")
+      format = try marker.entry("format", \.intValue)
+      if format <= Self.format {
+        id = try marker.entry("id", \.stringValue)
+        created = try marker.entry("created", \.doubleValue)
+        epoch = try marker.entry("epoch", \.intValue)
+        boot = try marker.entry("boot", \.stringValue)
+        return
       }
-      self = try BinaryDecoder().decode(ContainerMarker.self, from: bytes)
-    } catch let error as WormholeError {
-      throw error
     } catch {
       throw WormholeError(.damaged, "read", name, because: "\(error)")
     }
+    throw WormholeError(
+      .laterFormat, "open container", path,
+      because: "it has format \(format), and this program knows \(Self.format)",
+      hint: "use a later version of the program")
+  }
+}
+
+extension PropertyListValue {
+  /// What a key of this dictionary holds, as what it has to be.
+  ///
+  /// By hand and not by `Codable`, whose containers take longer to set up than the file takes to
+  /// read.
+  fileprivate func entry<Entry>(
+    _ key: String, _ kind: (PropertyListValue) -> Entry?
+  ) throws(PropertyListError) -> Entry {
+    guard let entry = self[key] else {
+      throw PropertyListError(.missingKey, "no key '\(key)'")
+    }
+    guard let value = kind(entry) else {
+      throw PropertyListError(.typeMismatch, "'\(key)' is of another type")
+    }
+    return value
   }
 }

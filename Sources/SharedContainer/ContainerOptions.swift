@@ -30,6 +30,8 @@ package struct ContainerOptions: Sendable {
   package var largestFile = 64 << 20
   /// How old the earlier value that is kept for a power cut may become (P7).
   package var keptAge = Duration.seconds(1)
+  /// Whether nothing but reading is meant: then what only writers need is not seen to.
+  package var isForReading = false
   package var environment = Environment()
 
   package init() {}

@@ -9,7 +9,8 @@ struct LockState: Sendable {
   var file: GenerationFile?
   var staging: OpenDirectory?
   var stagingGeneration = 0
-  var mark = HolderMark(of: .current)
+  /// Made for the first tenure: who only reads needs none.
+  var mark: HolderMark?
 }
 
 /// How a lock is waited for, and for how long it may be kept.
@@ -258,11 +259,13 @@ struct LockExecutor {
   }
 
   private mutating func leaveMark() throws(Errno) -> LockMachine.Event {
-    state.mark.tenure += 1
-    state.mark.renewals = 0
-    try state.mark.write(to: state.file!.file)
+    var mark = state.mark ?? HolderMark(of: .current)
+    mark.tenure += 1
+    mark.renewals = 0
+    state.mark = mark
+    try mark.write(to: state.file!.file)
     tenure = LeaseKeeper.shared.begin(
-      state.mark, in: state.file!.file, lease: policy.lease ?? slot.container.options.lease,
+      mark, in: state.file!.file, lease: policy.lease ?? slot.container.options.lease,
       cap: policy.cap, at: environment.now())
     return .marked
   }

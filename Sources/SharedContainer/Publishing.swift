@@ -1,4 +1,4 @@
-internal import Syscalls
+package import Syscalls
 
 /// Giving a finished file its visible name, on file systems of every kind.
 extension Descriptor {
@@ -41,7 +41,7 @@ extension Errno {
   }
 
   /// What a body that makes system calls failed with; nil if it did not.
-  static func of(_ body: () throws(Errno) -> Void) -> Errno? {
+  package static func of(_ body: () throws(Errno) -> Void) -> Errno? {
     do throws(Errno) {
       try body()
       return nil

@@ -107,7 +107,12 @@ struct SlotCache {
     weak var slot: Slot?
   }
 
-  private var known: [Key: Entry] = [:]
+  /// The first that was asked for.
+  ///
+  /// A program that starts, looks at one value and ends needs no other, and
+  /// setting up a dictionary takes longer than reading the value's file.
+  private var first: (key: Key, entry: Entry)?
+  private var known: [Key: Entry]?
 
   /// Entries of slots that are gone are dropped when there are this many.
   private static let sweepAt = 256
@@ -117,12 +122,19 @@ struct SlotCache {
     _ folder: Container.Folder, _ name: String, _ make: () -> Slot
   ) -> Slot {
     let key = Key(folder: folder, name: name)
-    if let slot = known[key]?.slot { return slot }
+    if let first, first.key == key, let slot = first.entry.slot { return slot }
+    if let slot = known?[key]?.slot { return slot }
     let slot = make()
-    known[key] = Entry(slot: slot)
-    if known.count > nextSweep {
-      known = known.filter { $0.value.slot != nil }
-      nextSweep = max(Self.sweepAt, known.count * 2)
+    guard first?.entry.slot != nil else {
+      first = (key, Entry(slot: slot))
+      return slot
+    }
+    known = known ?? [:]
+    known?[key] = Entry(slot: slot)
+    if let all = known, all.count > nextSweep {
+      let left = all.filter { $0.value.slot != nil }
+      known = left
+      nextSweep = max(Self.sweepAt, left.count * 2)
     }
     return slot
   }

@@ -1,4 +1,4 @@
-internal import Syscalls
+package import Syscalls
 
 /// `staging/`: where files and directories are made before they appear under their names.
 ///
@@ -120,7 +120,7 @@ final class Staging: Sendable {
 }
 
 /// Removes a directory of ours with all that lies in it, to a depth that ours never reach.
-func removeTree(
+package func removeTree(
   _ name: UnsafePointer<CChar>, in parent: borrowing Descriptor, depth: Int = 4
 ) throws(Errno) {
   do throws(Errno) {

@@ -9,6 +9,11 @@ package struct OpenFlags: OptionSet, Sendable {
   package let rawValue: CInt
   package init(rawValue: CInt) { self.rawValue = rawValue }
 
+  /// As the protocol's own, which other modules would have to look up at run time.
+  package init(arrayLiteral flags: OpenFlags...) {
+    rawValue = flags.reduce(0) { $0 | $1.rawValue }
+  }
+
   package static let readOnly = OpenFlags([])
   package static let writeOnly = OpenFlags(rawValue: O_WRONLY)
   package static let readWrite = OpenFlags(rawValue: O_RDWR)

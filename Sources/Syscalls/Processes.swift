@@ -127,6 +127,14 @@ package struct Child: Sendable {
     return ExitStatus(status)
   }
 
+  /// Waits until the child has ended, and leaves its status, and so its number, where they are.
+  package func waitUntilEnded() throws(Errno) {
+    var information = siginfo_t()
+    _ = try perform(.waitpid) {
+      waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
+    }
+  }
+
   /// How the child ended; nil while it runs.
   package func poll() throws(Errno) -> ExitStatus? {
     var status: Int32 = 0
@@ -143,5 +151,10 @@ package struct Child: Sendable {
 
   package func send(_ signal: Processes.Signal) throws(Errno) {
     try Processes.send(signal, to: process)
+  }
+
+  /// Passes on a signal that came as a number.
+  package func send(number: Int32) throws(Errno) {
+    guard Glibc.kill(process, number) == 0 else { throw Errno.current }
   }
 }

@@ -37,3 +37,12 @@ package enum StandardStream: CInt, Sendable {
   /// Whether a person looks at it.
   package var isTerminal: Bool { isatty(rawValue) == 1 }
 }
+
+extension StandardStream {
+  /// Waits until nobody holds the other end of the pipe any more; for a file, for ever.
+  package func waitUntilBroken() throws(Errno) {
+    // Nothing is asked for: the kernel tells of errors and of hang-ups all the same.
+    var entry = pollfd(fd: rawValue, events: 0, revents: 0)
+    _ = try perform(.poll) { Glibc.poll(&entry, 1, -1) }
+  }
+}

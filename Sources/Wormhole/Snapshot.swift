@@ -18,6 +18,14 @@ extension Wormhole {
     /// That may happen after a power cut; the next change of the channel mends it.
     public let isRecovered: Bool
 
+    init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
+      self.version = version
+      self.sent = sent
+      self.from = from
+      self.isCleared = isCleared
+      self.isRecovered = isRecovered
+    }
+
     init(_ header: Envelope.Header, isRecovered: Bool) {
       version = header.version
       sent = header.sent

@@ -33,7 +33,20 @@ extension Wormhole {
     public var mayCreate = true
 
     /// Who values are from, for those who read them: by default the program and its process number.
-    public var name: String
+    public var name: String {
+      get { givenName ?? Self.ownName }
+      set { givenName = newValue }
+    }
+
+    /// Asked for only by those who write: the kernel has to be asked for it.
+    private static let ownName: String = {
+      let process = ProcessIdentity.current
+      return "\(process.program) (\(process.process))"
+    }()
+    private var givenName: String?
+
+    /// Whether nothing but reading is meant, so that what only writers need is not seen to.
+    package var isForReading = false
 
     /// Is told what happens inside and is nobody's error: damage that was mended, locks that were
     /// taken over, watches that have to poll.
@@ -45,15 +58,13 @@ extension Wormhole {
     package var environment = Environment()
 
     /// The options that suit programs of one user.
-    public init() {
-      let process = ProcessIdentity.current
-      name = "\(process.program) (\(process.process))"
-    }
+    public init() {}
 
     var forContainer: ContainerOptions {
       var options = ContainerOptions()
       options.sharing = sharing
       options.lease = lease
+      options.isForReading = isForReading
       options.largestFile = largestValue
       options.environment = environment
       options.environment.log = log

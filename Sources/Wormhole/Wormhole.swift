@@ -13,7 +13,7 @@ internal import Syscalls
 /// Nothing waits for ever. Reading takes no lock; what changes something waits for the others for
 /// ``Options-swift.struct/timeout`` at most, on the thread that called.
 public final class Wormhole: Sendable {
-  let container: Container
+  package let container: Container
   let options: Options
   let feeds: SlotFeeds
   /// Where channels that a watcher of a prefix has not known are looked into.

@@ -8,56 +8,46 @@ import Syscalls
     #if FAULT_POINTS
       FaultPoints.arm()
     #endif
+    // A pipe that nobody reads any more is an error like others, and told as none.
+    Signals.ignoreBrokenPipes()
+    let (arguments, damaged) = arguments()
+    let output = Parser.output(for: arguments)
     do {
-      try run(Array(CommandLine.arguments.dropFirst()))
+      if let damaged {
+        throw Failure.usage(
+          "cannot use argument \(damaged): it is not UTF-8; hand the value on standard input")
+      }
+      Processes.exit(try run(arguments, output))
+    } catch is ClosedPipe {
+      Processes.exit(ClosedPipe.status)
     } catch {
-      complain(error.sentence)
-      Processes.exit(error.exit.rawValue)
+      let failure = Failure(error)
+      output.tell(failure)
+      Processes.exit(failure.status)
     }
   }
 
-  private static func run(_ arguments: [String]) throws(Failure) {
-    switch arguments.first {
-    case nil: throw Failure(.usage, "cannot guess what to do: no verb given; try 'wormhole --help'")
-    case "--version": try say("wormhole \(version)\n")
-    case "-h": try say(Help.short)
-    case "--help": try say(Help.long)
-    case "demo": try Demo.run()
-    case let verb?:
-      throw Failure(.usage, "cannot run '\(verb)': there is no such verb; try 'wormhole --help'")
+  private static func run(_ arguments: [String], _ output: Output) throws -> Int32 {
+    let text: String
+    switch try Parser.parse(arguments) {
+    case .verb(let invocation): return try invocation.verb.run(invocation)
+    case .shortHelp(let verb): text = verb.map(Help.short) ?? Help.short
+    case .longHelp(let verb): text = verb.map(Help.long) ?? Help.long
+    case .version: text = "wormhole \(version)\n"
     }
+    try output.write(Array(text.utf8))
+    return 0
   }
 
-  /// Data goes to standard output.
-  static func say(_ text: String) throws(Failure) {
-    do throws(Errno) {
-      try StandardStream.output.write(text)
-    } catch {
-      throw Failure(.inputOutput, "cannot write to standard output: \(error)")
+  /// The words of the command line, and the place of the first that is no UTF-8: as a string it
+  /// would silently be another.
+  private static func arguments() -> (words: [String], damaged: Int?) {
+    var words: [String] = []
+    for place in 1..<max(1, Int(CommandLine.argc)) {
+      guard let argument = CommandLine.unsafeArgv[place] else { break }
+      guard let word = String(validatingCString: argument) else { return (words, place) }
+      words.append(word)
     }
+    return (words, nil)
   }
-
-  /// Words about it go to standard error.
-  private static func complain(_ sentence: String) {
-    // Where standard error cannot be written there is nobody left to tell; the exit code says it.
-    try? StandardStream.error.write("wormhole: \(sentence)\n")
-  }
-}
-
-/// Why the command ends without having done what it was asked to.
-struct Failure: Error {
-  let exit: ExitCode
-  let sentence: String
-
-  init(_ exit: ExitCode, _ sentence: String) {
-    self.exit = exit
-    self.sentence = sentence
-  }
-}
-
-/// What the command tells the shell, by the numbers of sysexits(3).
-enum ExitCode: Int32 {
-  case usage = 64
-  case software = 70
-  case inputOutput = 74
 }

@@ -1,77 +1,203 @@
+import SharedContainer
+import Synchronization
 import Syscalls
 
-/// What stands so far, shown with real files and a real process.
+/// What the package is for, shown with real processes: each a `wormhole` of its own.
 ///
 /// It tells nothing that changes from run to run, so that a test can compare it word for word.
-enum Demo {
-  static func run() throws(Failure) {
-    do throws(Errno) {
-      let parent = Processes.environment("TMPDIR") ?? "/tmp"
-      let path = parent + "/wormhole-demo-\(Processes.current)-\(Clocks.sinceBoot)"
-      try Descriptor.makeDirectory(path: path, mode: 0o700)
-      let directory = try Descriptor.open(path: path, [.readOnly, .directory])
-      defer { cleanUp(directory, path) }
-      try exchange(in: directory)
-      try stopAndKill()
-    } catch {
-      throw Failure(.software, "cannot show the demonstration: \(error)")
+final class Demo: Sendable {
+  private let path: String
+  private let output: Output
+  private let children = Mutex<[Child]>([])
+
+  init(_ output: Output) {
+    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+    path = parent + "/wormhole-demo-\(Processes.current)-\(Clocks.sinceBoot)"
+    self.output = output
+  }
+
+  func run() throws {
+    try Interruption.prepare { self.cleanUp() }
+    defer { cleanUp() }
+    try prepare()
+    try tell(
+      """
+      Several processes meet in a directory, which is removed at the end.
+
+      A question goes to another process, and its answer comes back.
+      """)
+    try ask()
+    try tell("\nA process is killed in the middle of a change. Nobody waits, nothing is lost.")
+    try kill()
+    try tell("\nA process is stopped in the middle of a change. After a second the others go on.")
+    try stop()
+    try tell("\nThe directory is removed again.")
+  }
+
+  // MARK: The three acts
+
+  private func ask() throws {
+    let question = "watch question --now --count 1 --exec"
+    let other = try start(question, ["wormhole put answer \"$(tr a-z A-Z)\""], beside: true)
+    try show("put question", ["is anybody there?"])
+    try show("get answer --wait --timeout 9")
+    try expect(.exited(0), of: other)
+  }
+
+  private func kill() throws {
+    try show("update tickets --add 10")
+    let victim = try start("update tickets --exec", ["kill -KILL $PPID"])
+    try expect(.signalled(9), of: victim)
+    try tell("  it was killed, with the lock in its hands")
+    try show("update tickets --add 1")
+  }
+
+  private func stop() throws {
+    let sleeper = try start("update tickets --exec", ["add-slowly 100"], beside: true)
+    try waitFor("inside")
+    try attempt { () throws(Errno) in
+      try sleeper.send(.stop)
+      _ = try sleeper.waitUntilStopped()
     }
-    try Command.say("The directory is removed again.\n")
+    try tell("  it stands still, with the lock in its hands")
+    try show("update tickets --add 1")
+    try attempt { () throws(Errno) in
+      try directory().makeDirectory("go-on", mode: 0o700)
+      try sleeper.send(.go)
+    }
+    try expect(.exited(0), of: sleeper)
+    try tell("  it went on, saw that others had been faster, and added to what they had left")
+    try show("get tickets")
   }
 
-  private static let files = ["value", "next"]
+  // MARK: The stage
 
-  private static func exchange(in directory: borrowing Descriptor) throws(Errno) {
-    try write("first", to: "value", in: directory)
-    let reader = try directory.open("value", [.readOnly])
-    try write("second", to: "next", in: directory)
-    try directory.rename("next", to: directory, "value", .exchanging)
-    let new = try directory.open("value", [.readOnly])
-    try StandardStream.output.write(
-      """
-      A file was replaced in one step, by exchange.
-        who opens it now reads:      \(try text(of: new))
-        who had it open still reads: \(try text(of: reader))
+  /// The second time it runs, nothing holds it up.
+  private static let slowly = """
+    #!/bin/sh
+    mkdir -p "$STAGE/inside"
+    until [ -e "$STAGE/go-on" ]; do sleep 0.02; done
+    echo $(($(cat) + $1))
 
-      """)
+    """
+
+  private func prepare() throws {
+    try attempt { () throws(Errno) in
+      try Descriptor.makeDirectory(path: path, mode: 0o700)
+      let stage = try directory()
+      try stage.makeDirectory("bin", mode: 0o700)
+      let programs = try stage.open("bin", [.readOnly, .directory])
+      let process = try Descriptor.open(
+        path: "/proc/\(Processes.current)", [.readOnly, .directory])
+      let own = String(decoding: try process.readSymbolicLink("exe"), as: UTF8.self)
+      try programs.makeSymbolicLink("wormhole", to: own)
+      let script = try programs.open("add-slowly", [.writeOnly, .create, .exclusive], mode: 0o700)
+      let text = Array(Self.slowly.utf8)
+      if let failure = text.withUnsafeBytes({ bytes in
+        Errno.of { () throws(Errno) in try script.writeFully(bytes) }
+      }) {
+        throw failure
+      }
+    }
   }
 
-  private static func stopAndKill() throws(Errno) {
-    let child = try Child.spawn("sleep", ["60"])
-    try child.send(.stop)
-    let stopped = try child.waitUntilStopped()
-    try child.send(.kill)
-    let status = try child.wait()
-    try StandardStream.output.write(
-      """
-      A process was stopped, then killed while it stood.
-        it stopped:            \(stopped ? "yes" : "no")
-        it ended by SIGKILL:   \(status == .signalled(9) ? "yes" : "no")
-
-      """)
+  private func directory() throws(Errno) -> Descriptor {
+    try Descriptor.open(path: path, [.readOnly, .directory])
   }
 
-  private static func write(
-    _ text: String, to name: String, in directory: borrowing Descriptor
-  ) throws(Errno) {
-    let file = try directory.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
-    let bytes = Array(text.utf8)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-    defer { buffer.deallocate() }
-    buffer.copyBytes(from: bytes)
-    try file.writeFully(UnsafeRawBufferPointer(buffer))
+  private func waitFor(_ name: String) throws {
+    let pause = Monitor(())
+    let deadline = Instant.now + .seconds(9)
+    while Instant.now < deadline {
+      if (try? directory().status(of: name)) != nil { return }
+      let _: Void? = pause.wait(until: .now + .milliseconds(5)) { _ in nil }
+    }
+    throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not come")
   }
 
-  private static func text(of file: borrowing Descriptor) throws(Errno) -> String {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
-    defer { buffer.deallocate() }
-    let count = try file.readFully(into: buffer)
-    return String(decoding: buffer[..<count], as: UTF8.self)
+  private func cleanUp() {
+    let left = children.withLock { $0 }
+    // One that has ended needs no more; a directory that was never made need not be removed.
+    for child in left where (try? child.poll()) == .some(nil) {
+      try? child.send(.kill)
+      _ = try? child.wait()
+    }
+    guard let slash = path.lastIndex(of: "/"),
+      let parent = try? Descriptor.open(path: String(path[..<slash]) + "/.", [.path, .directory])
+    else { return }
+    try? removeTree(String(path[path.index(after: slash)...]), in: parent, depth: 9)
   }
 
-  private static func cleanUp(_ directory: borrowing Descriptor, _ path: String) {
-    // What a failure left unmade need not be removed.
-    for file in files { try? directory.unlink(file) }
-    try? Descriptor.removeDirectory(path: path)
+  // MARK: Processes
+
+  /// Shows a command, runs it, and shows what it wrote.
+  private func show(_ words: String, _ more: [String] = []) throws {
+    try announce(words, more)
+    let conduit = try attempt { () throws(Errno) in try Conduit() }
+    let child = try spawn(words, more, output: conduit.writing)
+    conduit.closeWriting()
+    let text = try attempt { () throws(Errno) in
+      String(decoding: try conduit.collect(limit: 1 << 16), as: UTF8.self)
+    }
+    try expect(.exited(0), of: child)
+    for line in text.split(separator: "\n") { try tell("  \(line)") }
+  }
+
+  /// Shows a command and starts it.
+  private func start(_ words: String, _ more: [String], beside: Bool = false) throws -> Child {
+    try announce(words, more, beside ? " &" : "")
+    return try spawn(words, more, output: 1)
+  }
+
+  private func announce(_ words: String, _ more: [String], _ end: String = "") throws {
+    try tell("  $ wormhole \(words)" + more.map { " '\($0)'" }.joined() + end)
+  }
+
+  private func spawn(_ words: String, _ more: [String], output: CInt) throws -> Child {
+    let path = Processes.environment("PATH") ?? "/usr/bin:/bin"
+    let settings = [
+      "WORMHOLE_CONTAINER=\(self.path)/container", "STAGE=\(self.path)",
+      "PATH=\(self.path)/bin:\(path)",
+    ]
+    let child = try attempt { () throws(Errno) in
+      try Child.spawn(
+        self.path + "/bin/wormhole", words.split(separator: " ").map(String.init) + more,
+        environment: Programs.environment(settings, without: ["WORMHOLE_GROUP"]), output: output)
+    }
+    children.withLock { $0.append(child) }
+    return child
+  }
+
+  private func expect(_ status: ExitStatus, of child: Child) throws {
+    let ended = try attempt { () throws(Errno) in try child.wait() }
+    children.withLock { $0.removeAll { $0.process == child.process } }
+    guard ended == status else {
+      throw Failure(
+        .software, "system", "cannot show the demonstration: a process ended with \(ended.code)")
+    }
+  }
+
+  private func tell(_ words: String) throws { try output.write(line: words) }
+
+  private func attempt<Result>(_ body: () throws(Errno) -> Result) throws -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      throw WormholeError(error, "show the demonstration in", path)
+    }
+  }
+}
+
+extension Verb {
+  static let demo = Verb(
+    "demo", "show what the package is for, with real processes", [], [],
+    [
+      "Works in a directory of its own below TMPDIR, which it removes. It takes two seconds: one "
+        + "of them is the time after which others go on without a process that stands still."
+    ],
+    [Example("wormhole demo", "three short acts")]
+  ) { invocation in
+    try Demo(invocation.output).run()
+    return 0
   }
 }

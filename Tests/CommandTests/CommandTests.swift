@@ -1,72 +1,87 @@
+import PropertyLists
+import SharedContainer
 import Syscalls
 import TestSupport
 import Testing
 
-/// The built command: its output, its complaints, its exit status.
+/// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite struct CommandTests {
-  private let command = Programs.built("wormhole")
+  @Test(arguments: ["values", "changes", "settings", "locks"])
+  func aSessionGoesAsItIsKept(_ name: String) throws {
+    let stage = try Stage()
+    let session = try Session(fixture: "command/\(name).session")
+    #expect(session.exchanges.count >= 10)
+    for exchange in session.exchanges {
+      #expect(try stage.transcript(exchange.command) == exchange.expected, "\(exchange)")
+    }
+  }
 
-  @Test(arguments: [
-    (["--help"], "help.txt"), (["-h"], "short-help.txt"), (["demo"], "demo.txt"),
-  ])
-  func writesWhatIsKeptInFixtures(_ arguments: [String], _ fixture: String) throws {
-    let outcome = try run(command, arguments)
-    #expect(outcome.status == .exited(0))
+  @Test func aRefusalChangesNothing() throws {
+    let stage = try Stage()
+    try prepareRefusals(stage)
+    let session = try Session(fixture: "command/refusals.session")
+    let before = try stage.state()
+    #expect(!before.isEmpty)
+    for exchange in session.exchanges {
+      #expect(exchange.expected.hasSuffix("]\n"), "\(exchange)")
+      #expect(try stage.transcript(exchange.command) == exchange.expected, "\(exchange)")
+      #expect(try stage.state() == before, "\(exchange)")
+    }
+    let places = try stage.run("ls && ls full real").output
+    #expect(places == "file\nfull\nhole\nlater\nlink\nopen\nreal\nfull:\nmine\n\nreal:\n")
+  }
+
+  /// Places that are no containers, or none that can be used.
+  private func prepareRefusals(_ stage: Stage) throws {
+    let outcome = try stage.run(
+      """
+      umask 077 && wormhole put speed 88 --type json && wormhole put text words \
+      && touch file && mkdir real full open && touch full/mine && chmod 777 open \
+      && ln -s real link && wormhole --container later put a b
+      """)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let later = try stage.directory.descriptor.open("later", [.readOnly, .directory])
+    let bytes = try BinaryPropertyList.encode(["format": 9, "else": "unknown"])
+    try later.open("container.plist", [.writeOnly, .truncate]).write(bytes)
+  }
+
+  @Test func aContainerOfSomebodyElseIsRefused() throws {
+    guard Processes.effectiveUser == 0 else {
+      skip("a container of another user", because: "only root can make one")
+      return
+    }
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole put speed 88 && chown 12345 hole && wormhole get speed")
+    #expect(outcome.status == .exited(77))
+    #expect(
+      stage.normal(outcome.errors) == "wormhole: cannot open container 'DIR': it belongs to user "
+        + "12345, and this is user 0; use a directory of your own, or open it for a group\n")
+  }
+
+  @Test func theGroupsContainerIsFound() throws {
+    let stage = try Stage()
+    let settings = ["WORMHOLE_CONTAINER=", "WORMHOLE_ROOT=\(stage.directory.path)"]
+    let outcome = try stage.run(
+      "wormhole --group cinema put speed 88 && WORMHOLE_GROUP=cinema wormhole get speed",
+      environment: settings)
+    #expect(outcome.output == "88\n")
     #expect(outcome.errors == "")
-    #expect(outcome.output == (try Fixture.text("command/" + fixture)))
+    #expect(try stage.run("ls -A cinema").output == ".wormhole\n")
+  }
+
+  @Test func anArgumentWinsOverTheEnvironment() throws {
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "wormhole --container other put speed 1 && wormhole put speed 2 "
+        + "&& wormhole get speed --container other")
+    #expect(outcome.output == "1\n")
   }
 
   @Test func saysItsVersion() throws {
-    let outcome = try run(command, ["--version"])
+    let outcome = try run(Programs.built("wormhole"), ["--version"])
     #expect(outcome.status == .exited(0))
     let words = outcome.output.split(separator: " ")
     #expect(words.first == "wormhole")
     #expect(words.last?.split(separator: ".").count == 3)
-  }
-
-  @Test(arguments: ["fly", "--fly", "-", ""])
-  func refusesAnUnknownVerb(_ verb: String) throws {
-    let outcome = try run(command, [verb])
-    #expect(outcome.status == .exited(64))
-    #expect(outcome.output == "")
-    let sentence = "cannot run '\(verb)': there is no such verb; try 'wormhole --help'"
-    #expect(outcome.errors == "wormhole: \(sentence)\n")
-  }
-
-  @Test func refusesToGuess() throws {
-    let outcome = try run(command)
-    #expect(outcome.status == .exited(64))
-    #expect(outcome.output == "")
-    #expect(outcome.errors.split(separator: "\n").count == 1)
-  }
-
-  @Test func saysWhenItsOutputIsNotTaken() throws {
-    let outcome = try run("sh", ["-c", "exec \"$0\" --help >/dev/full", command])
-    #expect(outcome.status == .exited(74))
-    let reason = "no space left on device"
-    #expect(outcome.errors == "wormhole: cannot write to standard output: \(reason)\n")
-  }
-
-  @Test func aClosedPipeEndsItQuietly() throws {
-    let outcome = try run("sh", ["-c", "\"$0\" --help | true", command])
-    #expect(outcome.errors == "")
-  }
-
-  @Test func theDemonstrationLeavesNothingBehind() throws {
-    let folder = try TemporaryDirectory()
-    let outcome = try run(command, ["demo"], environment: ["TMPDIR=\(folder.path)"])
-    #expect(outcome.status == .exited(0))
-    #expect(try folder.descriptor.names() == [])
-  }
-
-  /// A failure in the middle is told in one sentence and cleaned up after.
-  @Test func aFailedDemonstrationLeavesNothingBehind() throws {
-    let folder = try TemporaryDirectory()
-    let outcome = try run(
-      command, ["demo"],
-      environment: ["TMPDIR=\(folder.path)", "WORMHOLE_FAULTS=rename:before:fail=EINVAL"])
-    #expect(outcome.status == .exited(70))
-    #expect(outcome.errors == "wormhole: cannot show the demonstration: invalid argument\n")
-    #expect(try folder.descriptor.names() == [])
   }
 }

@@ -41,26 +41,15 @@ struct Readme {
     return blocks
   }
 
-  /// A command of a transcript and what it is said to write.
-  struct Exchange: Sendable {
-    let command: [String]
-    var output: String
+  /// All commands of all transcripts, with what they are said to write.
+  var session: Session {
+    Session(blocks.filter { $0.mark == "transcript" }.flatMap(\.lines))
   }
 
-  /// All commands of all transcripts.
-  var exchanges: [Exchange] {
-    var exchanges: [Exchange] = []
-    for block in blocks where block.mark == "transcript" {
-      for line in block.lines {
-        if line.hasPrefix("$ ") {
-          let words = line.dropFirst(2).split(separator: " ").map(String.init)
-          exchanges.append(Exchange(command: words, output: ""))
-        } else if !exchanges.isEmpty {
-          exchanges[exchanges.count - 1].output += line + "\n"
-        }
-      }
-    }
-    return exchanges
+  /// The first two columns of the table of commands.
+  var commands: [String] {
+    let lines = text.split(separator: "\n").map(String.init)
+    return lines.filter { $0.hasPrefix("| `wormhole ") }
   }
 
   /// The rooms named in the map.

@@ -3,20 +3,34 @@ import TestSupport
 import Testing
 import Wormhole
 
+@testable import WormholeCommand
+
 /// What the README shows is what happens.
 @Suite struct ReadmeTests {
+  /// One shell runs them all, one after the other, as a person would.
   @Test func everyTranscriptIsTrueWordForWord() throws {
-    let exchanges = try Readme().exchanges
-    #expect(exchanges.count >= 2)
-    for exchange in exchanges {
-      // `swift run wormhole` builds it first; here it is built already.
-      var words = exchange.command[...]
-      if words.starts(with: ["swift", "run"]) { words = words.dropFirst(2) }
-      let name = try #require(words.first)
-      let outcome = try run(Programs.built(name), Array(words.dropFirst()))
-      #expect(outcome.status == .exited(0))
-      #expect(outcome.output == exchange.output, "\(exchange.command)")
+    let exchanges = try Readme().session.exchanges
+    #expect(exchanges.count >= 10)
+    let home = try TemporaryDirectory()
+    let mark = "\u{1E}"
+    let script = exchanges.map { $0.command + "\nprintf '\(mark)'\n" }.joined()
+    let path = Processes.environment("PATH") ?? "/usr/bin:/bin"
+    let outcome = try run(
+      "sh", ["-c", script],
+      environment: [
+        "HOME=\(home.path)", "PATH=\(Programs.built):\(path)", "LC_ALL=C.UTF-8", "WORMHOLE_GROUP=",
+      ])
+    #expect(outcome.errors == "")
+    let outputs = outcome.output.split(separator: mark, omittingEmptySubsequences: false)
+    #expect(outputs.count == exchanges.count + 1)
+    for (exchange, output) in zip(exchanges, outputs) {
+      #expect(output == exchange.expected, "\(exchange)")
     }
+  }
+
+  @Test func theTableOfCommandsIsTheCommandsOwn() throws {
+    let rows = Table.verbs.map { "| `\($0.usage)` | \($0.summary) |" }
+    #expect(try Readme().commands == rows)
   }
 
   @Test func everySwiftExampleIsAFileThatCompiles() throws {

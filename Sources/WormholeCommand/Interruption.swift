@@ -1,0 +1,61 @@
+import SharedContainer
+import Synchronization
+import Syscalls
+
+/// What SIGINT, SIGTERM and SIGHUP do while the command has children or files to look after.
+///
+/// A child gets the signal too, and its end is waited for: then the lock is released and its status
+/// passed on. A terminal has told it already. Without a child there is nothing to wait for: what
+/// has to be removed is removed, and the process ends by the signal; its locks are free with it.
+enum Interruption {
+  private struct State {
+    var isReady = false
+    var child: Child?
+    var cleanUp: (@Sendable () -> Void)?
+  }
+
+  private static let state = Mutex(State())
+
+  /// Takes the signals from now on; called before anything else has threads.
+  static func prepare(cleanUp: (@Sendable () -> Void)? = nil) throws(WormholeError) {
+    let isFirst = state.withLock { state in
+      defer { state.isReady = true }
+      state.cleanUp = cleanUp ?? state.cleanUp
+      return !state.isReady
+    }
+    guard isFirst else { return }
+    Signals.hold()
+    do throws(Errno) {
+      try Thread("signals") { while true { handle(Signals.next()) } }.detach()
+    } catch {
+      throw WormholeError(error, "wait for", "signals")
+    }
+  }
+
+  private static func handle(_ signal: Signals.Arrival) {
+    state.withLock { state in
+      if let child = state.child {
+        // It may have ended this very moment.
+        if !signal.isFromKernel { try? child.send(number: signal.number) }
+        return
+      }
+      state.cleanUp?()
+      Signals.end(by: signal.number)
+    }
+  }
+
+  /// Runs a child to its end; the signals go to it meanwhile.
+  static func run(_ start: () throws(Errno) -> Child) throws(Errno) -> ExitStatus {
+    let child = try state.withLock { state throws(Errno) in
+      let child = try start()
+      state.child = child
+      return child
+    }
+    try child.waitUntilEnded()
+    // Until it is asked for its status nobody else gets its number.
+    return try state.withLock { state throws(Errno) in
+      state.child = nil
+      return try child.wait()
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import SharedContainer
+import Syscalls
+
+/// Programs that the command runs for its caller.
+enum Programs {
+  /// A program was never started, so it has no status.
+  struct NeverRan: Error {
+    let error: WormholeError
+  }
+
+  /// Runs a program with this process's own input and output; answers how it ended.
+  static func run(_ words: [String], _ settings: [String]) throws -> ExitStatus {
+    try starting(words[0]) { () throws(Errno) in
+      try Interruption.run { () throws(Errno) in
+        try Child.spawn(words[0], Array(words.dropFirst()), environment: environment(settings))
+      }
+    }
+  }
+
+  /// Runs a line of shell with bytes on its standard input, its output going where ours goes.
+  static func shell(_ line: String, input: [UInt8], _ settings: [String]) throws -> ExitStatus {
+    try starting("sh") { () throws(Errno) in
+      let given = try Conduit()
+      return try feeding(given, input, to: line, settings, output: 1)
+    }
+  }
+
+  /// Runs a line of shell that makes one value of another.
+  static func filter(
+    _ line: String, input: [UInt8], _ settings: [String], limit: Int
+  ) throws -> (status: ExitStatus, output: [UInt8]) {
+    try starting("sh") { () throws(Errno) in
+      let (given, taken) = (try Conduit(), try Conduit())
+      let collected = Monitor<[UInt8]>([])
+      let collector = try Thread("output") {
+        let bytes = (try? taken.collect(limit: limit)) ?? []
+        taken.closeReading()
+        collected.withLock { $0 = bytes }
+      }
+      let result = Result { () throws(Errno) in
+        try feeding(given, input, to: line, settings, output: taken.writing, taken.closeWriting)
+      }
+      taken.closeWriting()
+      collector.join()
+      return (try result.get(), collected.withLock { $0 })
+    }
+  }
+
+  /// Runs it to its end, whether it reads all that it is given or not.
+  private static func feeding(
+    _ given: Conduit, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
+    _ started: () -> Void = {}
+  ) throws(Errno) -> ExitStatus {
+    var feeder: Thread?
+    defer {
+      // Whoever has not read it by now never will.
+      given.closeReading()
+      feeder?.join()
+    }
+    return try Interruption.run { () throws(Errno) in
+      let child = try Child.spawn(
+        "sh", ["-c", line], environment: environment(settings), input: given.reading,
+        output: output)
+      given.closeReading()
+      started()
+      feeder = try? Thread("input") { try? given.feed(input) }
+      return child
+    }
+  }
+
+  /// This process's environment, with some of it set otherwise.
+  static func environment(_ settings: [String], without unwanted: [String] = []) -> [String] {
+    let names = settings.map { $0.prefix { $0 != "=" } + "=" } + unwanted.map { $0 + "=" }
+    return Processes.environment.filter { setting in
+      !names.contains { setting.hasPrefix($0) }
+    } + settings
+  }
+
+  private static func starting<Result>(
+    _ program: String, _ body: () throws(Errno) -> Result
+  ) throws -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      throw NeverRan(error: WormholeError(error, "run", program))
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// What is put comes out again, byte for byte.
+@Suite struct BytesTests {
+  @Test(arguments: [
+    ("nothing", ""), ("a word", "word"), ("a line", "line\n"), ("lines", "one\n\ntwo\n\n"),
+    ("a line feed", "\n"), ("emoji", "👩‍🚀 → 🌍\u{0}!"), ("quotes", "\"'\\$HOME`true`"),
+    ("JSON", #"{"a": 1}"#), ("a dash", "-"),
+  ])
+  func textFromAPipeIsUnchanged(_ name: String, _ text: String) throws {
+    let stage = try Stage()
+    try stage.directory.write(text, to: "in")
+    try compare(stage, "wormhole put it - <in && wormhole get it --raw >out")
+    try compare(
+      stage,
+      "wormhole put it <in && wormhole get it --json | wormhole put other && "
+        + "wormhole get it --raw >out")
+  }
+
+  @Test func bytesThatAreNoTextAreUnchanged() throws {
+    let stage = try Stage()
+    let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
+    try file.write((0..<1024).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+    try compare(stage, "wormhole put it - <in && wormhole get it >out")
+    try compare(stage, "wormhole put it - --type data <in && wormhole get it --raw >out")
+    try compare(stage, "wormhole update it --exec cat && wormhole get it >out")
+    try compare(
+      stage, "wormhole get it --plist | wormhole put b --type plist && wormhole get b >out")
+  }
+
+  @Test func tenMegabytesAreUnchanged() throws {
+    let stage = try Stage()
+    var random = SeededRandom(seed: 10)
+    let chunk = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &random) }
+    let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
+    for _ in 0..<160 { try file.write(chunk) }
+    try compare(stage, "wormhole put it - <in && wormhole get it >out")
+    try compare(stage, "wormhole update it --exec cat && wormhole get it >out")
+    // A program that takes none of it and gives nothing.
+    try stage.directory.write("", to: "in")
+    try compare(stage, "wormhole update it --exec true && wormhole get it >out")
+  }
+
+  @Test func moreThanAValueCanBeIsRefused() throws {
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "wormhole put it small && head -c 70000000 /dev/zero | wormhole put it -")
+    #expect(outcome.status == .exited(65))
+    #expect(
+      outcome.errors
+        == "wormhole: cannot read 'standard input': it has more than 67108864 bytes\n")
+    #expect(try stage.run("wormhole get it").output == "small\n")
+  }
+
+  private func compare(_ stage: Stage, _ command: String) throws {
+    let outcome = try stage.run(command + " && cmp in out")
+    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)\(outcome.output)")
+    #expect(outcome.errors == "")
+  }
+}

@@ -1,0 +1,44 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// The demonstration, which shows real processes and tidies up after them.
+@Suite struct DemoTests {
+  private func demo(_ folder: TemporaryDirectory, _ more: [String] = []) throws -> Running {
+    try Running(
+      Programs.built("wormhole"), ["demo"],
+      environment: ["TMPDIR=\(folder.path)", "WORMHOLE_CONTAINER=nowhere", "WORMHOLE_GROUP=none"]
+        + more)
+  }
+
+  @Test func itGoesAsItIsKeptAndLeavesNothingBehind() throws {
+    let folder = try TemporaryDirectory()
+    let begin = Instant.now
+    let outcome = try demo(folder).outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.errors == "")
+    #expect(outcome.output == (try Fixture.text("command/demo.txt")))
+    #expect(try folder.descriptor.names() == [])
+    #expect(Instant.now - begin < .seconds(10))
+  }
+
+  /// A failure in the middle is told in one sentence and cleaned up after.
+  @Test func aFailureLeavesNothingBehind() throws {
+    let folder = try TemporaryDirectory()
+    let outcome = try demo(folder, ["WORMHOLE_FAULTS=mkdir~go-on:before:fail=EINVAL"]).outcome()
+    #expect(outcome.status == .exited(70))
+    let sentence = "wormhole: cannot show the demonstration in '\(folder.path)"
+    #expect(outcome.errors.hasPrefix(sentence))
+    #expect(outcome.errors.hasSuffix(": invalid argument\n"))
+    #expect(try folder.descriptor.names() == [])
+  }
+
+  @Test func anInterruptionLeavesNothingBehind() throws {
+    let folder = try TemporaryDirectory()
+    let running = try demo(folder)
+    try eventually("the last act begins") { try running.output.contains("stands still") }
+    try running.child.send(.interrupt)
+    #expect(try running.outcome().status == .signalled(2))
+    try eventually("all is removed") { try folder.descriptor.names() == [] }
+  }
+}

@@ -1,0 +1,116 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// `wormhole lock` among several processes.
+@Suite struct LockVerbTests {
+  /// Holds a lock until somebody writes to `pipe`, having said so.
+  private func hold(_ stage: Stage, _ options: String = "") throws -> Running {
+    _ = try stage.run("[ -p pipe ] || mkfifo pipe")
+    let holder = try stage.start(
+      "wormhole lock build \(options) -- sh -c 'echo held; read -r x <pipe; echo over'")
+    try eventually("the lock is held") { try holder.output == "held\n" }
+    return holder
+  }
+
+  private func release(_ stage: Stage) throws { _ = try stage.run("echo go >pipe") }
+
+  @Test func oneRunsAtATime() throws {
+    let stage = try Stage()
+    let command = """
+      for i in 1 2 3 4 5 6; do
+        wormhole lock build -- sh -c 'mkdir inside && rmdir inside && echo one >>log' &
+      done; wait; wc -l <log
+      """
+    let outcome = try stage.run(command)
+    #expect(outcome.output.filter { $0 != " " } == "6\n")
+    #expect(outcome.errors == "")
+  }
+
+  @Test func aStoppedHolderIsNamed() throws {
+    let stage = try Stage()
+    let holder = try hold(stage)
+    try holder.child.send(.stop)
+    try holder.waitUntilStopped()
+    let process = holder.child.process
+    let outcome = try stage.run("wormhole lock build --timeout 0.05 -- echo never")
+    #expect(outcome.status == .exited(125))
+    #expect(outcome.output == "")
+    #expect(
+      outcome.errors == "wormhole: cannot lock 'build': the deadline passed in waiting for its "
+        + "lock, which 'wormhole' (process \(process), stopped) holds; let it go on with "
+        + "'kill -CONT \(process)', or end it\n")
+    // Who waits without a deadline is told after a second, and gets the lock in the end.
+    let waiter = try stage.start("wormhole lock build -- echo mine")
+    try eventually("the holder is named") {
+      try waiter.errors.contains("waiting for lock 'build'") && waiter.errors.contains("stopped")
+    }
+    try holder.child.send(.go)
+    try release(stage)
+    #expect(try holder.outcome().output == "held\nover\n")
+    #expect(try waiter.outcome().output == "mine\n")
+  }
+
+  @Test func aStoppedHoldersLockIsBroken() throws {
+    let stage = try Stage()
+    let holder = try hold(stage)
+    try holder.child.send(.stop)
+    try holder.waitUntilStopped()
+    let other = try stage.run(
+      "wormhole lock build --break-after 1 -- sh -c 'echo $WORMHOLE_LOCK_GENERATION'")
+    #expect(other.output == "2\n")
+    #expect(other.status == .exited(0))
+    try holder.child.send(.go)
+    try release(stage)
+    let outcome = try holder.outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.errors == "wormhole: the lock was taken over while the command ran\n")
+  }
+
+  @Test func aKilledHoldersLockIsFree() throws {
+    let stage = try Stage()
+    let holder = try hold(stage)
+    try holder.child.send(.kill)
+    #expect(try holder.outcome().status == .signalled(9))
+    let outcome = try stage.run("wormhole lock build --timeout 20 -- echo mine")
+    #expect(outcome.output == "mine\n")
+    // Its command, which nobody ended, runs on.
+    try release(stage)
+  }
+
+  @Test(arguments: [(Processes.Signal.interrupt, Int32(2)), (.terminate, 15)])
+  func aSignalGoesToTheCommand(_ signal: Processes.Signal, _ number: Int32) throws {
+    let stage = try Stage()
+    let holder = try stage.start("wormhole lock build -- sh -c 'echo held; exec sleep 600'")
+    try eventually("the lock is held") { try holder.output == "held\n" }
+    try holder.child.send(signal)
+    #expect(try holder.outcome().status == .exited(128 + number))
+    #expect(try stage.run("wormhole lock build --timeout 0 -- echo free").output == "free\n")
+  }
+
+  @Test func aSignalEndsTheWait() throws {
+    let stage = try Stage()
+    let holder = try hold(stage)
+    let waiter = try stage.start("wormhole lock build -- echo never")
+    // Once it has told for whom it waits, it is in the queue.
+    try eventually("it waits") { try waiter.errors.contains("waiting for lock") }
+    try waiter.child.send(.terminate)
+    let outcome = try waiter.outcome()
+    #expect(outcome.status == .signalled(15))
+    #expect(outcome.output == "")
+    try release(stage)
+    #expect(try holder.outcome().status == .exited(0))
+  }
+
+  @Test func anInterruptedUpdateChangesNothing() throws {
+    let stage = try Stage()
+    _ = try stage.run("mkfifo pipe; wormhole put speed slow")
+    let update = try stage.start(
+      "wormhole update speed --exec 'echo begun >&2; echo half; exec sleep 600'")
+    try eventually("the command runs") { try update.errors == "begun\n" }
+    try update.child.send(.terminate)
+    #expect(try update.outcome().status == .exited(143))
+    #expect(try stage.run("wormhole update speed --exec 'tr a-z A-Z'").status == .exited(0))
+    #expect(try stage.run("wormhole get speed").output == "SLOW\n")
+  }
+}

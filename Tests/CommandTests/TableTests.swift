@@ -1,0 +1,113 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+
+@testable import WormholeCommand
+
+/// One table feeds the parser, the help, the manual page and the completions.
+@Suite struct TableTests {
+  @Test func theHelpIsAsItIsKept() throws {
+    for (arguments, fixture) in [
+      (["--help"], "help.txt"), (["-h"], "short-help.txt"), (["help", "watch"], "help-watch.txt"),
+      (["watch", "-h"], "short-help-watch.txt"),
+    ] {
+      let outcome = try run(Programs.built("wormhole"), arguments)
+      #expect(outcome.status == .exited(0))
+      #expect(outcome.errors == "")
+      #expect(outcome.output == (try Fixture.text("command/" + fixture)))
+    }
+  }
+
+  @Test(arguments: Table.verbs.map(\.name))
+  func everyTextNamesTheVerbWithAllItTakes(_ name: String) throws {
+    let verb = try #require(Table.verb(name))
+    #expect(verb.name == name)
+    #expect(Help.short.contains("  \(name) "))
+    #expect(Help.long.contains("  \(name) "))
+    let section = manual.contains(".SS \"wormhole \(name)")
+    #expect(section, "the manual page has no section on \(name)")
+    for text in [Help.short(verb), Help.long(verb)] {
+      #expect(text.hasPrefix("usage: wormhole \(name)"))
+      for option in verb.options { #expect(text.contains("  \(option.usage)")) }
+    }
+    for option in verb.options + Table.options {
+      #expect(manual.contains(option.usage.replacing("-", with: "\\-")), "\(option.name)")
+      for shell in Completions.Shell.allCases {
+        #expect(Completions.script(for: shell).contains("--\(option.name)"))
+      }
+    }
+    #expect(!verb.examples.isEmpty)
+    for example in verb.examples { #expect(Help.long(verb).contains(example.line)) }
+  }
+
+  /// Each option is taken by the verb it stands under, and by no other.
+  @Test func theParserTakesWhatTheTableSays() throws {
+    let all = Set(Table.verbs.flatMap(\.options).map(\.name))
+    for verb in Table.verbs {
+      for name in all {
+        let option = verb.options.first { $0.name == name }
+        let isKnown = option != nil
+        var words = [verb.name, "--" + name]
+        if let argument = option?.argument {
+          if case .oneOf(_, let choices) = argument {
+            words.append(choices[0])
+          } else {
+            words.append("1")
+          }
+        }
+        let failure = failure(of: words)
+        #expect(failure?.contains("there is no such option") != isKnown, "\(words)")
+      }
+    }
+  }
+
+  private func failure(of words: [String]) -> String? {
+    do throws(Failure) {
+      _ = try Parser.parse(words)
+      return ""
+    } catch {
+      return error.sentence
+    }
+  }
+
+  private var manual: String { Manual.page }
+
+  @Test func theManualPageIsInOrder() throws {
+    let folder = try TemporaryDirectory()
+    let outcome = try run(Programs.built("wormhole"), ["manual"])
+    #expect(outcome.status == .exited(0))
+    try folder.write(outcome.output, to: "wormhole.1")
+    guard Programs.installed("mandoc") != nil else {
+      skip("the manual page's form", because: "there is no mandoc")
+      return
+    }
+    // It has no date: that would differ from build to build.
+    let lint = try run(
+      "mandoc", ["-T", "lint", "-W", "warning", folder.path + "/wormhole.1"])
+    let complaints = lint.output.split(separator: "\n").filter { !$0.contains("missing date") }
+    #expect(complaints.isEmpty, "\(complaints)")
+    let shown = try run("mandoc", ["-T", "ascii", folder.path + "/wormhole.1"])
+    // Bold letters are overprinted: the letter, a step back, the letter.
+    let text = shown.output.replacing(/.\x{08}/, with: "")
+    let missing = Table.verbs.filter { !text.contains("\n   wormhole \($0.name)") }
+    #expect(missing.map(\.name) == [])
+  }
+
+  @Test func everyExampleIsUnderstood() throws {
+    for example in Table.verbs.flatMap(\.examples) where !example.line.contains("$(") {
+      let command = example.line.split { $0 == "|" || $0 == "<" || $0 == ">" }[0]
+      guard !command.contains("'"), !command.contains(" --exec ") else { continue }
+      let words = command.split(separator: " ").dropFirst().map(String.init)
+      #expect(failure(of: words) == "", "\(example.line)")
+    }
+  }
+
+  /// The mapping is whole, and only statuses that the help lists are given.
+  @Test func everyCodeHasAStatus() {
+    let given = Set(WormholeError.Code.allCases.map(\.exitCode))
+    #expect(given.isSubset(of: ExitCode.allCases))
+    #expect(!given.contains(.done))
+    #expect(!given.contains(.neverRan))
+  }
+}

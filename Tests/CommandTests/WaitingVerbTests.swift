@@ -1,0 +1,171 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Verbs that wait: for changes, values, postings.
+@Suite struct WaitingVerbTests {
+  /// Starts a verb that says on standard error when it is ready.
+  private func start(_ command: String, _ stage: Stage) throws -> Running {
+    let running = try stage.start(command + " --verbose")
+    try eventually("'\(command)' is ready") { try running.errors.contains("wormhole: ") }
+    return running
+  }
+
+  private func put(_ words: String, _ stage: Stage) throws {
+    let outcome = try stage.run("wormhole " + words)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+  }
+
+  @Test func eachChangeIsALine() throws {
+    let stage = try Stage()
+    let watch = try start("wormhole watch speed --count 5", stage)
+    var expected = ""
+    for (words, line) in [
+      ("put speed slow", "slow"), ("put speed slow", "slow"), ("clear speed", "(cleared)"),
+      ("put speed 'one\ntwo'", #""one\ntwo""#), ("update speed --exec 'echo 7' --type json", "7"),
+    ] {
+      try put(words, stage)
+      expected += line + "\n"
+      try eventually("'\(line)' is told") { try watch.output == expected }
+    }
+    #expect(try watch.outcome().status == .exited(0))
+  }
+
+  @Test func severalChannelsAreToldApart() throws {
+    let stage = try Stage()
+    try put("put seat.a 1", stage)
+    let watch = try start("wormhole watch seat. --prefix --now --json --count 2", stage)
+    try eventually("what is there is told") { try watch.output.contains(#""channel":"seat.a""#) }
+    try put("put row 1", stage)
+    try put("put seat.b 2", stage)
+    let outcome = try watch.outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output.split(separator: "\n").count == 2)
+    #expect(outcome.output.contains(#""channel":"seat.b""#))
+  }
+
+  @Test func aCommandRunsForEachChange() throws {
+    let stage = try Stage()
+    let line = #"echo "$WORMHOLE_CHANNEL $WORMHOLE_VERSION $(cat)"; [ $WORMHOLE_VERSION = 1 ]"#
+    let watch = try Running(
+      Programs.built("wormhole"), ["watch", "speed", "--verbose", "--exec", line],
+      environment: stage.environment)
+    try eventually("it is ready") { try watch.errors.contains("watching") }
+    try put("put speed slow", stage)
+    try eventually("it has run") { try watch.output == "speed 1 slow\n" }
+    try put("put speed fast", stage)
+    let outcome = try watch.outcome()
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.output == "speed 1 slow\nspeed 2 fast\n")
+  }
+
+  @Test func aValueIsWaitedFor() throws {
+    let stage = try Stage()
+    let get = try start("wormhole get answer --wait", stage)
+    try put("put other 1", stage)
+    try put("clear answer", stage)
+    try put("put answer 42", stage)
+    let outcome = try get.outcome()
+    #expect(outcome.output == "42\n")
+    #expect(try stage.run("wormhole get answer --wait --timeout 0").output == "42\n")
+  }
+
+  @Test func noValueComes() throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole get answer --wait --timeout 0.05")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.output == "")
+    #expect(outcome.errors == "wormhole: cannot read channel 'answer': no value came in time\n")
+  }
+
+  @Test func aPostingIsHeard() throws {
+    let stage = try Stage()
+    let observe = try start("wormhole observe ready --count 2", stage)
+    try put("post other", stage)
+    try put("post ready", stage)
+    try eventually("it is heard") { try observe.output == "ready\n" }
+    try put("post ready", stage)
+    #expect(try observe.outcome().status == .exited(0))
+  }
+
+  @Test func aChangedSettingIsHeard() throws {
+    let stage = try Stage()
+    let all = try start("wormhole defaults watch cinema --count 3", stage)
+    let rows = try start("wormhole defaults watch cinema rows --count 2 --json", stage)
+    for (words, line) in [
+      ("write cinema rows 12", "rows\t12"), ("write cinema name Strand", "name\tStrand"),
+      ("delete cinema rows", "rows\t(removed)"),
+    ] {
+      try put("defaults " + words, stage)
+      try eventually("'\(line)' is told") { try all.output.hasSuffix(line + "\n") }
+    }
+    #expect(try all.outcome().status == .exited(0))
+    #expect(
+      try rows.outcome().output
+        == #"{"key":"rows","suite":"cinema","value":"12"}"# + "\n"
+        + #"{"key":"rows","suite":"cinema"}"# + "\n")
+  }
+
+  // MARK: Ends
+
+  @Test(arguments: [
+    "watch speed", "observe ready", "get speed --wait", "defaults watch cinema",
+    "watch speed --exec cat",
+  ])
+  func aSignalEndsItAtOnce(_ words: String) throws {
+    for (signal, number) in [(Processes.Signal.interrupt, Int32(2)), (.terminate, 15)] {
+      let stage = try Stage()
+      try put("put other 1", stage)
+      let before = try stage.state()
+      let running =
+        words.hasPrefix("observe")
+        ? try observing(stage) : try start("wormhole " + words, stage)
+      try running.child.send(signal)
+      let outcome = try running.outcome()
+      #expect(outcome.status == .signalled(number))
+      #expect(outcome.output == "")
+      #expect(try stage.state() == before)
+    }
+  }
+
+  private func observing(_ stage: Stage) throws -> Running {
+    try start("wormhole observe ready", stage)
+  }
+
+  @Test func aSignalGoesToTheCommandOfAChange() throws {
+    let stage = try Stage()
+    let line = "trap 'kill $!; echo caught; exit 5' TERM; sleep 600 & echo begun; wait"
+    let watch = try stage.start(
+      "wormhole watch speed --verbose --exec \"$LINE\"", environment: ["LINE=\(line)"])
+    try eventually("it is ready") { try watch.errors.contains("watching") }
+    try put("put speed 1", stage)
+    try eventually("the command runs") { try watch.output == "begun\n" }
+    try watch.child.send(.terminate)
+    let outcome = try watch.outcome()
+    #expect(outcome.output == "begun\ncaught\n")
+    #expect(outcome.status == .exited(5))
+  }
+
+  @Test(arguments: [
+    "put speed 1 && wormhole watch speed --now | head -1",
+    "put speed 1 && wormhole watch speed --now --json | head -1",
+    "defaults write speed a 1 && wormhole defaults watch speed --now | head -1",
+    "put speed 1 && wormhole get speed | true", "help | true", "manual | true",
+    "put speed 1 && (trap '' PIPE; wormhole watch speed --now | head -1)",
+  ])
+  func aClosedPipeEndsItQuietly(_ words: String) throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole " + words)
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.errors == "")
+  }
+
+  @Test func aFullOutputIsTold() throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole put speed 1 && wormhole get speed >/dev/full")
+    #expect(outcome.status == .exited(73))
+    #expect(
+      outcome.errors == "wormhole: cannot write to 'standard output': no space left on device; "
+        + "make room on the file system and try again\n")
+  }
+}
