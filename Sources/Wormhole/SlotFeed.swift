@@ -86,18 +86,27 @@ extension Finding {
 /// The feeds of one opened container: one for each slot that anybody watches.
 final class SlotFeeds: Sendable {
   private let limits: PropertyListLimits
-  private let feeds = Monitor<[ObjectIdentifier: SlotFeed]>([:])
+  private let state = Monitor(State())
+
+  private struct State {
+    /// Nil until somebody watches, which programs that only look never do: setting a dictionary up
+    /// takes longer than reading a file.
+    var feeds: [ObjectIdentifier: SlotFeed]?
+  }
 
   init(_ limits: PropertyListLimits) { self.limits = limits }
 
   /// How many listeners there are, counting one for each slot it listens to.
-  var listenerCount: Int { feeds.withLock { $0.values.reduce(0) { $0 + $1.listenerCount } } }
+  var listenerCount: Int {
+    state.withLock { ($0.feeds ?? [:]).values.reduce(0) { $0 + $1.listenerCount } }
+  }
 
   /// Has a listener told of a slot's changes, and of what is there now.
   func join(_ listener: Listener, _ slot: Slot) throws(WormholeError) {
-    let feed = feeds.withLock { feeds in
-      let feed = feeds[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
-      feeds[ObjectIdentifier(slot)] = feed
+    let feed = state.withLock { state in
+      let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
+      state.feeds = state.feeds ?? [:]
+      state.feeds?[ObjectIdentifier(slot)] = feed
       feed.add(listener)
       return feed
     }
@@ -114,10 +123,10 @@ final class SlotFeeds: Sendable {
   }
 
   private func leave(_ listener: Listener, _ feed: SlotFeed) {
-    let isUnused = feeds.withLock { feeds in
+    let isUnused = state.withLock { state in
       feed.remove(listener)
       guard feed.listenerCount == 0 else { return false }
-      feeds[ObjectIdentifier(feed.slot)] = nil
+      state.feeds?[ObjectIdentifier(feed.slot)] = nil
       return true
     }
     if isUnused { feed.end() }

@@ -109,7 +109,7 @@ extension Wormhole {
 
   /// Has a listener told of all channels with the prefix, also of those that come later.
   private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
-    let (container, feeds, queue) = (container, feeds, finding)
+    let (container, feeds, queue) = (container, feeds, Self.finding)
     // Told on the watcher's thread; what has to be done is done elsewhere.
     let watch = try container.watchNames(in: .channels) { [weak listener] change in
       switch change {

@@ -17,7 +17,9 @@ public final class Wormhole: Sendable {
   let options: Options
   let feeds: SlotFeeds
   /// Where channels that a watcher of a prefix has not known are looked into.
-  let finding = DispatchQueue(label: "wormhole.finding")
+  ///
+  /// One for all containers, and made for the first watcher.
+  static let finding = DispatchQueue(label: "wormhole.finding")
 
   /// Opens the container of a group, one per user; makes it if need be.
   ///

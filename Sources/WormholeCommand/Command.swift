@@ -17,13 +17,13 @@ import Syscalls
         throw Failure.usage(
           "cannot use argument \(damaged): it is not UTF-8; hand the value on standard input")
       }
-      Processes.exit(try run(arguments, output))
+      Processes.exitAtOnce(try run(arguments, output))
     } catch is ClosedPipe {
-      Processes.exit(ClosedPipe.status)
+      Processes.exitAtOnce(ClosedPipe.status)
     } catch {
       let failure = Failure(error)
       output.tell(failure)
-      Processes.exit(failure.status)
+      Processes.exitAtOnce(failure.status)
     }
   }
 

@@ -79,7 +79,9 @@ struct Operand: Sendable {
 }
 
 /// A verb of the command: `wormhole put` and its like.
-struct Verb: Sendable {
+///
+/// A class, since copies of it would cost each start of the command time.
+final class Verb: Sendable {
   struct Example: Sendable {
     let line: String
     let words: String
