@@ -97,6 +97,9 @@ package struct Child: Sendable {
     posix_spawnattr_setsigmask(&attributes, &none)
     var all = sigset_t()
     sigfillset(&all)
+    for number in [SIGHUP, SIGINT, SIGQUIT] where Signals.isIgnored(number) {
+      sigdelset(&all, number)
+    }
     posix_spawnattr_setsigdefault(&attributes, &all)
     posix_spawnattr_setflags(
       &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))

@@ -39,10 +39,21 @@ package enum Signals {
     _exit(128 + number)
   }
 
+  /// Whoever started this process may have had it ignore a signal, as nohup(1) does; then it, and
+  /// what it starts, goes on ignoring it.
+  static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    return handler == unsafeBitCast(SIG_IGN, to: Int.self)
+  }
+
   private static func endings() -> sigset_t {
     var signals = sigset_t()
     sigemptyset(&signals)
-    for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
+    for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) {
+      sigaddset(&signals, number)
+    }
     return signals
   }
 }

@@ -21,6 +21,7 @@ import Syscalls
     } catch is ClosedPipe {
       Processes.exitAtOnce(ClosedPipe.status)
     } catch {
+      Interruption.settle()
       let failure = Failure(error)
       output.tell(failure)
       Processes.exitAtOnce(failure.status)

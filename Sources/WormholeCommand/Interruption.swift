@@ -32,6 +32,9 @@ enum Interruption {
     }
   }
 
+  /// Where a signal is about to end the process, what fails because of that is not the reason.
+  static func settle() { state.withLock { _ in } }
+
   private static func handle(_ signal: Signals.Arrival) {
     state.withLock { state in
       if let child = state.child {

@@ -31,9 +31,9 @@ enum Programs {
   ) throws -> (status: ExitStatus, output: [UInt8]) {
     try starting("sh") { () throws(Errno) in
       let (given, taken) = (try Conduit(), try Conduit())
-      let collected = Monitor<[UInt8]>([])
+      let collected = Monitor(Result<[UInt8], Errno>.success([]))
       let collector = try Thread("output") {
-        let bytes = (try? taken.collect(limit: limit)) ?? []
+        let bytes = Result { () throws(Errno) in try taken.collect(limit: limit) }
         taken.closeReading()
         collected.withLock { $0 = bytes }
       }
@@ -42,7 +42,7 @@ enum Programs {
       }
       taken.closeWriting()
       collector.join()
-      return (try result.get(), collected.withLock { $0 })
+      return (try result.get(), try collected.withLock { $0 }.get())
     }
   }
 
@@ -51,11 +51,17 @@ enum Programs {
     _ given: Conduit, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
     _ started: () -> Void = {}
   ) throws(Errno) -> ExitStatus {
-    var feeder: Thread?
+    // Started before there is a child, which would wait in vain for a thread that cannot be had.
+    let begun = Monitor(false)
+    let feeder = try Thread("input") {
+      _ = begun.wait(until: nil) { $0 ? true : nil }
+      // Whoever does not read it all has no use for it.
+      try? given.feed(input)
+    }
     defer {
-      // Whoever has not read it by now never will.
       given.closeReading()
-      feeder?.join()
+      begun.signal { $0 = true }
+      feeder.join()
     }
     return try Interruption.run { () throws(Errno) in
       let child = try Child.spawn(
@@ -63,7 +69,7 @@ enum Programs {
         output: output)
       given.closeReading()
       started()
-      feeder = try? Thread("input") { try? given.feed(input) }
+      begun.signal { $0 = true }
       return child
     }
   }

@@ -38,7 +38,8 @@ final class Telling: Sendable {
     let told = state.withLock { $0.told }
     if count == nil, told > 0 { return 0 }
     throw WormholeError(
-      .timedOut, operation, subject, because: "time was up, with \(told) told of")
+      .timedOut, operation, subject,
+      because: told == 0 ? "nothing came in time" : "only \(told) came in time")
   }
 
   /// Ends when whoever reads the output has gone, and not only with the next line.

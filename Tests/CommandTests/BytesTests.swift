@@ -52,6 +52,12 @@ import Testing
       outcome.errors
         == "wormhole: cannot read 'standard input': it has more than 67108864 bytes\n")
     #expect(try stage.run("wormhole get it").output == "small\n")
+    let update = try stage.run("wormhole update it --exec 'head -c 70000000 /dev/zero'")
+    #expect(update.status == .exited(65))
+    #expect(
+      update.errors
+        == "wormhole: cannot update channel 'it': CMD wrote more than 67108864 bytes\n")
+    #expect(try stage.run("wormhole get it").output == "small\n")
   }
 
   private func compare(_ stage: Stage, _ command: String) throws {

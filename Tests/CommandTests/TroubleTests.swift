@@ -97,6 +97,12 @@ import Testing
         + "&& ls hole/channels/speed/kept.plist && echo mine >hole/channels/mine")
     #expect(made.status == .exited(0), "\(made.errors)")
     try damage(stage, "speed")
+    let recovered = try stage.run("wormhole get speed")
+    #expect(recovered.status == .exited(0))
+    #expect(
+      recovered.errors
+        == "wormhole: the latest value of channel 'speed' is damaged; this is the one before it\n")
+    #expect(try stage.run("wormhole get speed --quiet").errors == "")
     let before = try stage.state()
     let found = try stage.run("wormhole doctor")
     #expect(found.status == .exited(1))

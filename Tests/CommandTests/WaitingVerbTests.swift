@@ -146,6 +146,15 @@ import Testing
     #expect(outcome.status == .exited(5))
   }
 
+  /// As nohup(1) has it: what was ignored stays ignored, for the command and for what it runs.
+  @Test func anIgnoredSignalStaysIgnored() throws {
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "trap '' HUP; wormhole lock build -- sh -c 'kill -HUP $PPID; kill -HUP $$; echo both go on'")
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output == "both go on\n")
+  }
+
   @Test(arguments: [
     "put speed 1 && wormhole watch speed --now | head -1",
     "put speed 1 && wormhole watch speed --now --json | head -1",

@@ -29,6 +29,9 @@ extension Verb {
         WormholeError(.notFound, "read channel", name, because: "nothing is there"))
     }
     let output = invocation.output
+    if snapshot.metadata.isRecovered {
+      output.tell("the latest value of channel '\(name)' is damaged; this is the one before it")
+    }
     switch form {
     case .object: try output.write(object: snapshot)
     case .plist: try output.write(try value.written(as: .xml, limits: .output))

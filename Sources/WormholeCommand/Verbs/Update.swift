@@ -65,6 +65,10 @@ extension Invocation {
         let (status, bytes) = try Programs.filter(
           line, input: try value?.printed() ?? [], ["WORMHOLE_CHANNEL=\(name)"], limit: limit)
         hasRun = true
+        guard bytes.count <= limit else {
+          throw WormholeError(
+            .tooLarge, "update channel", name, because: "CMD wrote more than \(limit) bytes")
+        }
         guard status == .exited(0) else { throw Refusal(status: status.code) }
         value = try (type ?? ValueType(like: value)).value(ofOutput: bytes, for: name)
         return .commit
