@@ -41,7 +41,9 @@ struct PutToWatch: Benchmark {
   }
 }
 
-/// The other process: this program, started again with a hidden argument. It answers each number.
+/// The other process: this program, started again with a hidden argument.
+///
+/// It answers each number.
 enum EchoProcess {
   static let argument = "--echoing-process"
 
@@ -109,7 +111,7 @@ final class Answering {
     let hole = try Wormhole(directory: path + "/holes")
     let back = hole.channel("back", of: Int.self)
     let watching = try hole.channel("there", of: Int.self).watch { snapshot in
-      if let number = snapshot.value { try? back.put(number) }
+      if let number = snapshot.value { _ = try? back.put(number) }
     }
     _ = Monitor(()).wait(until: .now + .seconds(120)) { _ in Bool?.none }
     watching.stop()
