@@ -9,6 +9,7 @@ final class Demo: Sendable {
   private let path: String
   private let output: Output
   private let children = Mutex<[Child]>([])
+  private let isClean = Mutex(false)
 
   init(_ output: Output) {
     let parent = Processes.environment("TMPDIR") ?? "/tmp"
@@ -75,8 +76,8 @@ final class Demo: Sendable {
   /// The second time it runs, nothing holds it up.
   private static let slowly = """
     #!/bin/sh
-    mkdir -p "$STAGE/inside"
-    until [ -e "$STAGE/go-on" ]; do sleep 0.02; done
+    mkdir "$STAGE/inside" 2>/dev/null
+    while [ -d "$STAGE/inside" ] && [ ! -e "$STAGE/go-on" ]; do sleep 0.02; done
     echo $(($(cat) + $1))
 
     """
@@ -115,7 +116,15 @@ final class Demo: Sendable {
     throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not come")
   }
 
+  /// Once, and to its end, whether a signal or the last act is the reason, or both at a time.
   private func cleanUp() {
+    isClean.withLock { isClean in
+      if !isClean { removeAll() }
+      isClean = true
+    }
+  }
+
+  private func removeAll() {
     let left = children.withLock { $0 }
     // One that has ended needs no more; a directory that was never made need not be removed.
     for child in left where (try? child.poll()) == .some(nil) {
@@ -125,7 +134,12 @@ final class Demo: Sendable {
     guard let slash = path.lastIndex(of: "/"),
       let parent = try? Descriptor.open(path: String(path[..<slash]) + "/.", [.path, .directory])
     else { return }
-    try? removeTree(String(path[path.index(after: slash)...]), in: parent, depth: 9)
+    let name = String(path[path.index(after: slash)...])
+    // What a process that was killed had started may still be writing for a moment.
+    for _ in 0..<100 {
+      let failure = Errno.of { () throws(Errno) in try removeTree(name, in: parent, depth: 9) }
+      if failure == nil { return }
+    }
   }
 
   // MARK: Processes
