@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,3 +116,48 @@ int floor_replace(struct floor_slot *slot) {
 }
 
 int64_t floor_number(struct floor_slot *slot) { return read_value(slot) == -1 ? -1 : value.number; }
+
+int floor_bell_open(struct floor_bell *bell, const char *path) {
+  bell->directory = make_directory(AT_FDCWD, path);
+  if (bell->directory == -1) return -1;
+  bell->staging = make_directory(bell->directory, "staging");
+  if (bell->staging == -1) return -1;
+  memset(&value, 0, sizeof value);
+  value.size = sizeof value.number;
+  if (write_value(bell->directory, "value.plist") == -1 && errno != EEXIST) return -1;
+  bell->notices = inotify_init1(IN_CLOEXEC);
+  if (bell->notices == -1) return -1;
+  return inotify_add_watch(bell->notices, path, IN_MOVED_TO) == -1 ? -1 : 0;
+}
+
+void floor_bell_close(struct floor_bell *bell) {
+  close(bell->notices);
+  close(bell->staging);
+  close(bell->directory);
+}
+
+int floor_ring(struct floor_bell *bell, int64_t number) {
+  value.number = number;
+  value.size = sizeof value.number;
+  if (write_value(bell->staging, "next") == -1
+      || renameat2(bell->staging, "next", bell->directory, "value.plist", RENAME_EXCHANGE) == -1)
+    return -1;
+  return unlinkat(bell->staging, "next", 0);
+}
+
+int64_t floor_hear(struct floor_bell *bell, int64_t after) {
+  struct floor_slot slot = {.directory = bell->directory};
+  char notices[4096];
+  while (1) {
+    if (read(bell->notices, notices, sizeof notices) <= 0 || read_value(&slot) == -1) return -1;
+    if (value.number > after) return value.number;
+  }
+}
+
+int floor_pin(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int each = 0; each < CPU_SETSIZE; each++)
+    if (processor < 0 || each == processor) CPU_SET(each, &one);
+  return sched_setaffinity(0, sizeof one, &one);
+}

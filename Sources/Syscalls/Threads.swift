@@ -57,7 +57,7 @@ package final class Thread: Sendable {
 
 /// A value behind a lock, with a condition that threads wait for until a deadline.
 ///
-/// The one kind of lock in the package. The standard library's Mutex has no condition, and under
+/// The kind of lock used throughout. The standard library's Mutex has no condition, and under
 /// contention the thread sanitizer does not see it and reports races that are none.
 package final class Monitor<State>: @unchecked Sendable {
   // The state is touched only under the mutex, which is what makes the class sendable.

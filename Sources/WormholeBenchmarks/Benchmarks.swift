@@ -4,7 +4,7 @@ import Foundation
 @main enum Benchmarks {
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
-    DecodeValue.self, Lock.self, Update.self,
+    DecodeValue.self, Lock.self, Update.self, PutToWatch.self,
   ]
 
   static let usage = """
@@ -26,6 +26,9 @@ import Foundation
       let arguments = Array(CommandLine.arguments.dropFirst())
       if arguments.first == UpdateProcess.argument {
         return try UpdateProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == EchoProcess.argument {
+        return try EchoProcess.run(Array(arguments.dropFirst()))
       }
       let options = try Options(arguments)
       if options.wantsHelp {

@@ -1,5 +1,4 @@
 import SharedContainer
-import Synchronization
 import Syscalls
 
 /// What the package is for, shown with real processes: each a `wormhole` of its own.
@@ -8,8 +7,8 @@ import Syscalls
 final class Demo: Sendable {
   private let path: String
   private let output: Output
-  private let children = Mutex<[Child]>([])
-  private let isClean = Mutex(false)
+  private let children = Monitor<[Child]>([])
+  private let isClean = Monitor(false)
 
   init(_ output: Output) {
     let parent = Processes.environment("TMPDIR") ?? "/tmp"
@@ -74,10 +73,13 @@ final class Demo: Sendable {
   // MARK: The stage
 
   /// The second time it runs, nothing holds it up.
+  ///
+  /// Once the stage is removed it ends: whoever
+  /// started it may have been killed.
   private static let slowly = """
     #!/bin/sh
     mkdir "$STAGE/inside" 2>/dev/null
-    while [ -d "$STAGE/inside" ] && [ ! -e "$STAGE/go-on" ]; do sleep 0.02; done
+    until [ -e "$STAGE/go-on" ]; do [ -d "$STAGE/inside" ] || exit 1; sleep 0.02; done
     echo $(($(cat) + $1))
 
     """

@@ -1,5 +1,4 @@
 import SharedContainer
-import Synchronization
 import Syscalls
 
 /// What SIGINT, SIGTERM and SIGHUP do while the command has children or files to look after.
@@ -14,7 +13,7 @@ enum Interruption {
     var cleanUp: (@Sendable () -> Void)?
   }
 
-  private static let state = Mutex(State())
+  private static let state = Monitor(State())
 
   /// Takes the signals from now on; called before anything else has threads.
   static func prepare(cleanUp: (@Sendable () -> Void)? = nil) throws(WormholeError) {

@@ -10,6 +10,15 @@ extension Peer {
     for _ in 0..<Int(arguments[2])! { try sum.update(default: 0) { $0 += 1 } }
   }
 
+  /// `count-aloud <container> <channel>`: adds 1 again and again, and says a line for each.
+  static let countAloud = Job("count-aloud") { arguments in
+    let sum = try hole(arguments[0]).channel(arguments[1], of: Int.self)
+    while true {
+      try sum.update(default: 0) { $0 += 1 }
+      try say("1")
+    }
+  }
+
   /// `put <container> <channel> <first> <last>`: puts the numbers, one after the other.
   static let put = Job("put") { arguments in
     let channel = try hole(arguments[0]).channel(arguments[1], of: Int.self)

@@ -8,7 +8,7 @@ import Syscalls
     touch, replace, list, descriptors, respawn, bystander, hold,
     open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
     acknowledge, watch, names, probe,
-    count, put, putInGroup, stopUpdating, post, set,
+    count, countAloud, put, putInGroup, stopUpdating, post, set,
   ]
 
   static func main() {

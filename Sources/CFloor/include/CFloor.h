@@ -26,4 +26,18 @@ int floor_replace(struct floor_slot *slot);
 /* What the number is now; -1 if it cannot be read. */
 int64_t floor_number(struct floor_slot *slot);
 
+/* A number that another process hears of: value.plist in a directory that is watched. */
+struct floor_bell {
+  int directory, staging, notices;
+};
+
+int floor_bell_open(struct floor_bell *bell, const char *path);
+void floor_bell_close(struct floor_bell *bell);
+/* Writes the number to a new file, exchanges it in and unlinks the old one. */
+int floor_ring(struct floor_bell *bell, int64_t number);
+/* Waits for a notice of the number that comes after this one, and reads it; -1 for an error. */
+int64_t floor_hear(struct floor_bell *bell, int64_t after);
+/* Keeps the process on one processor; on any again if that is negative. */
+int floor_pin(int processor);
+
 #endif

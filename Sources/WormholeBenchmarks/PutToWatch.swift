@@ -1,0 +1,163 @@
+import CFloor
+import Foundation
+import Syscalls
+import Wormhole
+
+/// A put in one process until a watcher in another has it, there and back.
+///
+/// The small size keeps both processes on one processor, the large one gives each its own.
+struct PutToWatch: Benchmark {
+  static let name = "put-to-watch"
+  static let summary = "there and back between two processes, against the bare calls in C"
+  static let isPaired = true
+
+  private let channels: Answering
+  private let floor: FloorAnswering
+  private let scratch: Scratch
+
+  init(size: Size) throws {
+    scratch = try Scratch()
+    EchoProcess.pin(0)
+    channels = try Answering(scratch.path, size)
+    floor = try FloorAnswering(scratch.path, size)
+    for _ in 0..<20 {
+      try channels.exchange()
+      try floor.exchange()
+    }
+  }
+
+  func ours() throws { try channels.exchange() }
+  func baseline() throws { try floor.exchange() }
+
+  func details() throws -> [Detail] {
+    defer { EchoProcess.pin(-1) }  // Asked for last; other workloads may have both processors.
+    let there = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
+    let bare = try Measurement.measure(for: .milliseconds(200)) { try floor.exchange() }
+    return [
+      Detail("one way, us", there.median / 2000),
+      Detail("one way with the bare calls, us", bare.median / 2000),
+      Detail("times the bare calls", there.median / bare.median),
+    ]
+  }
+}
+
+/// The other process: this program, started again with a hidden argument.
+///
+/// It answers each number.
+enum EchoProcess {
+  static let argument = "--echoing-process"
+
+  static func start(_ side: String, _ size: Size, _ path: String) throws -> Child {
+    try Child.spawn(
+      Bundle.main.executablePath ?? CommandLine.arguments[0],
+      [argument, side, size.rawValue, path])
+  }
+
+  static func run(_ arguments: [String]) throws {
+    guard arguments.count == 3, let size = Size(rawValue: arguments[1]) else {
+      throw BenchmarkError.wrongResult("the arguments of a process")
+    }
+    pin(size == .small ? 0 : 1)
+    if arguments[0] == "floor" {
+      try FloorAnswering.echo(arguments[2])
+    } else {
+      try Answering.echo(arguments[2])
+    }
+  }
+
+  /// A machine with one processor has no other.
+  static func pin(_ processor: Int32) { _ = floor_pin(processor) }
+}
+
+/// Both ends of the exchange through channels.
+final class Answering {
+  private let there: Wormhole.Channel<Int>
+  private let watching: Wormhole.Watching
+  private let heard = Monitor(0)
+  private let other: Child
+  private var number = 0
+
+  init(_ path: String, _ size: Size) throws {
+    let hole = try Wormhole(directory: path + "/holes")
+    there = hole.channel("there", of: Int.self)
+    let heard = self.heard
+    watching = try hole.channel("back", of: Int.self).watch { snapshot in
+      heard.signal { $0 = snapshot.value ?? 0 }
+    }
+    other = try EchoProcess.start("ours", size, path)
+    // Until it listens, only a repeated call is sure to be heard.
+    while try !isAnswered(within: .milliseconds(50)) {}
+  }
+
+  deinit {
+    try? other.send(.kill)
+    _ = try? other.wait()
+  }
+
+  func exchange() throws {
+    guard try isAnswered(within: .seconds(5)) else {
+      throw BenchmarkError.nothingMeasured(PutToWatch.name)
+    }
+  }
+
+  private func isAnswered(within time: Duration) throws -> Bool {
+    number += 1
+    let number = number
+    try there.put(number)
+    return heard.wait(until: .now + time) { $0 >= number ? true : nil } ?? false
+  }
+
+  static func echo(_ path: String) throws {
+    let hole = try Wormhole(directory: path + "/holes")
+    let back = hole.channel("back", of: Int.self)
+    let watching = try hole.channel("there", of: Int.self).watch { snapshot in
+      if let number = snapshot.value { _ = try? back.put(number) }
+    }
+    _ = Monitor(()).wait(until: .now + .seconds(120)) { _ in Bool?.none }
+    watching.stop()
+  }
+}
+
+/// Both ends of the exchange with bare calls.
+final class FloorAnswering {
+  private var there = floor_bell()
+  private var back = floor_bell()
+  private let other: Child
+  private var number: Int64 = 0
+
+  init(_ path: String, _ size: Size) throws {
+    guard floor_bell_open(&there, path + "/there") == 0,
+      floor_bell_open(&back, path + "/back") == 0
+    else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
+    other = try EchoProcess.start("floor", size, path)
+    // It says when it listens: it rings once.
+    guard floor_hear(&back, -1) >= 0 else { throw BenchmarkError.floor("hear") }
+  }
+
+  deinit {
+    try? other.send(.kill)
+    _ = try? other.wait()
+    floor_bell_close(&there)
+    floor_bell_close(&back)
+  }
+
+  func exchange() throws {
+    number += 1
+    guard floor_ring(&there, number) == 0, floor_hear(&back, number - 1) == number else {
+      throw BenchmarkError.floor(String(cString: strerror(errno)))
+    }
+  }
+
+  static func echo(_ path: String) throws {
+    var there = floor_bell()
+    var back = floor_bell()
+    guard floor_bell_open(&there, path + "/there") == 0,
+      floor_bell_open(&back, path + "/back") == 0, floor_ring(&back, 0) == 0
+    else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
+    var number: Int64 = 0
+    while true {
+      number = floor_hear(&there, number)
+      guard number >= 0, floor_ring(&back, number) == 0 else { return }
+    }
+  }
+}

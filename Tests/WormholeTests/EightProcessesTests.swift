@@ -1,0 +1,62 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// P2 and P3 through the module that users import: eight processes, ten thousand updates each in a
+/// long run, and a quarter of that in an ordinary one.
+@Suite(.serialized) struct EightProcessesTests {
+  private let meeting: Meeting
+  private let sum: Wormhole.Channel<Int>
+  private let peer = Programs.built("TestPeer")
+  private let times = Processes.environment("WORMHOLE_LONG") == nil ? 2500 : 10_000
+
+  init() throws {
+    meeting = try Meeting()
+    sum = meeting.hole.channel("sum", of: Int.self)
+  }
+
+  private func counters(_ number: Int) throws -> [Running] {
+    try (0..<number).map { _ in try Running(peer, ["count", meeting.path, "sum", "\(times)"]) }
+  }
+
+  private func waitForAll(_ processes: [Running]) throws {
+    for process in processes {
+      let outcome = try process.outcome(within: .seconds(120))
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+  }
+
+  @Test func theSumIsExact() throws {
+    try waitForAll(try counters(8))
+    #expect(try sum.value == 8 * times)
+    #expect(try sum.latest?.version == 8 * times)
+  }
+
+  /// One is stopped in the middle for five seconds, and in the place of another a new one is
+  /// killed every tenth of a second.
+  @Test func theSumIsExactWhileOneIsStoppedAndOneIsKilled() throws {
+    let counting = try counters(7)
+    let pause = Monitor(())
+    func wait(_ time: Duration) { let _: Void? = pause.wait(until: .now + time) { _ in nil } }
+    try eventually("they are in the middle of it") { try sum.value ?? 0 > 1000 }
+    try counting[0].child.send(.stop)
+    var said = 0
+    var kills = 0
+    let end = Instant.now + .seconds(5)
+    while Instant.now < end {
+      let victim = try Running(peer, ["count-aloud", meeting.path, "sum"])
+      wait(.milliseconds(100))
+      try victim.child.send(.kill)
+      said += try victim.outcome().output.split(separator: "\n").count
+      kills += 1
+    }
+    try counting[0].child.send(.go)
+    try waitForAll(counting)
+    let total = try #require(try sum.value)
+    #expect(said > 0)
+    // A process that is killed may have done what it had no time to say.
+    #expect((7 * times + said...7 * times + said + kills).contains(total))
+    #expect(try sum.latest?.version == total)
+  }
+}
