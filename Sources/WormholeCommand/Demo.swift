@@ -8,6 +8,7 @@ final class Demo: Sendable {
   private let path: String
   private let output: Output
   private let children = Monitor<[Child]>([])
+  private let isClean = Monitor(false)
 
   init(_ output: Output) {
     let parent = Processes.environment("TMPDIR") ?? "/tmp"
@@ -77,7 +78,7 @@ final class Demo: Sendable {
   /// started it may have been killed.
   private static let slowly = """
     #!/bin/sh
-    mkdir -p "$STAGE/inside"
+    mkdir "$STAGE/inside" 2>/dev/null
     until [ -e "$STAGE/go-on" ]; do [ -d "$STAGE/inside" ] || exit 1; sleep 0.02; done
     echo $(($(cat) + $1))
 
@@ -117,7 +118,15 @@ final class Demo: Sendable {
     throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not come")
   }
 
+  /// Once, and to its end, whether a signal or the last act is the reason, or both at a time.
   private func cleanUp() {
+    isClean.withLock { isClean in
+      if !isClean { removeAll() }
+      isClean = true
+    }
+  }
+
+  private func removeAll() {
     let left = children.withLock { $0 }
     // One that has ended needs no more; a directory that was never made need not be removed.
     for child in left where (try? child.poll()) == .some(nil) {
@@ -127,7 +136,12 @@ final class Demo: Sendable {
     guard let slash = path.lastIndex(of: "/"),
       let parent = try? Descriptor.open(path: String(path[..<slash]) + "/.", [.path, .directory])
     else { return }
-    try? removeTree(String(path[path.index(after: slash)...]), in: parent, depth: 9)
+    let name = String(path[path.index(after: slash)...])
+    // What a process that was killed had started may still be writing for a moment.
+    for _ in 0..<100 {
+      let failure = Errno.of { () throws(Errno) in try removeTree(name, in: parent, depth: 9) }
+      if failure == nil { return }
+    }
   }
 
   // MARK: Processes

@@ -22,6 +22,12 @@ import Testing
     #expect(Instant.now - begin < .seconds(10))
   }
 
+  /// Whether any process was started with that path among its words.
+  private func isNamed(_ path: String) throws -> Bool {
+    let words = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"
+    return try run("sh", ["-c", words]).output.contains(path)
+  }
+
   /// A failure in the middle is told in one sentence and cleaned up after.
   @Test func aFailureLeavesNothingBehind() throws {
     let folder = try TemporaryDirectory()
@@ -31,6 +37,7 @@ import Testing
     #expect(outcome.errors.hasPrefix(sentence))
     #expect(outcome.errors.hasSuffix(": invalid argument\n"))
     #expect(try folder.descriptor.names() == [])
+    try eventually("nothing runs on") { try !isNamed(folder.path) }
   }
 
   @Test func anInterruptionLeavesNothingBehind() throws {
@@ -39,6 +46,7 @@ import Testing
     try eventually("the last act begins") { try running.output.contains("stands still") }
     try running.child.send(.interrupt)
     #expect(try running.outcome().status == .signalled(2))
-    try eventually("all is removed") { try folder.descriptor.names() == [] }
+    #expect(try folder.descriptor.names() == [])
+    try eventually("nothing runs on") { try !isNamed(folder.path) }
   }
 }
