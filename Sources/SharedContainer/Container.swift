@@ -193,11 +193,11 @@ package struct FileIdentity: Hashable, Sendable {
 }
 
 /// A directory that several share for as long as any needs it.
-final class OpenDirectory: Sendable {
-  let descriptor: Descriptor
+package final class OpenDirectory: Sendable {
+  package let descriptor: Descriptor
   let sync = DirectorySync()
-  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+  package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
   /// Whether the directory has been removed.
-  var isStale: Bool { (try? descriptor.status().links) == 0 }
+  package var isStale: Bool { (try? descriptor.status().links) == 0 }
 }

@@ -1,0 +1,177 @@
+package import Syscalls
+
+/// The directory of one member, `members/<name>/`, or of one guest, `guests/<random>/`.
+///
+/// It is made complete, with all its parts, by whoever first needs it: the member that joins, or
+/// somebody who sends to a member that never has. Each part is opened when it is first used.
+package final class MemberDirectory: Sendable {
+  /// The directories in it.
+  package enum Part: String, CaseIterable, Sendable {
+    /// Messages that wait.
+    case inbox
+    /// Messages that are being handled.
+    case claimed
+    /// Messages that were given up, and why.
+    case dead
+    /// How messages ended that this member has sent.
+    case receipts
+    /// The latest state that each peer has sent.
+    case context
+    /// What is for the process that lives now.
+    case live
+    /// Files that belong to messages.
+    case files
+
+    fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
+  }
+
+  package let container: Container
+  package let folder: Container.Folder
+  /// The name as people gave it.
+  package let name: String
+  package let escaped: String
+  package let home: OpenDirectory
+  private let parent: OpenDirectory
+  private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
+  private let durableParts = Monitor(Set<Part>())
+
+  /// The file that a member holds a lock on for as long as it lives.
+  package static let presenceName = "presence"
+  package static let profileName = "profile.plist"
+
+  /// From the container's directory.
+  package var path: String { "\(folder.rawValue)/\(escaped)" }
+
+  fileprivate init(
+    _ container: Container, _ folder: Container.Folder, _ name: String, _ escaped: String,
+    home: consuming Descriptor, in parent: OpenDirectory
+  ) {
+    self.container = container
+    self.folder = folder
+    self.name = name
+    self.escaped = escaped
+    self.home = OpenDirectory(home)
+    self.parent = parent
+  }
+
+  /// Whether the directory has been removed: then nothing more can be made in it.
+  package var isStale: Bool { home.isStale }
+
+  /// One of the directories in it; made again if it was removed by hand.
+  package func part(_ part: Part) throws(Errno) -> OpenDirectory {
+    let place = part.place
+    if let open = parts.withLock({ $0[place] }) { return open }
+    let open = OpenDirectory(try Self.ensure(part, in: home.descriptor, container))
+    return parts.withLock { parts in
+      if let other = parts[place] { return other }
+      parts[place] = open
+      return open
+    }
+  }
+
+  /// Forgets an open part that was removed by hand; whether it was.
+  func forgetIfStale(_ part: Part) -> Bool {
+    parts.withLock { parts in
+      guard let open = parts[part.place], open.isStale else { return false }
+      parts[part.place] = nil
+      return true
+    }
+  }
+
+  /// Makes the part's own name durable, and those above it, once.
+  func syncNames(of part: Part) throws(Errno) {
+    guard !durableParts.withLock({ $0.contains(part) }) else { return }
+    try home.sync.sync(home.descriptor)
+    try parent.sync.sync(parent.descriptor)
+    durableParts.withLock { _ = $0.insert(part) }
+  }
+
+  private static func ensure(
+    _ part: Part, in home: borrowing Descriptor, _ container: Container
+  ) throws(Errno) -> Descriptor {
+    let sharing = container.options.sharing
+    do throws(Errno) {
+      return try home.open(part.rawValue, [.readOnly, .directory])
+    } catch {
+      guard error == .noSuchFile else { throw error }
+    }
+    do throws(Errno) {
+      try home.makeDirectory(part.rawValue, mode: 0o700)
+    } catch {
+      guard error == .fileExists else { throw error }
+    }
+    let made = try home.open(part.rawValue, [.readOnly, .directory])
+    if sharing == .group, try made.status().owner == Processes.effectiveUser {
+      try made.setMode(sharing.directoryMode)
+    }
+    return made
+  }
+
+  /// Makes the directory with all that belongs in it; it appears complete.
+  fileprivate static func make(
+    _ escaped: String, in parent: OpenDirectory, _ container: Container
+  ) throws(Errno) {
+    let sharing = container.options.sharing
+    do throws(Errno) {
+      try container.staging.withDirectory { directory throws(Errno) in
+        for part in Part.allCases { _ = try ensure(part, in: directory, container) }
+        let presence = try directory.open(
+          presenceName, [.readWrite, .create, .exclusive], mode: 0o600)
+        if sharing == .group { try presence.setMode(sharing.fileMode) }
+      } _: { staged throws(Errno) in
+        let staging = container.staging
+        do throws(Errno) {
+          try staging.directory.rename(staged, to: parent.descriptor, escaped, .notReplacing)
+        } catch {
+          guard error.meansUnsupportedRename else { throw error }
+          // Where the flag is unknown: a directory that is not empty is not replaced anyway.
+          try staging.directory.rename(staged, to: parent.descriptor, escaped)
+        }
+      }
+    } catch {
+      guard error == .fileExists || error == .directoryNotEmpty else { throw error }
+    }
+  }
+}
+
+extension Container {
+  /// The directory of a member or a guest; nil if there is none.
+  package func existingMember(
+    _ name: String, in folder: Folder = .members
+  ) throws(WormholeError) -> MemberDirectory? {
+    let escaped = try Self.escape(name)
+    do throws(Errno) {
+      return try openMember(name, escaped, folder)
+    } catch {
+      if error == .noSuchFile { return nil }
+      throw WormholeError(error, "open member", name)
+    }
+  }
+
+  /// The directory of a member or a guest; made if there is none.
+  package func member(
+    _ name: String, in folder: Folder = .members
+  ) throws(WormholeError) -> MemberDirectory {
+    let escaped = try Self.escape(name)
+    do throws(Errno) {
+      do throws(Errno) {
+        return try openMember(name, escaped, folder)
+      } catch {
+        guard error == .noSuchFile else { throw error }
+      }
+      try MemberDirectory.make(escaped, in: self.folder(folder), self)
+      return try openMember(name, escaped, folder)
+    } catch {
+      throw WormholeError(error, "open member", name)
+    }
+  }
+
+  private func openMember(
+    _ name: String, _ escaped: String, _ folder: Folder
+  ) throws(Errno) -> MemberDirectory {
+    let parent = try self.folder(folder)
+    return MemberDirectory(
+      self, folder, name, escaped,
+      home: try parent.descriptor.open(escaped, [.readOnly, .directory]), in: parent)
+  }
+}
