@@ -4,11 +4,13 @@ internal import Syscalls
 ///
 /// Once it is closed no call begins, and none is under way but on the thread that closed it: a
 /// handler may end its own listening.
-final class CallGate: Sendable {
+package final class CallGate: Sendable {
+  package init() {}
+
   private let state = Monitor((isClosed: false, callingThreads: [UInt]()))
 
   /// Makes the call, unless the gate is closed.
-  func call(_ body: () -> Void) {
+  package func call(_ body: () -> Void) {
     let here = Thread.currentNumber
     let goes = state.withLock { state in
       if !state.isClosed { state.callingThreads.append(here) }
@@ -24,10 +26,10 @@ final class CallGate: Sendable {
   }
 
   /// Lets no further call begin.
-  func close() { state.withLock { $0.isClosed = true } }
+  package func close() { state.withLock { $0.isClosed = true } }
 
   /// Waits until the calls under way on other threads have returned.
-  func drain() {
+  package func drain() {
     let here = Thread.currentNumber
     _ = state.wait(until: nil) { state in
       state.callingThreads.allSatisfy { $0 == here } ? true : nil

@@ -44,6 +44,10 @@ package struct Mutants: OptionSet, Sendable {
   package static let healByRename = Mutants(rawValue: 1 << 6)
   package static let noRescanAfterOverflow = Mutants(rawValue: 1 << 7)
   package static let trustEmptyListing = Mutants(rawValue: 1 << 8)
+  package static let readBeforeClaim = Mutants(rawValue: 1 << 9)
+  package static let trustListing = Mutants(rawValue: 1 << 10)
+  package static let noProgress = Mutants(rawValue: 1 << 11)
+  package static let cancelByPuttingBack = Mutants(rawValue: 1 << 12)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -51,7 +55,9 @@ package struct Mutants: OptionSet, Sendable {
     ("steal-without-generation", .stealWithoutGeneration), ("no-file-sync", .noFileSync),
     ("no-directory-sync", .noDirectorySync), ("no-checksum", .noChecksum),
     ("heal-by-rename", .healByRename), ("no-rescan-after-overflow", .noRescanAfterOverflow),
-    ("trust-empty-listing", .trustEmptyListing),
+    ("trust-empty-listing", .trustEmptyListing), ("read-before-claim", .readBeforeClaim),
+    ("trust-listing", .trustListing), ("no-progress", .noProgress),
+    ("cancel-by-putting-back", .cancelByPuttingBack),
   ]
 
   @inline(__always)

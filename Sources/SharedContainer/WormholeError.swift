@@ -42,6 +42,8 @@ public struct WormholeError: Error, Hashable, Sendable {
     case timedOut
     /// The caller cancelled it. Nothing was changed.
     case cancelled
+    /// A message did not arrive: the receiver has given it up.
+    case undelivered
     /// It was done and everybody sees it, but a power cut may undo it.
     case notDurable
     /// Of several changes in one call, some were made and some not; the reason says which.

@@ -8,7 +8,7 @@ package enum Call: String, CaseIterable, Sendable {
   case rmdir, fstat, fstatat, fchmod, fchown, ftruncate, utimensat, flock, ofdlock, ofdquery
   case inotifyInit, inotifyAdd, inotifyRemove, poll, eventfd, pipe, getdents, fstatfs
   case symlink, mknod, readlink, clone, copyRange, fallocate, duplicate, lseek, spawn, waitpid
-  case shutdown
+  case shutdown, mmap
 }
 
 /// How often one call is begun again after EINTR before the caller is told.

@@ -26,6 +26,9 @@ extension Wormhole {
     /// value does.
     public var largestValue = 64 << 20
 
+    /// What holds for messages between members.
+    public var mail = MailOptions()
+
     /// Whether a container that is missing is made.
     ///
     /// Otherwise it is an error, ``WormholeError/Code-swift.enum/notFound`` or

@@ -16,6 +16,8 @@ public final class Wormhole: Sendable {
   package let container: Container
   let options: Options
   let feeds: SlotFeeds
+  let receivers = Receivers()
+  let quotas = Quotas()
   /// Where channels that a watcher of a prefix has not known are looked into.
   ///
   /// One for all containers, and made for the first watcher.

@@ -18,8 +18,10 @@ extension WormholeError {
 
   private init(_ error: PropertyListError, _ operation: String, _ subject: String) {
     var path = error.codingPath
-    let isInValue = path.first?.stringValue == Envelope.Key.value.rawValue
-    if isInValue { path.removeFirst() }
+    let isInBatch = path.first?.stringValue == MessageFile.Key.values.rawValue
+    let isInValue = isInBatch || path.first?.stringValue == Envelope.Key.value.rawValue
+    // Of a batch, which of its values it is comes next, and the caller knows that.
+    if isInValue { path.removeFirst(isInBatch ? min(2, path.count) : 1) }
     let code: Code =
       switch error.kind {
       case .limit(.bytes), .limit(.expandedBytes), .limit(.stringBytes): .tooLarge
@@ -29,10 +31,11 @@ extension WormholeError {
         error.isWriting ? .invalidValue : isInValue ? .typeMismatch : .damaged
       }
     let place = path.isEmpty ? "" : "at '\(path.pathDescription)': "
+    let noun = operation.hasSuffix("message") ? "message" : "channel"
     let isForeign = code == .damaged && !isInValue && error.offset == nil
     self.init(
       code, operation, subject,
-      because: (isForeign ? "it is not of a channel's form: " : "") + place + error.reason)
+      because: (isForeign ? "it is not of a \(noun)'s form: " : "") + place + error.reason)
   }
 
   /// Runs what reads, and gives its errors their meaning.

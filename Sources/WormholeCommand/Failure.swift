@@ -91,7 +91,7 @@ extension WormholeError.Code {
   /// The one place where a code becomes an exit status.
   var exitCode: ExitCode {
     switch self {
-    case .notFound, .timedOut: .no
+    case .notFound, .timedOut, .undelivered: .no
     case .invalidName: .usage
     case .invalidValue, .tooLarge, .typeMismatch, .damaged: .data
     case .system, .nested, .cancelled: .software

@@ -150,6 +150,7 @@ private let otherTable: [Row] = [
   Row(.ofdlock, "releasePresenceLock()") { try $0.file.releasePresenceLock() },
   Row(.ofdquery, "isPresenceLocked()") { _ = try $0.file.isPresenceLocked() },
   Row(.duplicate, "duplicate()") { _ = try $0.file.duplicate() },
+  Row(.mmap, "Mapping(_:size:)") { _ = try Mapping($0.file, size: 1) },
   Row(.inotifyInit, "Inotify()") { _ in _ = try Inotify() },
   Row(.inotifyAdd, "watch(_:_:)") { _ = try $0.inotify.watch($0.folder.descriptor, .movedTo) },
   Row(.inotifyRemove, "unwatch(_:)") {

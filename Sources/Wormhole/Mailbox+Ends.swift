@@ -1,0 +1,163 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// How a message ends: by one rename of its one file, or its removal, so that exactly one end wins.
+extension Mailbox {
+  /// Ends what is claimed, and tells the sender if it asked.
+  func end(_ claimed: ClaimedName, _ end: MessageEnd) throws(WormholeError) {
+    let operation = "acknowledge message"
+    do throws(Errno) {
+      let receipt = ReceiptName(claimed.name, end).text
+      if let sender = senders.home(of: claimed.name) {
+        if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) { return }
+        if !sender.isStale { throw .noSuchFile }
+        senders.forget(claimed.name)
+      }
+      guard try home.remove(claimed.text, from: .claimed) else { throw .noSuchFile }
+    } catch {
+      guard error == .noSuchFile else { throw WormholeError(error, operation, claimed.name.id) }
+      throw WormholeError(
+        .superseded, operation, claimed.name.id,
+        because: "another process has become '\(home.name)' meanwhile, and has the message now",
+        errno: error)
+    }
+  }
+
+  /// Gives up a file: it goes to the dead letters, with the reason, and the sender is told.
+  ///
+  /// The dead letter is a second name of the same file, given before the end; a process that dies
+  /// between the two leaves a message that the next one gives up again.
+  func giveUp(
+    _ claimed: ClaimedName, kind: String?, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    do throws(WormholeError) {
+      try explain(claimed.name, attempts: attempts, reason)
+      do throws(Errno) {
+        try home.link(claimed.text, from: .claimed, .dead, as: claimed.name.text)
+      } catch {
+        throw WormholeError(error, "give up message", claimed.name.id)
+      }
+      try end(claimed, .dead)
+    } catch {
+      if error.code == .superseded {
+        finished()
+      } else {
+        postpone(claimed, kind: kind)
+      }
+      throw error
+    }
+    finished()
+    hole.log(.error, "gave up message '\(claimed.name.id)' to '\(home.name)': \(reason)")
+  }
+
+  /// Gives up one message of a batch: it goes to the dead letters in a file of its own.
+  func bury(
+    _ delivery: Delivery, _ index: Int, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    let name = delivery.name.part(index)
+    do throws(WormholeError) {
+      let bytes = try extract(delivery, index)
+      try explain(name, attempts: attempts, reason)
+      do throws(Errno) {
+        try home.place(bytes, as: name.text, in: .dead)
+      } catch {
+        // It was put there before, by a process that died then.
+        guard error == .fileExists else {
+          throw WormholeError(error, "give up message", name.id)
+        }
+      }
+    } catch {
+      postpone(delivery.claimed, kind: delivery.header.kind, index: index)
+      throw error
+    }
+    hole.log(.error, "gave up message '\(name.id)' to '\(home.name)': \(reason)")
+  }
+
+  /// One message of a batch as a file for itself.
+  private func extract(_ delivery: Delivery, _ index: Int) throws(WormholeError) -> [UInt8] {
+    let limits = hole.options.limits
+    let operation = "give up message"
+    let values = try WormholeError.reading(operation, delivery.name.id) {
+      try BinaryDecoder(limits: limits).decode(
+        MessageFile.OpenedBatch<PropertyListValue>.self, from: delivery.bytes
+      ).values
+    }
+    return try WormholeError.writing(operation, delivery.name.id) {
+      try BinaryEncoder(limits: limits).encode(
+        MessageFile.Single(header: delivery.header, value: values[index].get()))
+    }
+  }
+
+  /// Writes down why a message was given up; there must be room for one more dead letter.
+  private func explain(
+    _ name: MessageName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    let operation = "give up message"
+    do throws(Errno) {
+      var count = 0
+      try home.list(.dead) { if MessageName($0) != nil { count += 1 } }
+      guard count < deadLimit else {
+        throw Errno.quotaExceeded
+      }
+      let words = DeathReason(
+        reason: reason, attempts: attempts,
+        when: Date(sinceEpoch: hole.options.environment.sinceEpoch()))
+      guard let bytes = try? BinaryEncoder().encode(words) else { return }
+      try home.place(bytes, as: "\(name.text).reason", in: .dead, replacing: true)
+    } catch {
+      guard error == .quotaExceeded else { throw WormholeError(error, operation, name.id) }
+      throw WormholeError(
+        .full, operation, name.id,
+        because: "'\(home.name)' has \(deadLimit) dead letters already; the message is kept",
+        hint: "look at them with 'wormhole queue \(home.name) --dead', and retry or delete them")
+    }
+  }
+}
+
+/// Why a message was given up: `dead/<name>.reason`.
+struct DeathReason: Codable, Sendable {
+  let reason: String
+  let attempts: Int
+  let when: Date
+
+  static func read(_ name: MessageName, in home: MemberDirectory) -> DeathReason? {
+    guard
+      case .sound(let bytes, _)? = try? home.read(
+        "\(name.text).reason", in: .dead, "read dead letter")
+    else { return nil }
+    return try? BinaryDecoder().decode(DeathReason.self, from: bytes)
+  }
+}
+
+/// The directories of those who sent, and want to be told how it ended.
+final class SenderHomes: Sendable {
+  private let container: Container
+  private let known = Monitor<[MessageName.Sender: MemberDirectory]>([:])
+
+  init(_ container: Container) { self.container = container }
+
+  /// Nil if the sender need not be told, or is no more.
+  func home(of name: MessageName) -> MemberDirectory? {
+    guard name.wantsReceipt, let sender = name.sender else { return nil }
+    if let home = known.withLock({ $0[sender] }) { return home }
+    let found =
+      switch sender {
+      case .member(let name): try? container.existingMember(name)
+      case .guest(let name): try? container.existingMember(name, in: .guests)
+      }
+    guard let found else { return nil }
+    known.withLock { known in
+      // Guests come and go; those who still ask are looked up again.
+      if known.count > 64 { known = [:] }
+      known[sender] = found
+    }
+    return found
+  }
+
+  func forget(_ name: MessageName) {
+    guard let sender = name.sender else { return }
+    known.withLock { $0[sender] = nil }
+  }
+}

@@ -1,0 +1,373 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The mailbox of a member that has joined: carries out what ``MailboxMachine`` decides.
+///
+/// The life of a message (P4), each step one rename of its file or its removal:
+///
+///     inbox/<name>  →  claimed/<name>~1  →  the sender's receipts/<name>.ok, or nowhere
+///                        │      ↑ of a dead process: ~2, ~3, …
+///                        └→  dead/<name>, and the sender's receipts/<name>.dead
+///
+/// Receivers call ``take(for:until:)`` on threads of their own. What the machine tells them they do
+/// outside its lock.
+final class Mailbox: Sendable {
+  let hole: Wormhole
+  let home: MemberDirectory
+  let deadLimit: Int
+  let senders: SenderHomes
+  private let state: Monitor<State>
+  private let progress = Monitor<Progress?>(nil)
+  private let watch = Monitor<Watch?>(nil)
+
+  private struct State {
+    var machine: MailboxMachine
+    /// Rises with all that a receiver might wait for.
+    var version = 0
+    var receivers = 0
+    /// Batches that are in hand, for those of their messages that come again.
+    var open: [MessageName: Delivery] = [:]
+  }
+
+  /// What a receiver is given.
+  enum Work {
+    case file(Delivery)
+    case message(Message)
+  }
+
+  init(_ hole: Wormhole, _ home: MemberDirectory) {
+    self.hole = hole
+    self.home = home
+    deadLimit = hole.options.mail.largestDeadLetters
+    senders = SenderHomes(home.container)
+    var settings = hole.options.mail.machine
+    settings.trustsListings = hole.options.environment.mutants.has(.trustListing)
+    state = Monitor(State(machine: MailboxMachine(settings)))
+  }
+
+  var mutants: Mutants { hole.options.environment.mutants }
+  private var now: Int64 { hole.options.environment.now().nanoseconds }
+
+  // MARK: Receivers
+
+  /// Adds a receiver; the first one begins to watch the inbox.
+  func add(kinds: Set<String>?) throws(WormholeError) -> Int {
+    try begin()
+    return state.signal { state in
+      state.receivers += 1
+      state.version += 1
+      state.machine.add(state.receivers, kinds: kinds)
+      return state.receivers
+    }
+  }
+
+  func remove(_ receiver: Int) {
+    state.signal { state in
+      state.version += 1
+      state.machine.remove(receiver)
+    }
+  }
+
+  private func begin() throws(WormholeError) {
+    try progress.withLock { progress throws(WormholeError) in
+      if progress == nil { progress = try Progress(home) }
+    }
+    try watch.withLock { watch throws(WormholeError) in
+      guard watch == nil else { return }
+      do throws(Errno) {
+        watch = try home.watch(.inbox) { [weak self] signal in self?.hear(signal) }
+      } catch {
+        throw WormholeError(error, "watch inbox of", home.name)
+      }
+    }
+  }
+
+  private func hear(_ signal: Watcher.Signal) {
+    switch signal {
+    case .changed(let names): wake(urgent: names.contains { $0.hasPrefix("0") })
+    case .lookAgain: wake(urgent: true)
+    case .gone:
+      hole.log(.warning, "the inbox of '\(home.name)' was removed; it is made again")
+      let old = watch.withLock { $0.take() }
+      old?.stop()
+      do throws(WormholeError) { try begin() } catch { hole.log(.error, "\(error)") }
+      wake(urgent: true)
+    }
+  }
+
+  /// Has all receivers look again.
+  func wake(urgent: Bool = false) {
+    state.signal { state in
+      state.version += 1
+      state.machine.signal(urgent: urgent)
+    }
+  }
+
+  /// Ends the watch; what is in hand stays there.
+  func close() { watch.withLock { $0.take() }?.stop() }
+
+  /// Wakes those who wait, so that one that was stopped finds out.
+  func nudge() { state.signal { $0.version += 1 } }
+
+  // MARK: What to do next
+
+  /// Waits for the next work of a receiver; nil once it has stopped.
+  func take(for receiver: Int, until isStopped: () -> Bool) -> Work? {
+    while !isStopped() {
+      let (action, version) = state.withLock { state in
+        (state.machine.next(for: receiver, now: now), state.version)
+      }
+      switch action {
+      case .wait(let due):
+        _ = state.wait(until: due.map { Instant(nanoseconds: $0) }) { state in
+          state.version != version ? true : nil
+        }
+      case .recover: recover()
+      case .list: list()
+      case .peek(let name): peek(name)
+      case .claim(let name):
+        if let delivery = claim(name) { return .file(delivery) }
+      case .reclaim(let claimed):
+        if let delivery = reclaim(claimed) { return .file(delivery) }
+      case .again(let name, let index):
+        let delivery = state.withLock { $0.open[name] }
+        if let message = delivery?.again(index) { return .message(message) }
+      }
+    }
+    return nil
+  }
+
+  private func tell(_ change: (inout MailboxMachine) -> Void) {
+    state.signal { state in
+      state.version += 1
+      change(&state.machine)
+    }
+  }
+
+  /// For how long nothing is tried after the system has refused something.
+  private var pause: Int64 { now + 1_000_000_000 }
+
+  private func recover() {
+    do throws(Errno) {
+      var claimed: [ClaimedName] = []
+      try home.list(.claimed) { name in
+        if let name = ClaimedName(String(cString: name)) { claimed.append(name) }
+      }
+      progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
+      let found = claimed.map { claimed in
+        MailboxMachine.Claimed(claimed: claimed, kind: kind(of: claimed.text, in: .claimed))
+      }
+      tell { $0.recovered(found) }
+    } catch {
+      hole.log(.error, "cannot list what '\(home.name)' had claimed: \(error)")
+      tell { $0.recoveryFailed(until: pause) }
+    }
+  }
+
+  private func list() {
+    let start = MessageStamp(home.container)
+    do throws(Errno) {
+      var names: [MessageName] = []
+      try home.list(.inbox) { name in
+        if let name = MessageName(name) { names.append(name) }
+      }
+      tell { $0.listed(names, before: start) }
+    } catch {
+      hole.log(.error, "cannot list the inbox of '\(home.name)': \(error)")
+      tell { $0.listingFailed(until: pause) }
+    }
+  }
+
+  private func peek(_ name: MessageName) {
+    let kind = kind(of: name.text, in: .inbox)
+    tell { $0.peeked(name, kind: kind) }
+  }
+
+  private func kind(of file: String, in part: MemberDirectory.Part) -> String? {
+    guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message") else {
+      return nil
+    }
+    let decoder = BinaryDecoder(limits: hole.options.limits)
+    return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
+  }
+
+  // MARK: Claiming
+
+  private func claim(_ name: MessageName) -> Delivery? {
+    let claimed = ClaimedName(name, attempt: 1)
+    if mutants.has(.readBeforeClaim) { return claimLate(claimed) }
+    do throws(Errno) {
+      guard try home.move(name.text, from: .inbox, .claimed, as: claimed.text) else {
+        tell { $0.missing() }
+        return nil
+      }
+    } catch {
+      hole.log(.error, "cannot claim message '\(name.id)' of '\(home.name)': \(error)")
+      tell { $0.claimFailed(until: pause) }
+      return nil
+    }
+    return open(claimed)
+  }
+
+  /// What a receiver must not do; for tests.
+  private func claimLate(_ claimed: ClaimedName) -> Delivery? {
+    guard
+      case .sound(let bytes, _)? = try? home.read(
+        claimed.name.text, in: .inbox, "read message")
+    else {
+      tell { $0.missing() }
+      return nil
+    }
+    Processes.yield()
+    _ = try? home.move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
+    return open(claimed, bytes)
+  }
+
+  /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
+  private func reclaim(_ old: ClaimedName) -> Delivery? {
+    let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
+    let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
+    if old.attempt >= state.withLock({ $0.machine.settings.attempts }), !isKnown {
+      let reason = "each of \(old.attempt) attempts to handle it was cut off"
+      try? giveUp(old, kind: nil, attempts: old.attempt, reason)
+      return nil
+    }
+    do throws(Errno) {
+      let isOurs =
+        if next == old { true } else {
+          try home.move(old.text, from: .claimed, .claimed, as: next.text)
+        }
+      guard isOurs else {
+        tell { $0.missing() }
+        return nil
+      }
+    } catch {
+      hole.log(.error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)")
+      tell { $0.postpone(old, kind: nil, now: now) }
+      return nil
+    }
+    return open(next)
+  }
+
+  private func open(_ claimed: ClaimedName) -> Delivery? {
+    do throws(WormholeError) {
+      switch try home.read(claimed.text, in: .claimed, "read message") {
+      case .sound(let bytes, _):
+        return open(claimed, bytes)
+      case .missing:
+        tell { $0.missing() }
+      case .damaged(let reason, _):
+        try giveUp(claimed, kind: nil, attempts: claimed.attempt, "it is damaged: \(reason)")
+      }
+    } catch {
+      refuse(claimed, error)
+    }
+    return nil
+  }
+
+  /// A file that could not be read.
+  private func refuse(_ claimed: ClaimedName, _ error: WormholeError) {
+    hole.log(.error, "\(error)")
+    // What the system says of itself may pass; what it says of the file will not.
+    if [.refused, .tooLarge, .damaged, .permissionDenied].contains(error.code) {
+      try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason)
+    } else {
+      tell { $0.postpone(claimed, kind: nil, now: now) }
+    }
+  }
+
+  private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
+    do throws(WormholeError) {
+      let decoder = BinaryDecoder(limits: hole.options.limits)
+      let header = try WormholeError.reading("read message", claimed.name.id) {
+        try decoder.decode(MessageFile.Header.self, from: bytes)
+      }
+      if let expires = header.expires, expires < Date(sinceEpoch: hole.options.environment.sinceEpoch()) {
+        try end(claimed, .expired)
+        tell { $0.finished() }
+        return nil
+      }
+      return try open(claimed, header, bytes)
+    } catch {
+      if error.code == .superseded {
+        tell { $0.finished() }
+      } else {
+        refuse(claimed, error)
+      }
+      return nil
+    }
+  }
+
+  private func open(
+    _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8]
+  ) throws(WormholeError) -> Delivery? {
+    let count = claimed.name.count
+    guard count > 1 else {
+      return Delivery(self, claimed, header, bytes, record: nil, BatchSlots(count: 1))
+    }
+    let decoder = BinaryDecoder(limits: hole.options.limits)
+    let held = try WormholeError.reading("read message", claimed.name.id) {
+      try decoder.decode(MessageFile.Count.self, from: bytes).count
+    }
+    guard held == count, count <= Progress.slotCount else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "it holds \(held ?? 0) messages, and its name says \(count)")
+    }
+    guard let (record, slots) = progress.withLock({ $0?.open(claimed.name, count: count) }) else {
+      throw WormholeError(
+        .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
+    }
+    let delivery = Delivery(self, claimed, header, bytes, record: record, slots)
+    if try delivery.endIfFinished() { return nil }
+    state.withLock { $0.open[claimed.name] = delivery }
+    return delivery
+  }
+
+  // MARK: For deliveries
+
+  func note(_ slot: UInt8, _ index: Int, in record: Int) {
+    guard !mutants.has(.noProgress) else { return }
+    progress.withLock { $0 }?.store(slot, index, in: record)
+  }
+
+  func failed(
+    _ claimed: ClaimedName, kind: String, attempt: Int, index: Int?, _ delivery: Delivery
+  ) -> MailboxMachine.Verdict {
+    let now = now
+    return state.signal { state in
+      state.version += 1
+      return state.machine.failed(claimed, kind: kind, attempt: attempt, index: index, now: now)
+    }
+  }
+
+  func closed(_ delivery: Delivery, _ record: Int?) {
+    if let record { progress.withLock { $0 }?.close(record) }
+    state.signal { state in
+      state.version += 1
+      if record != nil { state.open[delivery.name] = nil }
+      state.machine.finished()
+    }
+  }
+
+  /// A message was let go of without a word.
+  func abandon(_ delivery: Delivery, _ index: Int, _ attempt: Int) {
+    do throws(WormholeError) {
+      try delivery.fail(index, attempt: attempt, "it was received and never acknowledged")
+    } catch {
+      hole.log(.error, "\(error)")
+    }
+  }
+
+  func postpone(_ claimed: ClaimedName, kind: String?, index: Int? = nil) {
+    tell { $0.postpone(claimed, kind: kind, index: index, now: now) }
+  }
+
+  func release(_ claimed: ClaimedName, kind: String, index: Int?) {
+    tell { $0.release(claimed, kind: kind, index: index, now: now) }
+  }
+
+  func finished() { tell { $0.finished() } }
+}

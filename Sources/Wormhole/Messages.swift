@@ -1,0 +1,167 @@
+public import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+extension Wormhole.Member {
+  /// The messages that this member is sent, each to be acknowledged once it is handled.
+  public var messages: Wormhole.Messages { messages(acknowledging: .explicit) }
+
+  /// The messages that this member is sent, one after the other.
+  ///
+  /// - Parameters:
+  ///   - kinds: which messages are wanted, by what the sender called them; nil for all.
+  ///   - acknowledgement: whether asking for the next message acknowledges the last.
+  public func messages(
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement
+  ) -> Wormhole.Messages {
+    Wormhole.Messages(mailbox: mailbox, kinds: kinds, acknowledgement: acknowledgement)
+  }
+}
+
+extension Wormhole {
+  /// What a member is sent, as an asynchronous sequence.
+  ///
+  /// A message is claimed when the loop asks for it, so nothing is taken that nobody handles.
+  /// Several loops take turns. It ends when the task is cancelled.
+  public struct Messages: AsyncSequence, Sendable {
+    /// What iterating may throw.
+    public typealias Failure = WormholeError
+
+    let mailbox: Mailbox
+    let kinds: Set<String>?
+    let acknowledgement: Acknowledgement
+
+    /// Begins to receive.
+    public func makeAsyncIterator() -> Iterator {
+      Iterator(
+        pump: Result { () throws(WormholeError) in try Pump(mailbox, kinds) },
+        acknowledgement: acknowledgement)
+    }
+
+    /// One receiver, for one task.
+    public struct Iterator: AsyncIteratorProtocol {
+      let pump: Result<Pump, WormholeError>
+      let acknowledgement: Acknowledgement
+      private var hand: Hand?
+      private var last: Message?
+      private var hasFailed = false
+
+      init(pump: Result<Pump, WormholeError>, acknowledgement: Acknowledgement) {
+        self.pump = pump
+        self.acknowledgement = acknowledgement
+      }
+
+      /// The next message; nil when the task is cancelled.
+      public mutating func next(
+        isolation actor: isolated (any Actor)?
+      ) async throws(WormholeError) -> Message? {
+        let done = last.take()
+        if acknowledgement == .automatic, let done, !done.hasEnded { try done.acknowledge() }
+        let message = try await take()
+        if acknowledgement == .automatic { last = message }
+        return message
+      }
+
+      private mutating func take() async throws(WormholeError) -> Message? {
+        guard case .success(let pump) = pump else {
+          guard case .failure(let error) = pump, !hasFailed else { return nil }
+          hasFailed = true
+          throw error
+        }
+        while true {
+          if Task.isCancelled { return nil }
+          if let message = hand?.next() { return message }
+          hand = nil
+          switch await pump.next() {
+          case .file(let file): hand = Hand(file)
+          case .message(let message): return message
+          case nil: return nil
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A receiver whose messages are waited for: a thread that claims one file whenever it is asked.
+final class Pump: Sendable {
+  private let core: Core
+
+  init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
+    core = try Core(mailbox, kinds)
+    try core.begin()
+  }
+
+  deinit { core.stop() }
+
+  /// The next file; nil once the task is cancelled.
+  func next() async -> Mailbox.Work? {
+    let core = core
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { core.ask($0) }
+    } onCancel: {
+      core.stop()
+    }
+  }
+
+  /// What the thread keeps, so that letting go of the pump ends it.
+  private final class Core: Sendable {
+    private struct State {
+      var asking: CheckedContinuation<Mailbox.Work?, Never>?
+      var isStopped = false
+    }
+
+    private let mailbox: Mailbox
+    private let number: Int
+    private let state = Monitor(State())
+
+    init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
+      self.mailbox = mailbox
+      number = try mailbox.add(kinds: kinds)
+    }
+
+    func begin() throws(WormholeError) {
+      do throws(Errno) {
+        try Thread("wormhole-receive") { self.run() }.detach()
+      } catch {
+        mailbox.remove(number)
+        throw WormholeError(error, "receive as", mailbox.home.name)
+      }
+    }
+
+    private var hasStopped: Bool { state.withLock { $0.isStopped } }
+
+    private func run() {
+      while true {
+        let isAsked = state.wait(until: nil) { state -> Bool? in
+          state.isStopped ? false : state.asking == nil ? nil : true
+        }
+        guard isAsked == true else { return }
+        let work = mailbox.take(for: number) { hasStopped }
+        let asking = state.withLock { $0.asking.take() }
+        if let asking {
+          asking.resume(returning: work)
+        } else if case .file(let delivery)? = work {
+          delivery.release()  // Claimed for somebody who no longer asks.
+        }
+      }
+    }
+
+    func ask(_ continuation: CheckedContinuation<Mailbox.Work?, Never>) {
+      let isLate = state.signal { state in
+        if !state.isStopped { state.asking = continuation }
+        return state.isStopped
+      }
+      if isLate { continuation.resume(returning: nil) }
+    }
+
+    func stop() {
+      let asking = state.signal { state in
+        state.isStopped = true
+        return state.asking.take()
+      }
+      mailbox.remove(number)
+      asking?.resume(returning: nil)
+    }
+  }
+}

@@ -1,0 +1,226 @@
+internal import FoundationEssentials
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+/// Guaranteed messages.
+extension Wormhole.Peer {
+  /// Sends a message, which arrives whoever dies meanwhile, in order, and is received once unless
+  /// its receiver dies while handling it.
+  ///
+  /// When this has returned the message waits in the peer's inbox, also if the peer does not run,
+  /// or has never joined; by default it survives a power cut then. What it throws means that it was
+  /// not sent, but for ``WormholeError/Code-swift.enum/notDurable``.
+  @discardableResult
+  public func send<Value: Encodable>(
+    _ value: Value, _ options: Wormhole.SendOptions = Wormhole.SendOptions()
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let sending = try Sending(self, options, MessageKind.name(of: Value.self))
+    return try sending.send { (header) throws(WormholeError) in
+      try sending.encode(MessageFile.Single(header: header, value: value))
+    }
+  }
+
+  /// Sends many messages with little more effort than one: up to 64 of them share a file.
+  ///
+  /// They are received one by one, in order. Those of a file are cancelled together, and their
+  /// outcome is one. If it throws after the first file, what it returned would have been is lost,
+  /// and the files before were sent; small numbers of messages are sent all or not at all.
+  @discardableResult
+  public func send<Value: Encodable>(
+    contentsOf values: [Value], _ options: Wormhole.SendOptions = Wormhole.SendOptions()
+  ) throws(WormholeError) -> [Wormhole.Sent] {
+    guard !values.isEmpty else { return [] }
+    let sending = try Sending(self, options, MessageKind.name(of: Value.self))
+    return try sending.send(contentsOf: values[...])
+  }
+
+  /// The messages that this sender has sent to the peer and that have not ended, in order; also
+  /// those that it sent in an earlier life.
+  public var outstanding: [Wormhole.Sent] {
+    get throws(WormholeError) {
+      guard let home = try hole.container.existingMember(name), let sender = escapedSender else {
+        return []
+      }
+      var found: Set<MessageName> = []
+      do throws(Errno) {
+        // In the direction in which they move, so that none is missed on its way.
+        try home.list(.inbox) { if let name = MessageName($0) { found.insert(name) } }
+        try home.list(.claimed) { file in
+          if let claimed = ClaimedName(String(cString: file)) { found.insert(claimed.name) }
+        }
+      } catch {
+        throw WormholeError(error, "list messages to", name)
+      }
+      var sent: [Wormhole.Sent] = []
+      for name in found.filter({ $0.escapedSender == sender }).sorted() {
+        let one = Wormhole.Sent(name, to: home, hole, name.wantsReceipt ? member?.outbox : nil)
+        if name.wantsReceipt { try member?.outbox.expect(one) }
+        sent.append(one)
+      }
+      return sent
+    }
+  }
+
+  /// The sender's name as it stands in names of messages.
+  var escapedSender: String? {
+    member.map(\.home.escaped)
+  }
+}
+
+/// One call of `send`.
+struct Sending {
+  let peer: Wormhole.Peer
+  let options: Wormhole.SendOptions
+  let kind: String
+  let home: MemberDirectory
+  private let id: String?
+  private var hole: Wormhole { peer.hole }
+
+  init(
+    _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ kind: String
+  ) throws(WormholeError) {
+    self.peer = peer
+    self.options = options
+    self.kind = options.kind ?? kind
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
+    id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
+    if options.wantsOutcome == true, peer.member == nil {
+      throw WormholeError(
+        .notFound, "send message to", peer.name,
+        because: "an outcome is wanted, and the sender is no member whom it could be told",
+        hint: "join, and send through the member")
+    }
+  }
+
+  private var operation: String { "send message to" }
+
+  func encode<Sealed: Encodable>(_ message: Sealed) throws(WormholeError) -> [UInt8] {
+    try WormholeError.writing(operation, peer.name) {
+      try BinaryEncoder(limits: hole.options.limits).encode(message)
+    }
+  }
+
+  func send(
+    count: Int = 1, _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let bytes = try encode(header)
+    let sent = try place(bytes, count: count)
+    try makeDurable()
+    return sent
+  }
+
+  func send<Value: Encodable>(
+    contentsOf values: ArraySlice<Value>
+  ) throws(WormholeError) -> [Wormhole.Sent] {
+    var files: [(bytes: [UInt8], count: Int)] = []
+    try encode(values, into: &files)
+    guard files.count == 1 || id == nil else {
+      throw WormholeError(
+        .tooLarge, operation, peer.name,
+        because: "an id names one file, and these messages take \(files.count)",
+        hint: "send fewer at a time, or without an id")
+    }
+    var sent: [Wormhole.Sent] = []
+    for file in files { sent.append(try place(file.bytes, count: file.count)) }
+    // One sync of the directory for all of them.
+    try makeDurable()
+    return sent
+  }
+
+  /// As few files as hold them all: 64 messages a file, and no file that is very large.
+  private func encode<Value: Encodable>(
+    _ values: ArraySlice<Value>, into files: inout [(bytes: [UInt8], count: Int)]
+  ) throws(WormholeError) {
+    var rest = values
+    var size = Progress.slotCount
+    while !rest.isEmpty {
+      let part = rest.prefix(size)
+      let bytes =
+        part.count == 1
+        ? try encode(MessageFile.Single(header: header, value: part.first!))
+        : try encode(MessageFile.Batch(header: header, values: part))
+      if bytes.count > Self.largestBatch, part.count > 1 {
+        size = max(1, part.count / 2)
+        continue
+      }
+      files.append((bytes, part.count))
+      rest = rest.dropFirst(part.count)
+    }
+  }
+
+  /// The size from which on a batch is split.
+  static let largestBatch = 1 << 20
+
+  private var header: MessageFile.Header {
+    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    return MessageFile.Header(
+      kind: kind, sent: now, to: peer.name,
+      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) })
+  }
+
+  // MARK: Into the inbox
+
+  private func place(_ bytes: [UInt8], count: Int) throws(WormholeError) -> Wormhole.Sent {
+    guard bytes.count <= hole.options.largestValue else {
+      throw WormholeError(
+        .tooLarge, operation, peer.name,
+        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.largestValue)")
+    }
+    try hole.quotas.admit(bytes.count, to: home, options.whenFull, hole.options.mail)
+    if let id { try refuseTwin(id) }
+    let wantsReceipt = options.wantsOutcome ?? (peer.member != nil)
+    // The stamp comes last of all that may wait, so that it is no older than it must be.
+    let name = MessageName(
+      isUrgent: options.isUrgent, MessageStamp(home.container), wantsReceipt: wantsReceipt,
+      count: count, id: id ?? freshIdentifier(), from: peer.escapedSender ?? "")
+    let outbox = wantsReceipt ? peer.member?.outbox : nil
+    let sent = Wormhole.Sent(name, to: home, hole, outbox)
+    try outbox?.expect(sent)
+    do throws(Errno) {
+      try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
+    } catch {
+      hole.receivers.forget(home)
+      throw WormholeError(error, operation, peer.name)
+    }
+    return sent
+  }
+
+  private func makeDurable() throws(WormholeError) {
+    guard options.durability == .power else { return }
+    do throws(Errno) {
+      try home.makeDurable(.inbox)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation, peer.name,
+        because: "it was sent, but the inbox could not be synced: \(error)",
+        hint: "until it is received, a power cut may undo it", errno: error)
+    }
+  }
+
+  private func freshIdentifier() -> String {
+    let digits = String(hole.options.environment.random(), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// Refuses an id under which a message is on its way already.
+  private func refuseTwin(_ id: String) throws(WormholeError) {
+    var isThere = false
+    let sender = peer.escapedSender ?? ""
+    func look(_ name: MessageName?) {
+      guard let name, name.escapedIdentifier == id, name.escapedSender == sender else { return }
+      isThere = true
+    }
+    do throws(Errno) {
+      try home.list(.inbox) { look(MessageName($0)) }
+      try home.list(.claimed) { look(ClaimedName(String(cString: $0))?.name) }
+    } catch {
+      throw WormholeError(error, operation, peer.name)
+    }
+    guard isThere else { return }
+    throw WormholeError(
+      .conflict, operation, peer.name,
+      because: "a message with the id '\(options.id ?? id)' is on its way already",
+      hint: "wait until it has ended, or cancel it")
+  }
+}

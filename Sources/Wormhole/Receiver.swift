@@ -1,0 +1,147 @@
+public import Dispatch
+public import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+extension Wormhole {
+  /// A closure that messages are given to; ends when it is stopped, or when nobody keeps it.
+  public final class Receiving: Sendable {
+    let receiver: Receiver
+
+    init(_ receiver: Receiver) { self.receiver = receiver }
+
+    deinit { receiver.stop() }
+
+    /// Takes no more messages; once this has returned, the closure is not called again.
+    ///
+    /// A call that is under way on another thread is waited for. The closure itself may call it.
+    /// What is in hand and not acknowledged stays so. A second time it does nothing.
+    public func stop() { receiver.stop() }
+  }
+
+  /// When a message counts as handled.
+  public enum Acknowledgement: Sendable {
+    /// When the closure has returned without throwing, or the loop asks for the next message.
+    case automatic
+    /// When ``Wormhole/Message/acknowledge()`` is called.
+    case explicit
+  }
+}
+
+extension Wormhole.Member {
+  /// Gives a closure the messages that this member is sent, one after the other.
+  ///
+  /// The first that were sent come first. If the closure throws, the message has failed: it comes
+  /// again later, and after ``Wormhole/MailOptions/attempts`` goes to the dead letters. Where
+  /// several closures want a message, they take turns.
+  ///
+  /// - Parameters:
+  ///   - kinds: which messages it wants, by what the sender called them; nil for all. Messages that
+  ///     no closure wants wait.
+  ///   - acknowledgement: whether returning acknowledges.
+  ///   - queue: where the closure is called; by default on a thread of its own.
+  public func receive(
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
+    on queue: DispatchQueue? = nil,
+    _ handler: @escaping @Sendable (Wormhole.Message) throws -> Void
+  ) throws(WormholeError) -> Wormhole.Receiving {
+    let receiver = try Receiver(mailbox, kinds, acknowledgement, on: queue, handler)
+    try receiver.begin()
+    return Wormhole.Receiving(receiver)
+  }
+
+  /// Gives a closure the values that this member is sent under the name of their type.
+  ///
+  /// As ``receive(kinds:acknowledging:on:_:)``; a value that does not decode is a failed attempt.
+  public func receive<Value: Decodable & Sendable>(
+    _ type: Value.Type, kind: String? = nil, on queue: DispatchQueue? = nil,
+    _ handler: @escaping @Sendable (Value, Wormhole.Message) throws -> Void
+  ) throws(WormholeError) -> Wormhole.Receiving {
+    try receive(kinds: [kind ?? MessageKind.name(of: type)], on: queue) { message in
+      try handler(message.value(as: type), message)
+    }
+  }
+}
+
+/// One receiver with a closure: a thread that claims, reads and calls.
+final class Receiver: Sendable {
+  private let mailbox: Mailbox
+  private let number: Int
+  private let acknowledgement: Wormhole.Acknowledgement
+  private let queue: DispatchQueue?
+  private let handler: @Sendable (Message) throws -> Void
+  private let isStopped = Atomic<Bool>(false)
+  private let gate = CallGate()
+
+  init(
+    _ mailbox: Mailbox, _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,
+    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Message) throws -> Void
+  ) throws(WormholeError) {
+    self.mailbox = mailbox
+    self.acknowledgement = acknowledgement
+    self.queue = queue
+    self.handler = handler
+    number = try mailbox.add(kinds: kinds)
+  }
+
+  func begin() throws(WormholeError) {
+    do throws(Errno) {
+      try Thread("wormhole-receive") { self.run() }.detach()
+    } catch {
+      mailbox.remove(number)
+      throw WormholeError(error, "receive as", mailbox.home.name)
+    }
+  }
+
+  private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
+
+  private func run() {
+    while let work = mailbox.take(for: number, until: { hasStopped }) {
+      switch work {
+      case .message(let message):
+        handle(message)
+      case .file(let delivery):
+        let hand = Hand(delivery)
+        while !hasStopped, let message = hand.next() { handle(message) }
+      }
+    }
+  }
+
+  private func handle(_ message: Message) {
+    if let queue { queue.sync { call(message) } } else { call(message) }
+  }
+
+  private func call(_ message: Message) {
+    gate.call {
+      do {
+        try handler(message)
+        if acknowledgement == .automatic { try message.acknowledge() }
+      } catch {
+        mailbox.reject(message, error)
+      }
+    }
+  }
+
+  /// Ends it; waits for the call under way, unless that is where it is called.
+  func stop() {
+    guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    gate.close()
+    mailbox.remove(number)
+    gate.drain()
+  }
+}
+
+extension Mailbox {
+  /// A handler has thrown, or an acknowledgement has failed.
+  func reject(_ message: Message, _ error: any Error) {
+    do throws(WormholeError) {
+      if let error = error as? WormholeError, error.code == .superseded {
+        hole.log(.warning, "\(error)")
+      } else if !message.hasEnded {
+        try message.fail("\(error)")
+      }
+    } catch {
+      hole.log(.error, "\(error)")
+    }
+  }
+}
