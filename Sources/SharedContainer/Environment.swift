@@ -44,6 +44,8 @@ package struct Mutants: OptionSet, Sendable {
   package static let healByRename = Mutants(rawValue: 1 << 6)
   package static let noRescanAfterOverflow = Mutants(rawValue: 1 << 7)
   package static let trustEmptyListing = Mutants(rawValue: 1 << 8)
+  package static let noForkGuard = Mutants(rawValue: 1 << 9)
+  package static let noSecondLook = Mutants(rawValue: 1 << 10)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -51,7 +53,8 @@ package struct Mutants: OptionSet, Sendable {
     ("steal-without-generation", .stealWithoutGeneration), ("no-file-sync", .noFileSync),
     ("no-directory-sync", .noDirectorySync), ("no-checksum", .noChecksum),
     ("heal-by-rename", .healByRename), ("no-rescan-after-overflow", .noRescanAfterOverflow),
-    ("trust-empty-listing", .trustEmptyListing),
+    ("trust-empty-listing", .trustEmptyListing), ("no-fork-guard", .noForkGuard),
+    ("no-second-look", .noSecondLook),
   ]
 
   @inline(__always)

@@ -44,4 +44,11 @@ int linux_duplicate(int descriptor);
 int linux_close_others(void *file_actions);
 void linux_name_thread(const char *name);
 
+/* Descriptors that a forked child gets a harmless one in the place of. Noting and forgetting are
+   done with forks kept out, together with opening and closing: no fork comes in between. */
+int linux_keep_forks_out(void);
+void linux_let_forks_in(void);
+int linux_note_for_forks(int descriptor);
+void linux_forget_for_forks(int descriptor);
+
 #endif
