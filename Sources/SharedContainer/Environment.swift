@@ -48,6 +48,8 @@ package struct Mutants: OptionSet, Sendable {
   package static let trustListing = Mutants(rawValue: 1 << 10)
   package static let noProgress = Mutants(rawValue: 1 << 11)
   package static let cancelByPuttingBack = Mutants(rawValue: 1 << 12)
+  package static let noForkGuard = Mutants(rawValue: 1 << 13)
+  package static let noSecondLook = Mutants(rawValue: 1 << 14)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -58,6 +60,7 @@ package struct Mutants: OptionSet, Sendable {
     ("trust-empty-listing", .trustEmptyListing), ("read-before-claim", .readBeforeClaim),
     ("trust-listing", .trustListing), ("no-progress", .noProgress),
     ("cancel-by-putting-back", .cancelByPuttingBack),
+    ("no-fork-guard", .noForkGuard), ("no-second-look", .noSecondLook),
   ]
 
   @inline(__always)

@@ -15,7 +15,7 @@ package enum FoundFile: Sendable {
 /// and the reading of a name (then the name leads to another inode now, and that is read), or it is
 /// damaged. Errors of the system are thrown: they say nothing about the file.
 struct FileReading {
-  let largest: Int
+  var largest: Int
   let owner: UInt32?
   let mutants: Mutants
 

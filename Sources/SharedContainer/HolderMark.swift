@@ -52,13 +52,11 @@ struct HolderMark: Equatable, Sendable {
     set { words[5] = newValue }
   }
 
-  /// A foreign hand may have written anything here, and it goes to terminals: letters, digits and
-  /// a few signs are left.
   var program: String {
     let name = withUnsafeBytes(of: (words[6], words[7])) { bytes in
       String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
-    return name.filter { $0.isLetter || $0.isNumber || "-_. +".contains($0) }
+    return name.harmless
   }
 }
 
@@ -78,44 +76,5 @@ extension HolderMark {
     try withUnsafeBytes(of: words) { bytes throws(Errno) in
       try Descriptor.writeFully(bytes, at: 0, toOpen: file)
     }
-  }
-}
-
-/// Whose lock it is, as far as it can be known from here.
-package struct LockHolder: Equatable, Sendable {
-  package enum State: Sendable { case running, stopped, gone, unknown }
-
-  package let process: Int32
-  package let program: String
-  package let state: State
-
-  init?(_ mark: HolderMark) {
-    guard let process = mark.process else { return nil }
-    self.process = process
-    program = mark.program
-    let here = ProcessIdentity.current
-    guard mark.namespace == here.namespace, here.namespace != 0 else {
-      state = .unknown  // A number of another container's means nobody here.
-      return
-    }
-    guard let status = ProcessStatus(of: process), status.started == mark.started else {
-      state = .gone
-      return
-    }
-    state = status.isStopped ? .stopped : .running
-  }
-}
-
-extension LockHolder: CustomStringConvertible {
-  /// As in `'sleep' (process 4711, stopped)`.
-  package var description: String {
-    let condition =
-      switch state {
-      case .running: "running"
-      case .stopped: "stopped"
-      case .gone: "gone"
-      case .unknown: "in another container"
-      }
-    return "'\(program)' (process \(process), \(condition))"
   }
 }

@@ -125,7 +125,7 @@ extension Inspection {
         add(
           Finding(
             .problem, name, "held by \(who)",
-            advice: "let it go on with 'kill -CONT \(holder!.process)', or end it"))
+            advice: holder?.advice))
       } else {
         add(Finding(.note, name, "held by \(who)"))
       }

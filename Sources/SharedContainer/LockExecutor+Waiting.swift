@@ -44,15 +44,6 @@ extension LockExecutor {
   }
 }
 
-extension LockHolder {
-  fileprivate var advice: String? {
-    switch state {
-    case .stopped: "let it go on with 'kill -CONT \(process)', or end it"
-    case .running, .gone, .unknown: nil
-    }
-  }
-}
-
 extension Container {
   /// Makes a lock file that this process holds, and lets the body give it its name.
   func withNewLockFile<Result: ~Copyable>(

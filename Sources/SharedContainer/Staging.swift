@@ -105,10 +105,7 @@ final class Staging: Sendable {
     }
   }
 
-  private func freshName() -> String {
-    let digits = String(environment.random(), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
-  }
+  private func freshName() -> String { environment.randomName() }
 
   static func isOurs(_ name: String) -> Bool {
     name.utf8.count == 16

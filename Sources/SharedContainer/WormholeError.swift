@@ -36,6 +36,10 @@ public struct WormholeError: Error, Hashable, Sendable {
     case conflict
     /// Others took the lock over, because this process took too long. Nothing was changed.
     case superseded
+    /// A living process has joined under this name.
+    case nameTaken
+    /// The member has left, or what it had was taken from it.
+    case notJoined
     /// A lock of this container was asked for inside an update of this container.
     case nested
     /// The deadline passed. Nothing was changed.

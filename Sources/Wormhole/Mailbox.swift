@@ -27,6 +27,9 @@ final class Mailbox: Sendable {
     /// Rises with all that a receiver might wait for.
     var version = 0
     var receivers = 0
+    /// How many receivers do at the moment what the machine told them.
+    var acting = 0
+    var isClosed = false
     /// Batches that are in hand, for those of their messages that come again.
     var open: [MessageName: Delivery] = [:]
   }
@@ -105,36 +108,60 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Ends the watch; what is in hand stays there.
-  func close() { watch.withLock { $0.take() }?.stop() }
+  /// Lets nothing more be claimed; what is in hand stays there.
+  func close() {
+    state.signal { state in
+      state.version += 1
+      state.isClosed = true
+    }
+    _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
+    watch.withLock { $0.take() }?.stop()
+  }
 
   /// Wakes those who wait, so that one that was stopped finds out.
   func nudge() { state.signal { $0.version += 1 } }
 
   // MARK: What to do next
 
-  /// Waits for the next work of a receiver; nil once it has stopped.
+  /// Waits for the next work of a receiver; nil once it has stopped, or the mailbox is closed.
   func take(for receiver: Int, until isStopped: () -> Bool) -> Work? {
     while !isStopped() {
-      let (action, version) = state.withLock { state in
-        (state.machine.next(for: receiver, now: now), state.version)
+      let next = state.withLock { state -> (MailboxMachine.Action, Int)? in
+        guard !state.isClosed else { return nil }
+        let action = state.machine.next(for: receiver, now: now)
+        if case .wait = action {} else { state.acting += 1 }
+        return (action, state.version)
       }
-      switch action {
-      case .wait(let due):
+      guard let (action, version) = next else { return nil }
+      if case .wait(let due) = action {
         _ = state.wait(until: due.map { Instant(nanoseconds: $0) }) { state in
           state.version != version ? true : nil
         }
-      case .recover: recover()
-      case .list: list()
-      case .peek(let name): peek(name)
-      case .claim(let name):
-        if let delivery = claim(name) { return .file(delivery) }
-      case .reclaim(let claimed):
-        if let delivery = reclaim(claimed) { return .file(delivery) }
-      case .again(let name, let index):
-        let delivery = state.withLock { $0.open[name] }
-        if let message = delivery?.again(index) { return .message(message) }
+        continue
       }
+      let work = act(action)
+      let isClosing = state.withLock { state in
+        state.acting -= 1
+        return state.isClosed
+      }
+      if isClosing { state.broadcast() }
+      if work == nil { continue }
+      return work
+    }
+    return nil
+  }
+
+  private func act(_ action: MailboxMachine.Action) -> Work? {
+    switch action {
+    case .wait: break
+    case .recover: recover()
+    case .list: list()
+    case .peek(let name): peek(name)
+    case .claim(let name): return claim(name).map { .file($0) }
+    case .reclaim(let claimed): return reclaim(claimed).map { .file($0) }
+    case .again(let name, let index):
+      let delivery = state.withLock { $0.open[name] }
+      return delivery?.again(index).map { .message($0) }
     }
     return nil
   }

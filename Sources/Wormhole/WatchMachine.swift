@@ -6,6 +6,8 @@ enum Stamp: Equatable, Sendable {
   case nothing
   case version(Int, Date, recovered: Bool)
   case posted(Int)
+  case reachability(Wormhole.Reachability)
+  case member(Wormhole.Profile)
   case failed(WormholeError)
 }
 

@@ -96,6 +96,7 @@ extension WormholeError.Code {
     case .invalidValue, .tooLarge, .typeMismatch, .damaged: .data
     case .system, .nested, .cancelled: .software
     case .full: .full
+    case .nameTaken, .notJoined: .unavailable
     case .conflict, .superseded, .exhausted, .notDurable, .partlyDone: .tryAgain
     case .refused, .permissionDenied, .readOnly: .refused
     case .notAContainer, .laterFormat: .configuration

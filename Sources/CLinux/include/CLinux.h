@@ -51,4 +51,11 @@ static inline void linux_store_byte(void *to, uint8_t byte) {
   __atomic_store_n((uint8_t *)to, byte, __ATOMIC_RELEASE);
 }
 
+/* Descriptors that a forked child gets a harmless one in the place of. Noting and forgetting are
+   done with forks kept out, together with opening and closing: no fork comes in between. */
+int linux_keep_forks_out(void);
+void linux_let_forks_in(void);
+int linux_note_for_forks(int descriptor);
+void linux_forget_for_forks(int descriptor);
+
 #endif

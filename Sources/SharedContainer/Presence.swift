@@ -1,0 +1,122 @@
+package import Syscalls
+
+/// A name that a process has for itself as long as it lives: the lock on `presence`.
+///
+/// It is a lock of the open file's description (F_OFD_SETLK). The kernel takes it back when the
+/// process ends, however it ends, and tells watchers: the file was open for writing, and is closed.
+/// Who only asks opens the file for reading, which tells nobody anything, and takes no lock, so
+/// that it cannot be mistaken for a holder, wherever it is stopped. The file is made with the
+/// member's directory and never replaced.
+package final class Presence: Sendable {
+  private let file: GuardedFile
+  private let process: Int32
+  private let isReleased = Monitor(false)
+
+  fileprivate init(_ file: GuardedFile) {
+    self.file = file
+    process = Processes.current
+  }
+
+  /// Whether this process took it and has not given it back; false in a forked copy.
+  package var isHeld: Bool {
+    process == Processes.current && !isReleased.withLock { $0 }
+  }
+
+  /// Gives it back; a second time it does nothing.
+  package func release() {
+    let isFirst = isReleased.withLock { isReleased in
+      defer { isReleased = true }
+      return !isReleased
+    }
+    // A copy has nothing to give back: its number leads elsewhere.
+    guard isFirst, process == Processes.current else { return }
+    // Before closing, which a program that is just being started may put off. A lock that could not
+    // be given back ends with the file.
+    _ = try? file.with { file throws(Errno) in try file.releasePresenceLock() }
+    file.close()
+  }
+
+  deinit { release() }
+
+  /// Whether the file that is locked is still the one of that name.
+  fileprivate func isNamed(in home: borrowing Descriptor) throws(Errno) -> Bool {
+    let status = try file.with { file throws(Errno) in try file.status() }
+    guard let status else { return false }
+    do throws(Errno) {
+      return try home.status(of: MemberDirectory.presenceName).isSameFile(as: status)
+    } catch {
+      if error == .noSuchFile { return false }
+      throw error
+    }
+  }
+}
+
+extension MemberDirectory {
+  /// Whether a living process has the name.
+  ///
+  /// Nobody hears of the question. A file of another kind is nobody's presence.
+  package func isPresent() throws(Errno) -> Bool {
+    do throws(Errno) {
+      let file = try home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking])
+      guard try file.status().kind == .regular else { return false }
+      return try file.isPresenceLocked()
+    } catch {
+      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
+      return false
+    }
+  }
+
+  /// Takes the name, unless somebody has it: nil then.
+  ///
+  /// A presence file that was removed by hand is made again. One that was replaced between being
+  /// opened and being locked is let go, or two processes might hold two files of one name.
+  package func takePresence() throws(Errno) -> Presence? {
+    var tries = 0
+    while true {
+      // Asked first, since opening for writing is heard by all who watch.
+      if try isPresent() { return nil }
+      let file = try openPresence()
+      let presence = Presence(file)
+      let isLocked = try file.with { file throws(Errno) in
+        guard try file.status().kind == .regular else { throw .noDevice }
+        return try file.tryPresenceLock()
+      }
+      guard isLocked == true else { return nil }
+      if try presence.isNamed(in: home.descriptor) { return presence }
+      tries += 1
+      // Only a hand that replaces it at every try could go on like this.
+      guard tries < 100 else { throw .busy }
+    }
+  }
+
+  /// Whether the presence that was taken is still that of this name: the directory or the file in
+  /// it may have been removed by hand.
+  package func keeps(_ presence: Presence) -> Bool {
+    presence.isHeld && !isStale && (try? presence.isNamed(in: home.descriptor)) == true
+  }
+
+  private func openPresence() throws(Errno) -> GuardedFile {
+    let isGuarded = !container.options.environment.mutants.has(.noForkGuard)
+    func open(_ flags: OpenFlags) throws(Errno) -> GuardedFile {
+      try GuardedFile(
+        opening: Self.presenceName, in: home.descriptor, [.readWrite, .nonBlocking, flags],
+        mode: 0o600, isGuarded: isGuarded)
+    }
+    do throws(Errno) {
+      return try open([])
+    } catch {
+      guard error == .noSuchFile else { throw error }
+    }
+    do throws(Errno) {
+      let made = try open([.create, .exclusive])
+      let sharing = container.options.sharing
+      if sharing == .group {
+        _ = try made.with { made throws(Errno) in try made.setMode(sharing.fileMode) }
+      }
+      return made
+    } catch {
+      guard error == .fileExists else { throw error }
+      return try open([])
+    }
+  }
+}

@@ -1,0 +1,59 @@
+public import Dispatch
+public import SharedContainer
+
+extension Wormhole {
+  /// A member as others see it; it need never have joined.
+  public struct Peer: Sendable {
+    let hole: Wormhole
+    /// Who looks and sends; nil for one that has not joined.
+    let member: Member?
+    /// The peer's name.
+    public let name: String
+
+    /// How well it can be reached now.
+    ///
+    /// The kernel is asked each time, so a process that was killed is not taken for a living one.
+    /// Nobody hears of the question, and it waits for nobody.
+    public var reachability: Reachability {
+      get throws(WormholeError) { try Sighting(name, in: hole.container).reachability }
+    }
+
+    /// What is known of it; nil if it has never joined, or if its profile is damaged.
+    public var profile: Profile? {
+      get throws(WormholeError) { try Sighting(name, in: hole.container).profile }
+    }
+
+    /// Calls a closure with how well the peer can be reached, and again whenever that changes.
+    ///
+    /// The first call is for what is the case already. A change that is taken back at once may not
+    /// be heard; the last always is, also that a process was killed.
+    ///
+    /// - Parameters:
+    ///   - queue: where the closures are called; by default on a queue of the watch's own.
+    ///   - handler: is called with each change.
+    ///   - failure: is called instead when it cannot be found out; the watch goes on. Without it,
+    ///     errors go to the log.
+    public func watchReachability(
+      on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Reachability) -> Void,
+      failure: (@Sendable (WormholeError) -> Void)? = nil
+    ) throws(WormholeError) -> Watching {
+      try watching.observe(on: queue, handler, hole.failureHandler(failure))
+    }
+
+    /// How well it can be reached, and then each change of that.
+    public var reachabilities: Updates<Reachability> { watching.updates }
+
+    private var watching: WatchPlan<Reachability> {
+      let (container, name) = (hole.container, name)
+      return WatchPlan(
+        join: { (listener) throws(WormholeError) in
+          try PresenceFeed.join(listener, name, container, .reachability)
+        }, interpreter: { PresenceFeed.reachability })
+    }
+  }
+
+  /// A member to look at, for programs that have not joined.
+  ///
+  /// Nothing is looked at before it is used; a name that cannot be used is an error then.
+  public func peer(_ name: String) -> Peer { Peer(hole: self, member: nil, name: name) }
+}

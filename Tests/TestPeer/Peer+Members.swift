@@ -1,0 +1,128 @@
+import CForking
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// Jobs of members, and of those that ask for them.
+extension Peer {
+  /// `join <container> <name>`: joins and leaves, saying so.
+  static let join = Job("join") { arguments in
+    let member = try meeting(arguments[0]).join(as: arguments[1])
+    try say("joined")
+    member.leave()
+    try say("left")
+  }
+
+  /// `be <container> <name> [<key> <value>]`: joins, says as which incarnation, and stays.
+  static let be = Job("be") { arguments in
+    let info = arguments.count > 3 ? [arguments[2]: arguments[3]] : [:]
+    try stay(try meeting(arguments[0]).join(as: arguments[1], info: info))
+  }
+
+  /// `be-forked <container> <name>`: joins, makes a copy of itself, says its number, and stays.
+  static let beForked = Job("be-forked") { arguments in
+    let member = try meeting(arguments[0]).join(as: arguments[1])
+    try say("\(forking_copy())")
+    try stay(member)
+  }
+
+  /// `be-spawned <container> <name>`: joins, starts a program that stays, says its number, and
+  /// stays too.
+  static let beSpawned = Job("be-spawned") { arguments in
+    let member = try meeting(arguments[0]).join(as: arguments[1])
+    try say("\(try Child.spawn(CommandLine.arguments[0], ["linger"]).process)")
+    try stay(member)
+  }
+
+  /// `leave-forked <container> <name>`: joins, makes a copy of itself, says its number, waits for a
+  /// line, leaves, and stays.
+  static let leaveForked = Job("leave-forked") { arguments in
+    let member = try meeting(arguments[0]).join(as: arguments[1])
+    try say("\(forking_copy())")
+    try eventually("it may leave") {
+      (try? Descriptor.open(path: arguments[2], [.readOnly])) != nil
+    }
+    member.leave()
+    try say("left")
+    try stay(member)
+  }
+
+  /// `fork-while-joining <container> <name>`: one thread makes copies of the process and says their
+  /// numbers, another joins and leaves, until it is killed.
+  static let forkWhileJoining = Job("fork-while-joining") { arguments in
+    let hole = try meeting(arguments[0])
+    let forking = try Thread("forking") {
+      // A bound, in case nobody kills it.
+      for _ in 0..<500 { try? say("\(forking_copy())") }
+    }
+    forking.detach()
+    while true { try hole.join(as: arguments[1]).leave() }
+  }
+
+  /// `join-in-turns <container> <name> <processes> <rounds>`: in each round all of the processes
+  /// try to join at once; says in which rounds this one could.
+  static let joinInTurns = Job("join-in-turns") { arguments in
+    let hole = try meeting(arguments[0])
+    let container = try Container.open(arguments[0], options: .testing())
+    let (ready, tried) = (
+      try container.slot(.channels, "ready"), try container.slot(.channels, "tried")
+    )
+    let processes = Int(arguments[2])!
+    for round in 1...Int(arguments[3])! {
+      try meet(processes * round, at: ready)
+      let member = try joinIfFree(hole, arguments[1])
+      try meet(processes * round, at: tried)
+      if member != nil { try say("\(round)") }
+      member?.leave()
+    }
+  }
+
+  /// `ask <container> <name>`: says how the member can be reached.
+  static let ask = Job("ask") { arguments in
+    try say("\(try meeting(arguments[0]).peer(arguments[1]).reachability)")
+  }
+
+  /// `guard-forks <directory> <name>`: opens a guarded file and one that is not, makes a copy of
+  /// itself, and says the copy's number and those of the files.
+  static let guardForks = Job("guard-forks") { arguments in
+    let directory = try Descriptor.open(path: arguments[0], [.readOnly, .directory])
+    let closed = try GuardedFile(opening: arguments[1], in: directory, [.readWrite])
+    closed.close()
+    let plain = try directory.open(arguments[1], [.readWrite])
+    let guarded = try GuardedFile(opening: arguments[1], in: directory, [.readWrite])
+    let number = try guarded.with { $0.rawValue }!
+    try say("\(forking_copy()) \(number) \(plain.rawValue)")
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    guarded.close()
+  }
+
+  /// As tests open containers, with the faults that the environment asks for.
+  private static func meeting(_ path: String) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    options.environment = ContainerOptions.testing().environment
+    return try Wormhole(directory: path, options: options)
+  }
+
+  private static func stay(_ member: Wormhole.Member) throws {
+    try say(member.incarnation)
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    member.leave()
+  }
+
+  private static func joinIfFree(_ hole: Wormhole, _ name: String) throws -> Wormhole.Member? {
+    do throws(WormholeError) {
+      return try hole.join(as: name)
+    } catch {
+      guard error.code == .nameTaken else { throw error }
+      return nil
+    }
+  }
+
+  /// Comes to a place, and waits until that many have come.
+  private static func meet(_ count: Int, at place: Slot) throws {
+    try place.add()
+    try eventually("all have come") { try place.number() >= count }
+  }
+}

@@ -1,0 +1,176 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Joining and leaving: one living process has a name.
+@Suite struct JoiningTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private let peer = Programs.built("TestPeer")
+
+  init() throws { meeting = try Meeting() }
+
+  /// Starts a peer that joins and stays.
+  private func be(_ name: String, _ job: String = "be") throws -> Running {
+    let running = try Running(peer, [job, meeting.path, name])
+    try eventually("'\(name)' has joined") { try running.output.contains("\n") }
+    return running
+  }
+
+  @Test func whoJoinsIsThereUntilItLeaves() throws {
+    let phone = hole.peer("phone")
+    #expect(try phone.reachability == .notReachable)
+    #expect(try phone.profile == nil)
+    let member = try hole.join(as: "phone", info: ["role": "screen"])
+    #expect(member.name == "phone")
+    #expect(member.isJoined)
+    #expect(member.incarnation.count == 16)
+    #expect(try phone.reachability == .immediatelyReachable)
+    let profile = try #require(try phone.profile)
+    #expect(profile.name == "phone")
+    #expect(profile.incarnation == member.incarnation)
+    #expect(profile.process == Processes.current)
+    #expect(profile.info == ["role": "screen"])
+    #expect(profile.isRunning)
+    #expect(profile.isStopped == false)
+    member.leave()
+    member.leave()
+    #expect(!member.isJoined)
+    #expect(try phone.reachability == .backgroundOnly)
+    #expect(try phone.profile?.isRunning == false)
+    #expect(try phone.profile?.isStopped == nil)
+  }
+
+  @Test func eachJoiningIsAnIncarnationOfItsOwn() throws {
+    let first = try hole.join(as: "phone").incarnation
+    let second = try hole.join(as: "phone").incarnation
+    #expect(first != second)
+    #expect(try hole.peer("phone").profile?.incarnation == second)
+  }
+
+  @Test func aMemberThatNobodyKeepsHasLeft() throws {
+    var member: Wormhole.Member? = try hole.join(as: "phone")
+    #expect(member?.isJoined == true)
+    member = nil
+    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    _ = try hole.join(as: "phone")
+  }
+
+  @Test func theSecondIsToldWhoIsTheFirst() throws {
+    let first = try be("phone")
+    let running = try failure { _ = try hole.join(as: "phone") }
+    #expect(running.code == .nameTaken)
+    #expect(
+      "\(running)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
+        + "running) has the name")
+    try first.child.send(.stop)
+    try first.waitUntilStopped()
+    let stopped = try failure { _ = try hole.join(as: "phone") }
+    #expect(
+      "\(stopped)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
+        + "stopped) has the name; let it go on with 'kill -CONT \(first.child.process)', or end it")
+    #expect(try hole.peer("phone").profile?.isStopped == true)
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+  }
+
+  @Test func afterAKillTheNameIsFreeAtOnce() throws {
+    for _ in 0..<10 {
+      let first = try be("phone")
+      try first.child.send(.kill)
+      _ = try first.outcome()
+      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+      try hole.join(as: "phone").leave()
+    }
+  }
+
+  @Test func twoOpeningsInOneProcessAreTwo() throws {
+    let other = try meeting.another()
+    let member = try hole.join(as: "phone")
+    #expect(try failure { _ = try other.join(as: "phone") }.code == .nameTaken)
+    #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
+    let watch = try other.join(as: "watch")
+    #expect(try watch.peer("phone").reachability == .immediatelyReachable)
+    #expect(try member.peer("watch").reachability == .immediatelyReachable)
+    member.leave()
+    _ = try other.join(as: "phone")
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func ofTenThatJoinAtOnceExactlyOneDoes() throws {
+    let rounds = 100
+    let peers = try (0..<10).map { _ in
+      try Running(peer, ["join-in-turns", meeting.path, "phone", "10", "\(rounds)"])
+    }
+    let won = try peers.flatMap { peer in
+      let outcome = try peer.outcome(within: .seconds(120))
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+      return outcome.output.split(separator: "\n").compactMap { Int($0) }
+    }
+    #expect(won.sorted() == Array(1...rounds))
+  }
+
+  // MARK: Copies and children
+
+  /// Starts a job that says the number of another process and then that it stays.
+  private func start(
+    _ job: String, _ more: [String] = []
+  ) throws -> (parent: Running, other: Int32) {
+    let parent = try Running(peer, [job, meeting.path, "phone"] + more)
+    let number = try eventually("it says a number") {
+      try parent.output.split(separator: "\n").dropLast(more.isEmpty ? 1 : 0)
+        .compactMap { Int32($0) }.first
+    }
+    return (parent, number)
+  }
+
+  @Test(arguments: ["be-forked", "be-spawned"])
+  func whatTheMemberHasStartedDoesNotKeepTheName(_ job: String) throws {
+    let (parent, other) = try start(job)
+    defer { try? Processes.send(.kill, to: other) }
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    try parent.child.send(.kill)
+    _ = try parent.outcome()
+    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    try hole.join(as: "phone").leave()
+    let state = try Processes.state(other)
+    #expect(state != nil && state != "Z", "it lives, and that does not matter")
+  }
+
+  /// A copy of a member that has left keeps neither the name nor the word of it from the others.
+  @Test func aCopyDoesNotKeepWhatItsParentLeft() throws {
+    let mayLeave = meeting.folder.path + "/may-leave"
+    let (parent, copy) = try start("leave-forked", [mayLeave])
+    defer { try? Processes.send(.kill, to: copy) }
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try hole.peer("phone").watchReachability { heard.add($0) }
+    try heard.waitForLast(.immediatelyReachable)
+    try meeting.folder.write("", to: "may-leave")
+    try eventually("it has left") { try parent.output.contains("left\n") }
+    try hole.join(as: "phone").leave()
+    try heard.waitForLast(.backgroundOnly)
+    watch.stop()
+  }
+
+  /// No fork comes between opening the file and guarding it, or between closing and forgetting it.
+  @Test func copiesMadeInTheMiddleOfJoiningKeepNothing() throws {
+    for _ in 0..<10 {
+      let parent = try Running(peer, ["fork-while-joining", meeting.path, "phone"])
+      try eventually("it has forked") { try parent.output.split(separator: "\n").count > 20 }
+      try parent.child.send(.kill)
+      let outcome = try parent.outcome()
+      defer {
+        for line in outcome.output.split(separator: "\n") {
+          if let number = Int32(line) { try? Processes.send(.kill, to: number) }
+        }
+      }
+      #expect(outcome.status == .signalled(9), "\(outcome.errors)")
+      // A copy that was made as its parent died has yet to come to the guard.
+      try eventually("the name is free", within: .seconds(5)) {
+        try hole.peer("phone").reachability != .immediatelyReachable
+      }
+      try hole.join(as: "phone").leave()
+    }
+  }
+}

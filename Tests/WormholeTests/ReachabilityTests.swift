@@ -1,0 +1,235 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Watching who is there.
+@Suite struct ReachabilityTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private let peer = Programs.built("TestPeer")
+
+  init() throws { meeting = try Meeting() }
+
+  /// Starts a peer that joins and stays.
+  private func be(_ name: String) throws -> Running {
+    let running = try Running(peer, ["be", meeting.path, name])
+    try eventually("'\(name)' has joined") { try running.output.contains("\n") }
+    return running
+  }
+
+  private func watch(
+    _ name: String, _ heard: Heard<Wormhole.Reachability>
+  ) throws -> Wormhole.Watching {
+    try hole.peer(name).watchReachability { heard.add($0) }
+  }
+
+  @Test func eachRealChangeIsHeardOnce() throws {
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("phone", heard)
+    try heard.waitForLast(.notReachable)
+    let other = try meeting.another()
+    for _ in 0..<3 {
+      let member = try other.join(as: "phone")
+      try heard.waitForLast(.immediatelyReachable)
+      // No change of reachability.
+      try member.update(info: ["a": "b"])
+      #expect(throws: WormholeError.self) { try other.join(as: "phone") }
+      member.leave()
+      try heard.waitForLast(.backgroundOnly)
+    }
+    watch.stop()
+    _ = try other.join(as: "phone")
+    #expect(heard.all.count == 7)
+    #expect(heard.all.first == .notReachable)
+  }
+
+  /// Watching makes no directory, and hears of the one that comes.
+  @Test func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("ä/b .c", heard)
+    try heard.waitForLast(.notReachable)
+    let members = try hole.container.root.open("members", [.readOnly, .directory])
+    #expect(try members.names() == [])
+    let member = try be("ä/b .c")
+    try heard.waitForLast(.immediatelyReachable)
+    #expect(try members.names() == ["%C3%A4%2Fb%20.c"])
+    try member.child.send(.kill)
+    try heard.waitForLast(.backgroundOnly)
+    #expect(heard.all == [.notReachable, .immediatelyReachable, .backgroundOnly])
+    watch.stop()
+  }
+
+  /// Somebody may have made the directory without joining: to send to it.
+  @Test func aDirectoryIsNoMember() throws {
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("phone", heard)
+    try heard.waitForLast(.notReachable)
+    _ = try hole.container.member("phone")
+    #expect(try hole.peer("phone").reachability == .notReachable)
+    #expect(try hole.members() == [])
+    let member = try hole.join(as: "phone")
+    try heard.waitForLast(.immediatelyReachable)
+    #expect(heard.all == [.notReachable, .immediatelyReachable])
+    member.leave()
+    watch.stop()
+  }
+
+  @Test func aKillIsHeardWithinMilliseconds() throws {
+    let heard = Heard<(Wormhole.Reachability, Instant)>()
+    let watch = try hole.peer("phone").watchReachability { heard.add(($0, .now)) }
+    var delays: [Duration] = []
+    for _ in 0..<50 {
+      let member = try be("phone")
+      try heard.wait("it is there") { $0.last?.0 == .immediatelyReachable }
+      let killed = Instant.now
+      try member.child.send(.kill)
+      try heard.wait("it is gone") { $0.last?.0 == .backgroundOnly }
+      delays.append(heard.all.last!.1 - killed)
+    }
+    watch.stop()
+    delays.sort()
+    #expect(delays[25] < .milliseconds(100), "\(delays)")
+    #expect(delays[49] < .seconds(2), "\(delays)")
+  }
+
+  /// The kernel tells of a closed file before it takes back the lock; here that takes longer, and
+  /// no second word comes.
+  @Test func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
+    try hole.join(as: "phone").leave()
+    let home = try #require(try hole.container.existingMember("phone")).home
+    let holding = try home.descriptor.open("presence", [.readWrite])
+    #expect(try holding.tryPresenceLock())
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("phone", heard)
+    try heard.waitForLast(.immediatelyReachable)
+    let before = watch.wakeUps
+    try home.descriptor.open("presence", [.readWrite]).close()
+    try eventually("the word has come") { watch.wakeUps > before }
+    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(20)) { _ in nil }
+    try holding.releasePresenceLock()
+    try heard.waitForLast(.backgroundOnly)
+    watch.stop()
+  }
+
+  @Test func theSecondLooksEnd() throws {
+    let member = try be("phone")
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("phone", heard)
+    try heard.waitForLast(.immediatelyReachable)
+    let home = try #require(try hole.container.existingMember("phone")).home
+    let before = watch.wakeUps
+    try home.descriptor.open("presence", [.readWrite]).close()
+    // The word of it, and nine looks.
+    try eventually("it has looked") { watch.wakeUps == before + 10 }
+    try member.child.send(.kill)
+    try heard.waitForLast(.backgroundOnly)
+    #expect(heard.all == [.immediatelyReachable, .backgroundOnly])
+    watch.stop()
+  }
+
+  @Test func aHundredWatchersDoNotWakeEachOther() throws {
+    let member = try be("phone")
+    let heard = (0..<100).map { _ in Heard<Wormhole.Reachability>() }
+    let watches = try heard.map { try watch("phone", $0) }
+    for heard in heard { try heard.waitForLast(.immediatelyReachable) }
+    #expect(watches.map(\.wakeUps) == Array(repeating: 1, count: 100))
+    for _ in 0..<10 {
+      let outcome = try run(peer, ["ask", meeting.path, "phone"])
+      #expect(outcome.output == "immediatelyReachable\n")
+    }
+    // Refused without having been heard.
+    #expect(throws: WormholeError.self) { try hole.join(as: "phone") }
+    // Whatever they had done to each other has come before this.
+    try hole.join(as: "watch").leave()
+    let other = Heard<Wormhole.Reachability>()
+    let last = try watch("watch", other)
+    try other.waitForLast(.backgroundOnly)
+    #expect(watches.map(\.wakeUps) == Array(repeating: 1, count: 100))
+    try member.child.send(.kill)
+    for heard in heard { try heard.waitForLast(.backgroundOnly) }
+    last.stop()
+    for watch in watches { watch.stop() }
+  }
+
+  /// Stopped at each of its calls, in the middle of asking: the name is nobody's but its holder's.
+  @Test func aStoppedProberDisturbsNobody() throws {
+    let trace = meeting.folder.path + "/trace"
+    try hole.join(as: "phone").leave()
+    _ = try run(
+      peer, ["ask", meeting.path, "phone"], environment: ["WORMHOLE_FAULT_TRACE=\(trace)"])
+    let calls = try meeting.folder.read("trace").split(separator: "\n").count
+    #expect(calls > 10)
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try watch("phone", heard)
+    for number in 1...calls {
+      let prober = try Running(
+        peer, ["ask", meeting.path, "phone"],
+        environment: ["WORMHOLE_FAULTS=any@\(number):before:stop"])
+      try eventually("it stops or ends") {
+        try prober.hasEnded || Processes.isStopped(prober.child.process)
+      }
+      let member = try hole.join(as: "phone")
+      try heard.waitForLast(.immediatelyReachable)
+      member.leave()
+      try heard.waitForLast(.backgroundOnly)
+      #expect(try hole.peer("phone").reachability == .backgroundOnly, "call \(number)")
+      if !prober.hasEnded { try prober.child.send(.go) }
+      #expect(try prober.outcome().output == "backgroundOnly\n", "call \(number)")
+    }
+    watch.stop()
+  }
+
+  // MARK: All members
+
+  @Test func membersAreListedByName() throws {
+    #expect(try hole.members() == [])
+    let (watch, phone) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
+    try hole.join(as: "ä/b").leave()
+    _ = try hole.container.member("mailbox")
+    let members = try hole.members()
+    #expect(members.map(\.name) == ["phone", "watch", "ä/b"])
+    #expect(members.map(\.isRunning) == [true, true, false])
+    watch.leave()
+    phone.leave()
+    #expect(try hole.members().map(\.isRunning) == [false, false, false])
+  }
+
+  @Test func changesOfMembersAreHeard() throws {
+    let phone = try hole.join(as: "phone")
+    let heard = Heard<Wormhole.Profile>()
+    let watching = try hole.watchMembers { heard.add($0) }
+    try heard.wait("phone is there") { $0.last?.name == "phone" && $0.last!.isRunning }
+    let watch = try be("watch")
+    try heard.wait("watch comes") { $0.last?.name == "watch" && $0.last!.isRunning }
+    try phone.update(info: ["battery": "low"])
+    try heard.wait("phone tells") { $0.last?.info == ["battery": "low"] }
+    try watch.child.send(.kill)
+    try heard.wait("watch dies") { $0.last?.name == "watch" && !$0.last!.isRunning }
+    phone.leave()
+    try heard.wait("phone leaves") { $0.last?.name == "phone" && !$0.last!.isRunning }
+    #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
+    try heard.wait("it is gone") { $0.last?.reachability == .notReachable }
+    let again = try hole.join(as: "phone")
+    try heard.wait("it is back") { $0.last?.isRunning == true }
+    #expect(heard.all.last?.incarnation == again.incarnation)
+    watching.stop()
+    again.leave()
+  }
+
+  @Test func theSequencesTellTheSame() async throws {
+    let phone = hole.peer("phone").reachabilities
+    var reachabilities = phone.makeAsyncIterator()
+    #expect(try await reachabilities.next() == .notReachable)
+    var changes = hole.memberChanges.makeAsyncIterator()
+    let member = try hole.join(as: "phone")
+    #expect(try await reachabilities.next() == .immediatelyReachable)
+    var change = try await changes.next()
+    while change?.isRunning != true { change = try await changes.next() }
+    #expect(change?.incarnation == member.incarnation)
+    member.leave()
+    #expect(try await reachabilities.next() == .backgroundOnly)
+    #expect(try await changes.next()?.isRunning == false)
+  }
+}
