@@ -17,6 +17,7 @@ final class Mailbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
   let deadLimit: Int
+  let isStrict: Bool
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
@@ -30,7 +31,7 @@ final class Mailbox: Sendable {
     /// How many receivers do at the moment what the machine told them.
     var acting = 0
     var isClosed = false
-    /// Batches that are in hand, for those of their messages that come again.
+    /// Files that are in hand and of which something comes again without being claimed anew.
     var open: [MessageName: Delivery] = [:]
   }
 
@@ -44,6 +45,7 @@ final class Mailbox: Sendable {
     self.hole = hole
     self.home = home
     deadLimit = hole.options.mail.largestDeadLetters
+    isStrict = hole.options.mail.isStrict
     senders = SenderHomes(home.container)
     var settings = hole.options.mail.machine
     settings.trustsListings = hole.options.environment.mutants.has(.trustListing)
@@ -311,7 +313,9 @@ final class Mailbox: Sendable {
       let header = try WormholeError.reading("read message", claimed.name.id) {
         try decoder.decode(MessageFile.Header.self, from: bytes)
       }
-      if let expires = header.expires, expires < Date(sinceEpoch: hole.options.environment.sinceEpoch()) {
+      // What was received in time may come again later.
+      let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+      if claimed.attempt == 1, let expires = header.expires, expires < now {
         try end(claimed, .expired)
         tell { $0.finished() }
         return nil
@@ -348,8 +352,11 @@ final class Mailbox: Sendable {
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
     let delivery = Delivery(self, claimed, header, bytes, record: record, slots)
-    if try delivery.endIfFinished() { return nil }
     state.withLock { $0.open[claimed.name] = delivery }
+    guard !delivery.isComplete else {
+      delivery.settle()
+      return nil
+    }
     return delivery
   }
 
@@ -360,13 +367,22 @@ final class Mailbox: Sendable {
     progress.withLock { $0 }?.store(slot, index, in: record)
   }
 
+  /// Does something that must come before anybody else joins under the name, or not at all: nil,
+  /// if the member has left.
+  func whileOpen<Result>(_ body: () -> Result) -> Result? {
+    state.withLock { $0.isClosed ? nil : body() }
+  }
+
   func failed(
-    _ claimed: ClaimedName, kind: String, attempt: Int, index: Int?, _ delivery: Delivery
+    _ delivery: Delivery, attempt: Int, index: Int?
   ) -> MailboxMachine.Verdict {
     let now = now
     return state.signal { state in
       state.version += 1
-      return state.machine.failed(claimed, kind: kind, attempt: attempt, index: index, now: now)
+      // A single message is claimed anew.
+      if index == nil { state.open[delivery.name] = nil }
+      return state.machine.failed(
+        delivery.claimed, kind: delivery.header.kind, attempt: attempt, index: index, now: now)
     }
   }
 
@@ -374,7 +390,7 @@ final class Mailbox: Sendable {
     if let record { progress.withLock { $0 }?.close(record) }
     state.signal { state in
       state.version += 1
-      if record != nil { state.open[delivery.name] = nil }
+      if !state.open.isEmpty { state.open[delivery.name] = nil }
       state.machine.finished()
     }
   }
@@ -392,8 +408,19 @@ final class Mailbox: Sendable {
     tell { $0.postpone(claimed, kind: kind, index: index, now: now) }
   }
 
-  func release(_ claimed: ClaimedName, kind: String, index: Int?) {
-    tell { $0.release(claimed, kind: kind, index: index, now: now) }
+  /// Leaves a message to whoever asks next.
+  func release(_ delivery: Delivery, _ index: Int) { comeAgain(delivery, index, at: now) }
+
+  /// What was handled could not be ended; it is tried again.
+  func endLater(_ delivery: Delivery) { comeAgain(delivery, 0, at: pause) }
+
+  private func comeAgain(_ delivery: Delivery, _ index: Int, at due: Int64) {
+    state.signal { state in
+      state.version += 1
+      state.open[delivery.name] = delivery
+      state.machine.release(
+        delivery.claimed, kind: delivery.header.kind, index: index, at: due)
+    }
   }
 
   func finished() { tell { $0.finished() } }

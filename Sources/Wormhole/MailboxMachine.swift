@@ -22,7 +22,7 @@ struct MailboxMachine {
     case claim(MessageName)
     /// The same, with what is claimed already: it becomes the next attempt.
     case reclaim(ClaimedName)
-    /// Handle one message of a batch once more.
+    /// Handle one message of a file that is in hand, now or once more.
     case again(MessageName, index: Int)
     /// Nothing to do until there is a signal, or this moment has come.
     case wait(until: Int64?)
@@ -58,7 +58,7 @@ struct MailboxMachine {
     let claimed: ClaimedName
     let kind: String?
     var due: Int64 = 0
-    /// Which message of a batch that is in hand.
+    /// Which message of a file that is in hand.
     var index: Int?
   }
 
@@ -301,9 +301,10 @@ struct MailboxMachine {
     keep(claimed, kind: kind, index: index, until: now + settings.longestDelay)
   }
 
-  /// A message that was claimed and never handed over: others may have it at once.
-  mutating func release(_ claimed: ClaimedName, kind: String?, index: Int?, now: Int64) {
-    keep(claimed, kind: kind, index: index, until: now)
+  /// A message that was claimed and not handed over: others may have it from that moment on,
+  /// without claiming it.
+  mutating func release(_ claimed: ClaimedName, kind: String?, index: Int, at due: Int64) {
+    keep(claimed, kind: kind, index: index, until: due)
   }
 
   private mutating func keep(_ claimed: ClaimedName, kind: String?, index: Int?, until due: Int64) {

@@ -141,8 +141,13 @@ final class Pump: Sendable {
         let asking = state.withLock { $0.asking.take() }
         if let asking {
           asking.resume(returning: work)
-        } else if case .file(let delivery)? = work {
-          delivery.release()  // Claimed for somebody who no longer asks.
+        } else {
+          // Claimed for somebody who no longer asks.
+          switch work {
+          case .file(let delivery): delivery.release()
+          case .message(let message): message.putBack()
+          case nil: break
+          }
         }
       }
     }

@@ -42,24 +42,34 @@ extension Wormhole.Peer {
       guard let home = try hole.container.existingMember(name), let sender = escapedSender else {
         return []
       }
-      var found: Set<MessageName> = []
-      do throws(Errno) {
-        // In the direction in which they move, so that none is missed on its way.
-        try home.list(.inbox) { if let name = MessageName($0) { found.insert(name) } }
-        try home.list(.claimed) { file in
-          if let claimed = ClaimedName(String(cString: file)) { found.insert(claimed.name) }
-        }
-      } catch {
-        throw WormholeError(error, "list messages to", name)
-      }
+      let found = try messages(from: sender, to: home)
       var sent: [Wormhole.Sent] = []
-      for name in found.filter({ $0.escapedSender == sender }).sorted() {
+      for name in found.sorted() {
         let one = Wormhole.Sent(name, to: home, hole, name.wantsReceipt ? member?.outbox : nil)
         if name.wantsReceipt { try member?.outbox.expect(one) }
         sent.append(one)
       }
-      return sent
+      // One that ended before its end was expected would be waited for in vain.
+      let left = try messages(from: sender, to: home)
+      return sent.filter { left.contains($0.name) }
     }
+  }
+
+  private func messages(
+    from sender: String, to home: MemberDirectory
+  ) throws(WormholeError) -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    func add(_ name: MessageName?) {
+      if let name, name.escapedSender == sender { found.insert(name) }
+    }
+    do throws(Errno) {
+      // In the direction in which they move, so that none is missed on its way.
+      try home.list(.inbox) { add(MessageName($0)) }
+      try home.list(.claimed) { add(ClaimedName(String(cString: $0))?.name) }
+    } catch {
+      throw WormholeError(error, "list messages to", name)
+    }
+    return found
   }
 
   /// The sender's name as it stands in names of messages.

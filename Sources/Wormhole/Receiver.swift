@@ -112,14 +112,18 @@ final class Receiver: Sendable {
   }
 
   private func call(_ message: Message) {
+    var wasGiven = false
     gate.call {
+      wasGiven = true
       do {
         try handler(message)
-        if acknowledgement == .automatic { try message.acknowledge() }
       } catch {
-        mailbox.reject(message, error)
+        return mailbox.reject(message, error)
       }
+      // What was handled is not handled again because that could not be written down.
+      if acknowledgement == .automatic { message.acknowledgeSooner() }
     }
+    if !wasGiven { message.putBack() }
   }
 
   /// Ends it; waits for the call under way, unless that is where it is called.
@@ -132,14 +136,11 @@ final class Receiver: Sendable {
 }
 
 extension Mailbox {
-  /// A handler has thrown, or an acknowledgement has failed.
+  /// A handler has thrown.
   func reject(_ message: Message, _ error: any Error) {
     do throws(WormholeError) {
-      if let error = error as? WormholeError, error.code == .superseded {
-        hole.log(.warning, "\(error)")
-      } else if !message.hasEnded {
-        try message.fail("\(error)")
-      }
+      // Its own acknowledgement may be what has failed.
+      if !message.hasEnded { try message.fail("\(error)") }
     } catch {
       hole.log(.error, "\(error)")
     }
