@@ -305,13 +305,15 @@ final class Mailbox: Sendable {
     }
   }
 
+  private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
+
   private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
       let header = try WormholeError.reading("read message", claimed.name.id) {
         try decoder.decode(MessageFile.Header.self, from: bytes)
       }
-      if let expires = header.expires, expires < Date(sinceEpoch: hole.options.environment.sinceEpoch()) {
+      if let expires = header.expires, expires < present {
         try end(claimed, .expired)
         tell { $0.finished() }
         return nil
