@@ -75,7 +75,7 @@ final class Mailbox: Sendable {
 
   private func begin() throws(WormholeError) {
     try progress.withLock { progress throws(WormholeError) in
-      if progress == nil { progress = try Progress(home) }
+      if progress == nil { progress = try Progress(home, isMute: mutants.has(.noProgress)) }
     }
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
@@ -139,7 +139,7 @@ final class Mailbox: Sendable {
         }
         continue
       }
-      let work = act(action)
+      let work = act(action, for: receiver)
       let isClosing = state.withLock { state in
         state.acting -= 1
         return state.isClosed
@@ -151,12 +151,12 @@ final class Mailbox: Sendable {
     return nil
   }
 
-  private func act(_ action: MailboxMachine.Action) -> Work? {
+  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {
     switch action {
     case .wait: break
     case .recover: recover()
     case .list: list()
-    case .peek(let name): peek(name)
+    case .peek(let name): return peek(name, for: receiver).map { .file($0) }
     case .claim(let name): return claim(name).map { .file($0) }
     case .reclaim(let claimed): return reclaim(claimed).map { .file($0) }
     case .again(let name, let index):
@@ -184,7 +184,8 @@ final class Mailbox: Sendable {
       }
       progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
       let found = claimed.map { claimed in
-        MailboxMachine.Claimed(claimed: claimed, kind: kind(of: claimed.text, in: .claimed))
+        MailboxMachine.Claimed(
+          claimed: claimed, kind: content(of: claimed.text, in: .claimed).flatMap(kind))
       }
       tell { $0.recovered(found) }
     } catch {
@@ -207,22 +208,35 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func peek(_ name: MessageName) {
-    let kind = kind(of: name.text, in: .inbox)
-    tell { $0.peeked(name, kind: kind) }
+  /// Looks up the kind, and claims the message if this receiver is to have it.
+  ///
+  /// What was read for the kind is good after the claim too: what is in a file never changes.
+  private func peek(_ name: MessageName, for receiver: Int) -> Delivery? {
+    let bytes = content(of: name.text, in: .inbox)
+    let kind = bytes.flatMap(kind)
+    let isMine = state.signal { state in
+      state.version += 1
+      return state.machine.peeked(name, kind: kind, by: receiver)
+    }
+    return isMine ? claim(name, bytes) : nil
   }
 
-  private func kind(of file: String, in part: MemberDirectory.Part) -> String? {
+  private func content(of file: String, in part: MemberDirectory.Part) -> [UInt8]? {
     guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message") else {
       return nil
     }
+    return bytes
+  }
+
+  private func kind(of bytes: [UInt8]) -> String? {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
   }
 
   // MARK: Claiming
 
-  private func claim(_ name: MessageName) -> Delivery? {
+  /// - Parameter bytes: what is in the file, if that is known.
+  private func claim(_ name: MessageName, _ bytes: [UInt8]? = nil) -> Delivery? {
     let claimed = ClaimedName(name, attempt: 1)
     if mutants.has(.readBeforeClaim) { return claimLate(claimed) }
     do throws(Errno) {
@@ -235,7 +249,7 @@ final class Mailbox: Sendable {
       tell { $0.claimFailed(until: pause) }
       return nil
     }
-    return open(claimed)
+    return if let bytes { open(claimed, bytes) } else { open(claimed) }
   }
 
   /// What a receiver must not do; for tests.
@@ -345,22 +359,19 @@ final class Mailbox: Sendable {
         .damaged, "read message", claimed.name.id,
         because: "it holds \(held ?? 0) messages, and its name says \(count)")
     }
-    guard let (record, slots) = progress.withLock({ $0?.open(claimed.name, count: count) }) else {
+    let progress = progress.withLock { $0 }
+    guard let progress, let (record, slots) = progress.open(claimed.name, count: count) else {
       throw WormholeError(
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
-    let delivery = Delivery(self, claimed, header, bytes, record: record, slots)
+    let delivery = Delivery(
+      self, claimed, header, bytes, record: (record, progress), slots)
     if try delivery.endIfFinished() { return nil }
     state.withLock { $0.open[claimed.name] = delivery }
     return delivery
   }
 
   // MARK: For deliveries
-
-  func note(_ slot: UInt8, _ index: Int, in record: Int) {
-    guard !mutants.has(.noProgress) else { return }
-    progress.withLock { $0 }?.store(slot, index, in: record)
-  }
 
   func failed(
     _ claimed: ClaimedName, kind: String, attempt: Int, index: Int?, _ delivery: Delivery

@@ -267,10 +267,20 @@ struct MailboxMachine {
 
   /// The kind of a message that waits; nil if it is gone or cannot be read, which whoever claims it
   /// finds out.
-  mutating func peeked(_ name: MessageName, kind: String?) {
+  ///
+  /// - Returns: whether the receiver is to claim it at once.
+  mutating func peeked(_ name: MessageName, kind: String?, by receiver: Int) -> Bool {
+    let isOldest = parked[kind].map { name < $0[0] } ?? true
+    if let me = receivers[receiver], kind != nil, me.wants(kind), isOldest,
+      isTurn(of: receiver, kind), inHand < (settings.isStrict ? 1 : settings.inHand)
+    {
+      _ = claim(name, receiver)
+      return true
+    }
     parkedKinds[name] = .some(kind)
     let place = parked[kind]?.lastIndex { $0 < name }.map { $0 + 1 } ?? 0
     parked[kind, default: []].insert(name, at: place)
+    return false
   }
 
   /// A message that was to be claimed is not there: cancelled, or expired.

@@ -71,7 +71,9 @@ final class Receiver: Sendable {
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
   private let isStopped = Atomic<Bool>(false)
-  private let gate = CallGate()
+  /// The thread that is inside the closure; 0 for none. A gate would cost as much as a message.
+  private let caller = Atomic<UInt>(0)
+  private let departures = Monitor(())
 
   init(
     _ mailbox: Mailbox, _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,
@@ -112,7 +114,9 @@ final class Receiver: Sendable {
   }
 
   private func call(_ message: Message) {
-    gate.call {
+    // Told before it is asked, so that whoever stops it sees the call or the call sees the stop.
+    caller.store(Thread.currentNumber, ordering: .sequentiallyConsistent)
+    if !isStopped.load(ordering: .sequentiallyConsistent) {
       do {
         try handler(message)
         if acknowledgement == .automatic { try message.acknowledge() }
@@ -120,14 +124,19 @@ final class Receiver: Sendable {
         mailbox.reject(message, error)
       }
     }
+    caller.store(0, ordering: .sequentiallyConsistent)
+    if isStopped.load(ordering: .sequentiallyConsistent) { departures.signal { _ in } }
   }
 
   /// Ends it; waits for the call under way, unless that is where it is called.
   func stop() {
-    guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    gate.close()
+    isStopped.store(true, ordering: .sequentiallyConsistent)
     mailbox.remove(number)
-    gate.drain()
+    let here = Thread.currentNumber
+    _ = departures.wait(until: nil) { _ -> Bool? in
+      let caller = self.caller.load(ordering: .sequentiallyConsistent)
+      return caller == 0 || caller == here ? true : nil
+    }
   }
 }
 
