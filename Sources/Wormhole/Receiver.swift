@@ -46,7 +46,7 @@ extension Wormhole.Member {
     _ handler: @escaping @Sendable (Wormhole.Message) throws -> Void
   ) throws(WormholeError) -> Wormhole.Receiving {
     let receiver = try Receiver(mailbox, kinds, acknowledgement, on: queue, handler)
-    try receiver.begin()
+    receiver.begin()
     return Wormhole.Receiving(receiver)
   }
 
@@ -63,10 +63,11 @@ extension Wormhole.Member {
   }
 }
 
-/// One receiver with a closure: a thread that claims, reads and calls.
+/// One receiver with a closure.
 final class Receiver: Sendable {
   private let mailbox: Mailbox
   private let number: Int
+  private let runner: Runner
   private let acknowledgement: Wormhole.Acknowledgement
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
@@ -83,26 +84,22 @@ final class Receiver: Sendable {
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    number = try mailbox.add(kinds: kinds)
+    runner = Runner(staysOnQueue: queue != nil)
+    number = try mailbox.add(runner, kinds: kinds)
   }
 
-  func begin() throws(WormholeError) {
-    do throws(Errno) {
-      try Thread("wormhole-receive") { self.run() }.detach()
-    } catch {
-      mailbox.remove(number)
-      throw WormholeError(error, "receive as", mailbox.home.name)
-    }
+  func begin() {
+    runner.begin { [weak self] in self?.run() }
   }
 
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
-  private func run() {
-    while let work = mailbox.take(for: number, until: { hasStopped }) {
-      switch work {
-      case .message(let message):
-        handle(message)
-      case .file(let delivery):
+  private func run() -> Int64? {
+    while true {
+      switch mailbox.step(for: number, until: { hasStopped }) {
+      case .idle(let due): return due
+      case .work(.message(let message)): handle(message)
+      case .work(.file(let delivery)):
         let hand = Hand(delivery)
         while !hasStopped, let message = hand.next() { handle(message) }
       }
@@ -132,6 +129,7 @@ final class Receiver: Sendable {
   func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     mailbox.remove(number)
+    runner.end()
     let here = Thread.currentNumber
     _ = departures.wait(until: nil) { _ -> Bool? in
       let caller = self.caller.load(ordering: .sequentiallyConsistent)
