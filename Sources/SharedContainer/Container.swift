@@ -151,7 +151,7 @@ package final class Container: Sendable {
 
   func escape(_ name: String) throws(WormholeError) -> String { try Self.escape(name) }
 
-  static func escape(_ name: String) throws(WormholeError) -> String {
+  package static func escape(_ name: String) throws(WormholeError) -> String {
     do throws(EscapedName.Problem) {
       return try EscapedName.escape(name)
     } catch {

@@ -25,6 +25,9 @@ struct BatchSlots: Equatable, Sendable {
 
   func isDone(_ index: Int) -> Bool { slots[index] & Self.done != 0 }
 
+  /// How many attempts have begun.
+  func attempts(_ index: Int) -> Int { Int(slots[index] & Self.attemptMask) }
+
   /// The next message that nobody has been given yet.
   mutating func takeNext() -> Int? {
     guard let index = slots[next...].indices.first(where: { !isDone($0) }) else { return nil }

@@ -16,10 +16,11 @@ final class Delivery: Sendable {
   let bytes: [UInt8]
   /// The record of its progress; nil for a single message.
   private let record: Int?
+  private let progress: Progress?
   private let state: Monitor<BatchSlots>
   private let ending = Monitor(Ending())
   /// Its values as they were asked for last: a batch is decoded once, not once a message.
-  private let decoded = Monitor<[ObjectIdentifier: any Sendable]>([:])
+  private let decoded = Monitor<AnyObject?>(nil)
 
   private struct Ending {
     var hasEnded = false
@@ -32,13 +33,14 @@ final class Delivery: Sendable {
 
   init(
     _ mailbox: Mailbox, _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8],
-    record: Int?, _ slots: BatchSlots
+    record: (number: Int, progress: Progress)?, _ slots: BatchSlots
   ) {
     self.mailbox = mailbox
     self.claimed = claimed
     self.header = header
     self.bytes = bytes
-    self.record = record
+    self.record = record?.number
+    progress = record?.progress
     isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.home.container.epoch
     state = Monitor(slots)
   }
@@ -49,22 +51,39 @@ final class Delivery: Sendable {
   ///
   /// In strict order that is the first; each of the others comes when the one before it is done.
   func next() -> Message? {
-    let taken = mailbox.whileOpen {
-      state.withLock { slots -> (Int, Int)? in
-        guard !(mailbox.isStrict && slots.hasGivenOut), let index = slots.takeNext() else {
-          return nil
-        }
-        return (index, begin(index, &slots))
-      }
+    while let index = take() {
+      if let message = hand(index) { return message }
     }
-    return taken?.map { Message(self, index: $0.0, attempt: $0.1) }
+    return nil
+  }
+
+  private func take() -> Int? {
+    state.withLock { slots in
+      mailbox.isStrict && slots.hasGivenOut ? nil : slots.takeNext()
+    }
   }
 
   /// A message that has failed or was given back, as its next attempt; or the end of all, which
   /// could not be written down before.
   func again(_ index: Int) -> Message? {
-    if isComplete {
+    guard !isComplete else {
       settle()
+      return nil
+    }
+    return hand(index)
+  }
+
+  /// Nil if it is not to be handled any more.
+  ///
+  /// Whoever handles it may die of it each time, and then nobody says that it has failed.
+  private func hand(_ index: Int) -> Message? {
+    let begun = record == nil ? 0 : state.withLock { $0.attempts(index) }
+    guard begun < mailbox.attempts else {
+      do throws(WormholeError) {
+        try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
+      } catch {
+        mailbox.hole.log(.error, "\(error)")
+      }
       return nil
     }
     let attempt = mailbox.whileOpen {
@@ -92,7 +111,7 @@ final class Delivery: Sendable {
     if let record {
       state.withLock { slots in
         slots.undo(index)
-        mailbox.note(slots.slots[index], index, in: record)
+        progress?.store(slots.slots[index], index, in: record)
       }
     }
     mailbox.release(self, index)
@@ -101,7 +120,7 @@ final class Delivery: Sendable {
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
     guard let record else { return claimed.attempt }
     let attempt = slots.begin(index)
-    mailbox.note(slots.slots[index], index, in: record)
+    progress?.store(slots.slots[index], index, in: record)
     return attempt
   }
 
@@ -130,7 +149,13 @@ final class Delivery: Sendable {
     guard record != nil else {
       return try mailbox.giveUp(claimed, kind: header.kind, attempts: attempt, reason)
     }
-    try mailbox.bury(self, index, attempts: attempt, reason)
+    try giveUp(index, attempts: attempt, reason)
+  }
+
+  private func giveUp(
+    _ index: Int, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    try mailbox.bury(self, index, attempts: attempts, reason)
     finish(index, givenUp: true)
     do throws(WormholeError) {
       try proceed()
@@ -143,7 +168,7 @@ final class Delivery: Sendable {
   private func finish(_ index: Int, givenUp: Bool = false) {
     state.withLock { slots in
       guard slots.finish(index, givenUp: givenUp) else { return }
-      mailbox.note(slots.slots[index], index, in: record!)
+      progress?.store(slots.slots[index], index, in: record!)
     }
   }
 
@@ -207,21 +232,20 @@ final class Delivery: Sendable {
         try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
       }
     }
-    let values = try decoded.withLock { decoded throws(WormholeError) in
-      let key = ObjectIdentifier(type)
-      if let values = decoded[key] as? [Result<Value, any Error>] { return values }
+    let result = try decoded.withLock { decoded throws(WormholeError) in
+      if let values = decoded as? DecodedValues<Value> { return values.all[index] }
       let bytes = bytes
       let values = try WormholeError.reading(operation, name.id) {
         try BinaryDecoder(limits: limits)
           .decode(MessageFile.OpenedBatch<Value>.self, from: bytes).values
       }
-      decoded[key] = values
-      return values
+      decoded = DecodedValues(values)
+      return values[index]
     }
-    let result = index < values.count ? values[index] : nil
-    return try WormholeError.reading(operation, name.id) {
-      guard let result else { throw PropertyListMissing(index: index) }
-      return try result.get()
+    switch result {
+    case .success(let value): return value
+    case .failure(let error):
+      throw WormholeError(error, operation, name.id, otherwise: .typeMismatch)
     }
   }
 }
@@ -237,8 +261,9 @@ final class Hand: Sendable {
   func next() -> Message? { delivery.next() }
 }
 
-/// A batch that holds fewer messages than its name says; told when it is claimed, so never seen.
-private struct PropertyListMissing: Error, CustomStringConvertible {
-  let index: Int
-  var description: String { "the batch has no message \(index)" }
+/// The values of a batch as one type.
+private final class DecodedValues<Value: Sendable>: Sendable {
+  /// As many as the batch's name says, which was looked at when it was claimed.
+  let all: [Result<Value, any Error>]
+  init(_ all: [Result<Value, any Error>]) { self.all = all }
 }

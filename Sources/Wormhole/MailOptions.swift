@@ -19,8 +19,10 @@ extension Wormhole {
     /// How many bytes may wait in one inbox; the same holds.
     public var largestQueueBytes = 1 << 30
 
-    /// How many dead letters are kept. While there are so many, what would become another stays in
-    /// the queue and is tried again every minute.
+    /// How many dead letters are kept.
+    ///
+    /// While there are so many, what would become another stays in the queue and is tried again
+    /// every minute.
     public var largestDeadLetters = 1000
 
     /// The options that suit most.

@@ -11,7 +11,9 @@ extension Mailbox {
     do throws(Errno) {
       let receipt = ReceiptName(claimed.name, end).text
       if let sender = try senders.home(of: claimed.name) {
-        if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) { return }
+        let isTold = try home.move(
+          claimed.text, from: .claimed, to: sender, .receipts, as: receipt)
+        if isTold { return }
         if !sender.isStale { throw .noSuchFile }
         senders.forget(claimed.name)
       }

@@ -11,13 +11,14 @@ internal import Syscalls
 ///                        │      ↑ of a dead process: ~2, ~3, …
 ///                        └→  dead/<name>, and the sender's receipts/<name>.dead
 ///
-/// Receivers call ``take(for:until:)`` on threads of their own. What the machine tells them they do
+/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they do
 /// outside its lock.
 final class Mailbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
   let deadLimit: Int
   let isStrict: Bool
+  let attempts: Int
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
@@ -25,9 +26,8 @@ final class Mailbox: Sendable {
 
   private struct State {
     var machine: MailboxMachine
-    /// Rises with all that a receiver might wait for.
-    var version = 0
-    var receivers = 0
+    var receivers: [Int: Runner] = [:]
+    var lastReceiver = 0
     /// How many receivers do at the moment what the machine told them.
     var acting = 0
     var isClosed = false
@@ -46,6 +46,7 @@ final class Mailbox: Sendable {
     self.home = home
     deadLimit = hole.options.mail.largestDeadLetters
     isStrict = hole.options.mail.isStrict
+    attempts = hole.options.mail.machine.attempts
     senders = SenderHomes(home.container)
     var settings = hole.options.mail.machine
     settings.trustsListings = hole.options.environment.mutants.has(.trustListing)
@@ -57,27 +58,26 @@ final class Mailbox: Sendable {
 
   // MARK: Receivers
 
-  /// Adds a receiver; the first one begins to watch the inbox.
-  func add(kinds: Set<String>?) throws(WormholeError) -> Int {
+  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins to
+  /// watch the inbox.
+  func add(_ runner: Runner, kinds: Set<String>?) throws(WormholeError) -> Int {
     try begin()
-    return state.signal { state in
-      state.receivers += 1
-      state.version += 1
-      state.machine.add(state.receivers, kinds: kinds)
-      return state.receivers
+    return state.withLock { state in
+      state.lastReceiver += 1
+      state.receivers[state.lastReceiver] = runner
+      state.machine.add(state.lastReceiver, kinds: kinds)
+      return state.lastReceiver
     }
   }
 
   func remove(_ receiver: Int) {
-    state.signal { state in
-      state.version += 1
-      state.machine.remove(receiver)
-    }
+    tell { $0.remove(receiver) }
+    state.withLock { $0.receivers[receiver] = nil }
   }
 
   private func begin() throws(WormholeError) {
     try progress.withLock { progress throws(WormholeError) in
-      if progress == nil { progress = try Progress(home) }
+      if progress == nil { progress = try Progress(home, isMute: mutants.has(.noProgress)) }
     }
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
@@ -103,62 +103,66 @@ final class Mailbox: Sendable {
   }
 
   /// Has all receivers look again.
-  func wake(urgent: Bool = false) {
-    state.signal { state in
-      state.version += 1
-      state.machine.signal(urgent: urgent)
-    }
-  }
+  func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
 
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
-    state.signal { state in
-      state.version += 1
+    let runners = state.withLock { state in
       state.isClosed = true
+      return Array(state.receivers.values)
     }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
+    for runner in runners { runner.kick() }
     watch.withLock { $0.take() }?.stop()
   }
 
-  /// Wakes those who wait, so that one that was stopped finds out.
-  func nudge() { state.signal { $0.version += 1 } }
-
   // MARK: What to do next
 
-  /// Waits for the next work of a receiver; nil once it has stopped, or the mailbox is closed.
-  func take(for receiver: Int, until isStopped: () -> Bool) -> Work? {
+  /// What a receiver comes to next.
+  enum Step {
+    case work(Work)
+    /// Nothing, until it is kicked or this moment has come.
+    case idle(until: Int64?)
+    /// The member has left.
+    case ended
+  }
+
+  /// Goes on until there is work for a receiver, or nothing more to do.
+  func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
-      let next = state.withLock { state -> (MailboxMachine.Action, Int)? in
+      let action = state.withLock { state -> MailboxMachine.Action? in
         guard !state.isClosed else { return nil }
         let action = state.machine.next(for: receiver, now: now)
-        if case .wait = action {} else { state.acting += 1 }
-        return (action, state.version)
-      }
-      guard let (action, version) = next else { return nil }
-      if case .wait(let due) = action {
-        _ = state.wait(until: due.map { Instant(nanoseconds: $0) }) { state in
-          state.version != version ? true : nil
+        switch action {
+        case .wait, .yield: break
+        default: state.acting += 1
         }
-        continue
+        return action
       }
-      let work = act(action)
+      guard let action else { return .ended }
+      if case .wait(let due) = action { return .idle(until: due) }
+      if action == .yield {
+        let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
+        for other in others { other.kick() }
+        return .idle(until: nil)
+      }
+      let work = act(action, for: receiver)
       let isClosing = state.withLock { state in
         state.acting -= 1
         return state.isClosed
       }
       if isClosing { state.broadcast() }
-      if work == nil { continue }
-      return work
+      if let work { return .work(work) }
     }
-    return nil
+    return .idle(until: nil)
   }
 
-  private func act(_ action: MailboxMachine.Action) -> Work? {
+  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {
     switch action {
-    case .wait: break
+    case .wait, .yield: break
     case .recover: recover()
     case .list: list()
-    case .peek(let name): peek(name)
+    case .peek(let name): return peek(name, for: receiver).map { .file($0) }
     case .claim(let name): return claim(name).map { .file($0) }
     case .reclaim(let claimed): return reclaim(claimed).map { .file($0) }
     case .again(let name, let index):
@@ -168,11 +172,14 @@ final class Mailbox: Sendable {
     return nil
   }
 
-  private func tell(_ change: (inout MailboxMachine) -> Void) {
-    state.signal { state in
-      state.version += 1
-      change(&state.machine)
+  /// Changes what the machine knows, and has all who have nothing to do ask it again.
+  @discardableResult
+  private func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+    let (result, runners) = state.withLock { state in
+      (change(&state.machine), Array(state.receivers.values))
     }
+    for runner in runners { runner.kick() }
+    return result
   }
 
   /// For how long nothing is tried after the system has refused something.
@@ -186,7 +193,8 @@ final class Mailbox: Sendable {
       }
       progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
       let found = claimed.map { claimed in
-        MailboxMachine.Claimed(claimed: claimed, kind: kind(of: claimed.text, in: .claimed))
+        MailboxMachine.Claimed(
+          claimed: claimed, kind: content(of: claimed.text, in: .claimed).flatMap(kind))
       }
       tell { $0.recovered(found) }
     } catch {
@@ -209,22 +217,32 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func peek(_ name: MessageName) {
-    let kind = kind(of: name.text, in: .inbox)
-    tell { $0.peeked(name, kind: kind) }
+  /// Looks up the kind, and claims the message if this receiver is to have it.
+  ///
+  /// What was read for the kind is good after the claim too: what is in a file never changes.
+  private func peek(_ name: MessageName, for receiver: Int) -> Delivery? {
+    let bytes = content(of: name.text, in: .inbox)
+    let kind = bytes.flatMap(kind)
+    let isMine = tell { $0.peeked(name, kind: kind, by: receiver) }
+    return isMine ? claim(name, bytes) : nil
   }
 
-  private func kind(of file: String, in part: MemberDirectory.Part) -> String? {
+  private func content(of file: String, in part: MemberDirectory.Part) -> [UInt8]? {
     guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message") else {
       return nil
     }
+    return bytes
+  }
+
+  private func kind(of bytes: [UInt8]) -> String? {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
   }
 
   // MARK: Claiming
 
-  private func claim(_ name: MessageName) -> Delivery? {
+  /// - Parameter bytes: what is in the file, if that is known.
+  private func claim(_ name: MessageName, _ bytes: [UInt8]? = nil) -> Delivery? {
     let claimed = ClaimedName(name, attempt: 1)
     if mutants.has(.readBeforeClaim) { return claimLate(claimed) }
     do throws(Errno) {
@@ -237,7 +255,7 @@ final class Mailbox: Sendable {
       tell { $0.claimFailed(until: pause) }
       return nil
     }
-    return open(claimed)
+    return if let bytes { open(claimed, bytes) } else { open(claimed) }
   }
 
   /// What a receiver must not do; for tests.
@@ -258,7 +276,7 @@ final class Mailbox: Sendable {
   private func reclaim(_ old: ClaimedName) -> Delivery? {
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
     let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
-    if old.attempt >= state.withLock({ $0.machine.settings.attempts }), !isKnown {
+    if old.attempt >= attempts, !isKnown {
       let reason = "each of \(old.attempt) attempts to handle it was cut off"
       try? giveUp(old, kind: nil, attempts: old.attempt, reason)
       return nil
@@ -307,6 +325,8 @@ final class Mailbox: Sendable {
     }
   }
 
+  private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
+
   private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
@@ -314,8 +334,7 @@ final class Mailbox: Sendable {
         try decoder.decode(MessageFile.Header.self, from: bytes)
       }
       // What was received in time may come again later.
-      let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
-      if claimed.attempt == 1, let expires = header.expires, expires < now {
+      if claimed.attempt == 1, let expires = header.expires, expires < present {
         try end(claimed, .expired)
         tell { $0.finished() }
         return nil
@@ -347,11 +366,13 @@ final class Mailbox: Sendable {
         .damaged, "read message", claimed.name.id,
         because: "it holds \(held ?? 0) messages, and its name says \(count)")
     }
-    guard let (record, slots) = progress.withLock({ $0?.open(claimed.name, count: count) }) else {
+    let progress = progress.withLock { $0 }
+    guard let progress, let (record, slots) = progress.open(claimed.name, count: count) else {
       throw WormholeError(
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
-    let delivery = Delivery(self, claimed, header, bytes, record: record, slots)
+    let delivery = Delivery(
+      self, claimed, header, bytes, record: (record, progress), slots)
     state.withLock { $0.open[claimed.name] = delivery }
     guard !delivery.isComplete else {
       delivery.settle()
@@ -361,11 +382,6 @@ final class Mailbox: Sendable {
   }
 
   // MARK: For deliveries
-
-  func note(_ slot: UInt8, _ index: Int, in record: Int) {
-    guard !mutants.has(.noProgress) else { return }
-    progress.withLock { $0 }?.store(slot, index, in: record)
-  }
 
   /// Does something that must come before anybody else joins under the name, or not at all: nil,
   /// if the member has left.
@@ -377,22 +393,22 @@ final class Mailbox: Sendable {
     _ delivery: Delivery, attempt: Int, index: Int?
   ) -> MailboxMachine.Verdict {
     let now = now
-    return state.signal { state in
-      state.version += 1
-      // A single message is claimed anew.
-      if index == nil { state.open[delivery.name] = nil }
-      return state.machine.failed(
+    // A single message is claimed anew.
+    if index == nil { forget(delivery) }
+    return tell {
+      $0.failed(
         delivery.claimed, kind: delivery.header.kind, attempt: attempt, index: index, now: now)
     }
   }
 
   func closed(_ delivery: Delivery, _ record: Int?) {
     if let record { progress.withLock { $0 }?.close(record) }
-    state.signal { state in
-      state.version += 1
-      if !state.open.isEmpty { state.open[delivery.name] = nil }
-      state.machine.finished()
-    }
+    forget(delivery)
+    finished()
+  }
+
+  private func forget(_ delivery: Delivery) {
+    state.withLock { if !$0.open.isEmpty { $0.open[delivery.name] = nil } }
   }
 
   /// A message was let go of without a word.
@@ -415,11 +431,9 @@ final class Mailbox: Sendable {
   func endLater(_ delivery: Delivery) { comeAgain(delivery, 0, at: pause) }
 
   private func comeAgain(_ delivery: Delivery, _ index: Int, at due: Int64) {
-    state.signal { state in
-      state.version += 1
-      state.open[delivery.name] = delivery
-      state.machine.release(
-        delivery.claimed, kind: delivery.header.kind, index: index, at: due)
+    state.withLock { $0.open[delivery.name] = delivery }
+    tell {
+      $0.release(delivery.claimed, kind: delivery.header.kind, index: index, at: due)
     }
   }
 

@@ -18,6 +18,7 @@ extension Wormhole {
     package let joinedAt: Int64
     let mailbox: Mailbox
     let outbox: Outbox
+    let contexts: ContextInbox
     private let presence: Presence
     private let profile: Monitor<MemberProfile>
 
@@ -32,6 +33,7 @@ extension Wormhole {
       self.joinedAt = joinedAt
       mailbox = Mailbox(hole, home)
       outbox = Outbox(hole, home, joinedAt: joinedAt)
+      contexts = ContextInbox(hole, home)
       self.presence = presence
       self.profile = Monitor(profile)
     }
@@ -73,6 +75,7 @@ extension Wormhole {
       // Whoever comes next must find all that was claimed.
       mailbox.close()
       outbox.close()
+      contexts.close()
       presence.release()
     }
 

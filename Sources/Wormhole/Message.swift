@@ -94,7 +94,7 @@ extension Wormhole {
     }
 
     /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
-    func acknowledgeSooner() {
+    func acknowledgeForSure() {
       do throws(WormholeError) {
         try acknowledge()
       } catch {

@@ -87,7 +87,8 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
     guard bytes.count > 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
       bytes[1] == comma, bytes[22] == comma, bytes[26] == comma,
       bytes[23] == UInt8(ascii: "r") || bytes[23] == UInt8(ascii: "n"),
-      bytes[2..<22].allSatisfy({ digit($0) != nil }), bytes[24..<26].allSatisfy({ digit($0) != nil }),
+      bytes[2..<22].allSatisfy({ digit($0) != nil }),
+      bytes[24..<26].allSatisfy({ digit($0) != nil }),
       bytes[24] != UInt8(ascii: "0") || bytes[25] != UInt8(ascii: "0")
     else { return false }
     // One comma more, after an id that is not empty; the rest are letters of escaped names.

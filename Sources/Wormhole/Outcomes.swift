@@ -36,10 +36,26 @@ extension Wormhole.Member {
   public func watchOutcomes(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Void
   ) throws(WormholeError) -> Wormhole.OutcomeWatching {
-    let listener = OutcomeListener(
-      outbox, on: queue ?? DispatchQueue(label: "wormhole.outcomes"), handler)
+    let queue = queue ?? DispatchQueue(label: "wormhole.outcomes")
+    let listener = OutcomeListener(outbox, on: queue) { outcome in
+      handler(outcome)
+      return true
+    }
     try outbox.add(listener)
     return Wormhole.OutcomeWatching(listener)
+  }
+
+  /// How each message ended that this member has sent, also in earlier lives.
+  public var outcomes: Wormhole.Arrivals<Wormhole.Outcome> {
+    let outbox = outbox
+    return Wormhole.Arrivals { (handover) throws(WormholeError) in
+      let queue = DispatchQueue(label: "wormhole.outcomes")
+      let listener = OutcomeListener(outbox, on: queue) { [weak handover] outcome in
+        handover?.offer(outcome) ?? false
+      }
+      try outbox.add(listener)
+      return Wormhole.OutcomeWatching(listener)
+    }
   }
 }
 
@@ -61,13 +77,14 @@ extension Wormhole {
 final class OutcomeListener: Sendable {
   private let outbox: Outbox
   private let queue: DispatchQueue
-  private let handler: @Sendable (Wormhole.Outcome) -> Void
+  private let handler: @Sendable (Wormhole.Outcome) -> Bool
   private let gate = CallGate()
   private let pending = Monitor<Set<ReceiptName>>([])
 
+  /// - Parameter handler: answers whether it was heard.
   init(
     _ outbox: Outbox, on queue: DispatchQueue,
-    _ handler: @escaping @Sendable (Wormhole.Outcome) -> Void
+    _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool
   ) {
     self.outbox = outbox
     self.queue = queue
@@ -78,8 +95,9 @@ final class OutcomeListener: Sendable {
     pending.withLock { _ = $0.insert(receipt) }
     queue.async {
       self.gate.call {
-        self.handler(outcome)
-        if self.pending.withLock({ $0.remove(receipt) }) != nil { self.outbox.done(receipt) }
+        guard self.handler(outcome) else { return }
+        let isMine = self.pending.withLock { $0.remove(receipt) } != nil
+        if isMine { self.outbox.done(receipt) }
       }
     }
   }

@@ -84,7 +84,8 @@ extension Wormhole {
     ///
     /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil to
     ///   wait for as long as the task runs.
-    public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End {
+    public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
+    {
       guard outbox != nil else {
         throw WormholeError(
           .notFound, "wait for the end of message", id,

@@ -216,8 +216,8 @@ import Wormhole
   }
 
   @Test func aHugeMessageArrivesAndALargerOneIsRefused() throws {
-    let pair = try Pair { $0.largestValue = 8 << 20 }
-    let huge = (0..<(7 << 20)).map { UInt8(truncatingIfNeeded: $0) }
+    let pair = try Pair { $0.largestValue = 1 << 20 }
+    let huge = (0..<(7 << 17)).map { UInt8(truncatingIfNeeded: $0) }
     let text = String(decoding: huge.map { $0 & 0x3f | 0x40 }, as: UTF8.self)
     try pair.phone.send(text, .quick())
     let error = try failure { try pair.phone.send(text + text, .quick()) }

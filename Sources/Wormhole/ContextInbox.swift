@@ -1,0 +1,125 @@
+internal import Dispatch
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The names of contexts in `members/<name>/context/`.
+///
+/// They tell how far a context has come:
+///
+///     <from>,next      sent, and not received; a newer one takes its place
+///     <from>,taking    being handled
+///     <from>           received last
+enum ContextName {
+  static func next(_ from: String) -> String { "\(from),next" }
+  static func taking(_ from: String) -> String { "\(from),taking" }
+
+  /// The sender of one that is not yet received; nil for all other names.
+  static func waiting(_ file: String) -> String? {
+    for end in [",next", ",taking"] where file.hasSuffix(end) {
+      let from = String(file.dropLast(end.count))
+      return EscapedName.unescape(from) == nil ? nil : from
+    }
+    return nil
+  }
+}
+
+/// Receives the contexts of one member, and tells all who listen.
+final class ContextInbox: Sendable {
+  private let hole: Wormhole
+  private let home: MemberDirectory
+  private let queue = DispatchQueue(label: "wormhole.contexts")
+  private let listeners = Monitor<[ObjectIdentifier: ContextListener]>([:])
+  private let watch = Monitor<Watch?>(nil)
+  private let isClosed = Monitor(false)
+
+  init(_ hole: Wormhole, _ home: MemberDirectory) {
+    self.hole = hole
+    self.home = home
+  }
+
+  func add(_ listener: ContextListener) throws(WormholeError) {
+    try watch.withLock { watch throws(WormholeError) in
+      guard watch == nil else { return }
+      do throws(Errno) {
+        watch = try home.watch(.context) { [weak self] _ in
+          guard let self else { return }
+          queue.async { self.look() }
+        }
+      } catch {
+        throw WormholeError(error, "watch contexts of", home.name)
+      }
+    }
+    listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
+    queue.async { self.look() }
+  }
+
+  func remove(_ listener: ContextListener) {
+    listeners.withLock { $0[ObjectIdentifier(listener)] = nil }
+  }
+
+  func close() {
+    isClosed.withLock { $0 = true }
+    watch.withLock { $0.take() }?.stop()
+  }
+
+  // MARK: On the queue
+
+  private func look() {
+    var senders: Set<String> = []
+    do throws(Errno) {
+      try home.list(.context) { file in
+        if let from = ContextName.waiting(String(cString: file)) { senders.insert(from) }
+      }
+      for from in senders.sorted() {
+        while try take(from) {}
+      }
+    } catch {
+      hole.log(.error, "cannot receive a context of '\(home.name)': \(error)")
+    }
+  }
+
+  /// Handles what waits from one sender; false if nothing does, or nobody listens.
+  private func take(_ from: String) throws(Errno) -> Bool {
+    let all = listeners.withLock { Array($0.values) }
+    guard !all.isEmpty, !isClosed.withLock({ $0 }) else { return false }
+    let taking = ContextName.taking(from)
+    // The newest alone counts: it takes the place of one whose handling was cut off.
+    _ = try home.move(ContextName.next(from), from: .context, .context, as: taking)
+    guard try home.status(of: taking, in: .context) != nil else { return false }
+    if let context = Wormhole.Context(taking, from: from, in: home, hole) {
+      // Whoever stopped meanwhile has not heard it: it waits for the next.
+      guard all.map({ $0.tell(context) }).contains(true) else { return false }
+    }
+    return try home.move(taking, from: .context, .context, as: from)
+  }
+}
+
+/// One who is told of contexts.
+final class ContextListener: Sendable {
+  private let queue: DispatchQueue?
+  private let handler: @Sendable (Wormhole.Context) -> Bool
+  private let gate = CallGate()
+
+  /// - Parameter handler: answers whether it was heard.
+  init(on queue: DispatchQueue?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool) {
+    self.queue = queue
+    self.handler = handler
+  }
+
+  func tell(_ context: Wormhole.Context) -> Bool {
+    if let queue { return queue.sync { call(context) } }
+    return call(context)
+  }
+
+  private func call(_ context: Wormhole.Context) -> Bool {
+    var isHeard = false
+    gate.call { isHeard = handler(context) }
+    return isHeard
+  }
+
+  func stop() {
+    gate.close()
+    gate.drain()
+  }
+}

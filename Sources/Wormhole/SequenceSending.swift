@@ -1,0 +1,117 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+extension Wormhole.Peer {
+  /// Sends what an asynchronous sequence yields, in order; what comes while a file is being written
+  /// goes into the next one together.
+  ///
+  /// So a sequence that is faster than the disk is sent in batches, and one that is slower message
+  /// by message. It returns once the last is sent. If it throws, all that it counts were sent and
+  /// nothing else.
+  ///
+  /// - Parameter sent: is called after each file with how many messages have been sent so far.
+  /// - Returns: how many messages were sent.
+  @discardableResult
+  public func send<Elements: AsyncSequence & Sendable>(
+    each elements: Elements, _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
+    sent: (@Sendable (Int) -> Void)? = nil
+  ) async throws -> Int where Elements.Element: Encodable & Sendable {
+    let buffer = SendBuffer<Elements.Element>(self, options, sent)
+    do {
+      for try await element in elements {
+        guard await buffer.append(element) else { break }
+      }
+    } catch {
+      _ = try? await buffer.finish()
+      throw error
+    }
+    return try await buffer.finish()
+  }
+}
+
+/// What waits to be sent while a file is being written.
+private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
+  private struct State {
+    var waiting: [Element] = []
+    var isWriting = false
+    var count = 0
+    var failure: WormholeError?
+    /// The task that waits for room, or for the end.
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Monitor(State())
+  private let queue = DispatchQueue(label: "wormhole.send")
+  private let peer: Wormhole.Peer
+  private let options: Wormhole.SendOptions
+  private let sent: (@Sendable (Int) -> Void)?
+  private var limit: Int { Progress.slotCount * 4 }
+
+  init(
+    _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ sent: (@Sendable (Int) -> Void)?
+  ) {
+    self.peer = peer
+    self.options = options
+    self.sent = sent
+  }
+
+  /// Waits while the buffer is full; false once sending has failed.
+  func append(_ element: Element) async -> Bool {
+    let begins = state.withLock { state in
+      state.waiting.append(element)
+      defer { state.isWriting = true }
+      return !state.isWriting
+    }
+    if begins { queue.async { self.write() } }
+    await wait { $0.waiting.count < self.limit }
+    return state.withLock { $0.failure == nil }
+  }
+
+  /// Waits until all is sent; how many messages that were.
+  func finish() async throws(WormholeError) -> Int {
+    await wait { !$0.isWriting }
+    let (count, failure) = state.withLock { ($0.count, $0.failure) }
+    if let failure { throw failure }
+    return count
+  }
+
+  private func wait(_ condition: @escaping @Sendable (State) -> Bool) async {
+    while !state.withLock({ condition($0) }) {
+      await withCheckedContinuation { continuation in
+        let isMet = state.withLock { state in
+          if condition(state) { return true }
+          state.waiter = continuation
+          return false
+        }
+        if isMet { continuation.resume() }
+      }
+    }
+  }
+
+  private func write() {
+    while true {
+      let (part, waiter) = state.withLock { state in
+        let part = Array(state.waiting.prefix(Progress.slotCount))
+        state.waiting.removeFirst(part.count)
+        if part.isEmpty { state.isWriting = false }
+        return (part, state.waiter.take())
+      }
+      waiter?.resume()
+      guard !part.isEmpty else { return }
+      do throws(WormholeError) {
+        try peer.send(contentsOf: part, options)
+        let count = state.withLock { state in
+          state.count += part.count
+          return state.count
+        }
+        sent?(count)
+      } catch {
+        state.withLock { state in
+          state.failure = error
+          state.waiting = []
+        }
+      }
+    }
+  }
+}
