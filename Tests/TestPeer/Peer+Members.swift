@@ -98,8 +98,10 @@ extension Peer {
   }
 
   /// As tests open containers, with the faults that the environment asks for.
-  private static func meeting(_ path: String) throws -> Wormhole {
+  static func meeting(_ path: String, attempts: Int = 5) throws -> Wormhole {
     var options = Wormhole.Options()
+    options.mail.attempts = attempts
+    options.mail.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     return try Wormhole(directory: path, options: options)
