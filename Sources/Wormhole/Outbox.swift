@@ -40,6 +40,11 @@ final class Outbox: Sendable {
     state.withLock { $0.waiting[sent.name] = WeakSent(sent: sent) }
   }
 
+  /// The one that waits for this message's receipt, if somebody keeps it.
+  func expected(_ name: MessageName) -> Wormhole.Sent? {
+    state.withLock { $0.waiting[name]?.sent }
+  }
+
   func forget(_ name: MessageName) { state.withLock { $0.waiting[name] = nil } }
 
   func add(_ listener: OutcomeListener) throws(WormholeError) {
