@@ -47,16 +47,14 @@ extension Inspection {
           .problem, profile, "not a profile: \(reason)",
           advice: "look who put it there; while it is there nobody can join"))
     }
-    if isPresent { addHolder(of: home, found.profile?.holder) }
-  }
-
-  private mutating func addHolder(of home: MemberDirectory, _ holder: LockHolder?) {
-    let path = "\(home.path)/\(MemberDirectory.presenceName)"
-    // Guests do not say who they are.
-    let unknown = home.folder == .guests ? "a guest" : "a process that has not said who it is"
-    let who = holder.map { "\($0)" } ?? unknown
-    let isStopped = holder?.state == .stopped
-    add(Finding(isStopped ? .problem : .note, path, "held by \(who)", advice: holder?.advice))
+    guard isPresent else { return }
+    let presence = "\(home.path)/\(MemberDirectory.presenceName)"
+    let holder = home.presenceHolder()
+    let who = holder.map { "\($0)" } ?? "a process that has not said who it is"
+    add(
+      Finding(
+        holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
+        advice: holder?.advice))
   }
 
   private mutating func inspectContents(

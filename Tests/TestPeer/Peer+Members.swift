@@ -97,6 +97,23 @@ extension Peer {
     guarded.close()
   }
 
+  /// `guard-many <directory> <name>`: opens guarded files until it cannot, says why, closes them,
+  /// and opens one more.
+  static let guardMany = Job("guard-many") { arguments in
+    let directory = try Descriptor.open(path: arguments[0], [.readOnly, .directory])
+    var files: [GuardedFile] = []
+    do throws(Errno) {
+      for _ in 0..<100_000 {
+        files.append(try GuardedFile(opening: arguments[1], in: directory, [.readWrite]))
+      }
+    } catch {
+      files = []
+      try say(error.name)
+    }
+    try GuardedFile(opening: arguments[1], in: directory, [.readWrite]).close()
+    try say("done")
+  }
+
   /// As tests open containers, with the faults that the environment asks for.
   private static func meeting(_ path: String) throws -> Wormhole {
     var options = Wormhole.Options()

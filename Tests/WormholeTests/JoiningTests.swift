@@ -148,8 +148,8 @@ import Wormhole
     try heard.waitForLast(.immediatelyReachable)
     try meeting.folder.write("", to: "may-leave")
     try eventually("it has left") { try parent.output.contains("left\n") }
-    try hole.join(as: "phone").leave()
     try heard.waitForLast(.backgroundOnly)
+    try hole.join(as: "phone").leave()
     watch.stop()
   }
 
