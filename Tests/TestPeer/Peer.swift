@@ -10,7 +10,7 @@ import Syscalls
     acknowledge, watch, names, probe,
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
-    guardForks, guardMany,
+    watchMember, guardForks, guardMany,
   ]
 
   static func main() {

@@ -215,6 +215,18 @@ import Wormhole
     #expect(try hole.peer("phone").profile?.incarnation == other.incarnation)
   }
 
+  /// A process of another container of the machine: its number means nothing here.
+  @Test func whatCannotBeSeenIsNotGuessed() throws {
+    let member = try hole.join(as: "phone")
+    var changed = try entries()
+    changed["namespace"] = .unsigned(ProcessIdentity.current.namespace + 1)
+    try replace(changed)
+    let profile = try #require(try hole.peer("phone").profile)
+    #expect(profile.isRunning)
+    #expect(profile.isStopped == nil)
+    member.leave()
+  }
+
   @Test func aGroupSharesItsMembers() throws {
     let meeting = try Meeting { $0.sharing = .group }
     let member = try meeting.hole.join(as: "phone")
