@@ -50,6 +50,7 @@ struct Inspection {
     inspectLimits()
     try inspectStaging()
     for folder in [Container.Folder.channels, .system] { try inspectSlots(in: folder) }
+    for folder in [Container.Folder.members, .guests] { try inspectMembers(in: folder) }
     try inspectDamaged()
   }
 

@@ -121,7 +121,7 @@ extension Mailbox {
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: hole.options.environment.sinceEpoch()))
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
-      try home.place(bytes, as: "\(name.text).reason", in: .dead, replacing: true)
+      try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
     } catch {
       guard error == .quotaExceeded else { throw WormholeError(error, operation, name.id) }
       throw WormholeError(
@@ -132,7 +132,7 @@ extension Mailbox {
   }
 }
 
-/// Why a message was given up: `dead/<name>.reason`.
+/// Why a message was given up: `dead/<name>,reason`.
 struct DeathReason: Codable, Sendable {
   let reason: String
   let attempts: Int
@@ -141,7 +141,7 @@ struct DeathReason: Codable, Sendable {
   static func read(_ name: MessageName, in home: MemberDirectory) -> DeathReason? {
     guard
       case .sound(let bytes, _)? = try? home.read(
-        "\(name.text).reason", in: .dead, "read dead letter")
+        name.reasonFile, in: .dead, "read dead letter")
     else { return nil }
     return try? BinaryDecoder().decode(DeathReason.self, from: bytes)
   }

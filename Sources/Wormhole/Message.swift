@@ -49,8 +49,11 @@ extension Wormhole {
     public var isUrgent: Bool { delivery.name.isUrgent }
 
     /// Whether it may have been handled before, in whole or in part: an earlier attempt failed or
-    /// was cut off, or the machine has been started since it was sent.
-    public var isRedelivered: Bool { attempt > 1 || delivery.isFromEarlierEpoch }
+    /// was cut off, it was given up and is tried again, or the machine has been started since it
+    /// was sent.
+    public var isRedelivered: Bool {
+      attempt > 1 || delivery.isFromEarlierEpoch || delivery.name.isRetried
+    }
 
     /// What was sent.
     ///

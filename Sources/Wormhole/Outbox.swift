@@ -54,6 +54,12 @@ final class Outbox: Sendable {
     state.withLock { $0.waiting[sent.name, default: []].append(entry) }
   }
 
+  /// The one that waits for this message's receipt, if somebody keeps it.
+  func expected(_ name: MessageName) -> Wormhole.Sent? {
+    let kept = state.withLock { $0.waiting[name]?.compactMap(\.sent) }
+    return kept?.first
+  }
+
   func forget(_ name: MessageName, _ sent: ObjectIdentifier) {
     state.withLock { state in
       // Not asked whether they are still there: to ask is to hold one, and to let go of it here

@@ -39,14 +39,18 @@ extension Wormhole.Peer {
   /// those that it sent in an earlier life.
   public var outstanding: [Wormhole.Sent] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name), let sender = escapedSender else {
-        return []
-      }
+      let sender = senderMark
+      guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
       let found = try messages(from: sender, to: home)
       var sent: [Wormhole.Sent] = []
       for name in found.sorted() {
-        let one = Wormhole.Sent(name, to: home, hole, name.wantsReceipt ? member?.outbox : nil)
-        if name.wantsReceipt { try member?.outbox.expect(one) }
+        let outbox = name.wantsReceipt ? outbox : nil
+        if let one = outbox?.expected(name) {
+          sent.append(one)
+          continue
+        }
+        let one = Wormhole.Sent(name, to: home, hole, outbox)
+        try outbox?.expect(one)
         sent.append(one)
       }
       // One that ended before its end was expected would be waited for in vain.
@@ -72,10 +76,16 @@ extension Wormhole.Peer {
     return found
   }
 
-  /// The sender's name as it stands in names of messages.
+  /// The sender's name, escaped; nil if it has none, or none that can be used.
   var escapedSender: String? {
-    member.map(\.home.escaped)
+    member?.home.escaped ?? sender.flatMap { try? EscapedName.escape($0) }
   }
+
+  /// The sender as it stands in names of messages.
+  var senderMark: String { guest?.mark ?? escapedSender ?? "" }
+
+  /// Where the sender is told how its messages ended.
+  var outbox: Outbox? { member?.outbox ?? guest?.outbox }
 }
 
 /// One call of `send`.
@@ -95,11 +105,12 @@ struct Sending {
     self.kind = options.kind ?? kind
     home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
-    if options.wantsOutcome == true, peer.member == nil {
+    if let sender = peer.sender { _ = try Container.escape(sender) }
+    if options.wantsOutcome == true, peer.outbox == nil {
       throw WormholeError(
         .notFound, "send message to", peer.name,
         because: "an outcome is wanted, and the sender is no member whom it could be told",
-        hint: "join, and send through the member")
+        hint: "join, and send through the member, or be a guest")
     }
   }
 
@@ -179,12 +190,12 @@ struct Sending {
     }
     try hole.quotas.admit(bytes.count, to: home, options.whenFull, hole.options.mail)
     if let id { try refuseTwin(id) }
-    let wantsReceipt = options.wantsOutcome ?? (peer.member != nil)
+    let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
     // The stamp comes last of all that may wait, so that it is no older than it must be.
     let name = MessageName(
       isUrgent: options.isUrgent, MessageStamp(home.container), wantsReceipt: wantsReceipt,
-      count: count, id: id ?? freshIdentifier(), from: peer.escapedSender ?? "")
-    let outbox = wantsReceipt ? peer.member?.outbox : nil
+      count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
+    let outbox = wantsReceipt ? peer.outbox : nil
     let sent = Wormhole.Sent(name, to: home, hole, outbox)
     try outbox?.expect(sent)
     do throws(Errno) {
@@ -215,7 +226,7 @@ struct Sending {
   /// Refuses an id under which a message is on its way already.
   private func refuseTwin(_ id: String) throws(WormholeError) {
     var isThere = false
-    let sender = peer.escapedSender ?? ""
+    let sender = peer.senderMark
     func look(_ name: MessageName?) {
       guard let name, name.escapedIdentifier == id, name.escapedSender == sender else { return }
       isThere = true

@@ -1,5 +1,5 @@
 public import SharedContainer
-internal import Syscalls
+package import Syscalls
 
 extension Wormhole {
   /// A message that was sent and is on its way, or a batch of them.
@@ -126,6 +126,11 @@ extension Wormhole {
       }
     }
 
+    /// Waits on this thread until it has ended; nil if it has not when the deadline has passed.
+    package func waitForEnd(until deadline: Instant?) -> Outcome.End? {
+      state.wait(until: deadline) { $0.end }
+    }
+
     private func undelivered(_ code: WormholeError.Code, _ reason: String) -> WormholeError {
       WormholeError(code, "deliver message", id, because: reason)
     }
@@ -157,7 +162,7 @@ extension Wormhole {
     }
 
     func end(_ end: Outcome.End) {
-      let waiting = state.withLock { state in
+      let waiting = state.signal { state in
         state.end = end
         defer { state.waiting = [:] }
         return state.waiting.values

@@ -8,9 +8,9 @@ enum Table {
   private static let entries: [(name: String, verb: @Sendable () -> Verb)] = [
     ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
     ("clear", { .clear }), ("list", { .list }), ("lock", { .lock }), ("post", { .post }),
-    ("observe", { .observe }), ("defaults", { .defaults }), ("doctor", { .doctor }),
-    ("demo", { .demo }), ("completions", { .completions }), ("manual", { .manual }),
-    ("help", { .help }),
+    ("observe", { .observe }), ("defaults", { .defaults }), ("members", { .members }),
+    ("doctor", { .doctor }), ("demo", { .demo }), ("completions", { .completions }),
+    ("manual", { .manual }), ("help", { .help }),
   ]
 
   /// What goes with every verb.

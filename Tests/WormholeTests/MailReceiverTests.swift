@@ -122,10 +122,11 @@ import Wormhole
     try stopped.wait("it is stopped") { $0.count == 1 }
     let other = Heard<Handed>()
     let next = try pair.watch.note(other)
-    try other.wait("the rest") { $0.last?.number == 3 }
+    // The one that waited for the queue is given back when the queue gets to it.
+    try other.wait("the rest") { $0.count == 3 - stopped.all[0] }
     #expect(heard.count == stopped.all[0])
-    let numbers = (heard.all + other.all)
-    #expect(numbers == [1, 2, 3].map { Handed($0) })
+    let handed = (heard.all + other.all).sorted { $0.number < $1.number }
+    #expect(handed == [1, 2, 3].map { Handed($0) })
     next.stop()
   }
 

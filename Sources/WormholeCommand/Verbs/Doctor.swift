@@ -8,8 +8,8 @@ extension Verb {
     [
       "Looks through the whole container and changes nothing: owner and modes, format, what the "
         + "file system can do, limits, what ended processes left, damaged and foreign files, and "
-        + "who holds locks. Each finding says what can be done. Exits with 1 if there is a "
-        + "problem.",
+        + "who holds locks and the names of members. Each finding says what can be done. Exits "
+        + "with 1 if there is a problem.",
       "With --repair, does what can be done without losing anything, and then looks again. With "
         + "--json, writes one object a finding.",
     ],
