@@ -33,6 +33,8 @@ final class Mailbox: Sendable {
     var isClosed = false
     /// Files that are in hand and of which something comes again without being claimed anew.
     var open: [MessageName: Delivery] = [:]
+    /// Files that are in hand and could not be read.
+    var unread: Set<ClaimedName> = []
   }
 
   /// What a receiver is given.
@@ -274,6 +276,8 @@ final class Mailbox: Sendable {
 
   /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
   private func reclaim(_ old: ClaimedName) -> Delivery? {
+    // What could not even be read was no attempt.
+    if state.withLock({ $0.unread.remove(old) }) != nil { return open(old) }
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
     let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
     if old.attempt >= attempts, !isKnown {
@@ -292,7 +296,7 @@ final class Mailbox: Sendable {
       }
     } catch {
       hole.log(.error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)")
-      tell { $0.postpone(old, kind: nil, now: now) }
+      tell { $0.postpone(old, kind: nil, until: pause) }
       return nil
     }
     return open(next)
@@ -321,7 +325,8 @@ final class Mailbox: Sendable {
     if [.refused, .tooLarge, .damaged, .permissionDenied].contains(error.code) {
       try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason)
     } else {
-      tell { $0.postpone(claimed, kind: nil, now: now) }
+      state.withLock { _ = $0.unread.insert(claimed) }
+      tell { $0.postpone(claimed, kind: nil, until: pause) }
     }
   }
 
@@ -421,7 +426,7 @@ final class Mailbox: Sendable {
   }
 
   func postpone(_ claimed: ClaimedName, kind: String?, index: Int? = nil) {
-    tell { $0.postpone(claimed, kind: kind, index: index, now: now) }
+    tell { $0.postpone(claimed, kind: kind, index: index, until: now + $0.settings.longestDelay) }
   }
 
   /// Leaves a message to whoever asks next.

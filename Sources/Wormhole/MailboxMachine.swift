@@ -311,9 +311,11 @@ struct MailboxMachine {
     return .retry(at: due)
   }
 
-  /// A message that could not be given up, or not even be read: it is tried again much later.
-  mutating func postpone(_ claimed: ClaimedName, kind: String?, index: Int? = nil, now: Int64) {
-    keep(claimed, kind: kind, index: index, until: now + settings.longestDelay)
+  /// A message that could not be given up, or not even be read: it is tried again later.
+  mutating func postpone(
+    _ claimed: ClaimedName, kind: String?, index: Int? = nil, until due: Int64
+  ) {
+    keep(claimed, kind: kind, index: index, until: due)
   }
 
   /// A message that was claimed and not handed over: others may have it from that moment on,
