@@ -165,7 +165,7 @@ import Wormhole
     var best = Double.infinity
     for attempt in 1...3 where best > 1.5 {
       let short = try drain(1000, "short\(attempt)")
-      let long = try drain(isLong ? 100_000 : 8000, "long\(attempt)")
+      let long = try drain(isLong ? 100_000 : 4000, "long\(attempt)")
       best = min(best, long.cost / short.cost)
       #expect(long.peak < 64 << 10, "KiB")
     }
