@@ -116,8 +116,18 @@ extension Peer {
 
   private struct Refused: Error {}
 
-  /// How many files wait or are in hand.
+  /// How many files wait or are in hand; looked at whatever faults are on.
   private static func waiting(_ path: String, _ name: String) throws -> Int {
+    #if FAULT_POINTS
+      var count = 0
+      try FaultPoints.with { count = try countFiles(path, name) }
+      return count
+    #else
+      return try countFiles(path, name)
+    #endif
+  }
+
+  private static func countFiles(_ path: String, _ name: String) throws -> Int {
     try ["inbox", "claimed"].reduce(0) { sum, part in
       let folder = [path, "members", name, part].joined(separator: "/")
       return sum + (try Descriptor.open(path: folder, [.readOnly, .directory]).names().count)

@@ -45,7 +45,11 @@ import Wormhole
       $0.mail.attempts = 1
     }
     try pair.send([1])
-    if inBatch { try pair.phone.send(contentsOf: [2, 3], .quick()) } else { try pair.send([2, 3]) }
+    if inBatch {
+      try pair.phone.send(contentsOf: [2, 3], .quick())
+    } else {
+      try pair.send([2, 3])
+    }
     try pair.send([4])
     let heard = Heard<Handed>()
     let receiving = try pair.watch.receive { message in
