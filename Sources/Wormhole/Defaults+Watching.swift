@@ -26,6 +26,21 @@ extension Wormhole.Defaults {
       .observe(on: queue, handler, hole.failureHandler(failure))
   }
 
+  /// Calls an asynchronous closure, or one of an actor's, with the value of a key, and again
+  /// whenever that changes.
+  ///
+  /// As ``watch(_:of:present:on:_:failure:)-(_,_,_,DispatchQueue?,_,_)``, with the closures called
+  /// as those of ``Channel/watch(present:on:_:failure:)-(_,Wormhole.ClosurePlace,_,_)`` are.
+  public func watch<Value: Decodable & Sendable>(
+    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    on place: Wormhole.ClosurePlace,
+    _ handler: @escaping @isolated(any) @Sendable (Value?) async -> Void,
+    failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
+  ) throws(WormholeError) -> Wormhole.Watching {
+    try watching(key, of: type, present: present)
+      .observe(IsolatedHandler(handler), hole.isolatedFailureHandler(failure))
+  }
+
   /// The value of a key, and then each change of it; nil when it is removed.
   ///
   /// - Parameters:

@@ -29,6 +29,18 @@ extension Wormhole {
       try watching.observe(on: queue, handler, { _ in })
     }
 
+    /// Calls an asynchronous closure, or one of an actor's, whenever the notice is posted.
+    ///
+    /// It is called as that of
+    /// ``Channel/watch(present:on:_:failure:)-(_,Wormhole.ClosurePlace,_,_)`` is.
+    public func watch(
+      on place: ClosurePlace, _ handler: @escaping @isolated(any) @Sendable () async -> Void
+    ) throws(WormholeError) -> Watching {
+      try watching.observe(
+        IsolatedHandler(isolation: handler.isolation) { _ in await handler() },
+        IsolatedHandler { _ in })
+    }
+
     /// An element whenever the notice is posted.
     public var posts: Updates<Void> { watching.updates }
 
