@@ -10,7 +10,7 @@ extension Wormhole.Channel {
   ///
   /// - Parameters:
   ///   - present: whether the first call is for what is there already.
-  ///   - queue: where the closures are called; by default on a queue of the watch's own.
+  ///   - queue: where the closures are called; by default on a thread of the module's own.
   ///   - handler: is called with each change.
   ///   - failure: is called instead when a value cannot be had, as one of another type; the watch
   ///     goes on. Without it, errors go to the log.

@@ -13,7 +13,7 @@ extension Wormhole.Defaults {
   ///   - key: the key, of which there need be no value yet.
   ///   - type: what the value is decoded as.
   ///   - present: whether the first call is for what is set already.
-  ///   - queue: where the closures are called; by default on a queue of the watch's own.
+  ///   - queue: where the closures are called; by default on a thread of the module's own.
   ///   - handler: gets the value; nil if it was removed and nothing is registered.
   ///   - failure: is called instead when a value cannot be had; the watch goes on. Without it,
   ///     errors go to the log.

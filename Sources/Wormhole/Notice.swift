@@ -20,7 +20,7 @@ extension Wormhole {
     /// Calls a closure whenever the notice is posted.
     ///
     /// - Parameters:
-    ///   - queue: where the closure is called; by default on a queue of the watch's own.
+    ///   - queue: where the closure is called; by default on a thread of the module's own.
     ///   - handler: is called once for several postings if it is not fast enough for each.
     public func watch(
       on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void
