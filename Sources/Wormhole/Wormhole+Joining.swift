@@ -35,7 +35,7 @@ extension Wormhole {
   private func takePresence(_ home: MemberDirectory) throws(WormholeError) -> Presence? {
     // One that has died a moment ago may not be quite gone, and one that has joined a moment ago
     // may not have said who it is.
-    for pause in [1, 2, 5, 10, 20, 0] {
+    for pause in [1, 2, 5, 10, 20, 50, 100, 0] {
       do throws(Errno) {
         if let presence = try home.takePresence() { return presence }
       } catch {
