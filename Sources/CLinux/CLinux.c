@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/statfs.h>
@@ -52,6 +53,31 @@ int linux_ofd_query(int descriptor) {
 }
 
 int linux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int linux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static int control_epoll(int set, int operation, int descriptor, uint64_t key) {
+  struct epoll_event event;
+  memset(&event, 0, sizeof event);
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = key;
+  return epoll_ctl(set, operation, descriptor, &event);
+}
+
+int linux_epoll_add(int set, int descriptor, uint64_t key) {
+  return control_epoll(set, EPOLL_CTL_ADD, descriptor, key);
+}
+
+int linux_epoll_renew(int set, int descriptor, uint64_t key) {
+  return control_epoll(set, EPOLL_CTL_MOD, descriptor, key);
+}
+
+int linux_epoll_wait(int set, uint64_t *key, int milliseconds) {
+  struct epoll_event event;
+  int count = epoll_wait(set, &event, 1, milliseconds);
+  if (count == 1) *key = event.data.u64;
+  return count;
+}
 
 int linux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 

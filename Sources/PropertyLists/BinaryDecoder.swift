@@ -13,10 +13,36 @@ package struct BinaryDecoder: Sendable {
   /// Failures are `PropertyListError`; errors that the type's own code throws pass unchanged,
   /// except that a `DecodingError` becomes a `PropertyListError` with the same path.
   package func decode<T: Decodable>(_ type: T.Type, from bytes: [UInt8]) throws -> T {
-    let session = DecodingSession(
-      try BinaryDocument(bytes, limits: limits), userInfo: userInfo)
+    try decode(type, from: try open(bytes))
+  }
+
+  /// Validates a file, for several readings of it.
+  package func open(_ bytes: [UInt8]) throws(PropertyListError) -> BinaryDocument {
+    try BinaryDocument(bytes, limits: limits)
+  }
+
+  /// The value in a file that has been opened.
+  package func decode<T: Decodable>(_ type: T.Type, from document: BinaryDocument) throws -> T {
+    let session = DecodingSession(document, userInfo: userInfo)
     do {
-      return try session.decode(type, session.document.layout.top)
+      return try session.decode(type, document.layout.top)
+    } catch {
+      throw PropertyListError.translating(error)
+    }
+  }
+
+  /// One value of the dictionary that a file holds; nil if there is none of that key.
+  package func decode<T: Decodable>(
+    _ type: T.Type, forKey key: String, from document: BinaryDocument
+  ) throws -> T? {
+    let session = DecodingSession(document, userInfo: userInfo)
+    let top = document.layout.top
+    let head = session.head(of: top)
+    guard head.kind == .dictionary, let value = session.child(key, of: top, head) else {
+      return nil
+    }
+    do {
+      return try session.decode(type, value)
     } catch {
       throw PropertyListError.translating(error)
     }

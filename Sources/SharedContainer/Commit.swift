@@ -76,8 +76,7 @@ struct Commit {
     var tries = 0
     while true {
       do throws(Errno) {
-        return try staging.descriptor.open(
-          Self.next, [.writeOnly, .create, .exclusive], mode: 0o600)
+        return try staging.descriptor.open(Self.next, .writeOnlyNew, mode: 0o600)
       } catch {
         // A holder of this generation died with it.
         tries += 1

@@ -19,7 +19,7 @@ package struct Environment: Sendable {
   package var sinceBoot: @Sendable () -> Int64 = { Clocks.sinceBoot }
   /// Nanoseconds since 1970.
   package var sinceEpoch: @Sendable () -> Int64 = { Clocks.sinceEpoch }
-  package var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+  package var random: @Sendable () -> UInt64 = { Randomness.next() }
   package var bootIdentifier: @Sendable () -> String = { Clocks.bootIdentifier }
   package var log: LogHook = { _, _ in }
   /// What tests take out, to see that a test notices.

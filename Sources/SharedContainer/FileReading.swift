@@ -48,7 +48,7 @@ struct FileReading {
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
   ) throws(Refusal) -> ([UInt8], FileStatus)? {
     do {
-      let file = try directory.open(name, [.readOnly, .nonBlocking])
+      let file = try directory.open(name, .readOnlyNonBlocking)
       let status = try file.status()
       guard status.kind == .regular else { throw Refusal.kind(status.kind) }
       if let owner, status.owner != owner { throw Refusal.owner(status.owner) }

@@ -50,7 +50,8 @@ struct Inspection {
     inspectLimits()
     try inspectStaging()
     for folder in [Container.Folder.channels, .system] { try inspectSlots(in: folder) }
-    try inspectGuests()
+    for folder in [Container.Folder.members, .guests] { try inspectMembers(in: folder) }
+    try inspectDeadGuests()
     try inspectDamaged()
   }
 

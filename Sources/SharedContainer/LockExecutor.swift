@@ -32,7 +32,9 @@ struct LockExecutor {
   let policy: LockPolicy
   let patience: Patience
   /// What the caller does, for errors.
-  let operation: String
+  var operation: String { object.isEmpty ? verb : "\(verb) \(object)" }
+  private let verb: String
+  private let object: String
   private(set) var state: LockState
   private var tenure: Int?
   private var restarts = 0
@@ -45,11 +47,16 @@ struct LockExecutor {
   var staging: OpenDirectory { state.staging! }
   var directory: SlotDirectory { state.directory! }
 
-  init(_ slot: Slot, _ policy: LockPolicy, _ patience: Patience, _ operation: String) {
+  /// - Parameter object: what the operation is done to, where its words do not say so.
+  init(
+    _ slot: Slot, _ policy: LockPolicy, _ patience: Patience, _ operation: String,
+    _ object: String = ""
+  ) {
     self.slot = slot
     self.policy = policy
     self.patience = patience
-    self.operation = operation
+    verb = operation
+    self.object = object
     state = slot.lockState.withLock { $0 }
   }
 

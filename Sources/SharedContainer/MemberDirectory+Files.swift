@@ -34,12 +34,11 @@ extension MemberDirectory {
     var failure: Errno?
     bytes.withUnsafeBytes { bytes in
       failure = Errno.of { () throws(Errno) in
+        guard replacing else {
+          return try staging.place(bytes, sync: sync, in: directory.descriptor, as: name)
+        }
         try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in
-          if replacing {
-            try staging.directory.replace(staged, in: directory.descriptor, name)
-          } else {
-            try staging.directory.publish(staged, to: directory.descriptor, name)
-          }
+          try staging.directory.replace(staged, in: directory.descriptor, name)
         }
       }
     }

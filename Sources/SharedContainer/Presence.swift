@@ -7,6 +7,9 @@ package import Syscalls
 /// Who only asks opens the file for reading, which tells nobody anything, and takes no lock, so
 /// that it cannot be mistaken for a holder, wherever it is stopped. The file is made with the
 /// member's directory and never replaced.
+///
+/// The holder leaves its mark in the file, as in lock files, so that errors can say who it is; for
+/// nothing else is it read.
 package final class Presence: Sendable {
   private let file: GuardedFile
   private let process: Int32
@@ -30,10 +33,16 @@ package final class Presence: Sendable {
     }
     // A copy has nothing to give back: its number leads elsewhere.
     guard isFirst, process == Processes.current else { return }
+    sign(.unheld)
     // Before closing, which a program that is just being started may put off. A lock that could not
     // be given back ends with the file.
     _ = try? file.with { file throws(Errno) in try file.releasePresenceLock() }
     file.close()
+  }
+
+  /// Says whose it is; where that cannot be written, nobody is named.
+  fileprivate func sign(_ mark: HolderMark) {
+    _ = try? file.with { file throws(Errno) in try mark.write(to: file) }
   }
 
   deinit { release() }
@@ -66,6 +75,16 @@ extension MemberDirectory {
     }
   }
 
+  /// Who has left a mark in the presence file and has not ended; for whom the lock may be held.
+  package func presenceHolder() -> LockHolder? {
+    guard
+      let file = try? home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking]),
+      (try? file.status().kind) == .regular,
+      let holder = (try? HolderMark(in: file)).flatMap(LockHolder.init)
+    else { return nil }
+    return holder.state == .gone ? nil : holder
+  }
+
   /// Takes the name, unless somebody has it: nil then.
   ///
   /// A presence file that was removed by hand is made again. One that was replaced between being
@@ -82,7 +101,10 @@ extension MemberDirectory {
         return try file.tryPresenceLock()
       }
       guard isLocked == true else { return nil }
-      if try presence.isNamed(in: home.descriptor) { return presence }
+      if try presence.isNamed(in: home.descriptor) {
+        presence.sign(HolderMark(of: .current))
+        return presence
+      }
       tries += 1
       // Only a hand that replaces it at every try could go on like this.
       guard tries < 100 else { throw .busy }

@@ -22,12 +22,14 @@ extension Slot {
     _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
     patience: Patience = .unlimited, _ body: (Content) throws -> Change
   ) throws -> ChangeOutcome {
-    let operation = "\(operation) \(title)"
+    let verb = operation
+    // Put together only for an error.
+    var operation: String { "\(verb) \(title)" }
     let policy =
       policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
     var committed: SlotDirectory?
     let outcome = try holdingTurn(operation, patience) {
-      var run = ChangeRun(self, LockExecutor(self, policy, patience, operation), durability)
+      var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)
       let outcome = try run.run(body)
       if outcome == .committed { committed = run.executor.directory }
       return outcome
@@ -37,16 +39,18 @@ extension Slot {
     return outcome
   }
 
-  func checkSize(of bytes: [UInt8], _ operation: String) throws(WormholeError) {
+  func checkSize(of bytes: [UInt8], _ operation: @autoclosure () -> String) throws(WormholeError) {
     let limit = container.options.largestFile
     guard bytes.count > limit else { return }
     throw WormholeError(
-      .tooLarge, operation, name,
+      .tooLarge, operation(), name,
       because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
   }
 
   /// Syncs the names that a commit has changed.
-  func makeDurable(_ directory: SlotDirectory, _ operation: String) throws(WormholeError) {
+  func makeDurable(_ directory: SlotDirectory, _ operation: @autoclosure () -> String)
+    throws(WormholeError)
+  {
     guard !container.options.environment.mutants.has(.noDirectorySync) else { return }
     do throws(Errno) {
       try directory.syncName()
@@ -54,7 +58,7 @@ extension Slot {
       try directory.sync.sync(directory.descriptor)
     } catch {
       throw WormholeError(
-        .notDurable, operation, name,
+        .notDurable, operation(), name,
         because: "it is done, but the directory could not be synced: \(error)",
         hint: "until it is written again, a power cut may undo it", errno: error)
     }
@@ -62,18 +66,18 @@ extension Slot {
 
   /// Waits for this process's own queue, and marks the thread as being inside.
   func holdingTurn<Result>(
-    _ operation: String, _ patience: Patience, _ body: () throws -> Result
+    _ operation: @autoclosure () -> String, _ patience: Patience, _ body: () throws -> Result
   ) throws -> Result {
     guard !UpdatesUnderWay.isInside(container.identity) else {
       throw WormholeError(
-        .nested, operation, name,
+        .nested, operation(), name,
         because: "it was called inside an update of the same container",
         hint: "return from the update first, or update several channels in one call")
     }
     guard turns.take(patience, now: container.options.environment.now) else {
       let cancelled = patience.cancellation?.isCancelled == true
       throw WormholeError(
-        cancelled ? .cancelled : .timedOut, operation, name,
+        cancelled ? .cancelled : .timedOut, operation(), name,
         because: cancelled
           ? "it was cancelled" : "the deadline passed while other threads of this process had it")
     }

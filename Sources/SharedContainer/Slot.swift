@@ -54,7 +54,8 @@ package final class Slot: Sendable {
 
   /// Reads what is there now.
   package func read() throws(WormholeError) -> Content {
-    let operation = "read \(title)"
+    // Put together only for an error.
+    var operation: String { "read \(title)" }
     while true {
       guard let directory = try openDirectory(operation) else { return .nothing }
       let found = try find(in: directory, operation)
@@ -67,12 +68,13 @@ package final class Slot: Sendable {
   }
 
   /// The directory, without making one.
-  func openDirectory(_ operation: String) throws(WormholeError) -> SlotDirectory? {
+  func openDirectory(_ operation: @autoclosure () -> String) throws(WormholeError) -> SlotDirectory?
+  {
     do throws(Errno) {
       return try openDirectory(making: false)
     } catch {
       if error == .noSuchFile { return nil }
-      throw WormholeError(error, operation, name)
+      throw WormholeError(error, operation(), name)
     }
   }
 
@@ -109,7 +111,8 @@ package final class Slot: Sendable {
   var hasLostDirectory: Bool { opened.withLock { $0?.isStale ?? false } }
 
   func find(
-    in directory: SlotDirectory, _ operation: String, _ file: String = Slot.valueName
+    in directory: SlotDirectory, _ operation: @autoclosure () -> String,
+    _ file: String = Slot.valueName
   ) throws(WormholeError) -> FoundFile {
     do throws(FileReading.Refusal) {
       if let home, file == Self.valueName {
@@ -117,16 +120,16 @@ package final class Slot: Sendable {
       }
       return try container.reading.read(file, in: directory.descriptor)
     } catch {
-      throw error.error(operation, name, file)
+      throw error.error(operation(), name, file)
     }
   }
 
   /// Turns to the kept value where the latest is damaged, or has been taken away by hand.
   func content(
-    of found: FoundFile, in directory: SlotDirectory, _ operation: String
+    of found: FoundFile, in directory: SlotDirectory, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> Content {
     if case .sound(let bytes, _) = found { return .value(bytes, recovered: false) }
-    let kept = try find(in: directory, operation, Slot.keptName)
+    let kept = try find(in: directory, operation(), Slot.keptName)
     switch (found, kept) {
     case (_, .sound(let bytes, _)): return .value(bytes, recovered: true)
     case (.damaged(let reason, _), _): return .damaged(reason)

@@ -36,6 +36,40 @@ final class Staging: Sendable {
     }
   }
 
+  /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a name in another directory, which
+  /// has to be free: EEXIST if it is not.
+  func place(
+    _ bytes: UnsafeRawBufferPointer, sync: Bool, in target: borrowing Descriptor,
+    as visible: UnsafePointer<CChar>
+  ) throws(Errno) {
+    var tries = 0
+    while true {
+      let name = freshName()
+      let failure = Errno.of { () throws(Errno) in
+        let file = try stage(bytes, name, sync: sync)
+        try directory.publish(name, to: target, visible)
+        try? file.close()  // Not before: until then it is flocked.
+      }
+      guard let failure else { return }
+      // A sweeper may have taken it for what a dead process left.
+      let wasSwept = failure == .noSuchFile && (try? directory.status(of: name)) == nil
+      try? directory.unlink(name)
+      tries += 1
+      guard wasSwept, tries < 10, (try? target.status().links) != 0 else { throw failure }
+    }
+  }
+
+  private func stage(
+    _ bytes: UnsafeRawBufferPointer, _ name: String, sync: Bool
+  ) throws(Errno) -> Descriptor {
+    let file = try directory.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
+    guard try file.tryLock(.exclusive) else { throw .noSuchFile }
+    if sharing == .group { try file.setMode(sharing.fileMode) }
+    try file.writeFully(bytes)
+    if sync { try file.sync() }
+    return file
+  }
+
   /// Makes a directory, flocked, lets `fill` put in what belongs there, and `publish` move it.
   func withDirectory<Result>(
     _ fill: (borrowing Descriptor) throws(Errno) -> Void,

@@ -2,7 +2,7 @@ internal import Synchronization
 package import Syscalls
 
 /// Notice of what happens in directories, for the whole process: one inotify instance, of which a
-/// machine allows a user few, and one thread.
+/// machine allows a user few, and a few threads that wait for it together.
 ///
 /// Notices are hints, the directory is the truth. A listener registers, *then* looks, and looks
 /// again at every signal; so nothing that changes after its first look stays unseen, though one
@@ -11,6 +11,9 @@ package import Syscalls
 /// Where inotify cannot serve, the listener is told to look again every tenth of a second instead:
 /// when the kernel is out of instances or watches, and on file systems that other machines change,
 /// or that do not tell (NFS, FUSE and the like).
+///
+/// The thread that has heard of a change can go on with it, through ``afterwards(_:)``: to wake
+/// another one for that would take longer than to read the file. Meanwhile another one waits.
 package final class Watcher: Sendable {
   package static let shared = Watcher()
 
@@ -24,32 +27,23 @@ package final class Watcher: Sendable {
     case gone
   }
 
-  private struct State {
+  struct State {
     var instance: InotifyInstance?
     var watches: [CInt: [Watch]] = [:]
     var polled: [Watch] = []
+    var nextPoll = Instant.distantFuture
     var nextUpgrade: Instant?
-    var worker: Worker?
+    /// There as long as anybody listens.
+    var crew: WatcherCrew?
   }
 
-  /// The thread, and what ends its wait.
-  private struct Worker {
-    let thread: Thread
-    let wakeUp: WakeUp
-  }
-
-  private final class InotifyInstance: Sendable {
+  final class InotifyInstance: Sendable {
     let inotify: Inotify
     init() throws(Errno) { inotify = try Inotify() }
   }
 
-  private let state = Monitor(State())
+  let state = Monitor(State())
   let rescans = Atomic<Int>(0)
-
-  private final class WakeUp: Sendable {
-    let descriptor: WakeDescriptor
-    init() throws(Errno) { descriptor = try WakeDescriptor() }
-  }
 
   /// How long a listener that is polled waits from look to look.
   static let pollInterval = Duration.milliseconds(100)
@@ -61,10 +55,11 @@ package final class Watcher: Sendable {
   /// How often any listener was told to look again without a notice of what had changed.
   package var rescanCount: Int { rescans.load(ordering: .relaxed) }
 
-  /// Calls the handler, on the watcher's thread, when something of the kind happens in the
+  /// Calls the handler, on a thread of the watcher's, when something of the kind happens in the
   /// directory.
   ///
-  /// The handler must not wait for anything: it holds up all others.
+  /// The handler must not wait for anything: it holds up all others. What takes longer it leaves to
+  /// ``afterwards(_:)``.
   ///
   /// - Parameter log: is told if the directory has to be polled.
   package func watch(
@@ -74,12 +69,13 @@ package final class Watcher: Sendable {
     let watch = Watch(mask.union([.selfDeleted, .added]), mutants, handler)
     let open = OpenDirectory(try directory.duplicate())
     let reason = try state.withLock { state throws(Errno) -> String? in
-      try startThread(&state)
-      guard let reason = register(watch, open, &state) else { return nil }
+      let crew = try crew(&state)
+      guard let reason = register(watch, open, crew, &state) else { return nil }
       watch.polled.withLock { $0 = open }
       state.polled.append(watch)
+      state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
       state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
-      state.worker?.wakeUp.descriptor.raise()
+      crew.wakeUp.raise()
       return reason
     }
     if let reason {
@@ -92,7 +88,7 @@ package final class Watcher: Sendable {
 
   /// Asks inotify; the reason why the listener must be polled, or nil.
   private func register(
-    _ watch: Watch, _ directory: OpenDirectory, _ state: inout State
+    _ watch: Watch, _ directory: OpenDirectory, _ crew: WatcherCrew, _ state: inout State
   ) -> String? {
     if let type = try? directory.descriptor.fileSystem().type,
       let name = FileSystemStatus.withoutNotices[type]
@@ -101,8 +97,9 @@ package final class Watcher: Sendable {
     }
     do throws(Errno) {
       if state.instance == nil {
-        state.instance = try InotifyInstance()
-        state.worker?.wakeUp.descriptor.raise()
+        let instance = try InotifyInstance()
+        try crew.waits.add(instance.inotify.descriptor, as: WatcherCrew.notices)
+        state.instance = instance
       }
       let number = try state.instance!.inotify.watch(directory.descriptor, watch.mask)
       watch.number.store(number, ordering: .relaxed)
@@ -114,69 +111,43 @@ package final class Watcher: Sendable {
   }
 
   fileprivate func remove(_ watch: Watch) {
-    let finished = state.withLock { state -> Worker? in
+    state.withLock { state in
       state.polled.removeAll { $0 === watch }
+      if state.polled.isEmpty { state.nextPoll = .distantFuture }
       let number = watch.number.load(ordering: .relaxed)
       if var others = state.watches[number] {
         others.removeAll { $0 === watch }
         state.watches[number] = others.isEmpty ? nil : others
         if others.isEmpty, number >= 0 { try? state.instance?.inotify.unwatch(number) }
       }
-      guard state.watches.isEmpty, state.polled.isEmpty else { return nil }
+      guard state.watches.isEmpty, state.polled.isEmpty else { return }
       state.instance = nil
-      return state.worker.take()
-    }
-    guard let finished else { return }
-    finished.wakeUp.descriptor.raise()
-    if finished.thread.isCurrent { finished.thread.detach() } else { finished.thread.join() }
-  }
-
-  // MARK: The thread
-
-  private func startThread(_ state: inout State) throws(Errno) {
-    guard state.worker == nil else { return }
-    let wakeUp = try WakeUp()
-    let thread = try Thread("wormhole-watch") { self.run(wakeUp) }
-    state.worker = Worker(thread: thread, wakeUp: wakeUp)
-  }
-
-  private func run(_ wakeUp: WakeUp) {
-    while true {
-      let (isNeeded, instance, nextPoll) = state.withLock { state in
-        (
-          state.worker?.wakeUp === wakeUp, state.instance,
-          state.polled.isEmpty ? nil : Instant.now + Self.pollInterval
-        )
-      }
-      guard isNeeded else { return }
-      if let instance {
-        // A failed wait is a wait that ended: the state is looked at again.
-        let ready = try? waitUntilReadable(
-          instance.inotify.descriptor, wakeUp.descriptor.descriptor, until: nextPoll)
-        if ready?.first ?? true { deliver(from: instance) }
-      } else {
-        _ = try? waitUntilReadable(
-          wakeUp.descriptor.descriptor, wakeUp.descriptor.descriptor, until: nextPoll)
-      }
-      wakeUp.descriptor.lower()
-      if nextPoll != nil { poll() }
+      state.crew.take()?.wakeUp.raise()
     }
   }
 
-  private func deliver(from instance: InotifyInstance) {
-    var changed: [CInt: [String]] = [:]
+  // MARK: Telling
+
+  func deliver(from instance: InotifyInstance, _ crew: WatcherCrew) {
+    var changed: [(number: CInt, names: [String])] = []
     var gone: Set<CInt> = []
     var overflowed = false
-    // A failed read leaves the events there, and the next wait returns at once.
-    try? instance.inotify.drain { number, mask, name in
-      if mask.contains(.overflow) {
-        overflowed = true
-      } else if !mask.isDisjoint(with: [.ignored, .selfDeleted, .unmounted]) {
-        gone.insert(number)
-      } else {
-        let name = name.flatMap { String(validatingCString: $0) }
-        changed[number, default: []] += name.map { [$0] } ?? []
+    let failure = Errno.of { () throws(Errno) in
+      try instance.inotify.drain { number, mask, name in
+        if mask.tellsOfOverflow {
+          overflowed = true
+        } else if mask.tellsOfEnd {
+          gone.insert(number)
+        } else {
+          let name = name.flatMap { String(validatingCString: $0) }
+          if changed.last?.number != number { changed.append((number, [])) }
+          if let name { changed[changed.count - 1].names.append(name) }
+        }
       }
+    }
+    // What could not be read is there still, and would not be told of again.
+    if failure != nil {
+      try? crew.waits.tellAgain(of: instance.inotify.descriptor, as: WatcherCrew.notices)
     }
     let (told, left) = state.withLock { state in
       // Another instance has come meanwhile, and its numbers mean other directories.
@@ -201,8 +172,12 @@ package final class Watcher: Sendable {
   }
 
   /// Tells those that inotify does not serve, and now and then asks it for them again.
-  private func poll() {
+  func poll(for crew: WatcherCrew) {
     let (left, polled) = state.withLock { state in
+      // Several threads may have waited for the same moment.
+      guard state.crew === crew, Instant.now >= state.nextPoll else {
+        return ([Watch](), [Watch]())
+      }
       let left = state.polled.filter(\.hasLost)
       state.polled.removeAll(where: \.hasLost)
       let polled = state.polled
@@ -210,11 +185,12 @@ package final class Watcher: Sendable {
         state.nextUpgrade = Instant.now + Self.upgradeInterval
         state.polled = polled.filter { watch in
           guard let open = watch.polled.withLock({ $0 }) else { return false }
-          guard register(watch, open, &state) == nil else { return true }
+          guard register(watch, open, crew, &state) == nil else { return true }
           watch.polled.withLock { $0 = nil }
           return false
         }
       }
+      state.nextPoll = state.polled.isEmpty ? .distantFuture : .now + Self.pollInterval
       return (left, polled)
     }
     rescans.add(polled.count, ordering: .relaxed)

@@ -6,8 +6,9 @@ import Glibc
 package enum Call: String, CaseIterable, Sendable {
   case open, close, read, pread, write, pwrite, fsync, fdatasync, rename, link, unlink, mkdir
   case rmdir, fstat, fstatat, fchmod, fchown, ftruncate, utimensat, flock, ofdlock, ofdquery
-  case inotifyInit, inotifyAdd, inotifyRemove, poll, eventfd, pipe, getdents, fstatfs
-  case symlink, mknod, readlink, clone, copyRange, fallocate, duplicate, lseek, spawn, waitpid
+  case inotifyInit, inotifyAdd, inotifyRemove, poll, epoll, epollControl, epollWait, eventfd
+  case pipe, getdents, fstatfs, symlink, mknod, readlink, clone, copyRange, fallocate, duplicate
+  case lseek, spawn, waitpid
   case shutdown, mmap
 }
 

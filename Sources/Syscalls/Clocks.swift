@@ -1,14 +1,14 @@
 import Glibc
 
 /// A moment on the monotonic clock, which stands still while the machine sleeps.
-package struct Instant: Comparable, Hashable, Sendable {
+@usableFromInline package struct Instant: Comparable, Hashable, Sendable {
   package var nanoseconds: Int64
 
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
   package static var now: Instant { Instant(nanoseconds: read(CLOCK_MONOTONIC)) }
 
-  package static func < (left: Instant, right: Instant) -> Bool {
+  @usableFromInline package static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 

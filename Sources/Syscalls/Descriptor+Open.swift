@@ -27,6 +27,11 @@ package struct OpenFlags: OptionSet, Sendable {
   /// A handle on the name alone: for fstat, not for reading.
   package static let path = OpenFlags(rawValue: linux_open_path)
 
+  /// To read what may be anything; given whole, as putting flags together takes an allocation.
+  package static let readOnlyNonBlocking = OpenFlags(rawValue: O_RDONLY | O_NONBLOCK)
+  /// To make what must not be there yet.
+  package static let writeOnlyNew = OpenFlags(rawValue: O_WRONLY | O_CREAT | O_EXCL)
+
   fileprivate static let always =
     OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
 }

@@ -20,6 +20,14 @@ package struct InotifyMask: OptionSet, Sendable {
   /// Keeps what the same directory is watched for already.
   package static let added = InotifyMask(rawValue: UInt32(IN_MASK_ADD))
   package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
+
+  /// Of an event: others before it were thrown away.
+  package var tellsOfOverflow: Bool { rawValue & UInt32(IN_Q_OVERFLOW) != 0 }
+
+  /// Of an event: nothing more will come of this directory.
+  package var tellsOfEnd: Bool {
+    rawValue & UInt32(IN_IGNORED | IN_DELETE_SELF | IN_UNMOUNT) != 0
+  }
 }
 
 /// One inotify instance.

@@ -25,6 +25,10 @@ package final class Thread: Sendable {
     var all = sigset_t()
     var before = sigset_t()
     sigfillset(&all)
+    // Those that a thread brings upon itself are its own: blocked, it would die without a word.
+    for fault in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS] {
+      sigdelset(&all, fault)
+    }
     pthread_sigmask(SIG_SETMASK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
     var handle = pthread_t()
@@ -53,78 +57,4 @@ package final class Thread: Sendable {
 
   /// Lets the thread end by itself, with nobody waiting for it.
   package func detach() { pthread_detach(handle) }
-}
-
-/// A value behind a lock, with a condition that threads wait for until a deadline.
-///
-/// The kind of lock used throughout. The standard library's Mutex has no condition, and under
-/// contention the thread sanitizer does not see it and reports races that are none.
-package final class Monitor<State>: @unchecked Sendable {
-  // The state is touched only under the mutex, which is what makes the class sendable.
-  private var state: State
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let condition: UnsafeMutablePointer<pthread_cond_t>
-
-  package init(_ state: sending State) {
-    self.state = state
-    // Their addresses must not change, so both live on the heap.
-    mutex = .allocate(capacity: 1)
-    condition = .allocate(capacity: 1)
-    pthread_mutex_init(mutex, nil)
-    var attributes = pthread_condattr_t()
-    pthread_condattr_init(&attributes)
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-    pthread_cond_init(condition, &attributes)
-    pthread_condattr_destroy(&attributes)
-  }
-
-  deinit {
-    pthread_cond_destroy(condition)
-    pthread_mutex_destroy(mutex)
-    condition.deallocate()
-    mutex.deallocate()
-  }
-
-  package func withLock<Result, Failure: Error>(
-    _ body: (inout State) throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return try body(&state)
-  }
-
-  /// Wakes all who wait, so that they ask again.
-  ///
-  /// May be called under the lock.
-  package func broadcast() { pthread_cond_broadcast(condition) }
-
-  /// Changes the state and wakes all who wait.
-  package func signal<Result>(_ body: (inout State) -> Result) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    defer { pthread_cond_broadcast(condition) }
-    return body(&state)
-  }
-
-  /// Waits until the body answers something or the deadline has passed; nil then.
-  ///
-  /// The body is asked at once, after every signal, and once more at the end.
-  package func wait<Result>(
-    until deadline: Instant?, _ body: (inout State) -> Result?
-  ) -> Result? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    while true {
-      if let result = body(&state) { return result }
-      guard let deadline else {
-        pthread_cond_wait(condition, mutex)
-        continue
-      }
-      guard deadline.nanoseconds > 0, Instant.now < deadline else { return nil }
-      var time = timespec(
-        tv_sec: Int(deadline.nanoseconds / 1_000_000_000),
-        tv_nsec: Int(deadline.nanoseconds % 1_000_000_000))
-      pthread_cond_timedwait(condition, mutex, &time)
-    }
-  }
 }

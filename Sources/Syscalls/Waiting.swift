@@ -1,7 +1,8 @@
 internal import CLinux
 import Glibc
 
-/// A descriptor that one thread raises to wake another out of ``waitUntilReadable(_:_:until:)``.
+/// A descriptor that one thread raises to wake another out of ``waitUntilReadable(_:_:until:)``,
+/// or out of a ``WaitSet``.
 package struct WakeDescriptor: ~Copyable, Sendable {
   package let descriptor: Descriptor
 
@@ -51,7 +52,7 @@ package func waitUntilReadable(
 }
 
 /// Rounded up, so that a wait never ends before its deadline.
-private func millisecondsLeft(until deadline: Instant?) -> CInt {
+func millisecondsLeft(until deadline: Instant?) -> CInt {
   guard let deadline else { return -1 }
   let left = deadline.nanoseconds - Instant.now.nanoseconds
   return left <= 0 ? 0 : CInt(clamping: (left + 999_999) / 1_000_000)

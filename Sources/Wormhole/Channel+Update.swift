@@ -48,7 +48,7 @@ extension Wormhole.Channel {
     durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.Decision
   ) throws -> Value? {
     let writer = try writer()
-    let reader = try reader("update channel")
+    let reader = reader("update channel")
     var after: Value?
     try writer.slot.change(
       "update", durability: durability ?? writer.options.durability, patience: writer.patience

@@ -73,9 +73,8 @@ extension Wormhole {
       get throws(WormholeError) { try reader().metadata(of: slot.get().read()) }
     }
 
-    func reader(_ operation: String = "read channel") throws(WormholeError) -> SlotReader {
-      SlotReader(
-        slot: try slot.get(), limits: hole.options.limits, name: name, operation: operation)
+    func reader(_ operation: String = "read channel") -> SlotReader {
+      SlotReader(limits: hole.options.limits, name: name, operation: operation)
     }
 
     func writer() throws(WormholeError) -> SlotWriter {

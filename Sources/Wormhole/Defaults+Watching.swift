@@ -72,6 +72,6 @@ extension Wormhole.Defaults {
   private func stored<Value: Decodable & Sendable>(
     _ key: String, in finding: Finding
   ) throws(WormholeError) -> Value? {
-    try reader(slot.get()).entry(key, of: finding.content.get())
+    try reader.entry(key, of: finding)
   }
 }

@@ -67,13 +67,12 @@ extension Wormhole {
       _ body: (SlotReader, Slot.Content) throws(WormholeError) -> Result
     ) throws(WormholeError) -> Result {
       try Self.naming("read defaults", suite) { () throws(WormholeError) in
-        let slot = try slot.get()
-        return try body(reader(slot), slot.read())
+        try body(reader, slot.get().read())
       }
     }
 
-    func reader(_ slot: Slot) -> SlotReader {
-      SlotReader(slot: slot, limits: hole.options.limits, name: suite, operation: "read defaults")
+    var reader: SlotReader {
+      SlotReader(limits: hole.options.limits, name: suite, operation: "read defaults")
     }
 
     // MARK: Writing
@@ -113,7 +112,7 @@ extension Wormhole {
     public func update(_ body: (inout [String: PropertyListValue]) throws -> Void) throws {
       let slot = try slot.get()
       let writer = SlotWriter(slot, of: hole, name: suite)
-      let reader = reader(slot)
+      let reader = reader
       try slot.change(
         "write", durability: hole.options.durability, patience: writer.patience
       ) { content in
@@ -192,8 +191,18 @@ extension SlotReader {
   func entry<Value: Decodable & Sendable>(
     _ key: String, of content: Slot.Content
   ) throws(WormholeError) -> Value? {
+    try looking(for: key, of: Value.self).snapshot(of: content, as: Entry<Value>.self)?.value?.value
+  }
+
+  func entry<Value: Decodable & Sendable>(
+    _ key: String, of finding: Finding
+  ) throws(WormholeError) -> Value? {
+    try looking(for: key, of: Value.self).snapshot(of: finding, as: Entry<Value>.self)?.value?.value
+  }
+
+  private func looking<Value: Decodable & Sendable>(for key: String, of: Value.Type) -> SlotReader {
     var reader = self
     reader.userInfo[Entry<Value>.key] = key
-    return try reader.snapshot(of: content, as: Entry<Value>.self)?.value?.value
+    return reader
   }
 }

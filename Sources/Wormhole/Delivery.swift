@@ -16,22 +16,24 @@ final class Delivery: Sendable {
   let bytes: [UInt8]
   /// The record of its progress; nil for a single message.
   private let record: Int?
+  private let progress: Progress?
   private let state: Monitor<BatchSlots>
   /// Its values as they were asked for last: a batch is decoded once, not once a message.
-  private let decoded = Monitor<[ObjectIdentifier: any Sendable]>([:])
+  private let decoded = Monitor<AnyObject?>(nil)
 
   var name: MessageName { claimed.name }
   var count: Int { name.count }
 
   init(
     _ mailbox: Mailbox, _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8],
-    record: Int?, _ slots: BatchSlots
+    record: (number: Int, progress: Progress)?, _ slots: BatchSlots
   ) {
     self.mailbox = mailbox
     self.claimed = claimed
     self.header = header
     self.bytes = bytes
-    self.record = record
+    self.record = record?.number
+    progress = record?.progress
     isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.home.container.epoch
     state = Monitor(slots)
   }
@@ -70,7 +72,7 @@ final class Delivery: Sendable {
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
     guard let record else { return claimed.attempt }
     let attempt = slots.begin(index)
-    mailbox.note(slots.slots[index], index, in: record)
+    progress?.store(slots.slots[index], index, in: record)
     return attempt
   }
 
@@ -81,7 +83,7 @@ final class Delivery: Sendable {
     guard record != nil else { return try end(.ok) }
     let isLast = state.withLock { slots in
       guard slots.finish(index) else { return false }
-      mailbox.note(slots.slots[index], index, in: record!)
+      progress?.store(slots.slots[index], index, in: record!)
       return slots.unfinished == 0
     }
     if isLast { try endBatch() }
@@ -98,7 +100,7 @@ final class Delivery: Sendable {
     try mailbox.bury(self, index, attempts: attempt, reason)
     let isLast = state.withLock { slots in
       guard slots.finish(index, givenUp: true) else { return false }
-      mailbox.note(slots.slots[index], index, in: record!)
+      progress?.store(slots.slots[index], index, in: record!)
       return slots.unfinished == 0
     }
     if isLast { try endBatch() }
@@ -134,21 +136,20 @@ final class Delivery: Sendable {
         try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
       }
     }
-    let values = try decoded.withLock { decoded throws(WormholeError) in
-      let key = ObjectIdentifier(type)
-      if let values = decoded[key] as? [Result<Value, any Error>] { return values }
+    let result = try decoded.withLock { decoded throws(WormholeError) in
+      if let values = decoded as? DecodedValues<Value> { return values.all[index] }
       let bytes = bytes
       let values = try WormholeError.reading(operation, name.id) {
         try BinaryDecoder(limits: limits)
           .decode(MessageFile.OpenedBatch<Value>.self, from: bytes).values
       }
-      decoded[key] = values
-      return values
+      decoded = DecodedValues(values)
+      return values[index]
     }
-    let result = index < values.count ? values[index] : nil
-    return try WormholeError.reading(operation, name.id) {
-      guard let result else { throw PropertyListMissing(index: index) }
-      return try result.get()
+    switch result {
+    case .success(let value): return value
+    case .failure(let error):
+      throw WormholeError(error, operation, name.id, otherwise: .typeMismatch)
     }
   }
 }
@@ -164,8 +165,9 @@ final class Hand: Sendable {
   func next() -> Message? { delivery.next() }
 }
 
-/// A batch that holds fewer messages than its name says; told when it is claimed, so never seen.
-private struct PropertyListMissing: Error, CustomStringConvertible {
-  let index: Int
-  var description: String { "the batch has no message \(index)" }
+/// The values of a batch as one type.
+private final class DecodedValues<Value: Sendable>: Sendable {
+  /// As many as the batch's name says, which was looked at when it was claimed.
+  let all: [Result<Value, any Error>]
+  init(_ all: [Result<Value, any Error>]) { self.all = all }
 }

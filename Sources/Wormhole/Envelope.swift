@@ -29,17 +29,32 @@ enum Envelope {
           forKey: .version, in: container, debugDescription: "\(version) is no version")
       }
     }
+
+    /// As everybody writes it; nil for what is not, good or bad.
+    init?(usual document: BinaryDocument) {
+      guard let fields = document.fields,
+        case .integer(let version) = fields["version"], version > 0, version < .max,
+        case .date(let sent) = fields["sent"], case .string(let from) = fields["from"]
+      else { return nil }
+      self.version = Int(version)
+      self.sent = Date(timeIntervalSinceReferenceDate: sent)
+      self.from = from
+      hasValue = fields["value"] != nil
+    }
   }
 
-  /// A header and the value, read in one go.
-  struct Opened<Value: Decodable>: Decodable {
-    var header: Header
-    var value: Value?
+  /// A file that has been opened, with its header.
+  struct Opened: Sendable {
+    let document: BinaryDocument
+    let header: Header
 
-    init(from decoder: any Decoder) throws {
-      header = try Header(from: decoder)
-      guard header.hasValue else { return }
-      value = try decoder.container(keyedBy: Key.self).decode(Value.self, forKey: .value)
+    init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
+      document = try decoder.open(bytes)
+      header =
+        if let header = Header(usual: document) { header } else {
+          // What is missing or of another type, it says better.
+          try decoder.decode(Header.self, from: document)
+        }
     }
   }
 
@@ -78,8 +93,8 @@ struct VersionCount: Equatable {
     case .damaged:
       self.init(present: nil, next: fresh)
     case .value(let bytes, let isRecovered):
-      let decoder = BinaryDecoder(limits: limits)
-      guard let version = try? decoder.decode(Envelope.Header.self, from: bytes).version else {
+      let opened = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
+      guard let version = opened?.header.version else {
         self.init(present: nil, next: fresh)
         return
       }

@@ -7,6 +7,8 @@ struct Finding: Sendable {
   let name: String
   let stamp: Stamp
   let content: Result<Slot.Content, WormholeError>
+  /// The content, opened; nil if there is none, or it is damaged.
+  var file: Envelope.Opened?
 }
 
 /// Something that a listener can look at.
@@ -16,9 +18,10 @@ protocol Feed: AnyObject, Sendable {
 
 /// One watcher: carries out what ``WatchMachine`` decides.
 ///
-/// It is told of changes on the watcher's thread, and there only notes them. It looks on a queue of
-/// its own, so that nobody else waits for it, and calls the handler there too, or on the queue that
-/// the handler is to be called on. Its feeds keep it until it is stopped, which is up to its owner.
+/// It is told of changes by the watcher, and then only notes them. Once all have been told it looks,
+/// on the watcher's thread if another one is free to wait, or else on a queue of its own: so nobody
+/// waits for it. There it calls the handler too, unless that has a queue. Its feeds keep it until it
+/// is stopped, which is up to its owner.
 final class Listener: Sendable {
   private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
 
@@ -79,38 +82,46 @@ final class Listener: Sendable {
   private func perform(_ action: Machine.Action) {
     switch action {
     case .none: break
-    case .look: queue.async { self.look() }
+    case .look:
+      if !Watcher.shared.afterwards({ self.look() }) { queue.async { self.look() } }
     case .end(let waiter): waiter.resume(returning: nil)
     }
   }
 
-  /// Looks at what has changed until there is news, and passes that on.
+  /// Looks at what has changed, and passes on what is news, until there is nothing more to look at,
+  /// or nobody to tell.
   private func look() {
+    repeat {
+      guard let finding = findNews() else { continue }
+      if let handlerQueue {
+        handlerQueue.async {
+          self.call(finding)
+          self.perform(self.machine.withLock { $0.endLook() })
+        }
+        return
+      }
+      call(finding)
+    } while machine.withLock({ $0.endLook() }).isLook
+  }
+
+  private func findNews() -> Finding? {
     while let name = machine.withLock({ $0.nextName() }) {
       guard let feed = sources.withLock({ $0?[name]?.feed }) else { continue }
       let finding = feed.look()
-      guard machine.withLock({ $0.isNews(name, finding.stamp) }) else { continue }
-      return pass(finding)
+      if machine.withLock({ $0.isNews(name, finding.stamp) }) { return finding }
     }
-    perform(machine.withLock { $0.endLook() })
-  }
-
-  private func pass(_ finding: Finding) {
-    guard handler != nil else {
-      machine.withLock { $0.takeWaiter() }?.resume(returning: finding)
-      return perform(machine.withLock { $0.endLook() })
-    }
-    guard let handlerQueue else { return call(finding) }
-    handlerQueue.async { self.call(finding) }
+    return nil
   }
 
   private func call(_ finding: Finding) {
-    let thread = Thread.currentNumber
-    if machine.withLock({ $0.enter(thread) }) {
-      handler?(finding)
-      machine.signal { $0.leave() }
+    guard let handler else {
+      machine.withLock { $0.takeWaiter() }?.resume(returning: finding)
+      return
     }
-    perform(machine.withLock { $0.endLook() })
+    let thread = Thread.currentNumber
+    guard machine.withLock({ $0.enter(thread) }) else { return }
+    handler(finding)
+    machine.signal { $0.leave() }
   }
 
   /// The next news; nil when it has been stopped, or the task was cancelled.

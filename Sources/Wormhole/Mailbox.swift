@@ -11,7 +11,7 @@ internal import Syscalls
 ///                        │      ↑ of a dead process: ~2, ~3, …
 ///                        └→  dead/<name>, and the sender's receipts/<name>.dead
 ///
-/// Receivers call ``take(for:until:)`` on threads of their own. What the machine tells them they do
+/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they do
 /// outside its lock.
 final class Mailbox: Sendable {
   let hole: Wormhole
@@ -24,9 +24,8 @@ final class Mailbox: Sendable {
 
   private struct State {
     var machine: MailboxMachine
-    /// Rises with all that a receiver might wait for.
-    var version = 0
-    var receivers = 0
+    var receivers: [Int: Runner] = [:]
+    var lastReceiver = 0
     /// How many receivers do at the moment what the machine told them.
     var acting = 0
     var isClosed = false
@@ -55,27 +54,26 @@ final class Mailbox: Sendable {
 
   // MARK: Receivers
 
-  /// Adds a receiver; the first one begins to watch the inbox.
-  func add(kinds: Set<String>?) throws(WormholeError) -> Int {
+  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins to
+  /// watch the inbox.
+  func add(_ runner: Runner, kinds: Set<String>?) throws(WormholeError) -> Int {
     try begin()
-    return state.signal { state in
-      state.receivers += 1
-      state.version += 1
-      state.machine.add(state.receivers, kinds: kinds)
-      return state.receivers
+    return state.withLock { state in
+      state.lastReceiver += 1
+      state.receivers[state.lastReceiver] = runner
+      state.machine.add(state.lastReceiver, kinds: kinds)
+      return state.lastReceiver
     }
   }
 
   func remove(_ receiver: Int) {
-    state.signal { state in
-      state.version += 1
-      state.machine.remove(receiver)
-    }
+    tell { $0.remove(receiver) }
+    state.withLock { $0.receivers[receiver] = nil }
   }
 
   private func begin() throws(WormholeError) {
     try progress.withLock { progress throws(WormholeError) in
-      if progress == nil { progress = try Progress(home) }
+      if progress == nil { progress = try Progress(home, isMute: mutants.has(.noProgress)) }
     }
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
@@ -101,62 +99,59 @@ final class Mailbox: Sendable {
   }
 
   /// Has all receivers look again.
-  func wake(urgent: Bool = false) {
-    state.signal { state in
-      state.version += 1
-      state.machine.signal(urgent: urgent)
-    }
-  }
+  func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
 
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
-    state.signal { state in
-      state.version += 1
-      state.isClosed = true
-    }
+    state.withLock { $0.isClosed = true }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
     watch.withLock { $0.take() }?.stop()
   }
 
-  /// Wakes those who wait, so that one that was stopped finds out.
-  func nudge() { state.signal { $0.version += 1 } }
-
   // MARK: What to do next
 
-  /// Waits for the next work of a receiver; nil once it has stopped, or the mailbox is closed.
-  func take(for receiver: Int, until isStopped: () -> Bool) -> Work? {
+  /// What a receiver comes to next.
+  enum Step {
+    case work(Work)
+    /// Nothing, until it is kicked or this moment has come.
+    case idle(until: Int64?)
+  }
+
+  /// Goes on until there is work for a receiver, or nothing more to do.
+  func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
-      let next = state.withLock { state -> (MailboxMachine.Action, Int)? in
-        guard !state.isClosed else { return nil }
+      let action = state.withLock { state -> MailboxMachine.Action in
+        guard !state.isClosed else { return .wait(until: nil) }
         let action = state.machine.next(for: receiver, now: now)
-        if case .wait = action {} else { state.acting += 1 }
-        return (action, state.version)
-      }
-      guard let (action, version) = next else { return nil }
-      if case .wait(let due) = action {
-        _ = state.wait(until: due.map { Instant(nanoseconds: $0) }) { state in
-          state.version != version ? true : nil
+        switch action {
+        case .wait, .yield: break
+        default: state.acting += 1
         }
-        continue
+        return action
       }
-      let work = act(action)
+      if case .wait(let due) = action { return .idle(until: due) }
+      if action == .yield {
+        let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
+        for other in others { other.kick() }
+        return .idle(until: nil)
+      }
+      let work = act(action, for: receiver)
       let isClosing = state.withLock { state in
         state.acting -= 1
         return state.isClosed
       }
       if isClosing { state.broadcast() }
-      if work == nil { continue }
-      return work
+      if let work { return .work(work) }
     }
-    return nil
+    return .idle(until: nil)
   }
 
-  private func act(_ action: MailboxMachine.Action) -> Work? {
+  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {
     switch action {
-    case .wait: break
+    case .wait, .yield: break
     case .recover: recover()
     case .list: list()
-    case .peek(let name): peek(name)
+    case .peek(let name): return peek(name, for: receiver).map { .file($0) }
     case .claim(let name): return claim(name).map { .file($0) }
     case .reclaim(let claimed): return reclaim(claimed).map { .file($0) }
     case .again(let name, let index):
@@ -166,11 +161,14 @@ final class Mailbox: Sendable {
     return nil
   }
 
-  private func tell(_ change: (inout MailboxMachine) -> Void) {
-    state.signal { state in
-      state.version += 1
-      change(&state.machine)
+  /// Changes what the machine knows, and has all who have nothing to do ask it again.
+  @discardableResult
+  private func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+    let (result, runners) = state.withLock { state in
+      (change(&state.machine), Array(state.receivers.values))
     }
+    for runner in runners { runner.kick() }
+    return result
   }
 
   /// For how long nothing is tried after the system has refused something.
@@ -184,7 +182,8 @@ final class Mailbox: Sendable {
       }
       progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
       let found = claimed.map { claimed in
-        MailboxMachine.Claimed(claimed: claimed, kind: kind(of: claimed.text, in: .claimed))
+        MailboxMachine.Claimed(
+          claimed: claimed, kind: content(of: claimed.text, in: .claimed).flatMap(kind))
       }
       tell { $0.recovered(found) }
     } catch {
@@ -207,22 +206,32 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func peek(_ name: MessageName) {
-    let kind = kind(of: name.text, in: .inbox)
-    tell { $0.peeked(name, kind: kind) }
+  /// Looks up the kind, and claims the message if this receiver is to have it.
+  ///
+  /// What was read for the kind is good after the claim too: what is in a file never changes.
+  private func peek(_ name: MessageName, for receiver: Int) -> Delivery? {
+    let bytes = content(of: name.text, in: .inbox)
+    let kind = bytes.flatMap(kind)
+    let isMine = tell { $0.peeked(name, kind: kind, by: receiver) }
+    return isMine ? claim(name, bytes) : nil
   }
 
-  private func kind(of file: String, in part: MemberDirectory.Part) -> String? {
+  private func content(of file: String, in part: MemberDirectory.Part) -> [UInt8]? {
     guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message") else {
       return nil
     }
+    return bytes
+  }
+
+  private func kind(of bytes: [UInt8]) -> String? {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
   }
 
   // MARK: Claiming
 
-  private func claim(_ name: MessageName) -> Delivery? {
+  /// - Parameter bytes: what is in the file, if that is known.
+  private func claim(_ name: MessageName, _ bytes: [UInt8]? = nil) -> Delivery? {
     let claimed = ClaimedName(name, attempt: 1)
     if mutants.has(.readBeforeClaim) { return claimLate(claimed) }
     do throws(Errno) {
@@ -235,7 +244,7 @@ final class Mailbox: Sendable {
       tell { $0.claimFailed(until: pause) }
       return nil
     }
-    return open(claimed)
+    return if let bytes { open(claimed, bytes) } else { open(claimed) }
   }
 
   /// What a receiver must not do; for tests.
@@ -345,11 +354,13 @@ final class Mailbox: Sendable {
         .damaged, "read message", claimed.name.id,
         because: "it holds \(held ?? 0) messages, and its name says \(count)")
     }
-    guard let (record, slots) = progress.withLock({ $0?.open(claimed.name, count: count) }) else {
+    let progress = progress.withLock { $0 }
+    guard let progress, let (record, slots) = progress.open(claimed.name, count: count) else {
       throw WormholeError(
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
-    let delivery = Delivery(self, claimed, header, bytes, record: record, slots)
+    let delivery = Delivery(
+      self, claimed, header, bytes, record: (record, progress), slots)
     if try delivery.endIfFinished() { return nil }
     state.withLock { $0.open[claimed.name] = delivery }
     return delivery
@@ -357,28 +368,17 @@ final class Mailbox: Sendable {
 
   // MARK: For deliveries
 
-  func note(_ slot: UInt8, _ index: Int, in record: Int) {
-    guard !mutants.has(.noProgress) else { return }
-    progress.withLock { $0 }?.store(slot, index, in: record)
-  }
-
   func failed(
     _ claimed: ClaimedName, kind: String, attempt: Int, index: Int?, _ delivery: Delivery
   ) -> MailboxMachine.Verdict {
     let now = now
-    return state.signal { state in
-      state.version += 1
-      return state.machine.failed(claimed, kind: kind, attempt: attempt, index: index, now: now)
-    }
+    return tell { $0.failed(claimed, kind: kind, attempt: attempt, index: index, now: now) }
   }
 
   func closed(_ delivery: Delivery, _ record: Int?) {
     if let record { progress.withLock { $0 }?.close(record) }
-    state.signal { state in
-      state.version += 1
-      if record != nil { state.open[delivery.name] = nil }
-      state.machine.finished()
-    }
+    if record != nil { state.withLock { $0.open[delivery.name] = nil } }
+    finished()
   }
 
   /// A message was let go of without a word.

@@ -24,6 +24,8 @@ struct MailboxMachine {
     case reclaim(ClaimedName)
     /// Handle one message of a batch once more.
     case again(MessageName, index: Int)
+    /// Another has waited for longer: have it ask.
+    case yield
     /// Nothing to do until there is a signal, or this moment has come.
     case wait(until: Int64?)
   }
@@ -135,7 +137,10 @@ struct MailboxMachine {
   mutating func next(for receiver: Int, now: Int64) -> Action {
     receivers[receiver]?.isIdle = false
     let action = choose(for: receiver, now: now)
-    if case .wait = action { receivers[receiver]?.isIdle = true }
+    switch action {
+    case .wait, .yield: receivers[receiver]?.isIdle = true
+    default: break
+    }
     return action
   }
 
@@ -172,7 +177,7 @@ struct MailboxMachine {
     let front = first < ready.count ? ready[first] : nil
     let oldest = parked.filter { me.wants($0.key) }.min { $0.value[0] < $1.value[0] }
     if let (kind, names) = oldest, front.map({ names[0] < $0 }) ?? true {
-      guard isTurn(of: receiver, kind) else { return .wait(until: nextDue) }
+      guard isTurn(of: receiver, kind) else { return .yield }
       parked[kind] = names.count > 1 ? Array(names.dropFirst()) : nil
       parkedKinds[names[0]] = nil
       return claim(names[0], receiver)
@@ -182,7 +187,7 @@ struct MailboxMachine {
       takeFront()
       return .peek(front)
     }
-    guard isTurn(of: receiver, nil) else { return .wait(until: nextDue) }
+    guard isTurn(of: receiver, nil) else { return .yield }
     takeFront()
     return claim(front, receiver)
   }
@@ -267,10 +272,20 @@ struct MailboxMachine {
 
   /// The kind of a message that waits; nil if it is gone or cannot be read, which whoever claims it
   /// finds out.
-  mutating func peeked(_ name: MessageName, kind: String?) {
+  ///
+  /// - Returns: whether the receiver is to claim it at once.
+  mutating func peeked(_ name: MessageName, kind: String?, by receiver: Int) -> Bool {
+    let isOldest = parked[kind].map { name < $0[0] } ?? true
+    if let me = receivers[receiver], kind != nil, me.wants(kind), isOldest,
+      isTurn(of: receiver, kind), inHand < (settings.isStrict ? 1 : settings.inHand)
+    {
+      _ = claim(name, receiver)
+      return true
+    }
     parkedKinds[name] = .some(kind)
     let place = parked[kind]?.lastIndex { $0 < name }.map { $0 + 1 } ?? 0
     parked[kind, default: []].insert(name, at: place)
+    return false
   }
 
   /// A message that was to be claimed is not there: cancelled, or expired.

@@ -83,13 +83,13 @@ extension Wormhole {
   }
 }
 
-/// A receiver whose messages are waited for: a thread that claims one file whenever it is asked.
+/// A receiver whose messages are waited for: it claims one file whenever it is asked.
 final class Pump: Sendable {
   private let core: Core
 
   init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
     core = try Core(mailbox, kinds)
-    try core.begin()
+    core.begin()
   }
 
   deinit { core.stop() }
@@ -104,7 +104,7 @@ final class Pump: Sendable {
     }
   }
 
-  /// What the thread keeps, so that letting go of the pump ends it.
+  /// What the runner keeps, so that letting go of the pump ends it.
   private final class Core: Sendable {
     private struct State {
       var asking: CheckedContinuation<Mailbox.Work?, Never>?
@@ -112,55 +112,49 @@ final class Pump: Sendable {
     }
 
     private let mailbox: Mailbox
+    private let runner = Runner(staysOnQueue: false)
     private let number: Int
     private let state = Monitor(State())
 
     init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
       self.mailbox = mailbox
-      number = try mailbox.add(kinds: kinds)
+      number = try mailbox.add(runner, kinds: kinds)
     }
 
-    func begin() throws(WormholeError) {
-      do throws(Errno) {
-        try Thread("wormhole-receive") { self.run() }.detach()
-      } catch {
-        mailbox.remove(number)
-        throw WormholeError(error, "receive as", mailbox.home.name)
-      }
-    }
+    func begin() { runner.begin { self.run() } }
 
-    private var hasStopped: Bool { state.withLock { $0.isStopped } }
-
-    private func run() {
-      while true {
-        let isAsked = state.wait(until: nil) { state -> Bool? in
-          state.isStopped ? false : state.asking == nil ? nil : true
-        }
-        guard isAsked == true else { return }
-        let work = mailbox.take(for: number) { hasStopped }
-        let asking = state.withLock { $0.asking.take() }
-        if let asking {
-          asking.resume(returning: work)
-        } else if case .file(let delivery)? = work {
-          delivery.release()  // Claimed for somebody who no longer asks.
+    private func run() -> Int64? {
+      while state.withLock({ !$0.isStopped && $0.asking != nil }) {
+        switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
+        case .idle(let due):
+          return due
+        case .work(let work):
+          let asking = state.withLock { $0.asking.take() }
+          if let asking {
+            asking.resume(returning: work)
+          } else if case .file(let delivery) = work {
+            delivery.release()  // Claimed for somebody who no longer asks.
+          }
         }
       }
+      return nil
     }
 
     func ask(_ continuation: CheckedContinuation<Mailbox.Work?, Never>) {
-      let isLate = state.signal { state in
+      let isLate = state.withLock { state in
         if !state.isStopped { state.asking = continuation }
         return state.isStopped
       }
-      if isLate { continuation.resume(returning: nil) }
+      if isLate { continuation.resume(returning: nil) } else { runner.kick() }
     }
 
     func stop() {
-      let asking = state.signal { state in
+      let asking = state.withLock { state in
         state.isStopped = true
         return state.asking.take()
       }
       mailbox.remove(number)
+      runner.end()
       asking?.resume(returning: nil)
     }
   }

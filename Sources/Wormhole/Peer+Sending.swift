@@ -193,7 +193,6 @@ struct Sending {
     do throws(Errno) {
       try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
     } catch {
-      hole.receivers.forget(home)
       throw WormholeError(error, operation, peer.name)
     }
     return sent

@@ -116,7 +116,7 @@ final class Receivers: Sendable {
   func home(
     of name: String, in container: Container
   ) throws(WormholeError) -> MemberDirectory {
-    if let home = known.withLock({ $0[name] }), !home.isStale { return home }
+    if let home = known.withLock({ $0[name] }) { return home }
     let home = try container.member(name)
     known.withLock { known in
       // Each keeps descriptors open.

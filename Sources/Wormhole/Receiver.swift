@@ -46,7 +46,7 @@ extension Wormhole.Member {
     _ handler: @escaping @Sendable (Wormhole.Message) throws -> Void
   ) throws(WormholeError) -> Wormhole.Receiving {
     let receiver = try Receiver(mailbox, kinds, acknowledgement, on: queue, handler)
-    try receiver.begin()
+    receiver.begin()
     return Wormhole.Receiving(receiver)
   }
 
@@ -63,15 +63,18 @@ extension Wormhole.Member {
   }
 }
 
-/// One receiver with a closure: a thread that claims, reads and calls.
+/// One receiver with a closure.
 final class Receiver: Sendable {
   private let mailbox: Mailbox
   private let number: Int
+  private let runner: Runner
   private let acknowledgement: Wormhole.Acknowledgement
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
   private let isStopped = Atomic<Bool>(false)
-  private let gate = CallGate()
+  /// The thread that is inside the closure; 0 for none. A gate would cost as much as a message.
+  private let caller = Atomic<UInt>(0)
+  private let departures = Monitor(())
 
   init(
     _ mailbox: Mailbox, _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,
@@ -81,26 +84,22 @@ final class Receiver: Sendable {
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    number = try mailbox.add(kinds: kinds)
+    runner = Runner(staysOnQueue: queue != nil)
+    number = try mailbox.add(runner, kinds: kinds)
   }
 
-  func begin() throws(WormholeError) {
-    do throws(Errno) {
-      try Thread("wormhole-receive") { self.run() }.detach()
-    } catch {
-      mailbox.remove(number)
-      throw WormholeError(error, "receive as", mailbox.home.name)
-    }
+  func begin() {
+    runner.begin { [weak self] in self?.run() }
   }
 
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
-  private func run() {
-    while let work = mailbox.take(for: number, until: { hasStopped }) {
-      switch work {
-      case .message(let message):
-        handle(message)
-      case .file(let delivery):
+  private func run() -> Int64? {
+    while true {
+      switch mailbox.step(for: number, until: { hasStopped }) {
+      case .idle(let due): return due
+      case .work(.message(let message)): handle(message)
+      case .work(.file(let delivery)):
         let hand = Hand(delivery)
         while !hasStopped, let message = hand.next() { handle(message) }
       }
@@ -112,7 +111,9 @@ final class Receiver: Sendable {
   }
 
   private func call(_ message: Message) {
-    gate.call {
+    // Told before it is asked, so that whoever stops it sees the call or the call sees the stop.
+    caller.store(Thread.currentNumber, ordering: .sequentiallyConsistent)
+    if !isStopped.load(ordering: .sequentiallyConsistent) {
       do {
         try handler(message)
         if acknowledgement == .automatic { try message.acknowledge() }
@@ -120,14 +121,20 @@ final class Receiver: Sendable {
         mailbox.reject(message, error)
       }
     }
+    caller.store(0, ordering: .sequentiallyConsistent)
+    if isStopped.load(ordering: .sequentiallyConsistent) { departures.signal { _ in } }
   }
 
   /// Ends it; waits for the call under way, unless that is where it is called.
   func stop() {
-    guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    gate.close()
+    isStopped.store(true, ordering: .sequentiallyConsistent)
     mailbox.remove(number)
-    gate.drain()
+    runner.end()
+    let here = Thread.currentNumber
+    _ = departures.wait(until: nil) { _ -> Bool? in
+      let caller = self.caller.load(ordering: .sequentiallyConsistent)
+      return caller == 0 || caller == here ? true : nil
+    }
   }
 }
 

@@ -72,12 +72,15 @@ extension Finding {
     name = slot.name
     content = Result { () throws(WormholeError) in try slot.read() }
     do throws(WormholeError) {
-      let reader = SlotReader(
-        slot: slot, limits: limits, name: slot.name, operation: "read channel")
-      let metadata = try reader.metadata(of: content.get())
+      let reader = SlotReader(limits: limits, name: slot.name, operation: "read channel")
+      let opened = try reader.open(content.get())
+      file = opened?.file
       stamp =
-        metadata.map { .version($0.version, $0.sent, recovered: $0.isRecovered) } ?? .nothing
+        opened.map { file, isRecovered in
+          .version(file.header.version, file.header.sent, recovered: isRecovered)
+        } ?? .nothing
     } catch {
+      file = nil
       stamp = .failed(error)
     }
   }

@@ -25,12 +25,12 @@ struct SlotWriter {
 
   /// The file that holds a value, or says that there is none.
   func seal<Value: Encodable>(
-    _ value: Value?, _ version: Int, _ operation: String
+    _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     let envelope = Envelope.Sealed(
       version: version, sent: Date(sinceEpoch: options.environment.sinceEpoch()),
       from: options.name, value: value)
-    return try WormholeError.writing(operation, name) {
+    return try WormholeError.writing(operation(), name) {
       try BinaryEncoder(limits: options.limits).encode(envelope)
     }
   }
@@ -71,8 +71,8 @@ struct SlotWriter {
     // What was recovered is not what the others last saw.
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
-      (try? BinaryDecoder(limits: options.limits).decode(Envelope.Header.self, from: bytes))
-        .map { !$0.hasValue } ?? false
+      (try? Envelope.Opened(bytes, BinaryDecoder(limits: options.limits)))
+        .map { !$0.header.hasValue } ?? false
     }
   }
 

@@ -56,7 +56,6 @@ extension Wormhole.Snapshot: Hashable where Value: Hashable {}
 
 /// What a slot holds, on the way to somebody who wants it as a value.
 struct SlotReader: Sendable {
-  let slot: Slot
   let limits: PropertyListLimits
   /// The name and the operation that errors tell.
   let name: String
@@ -70,27 +69,50 @@ struct SlotReader: Sendable {
   }
 
   /// Nil if nothing was ever written.
+  func open(
+    _ content: Slot.Content
+  ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
+    guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
+    let file = try WormholeError.reading(operation, name) {
+      try Envelope.Opened(bytes, decoder)
+    }
+    return (file, isRecovered)
+  }
+
+  /// Nil if nothing was ever written.
   func metadata(
     of content: Slot.Content
   ) throws(WormholeError) -> Wormhole.Metadata? {
-    guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
-    let header = try WormholeError.reading(operation, name) {
-      try decoder.decode(Envelope.Header.self, from: bytes)
-    }
-    return Wormhole.Metadata(header, isRecovered: isRecovered)
+    guard let (file, isRecovered) = try open(content) else { return nil }
+    return Wormhole.Metadata(file.header, isRecovered: isRecovered)
   }
 
   /// Nil if nothing was ever written.
   func snapshot<Value: Decodable>(
     of content: Slot.Content, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
-    guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
-    let opened = try WormholeError.reading(operation, name) {
-      try decoder.decode(Envelope.Opened<Value>.self, from: bytes)
+    guard let (file, isRecovered) = try open(content) else { return nil }
+    return try snapshot(of: file, isRecovered: isRecovered)
+  }
+
+  func snapshot<Value: Decodable>(
+    of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Wormhole.Snapshot<Value> {
+    let value = try WormholeError.reading(operation, name) {
+      try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
     }
     return Wormhole.Snapshot(
-      channel: name, metadata: Wormhole.Metadata(opened.header, isRecovered: isRecovered),
-      value: opened.value)
+      channel: name, metadata: Wormhole.Metadata(file.header, isRecovered: isRecovered),
+      value: value)
+  }
+
+  /// What a look has found, which has opened the file already.
+  func snapshot<Value: Decodable>(
+    of finding: Finding, as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
+    guard let file = finding.file, case .value(_, let isRecovered) = try finding.content.get()
+    else { return try snapshot(of: finding.content.get()) }
+    return try snapshot(of: file, isRecovered: isRecovered)
   }
 
   private func bytes(

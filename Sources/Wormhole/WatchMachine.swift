@@ -22,10 +22,12 @@ enum Stamp: Equatable, Sendable {
 struct WatchMachine<Waiter> {
   enum Action {
     case none
-    /// Begin a look on the watcher's queue.
+    /// Look at what has changed.
     case look
     /// It has ended: tell the one that waits.
     case end(Waiter)
+
+    var isLook: Bool { if case .look = self { true } else { false } }
   }
 
   let hasHandler: Bool

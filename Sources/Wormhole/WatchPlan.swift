@@ -92,17 +92,13 @@ extension Wormhole {
     -> @Sendable (Finding)
     -> Result<Snapshot<Value>, WormholeError>?
   {
-    let (container, limits) = (container, options.limits)
+    let limits = options.limits
     return { finding in
-      let result = Result { () throws(WormholeError) -> Snapshot<Value>? in
-        let reader = SlotReader(
-          slot: try container.slot(.channels, finding.name), limits: limits, name: finding.name,
-          operation: "read channel")
-        return try reader.snapshot(of: finding.content.get())
-      }
-      return switch result {
-      case .success(let snapshot): snapshot.map { .success($0) }
-      case .failure(let error): .failure(error)
+      do throws(WormholeError) {
+        let reader = SlotReader(limits: limits, name: finding.name, operation: "read channel")
+        return try reader.snapshot(of: finding).map { .success($0) }
+      } catch {
+        return .failure(error)
       }
     }
   }

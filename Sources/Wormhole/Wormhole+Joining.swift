@@ -40,9 +40,8 @@ extension Wormhole {
         if home.isStale { return nil }
         throw Self.refusal(error, home)
       }
-      let holder = (try? home.readProfile())?.profile?.holder
-      if let holder, holder.state != .gone { throw Self.taken(home, by: holder) }
-      guard pause > 0 else { throw Self.taken(home, by: holder) }
+      let holder = home.presenceHolder()
+      guard holder == nil, pause > 0 else { throw Self.taken(home, by: holder) }
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(pause)) { _ in nil }
     }
     return nil

@@ -70,7 +70,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   init(_ channel: Wormhole.Channel<Value>, _ hole: Wormhole) throws(WormholeError) {
     precondition(channel.hole === hole, "'\(channel.name)' is a channel of another container")
     slot = try channel.slot.get()
-    reader = try channel.reader("update channel")
+    reader = channel.reader("update channel")
     writer = try channel.writer()
   }
 

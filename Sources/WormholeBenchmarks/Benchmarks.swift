@@ -4,7 +4,8 @@ import Foundation
 @main enum Benchmarks {
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
-    DecodeValue.self, Lock.self, Update.self, PutToWatch.self,
+    DecodeValue.self, Lock.self, Update.self, PutToWatch.self, SendOne.self,
+    SendBatch.self,
   ]
 
   static let usage = """
@@ -29,6 +30,9 @@ import Foundation
       }
       if arguments.first == EchoProcess.argument {
         return try EchoProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == MailProcess.argument {
+        return try MailProcess.run(Array(arguments.dropFirst()))
       }
       let options = try Options(arguments)
       if options.wantsHelp {

@@ -8,9 +8,10 @@ enum Table {
   private static let entries: [(name: String, verb: @Sendable () -> Verb)] = [
     ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
     ("clear", { .clear }), ("list", { .list }), ("send", { .send }), ("receive", { .receive }),
-    ("queue", { .queue }), ("lock", { .lock }), ("post", { .post }), ("observe", { .observe }),
-    ("defaults", { .defaults }), ("doctor", { .doctor }), ("demo", { .demo }),
-    ("completions", { .completions }), ("manual", { .manual }), ("help", { .help }),
+    ("queue", { .queue }), ("members", { .members }), ("lock", { .lock }), ("post", { .post }),
+    ("observe", { .observe }), ("defaults", { .defaults }), ("doctor", { .doctor }),
+    ("demo", { .demo }), ("completions", { .completions }), ("manual", { .manual }),
+    ("help", { .help }),
   ]
 
   /// What goes with every verb.

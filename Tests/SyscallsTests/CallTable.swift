@@ -159,6 +159,18 @@ private let otherTable: [Row] = [
   Row(.poll, "waitUntilReadable(_:_:until:)", .answered) {
     _ = try waitUntilReadable($0.pipe.reading, $0.inotify.descriptor, until: .now)
   },
+  Row(.epoll, "WaitSet()") { _ in _ = try WaitSet() },
+  Row(.epollControl, "add(_:as:)") { try WaitSet().add($0.pipe.reading, as: 0) },
+  Row(.epollControl, "tellAgain(of:as:)") { scene in
+    let set = try WaitSet()
+    do throws(Errno) {
+      try set.tellAgain(of: scene.pipe.reading, as: 0)
+    } catch {
+      // It is no member; the call was made all the same.
+      guard error == .noSuchFile else { throw error }
+    }
+  },
+  Row(.epollWait, "wait(until:)", .answered) { _ in _ = try WaitSet().wait(until: .now) },
   Row(.eventfd, "WakeDescriptor()") { _ in _ = try WakeDescriptor() },
   Row(.pipe, "Pipe()") { _ in _ = try Pipe() },
   Row(.spawn, "spawn(_:)") { _ = try $0.spawn() },

@@ -69,6 +69,52 @@ import Testing
     #expect(Instant.now >= deadline)
   }
 
+  @Test func aWaitSetTellsOnceWhatHasBecomeReadable() throws {
+    let set = try WaitSet()
+    let first = try WakeDescriptor()
+    let second = try WakeDescriptor()
+    try set.add(first.descriptor, as: 1)
+    try set.add(second.descriptor, as: 2)
+    #expect(try set.wait(until: .now) == nil)
+    second.raise()
+    #expect(try set.wait(until: nil) == 2)
+    #expect(try set.wait(until: .now) == nil, "it was told")
+    try set.tellAgain(of: second.descriptor, as: 2)
+    #expect(try set.wait(until: nil) == 2)
+    // Also while it is readable still.
+    second.raise()
+    #expect(try set.wait(until: nil) == 2)
+    second.lower()
+    try set.tellAgain(of: second.descriptor, as: 2)
+    #expect(try set.wait(until: .now) == nil)
+  }
+
+  /// What comes while nobody waits is told to the next who does.
+  @Test func aWaitSetWakesOneThreadForEach() throws {
+    final class Shared: Sendable {
+      let set: WaitSet
+      let wake: WakeDescriptor
+      init() throws(Errno) {
+        set = try WaitSet()
+        wake = try WakeDescriptor()
+      }
+    }
+    let shared = try Shared()
+    try shared.set.add(shared.wake.descriptor, as: 7)
+    let told = Monitor(0)
+    shared.wake.raise()
+    let threads = try (0..<3).map { _ in
+      try Thread("waiter") {
+        guard (try? shared.set.wait(until: .now + patience)) == .some(7) else { return }
+        told.signal { $0 += 1 }
+        // The next one, as those do who take turns.
+        shared.wake.raise()
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(told.withLock { $0 } == 3)
+  }
+
   @Test func monitorWaitsForItsDeadlineAndLooksOnceMore() {
     let monitor = Monitor(0)
     let deadline = Instant.now + .milliseconds(20)

@@ -10,18 +10,24 @@ struct Meeting {
 
   init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
     folder = try TemporaryDirectory()
-    var options = Wormhole.Options()
-    options.lease = .milliseconds(50)
+    var options = Self.options
     adjust(&options)
     hole = try Wormhole(directory: folder.path + "/c", options: options)
+  }
+
+  /// A short lease, and what the environment asks for.
+  private static var options: Wormhole.Options {
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    options.environment = ContainerOptions.testing().environment
+    return options
   }
 
   var path: String { hole.directory }
 
   /// The same container, opened once more.
   func another(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws -> Wormhole {
-    var options = Wormhole.Options()
-    options.lease = .milliseconds(50)
+    var options = Self.options
     adjust(&options)
     return try Wormhole(directory: path, options: options)
   }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "CFloorMail.h"
+
 /* A directory laid out like a slot's: value.plist, and lock/ with 1 and 1.d in it. */
 struct floor_slot {
   int directory, locks, lock, staging;

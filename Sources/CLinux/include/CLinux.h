@@ -31,6 +31,13 @@ int linux_ofd_lock(int descriptor, int kind);
 /* 1: somebody else's lock stands in the way of an exclusive one; 0: none; -1: error. */
 int linux_ofd_query(int descriptor);
 int linux_eventfd(void);
+int linux_epoll_create(void);
+/* Tells one waiting thread, once, that the descriptor has become readable. */
+int linux_epoll_add(int set, int descriptor, uint64_t key);
+/* Tells it again if it is readable still. */
+int linux_epoll_renew(int set, int descriptor, uint64_t key);
+/* 1 and the key of a descriptor that has become readable; 0: time is up; -1: error. */
+int linux_epoll_wait(int set, uint64_t *key, int milliseconds);
 int linux_pipe(int ends[2]);
 ssize_t linux_getdents(int directory, void *buffer, size_t size);
 int linux_fstatfs(int descriptor, struct linux_file_system *into);

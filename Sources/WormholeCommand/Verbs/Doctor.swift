@@ -7,9 +7,9 @@ extension Verb {
     "doctor", "look for what is wrong with a container", [], [.repair],
     [
       "Looks through the whole container and changes nothing: owner and modes, format, what the "
-        + "file system can do, limits, what ended processes left, damaged and foreign files, "
-        + "who holds locks, and messages that wait, were given up or cannot be read. Each finding "
-        + "says what can be done. Exits with 1 if there is a problem.",
+        + "file system can do, limits, what ended processes left, damaged and foreign files, who "
+        + "holds locks and the names of members, and messages that wait, were given up or cannot "
+        + "be read. Each finding says what can be done. Exits with 1 if there is a problem.",
       "With --repair, does what can be done without losing anything, and then looks again. With "
         + "--json, writes one object a finding.",
     ],

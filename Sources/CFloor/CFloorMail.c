@@ -1,0 +1,121 @@
+#define _GNU_SOURCE
+#include "CFloorMail.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make(const char *path, const char *name) {
+  char full[PATH_MAX];
+  snprintf(full, sizeof full, "%s/%s", path, name);
+  if (mkdir(full, 0700) != 0 && errno != EEXIST) return -1;
+  return open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watched) {
+  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
+  mailbox->staging = make(path, "staging");
+  mailbox->inbox = make(path, "inbox");
+  mailbox->claimed = make(path, "claimed");
+  mailbox->receipts = make(path, "receipts");
+  mailbox->next = 0;
+  mailbox->notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (mailbox->staging < 0 || mailbox->inbox < 0 || mailbox->claimed < 0 || mailbox->receipts < 0 ||
+      mailbox->notices < 0)
+    return -1;
+  char full[PATH_MAX];
+  snprintf(full, sizeof full, "%s/%s", path, watched ? "receipts" : "inbox");
+  return inotify_add_watch(mailbox->notices, full, IN_MOVED_TO) < 0 ? -1 : 0;
+}
+
+void floor_mailbox_close(struct floor_mailbox *mailbox) {
+  close(mailbox->staging);
+  close(mailbox->inbox);
+  close(mailbox->claimed);
+  close(mailbox->receipts);
+  close(mailbox->notices);
+}
+
+int floor_post(struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync,
+               int is_last) {
+  char name[64];
+  snprintf(name, sizeof name, "1,%020lx,%c01,%016lx,phone", mailbox->next++, is_last ? 'r' : 'n',
+           mailbox->next);
+  int file = openat(mailbox->staging, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return -1;
+  if (write(file, bytes, size) != (ssize_t)size || (sync && fsync(file) != 0)) {
+    close(file);
+    return -1;
+  }
+  close(file);
+  if (renameat(mailbox->staging, name, mailbox->inbox, name) != 0) return -1;
+  return sync ? fsync(mailbox->inbox) : 0;
+}
+
+static void wait_for_notice(struct floor_mailbox *mailbox) {
+  char buffer[16384];
+  struct pollfd ready = {mailbox->notices, POLLIN, 0};
+  poll(&ready, 1, -1);
+  while (read(mailbox->notices, buffer, sizeof buffer) > (ssize_t)sizeof buffer / 2) {
+  }
+}
+
+static int compare(const void *left, const void *right) { return strcmp(left, right); }
+
+int floor_receive(struct floor_mailbox *mailbox) {
+  enum { most = 65536, longest = 64, largest = 1 << 20 };
+  char(*names)[longest] = malloc((size_t)most * longest);
+  char *content = malloc(largest);
+  if (!names || !content) return -1;
+  for (;;) {
+    int copy = openat(mailbox->inbox, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fdopendir(copy);
+    if (!listing) return -1;
+    int count = 0;
+    for (struct dirent *entry; count < most && (entry = readdir(listing));)
+      if (entry->d_name[0] != '.') strncpy(names[count++], entry->d_name, longest);
+    closedir(listing);
+    if (count == 0) {
+      wait_for_notice(mailbox);
+      continue;
+    }
+    qsort(names, (size_t)count, longest, compare);
+    for (int place = 0; place < count; place++) {
+      char *name = names[place];
+      if (renameat(mailbox->inbox, name, mailbox->claimed, name) != 0) return -1;
+      int file = openat(mailbox->claimed, name, O_RDONLY | O_CLOEXEC);
+      struct stat status;
+      if (file < 0 || fstat(file, &status) != 0) return -1;
+      if (read(file, content, largest) != status.st_size) return -1;
+      close(file);
+      int result = name[23] == 'r' ? renameat(mailbox->claimed, name, mailbox->receipts, name)
+                                   : unlinkat(mailbox->claimed, name, 0);
+      if (result != 0) return -1;
+    }
+  }
+}
+
+int floor_await_receipt(struct floor_mailbox *mailbox) {
+  for (;;) {
+    int copy = openat(mailbox->receipts, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fdopendir(copy);
+    if (!listing) return -1;
+    int found = 0;
+    for (struct dirent *entry; (entry = readdir(listing));)
+      if (entry->d_name[0] != '.') {
+        found = 1;
+        unlinkat(mailbox->receipts, entry->d_name, 0);
+      }
+    closedir(listing);
+    if (found) return 0;
+    wait_for_notice(mailbox);
+  }
+}

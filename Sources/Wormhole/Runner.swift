@@ -1,0 +1,76 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+/// What one receiver does when there may be something for it: once at a time, and again if it was
+/// kicked meanwhile.
+///
+/// It runs on the thread that heard of a message, once that has told all others, so that no other
+/// thread need wake up; if that one may not, or it is kicked from elsewhere, on a queue.
+final class Runner: Sendable {
+  private struct State {
+    var isRunning = false
+    var isKicked = false
+    var body: (@Sendable () -> Int64?)?
+    /// When it is to be kicked by the clock; the latest such wish counts.
+    var due: Int64?
+  }
+
+  private let state = Monitor(State())
+  private let queue = DispatchQueue(label: "wormhole.receive")
+  private let staysOnQueue: Bool
+
+  /// - Parameter staysOnQueue: whether it waits for others when it runs.
+  init(staysOnQueue: Bool) { self.staysOnQueue = staysOnQueue }
+
+  /// - Parameter body: does what there is to do, and answers when there will be more.
+  func begin(_ body: @escaping @Sendable () -> Int64?) {
+    state.withLock { $0.body = body }
+    kick()
+  }
+
+  /// Lets go of the body; does not wait for it.
+  func end() { state.withLock { $0.body = nil } }
+
+  func kick() {
+    let body = state.withLock { state -> (@Sendable () -> Int64?)? in
+      state.isKicked = true
+      guard !state.isRunning, let body = state.body else { return nil }
+      state.isRunning = true
+      return body
+    }
+    guard let body else { return }
+    if !staysOnQueue, Watcher.shared.afterwards({ self.run(body) }) { return }
+    queue.async { self.run(body) }
+  }
+
+  private func run(_ body: @Sendable () -> Int64?) {
+    while true {
+      state.withLock { $0.isKicked = false }
+      let due = body()
+      let isOver = state.withLock { state in
+        if state.isKicked, state.body != nil { return false }
+        state.isRunning = false
+        return true
+      }
+      guard isOver else { continue }
+      if let due { kick(at: due) }
+      return
+    }
+  }
+
+  private func kick(at due: Int64) {
+    let isNews = state.withLock { state in
+      if let earlier = state.due, earlier <= due { return false }
+      state.due = due
+      return true
+    }
+    guard isNews else { return }
+    let pause = max(0, due - Instant.now.nanoseconds)
+    queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+      guard let self else { return }
+      state.withLock { $0.due = nil }
+      kick()
+    }
+  }
+}

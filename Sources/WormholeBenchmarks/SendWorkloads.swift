@@ -1,0 +1,159 @@
+import CFloor
+import Foundation
+import Syscalls
+import Wormhole
+
+/// Guaranteed messages from one process to another, each in a file of its own, until the last is
+/// acknowledged.
+///
+/// The small size is `.process`, the large one `.power`.
+struct SendOne: Benchmark {
+  static let name = "send"
+  static let summary = "messages of 100 bytes, one by one, against the same calls in C"
+  static let isPaired = true
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.7 : nil }
+
+  private let exchange: MailExchange
+
+  init(size: Size) throws { exchange = try MailExchange(size, batch: 1) }
+  func ours() throws { try exchange.ours() }
+  func baseline() throws { try exchange.baseline() }
+  func details() throws -> [Detail] { try exchange.details() }
+}
+
+/// The same with 64 messages in a file.
+struct SendBatch: Benchmark {
+  static let name = "send-batch"
+  static let summary = "messages of 100 bytes, 64 in a file, against the same calls in C"
+  static let isPaired = true
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.7 : nil }
+
+  private let exchange: MailExchange
+
+  init(size: Size) throws { exchange = try MailExchange(size, batch: 64) }
+  func ours() throws { try exchange.ours() }
+  func baseline() throws { try exchange.baseline() }
+  func details() throws -> [Detail] { try exchange.details() }
+}
+
+/// Both ways of sending to another process, and of having it answer for the last.
+private final class MailExchange {
+  private let scratch: Scratch
+  private let sender: Wormhole.Member
+  private let peer: Wormhole.Peer
+  private let watching: Wormhole.OutcomeWatching
+  private let heard: Monitor<Set<String>>
+  private var others: [Child] = []
+  private var floor = floor_mailbox()
+  private let messages: [Data]
+  private let isDurable: Bool
+  private let batch: Int
+  private var round = 0
+
+  init(_ size: Size, batch: Int) throws {
+    scratch = try Scratch()
+    isDurable = size == .large
+    self.batch = batch
+    // So many that the end of a round, which costs a waking-up on each side, does not count.
+    messages = Array(repeating: Data(repeating: 7, count: 100), count: batch == 1 ? 500 : 6400)
+    let hole = try Wormhole(directory: scratch.path + "/holes")
+    sender = try hole.join(as: "phone")
+    peer = sender.peer("watch")
+    let heard = Monitor<Set<String>>([])
+    self.heard = heard
+    watching = try sender.watchOutcomes { outcome in heard.signal { _ = $0.insert(outcome.id) } }
+    guard floor_mailbox_open(&floor, scratch.path + "/floor", 1) == 0 else {
+      throw BenchmarkError.floor(String(cString: strerror(errno)))
+    }
+    for side in ["ours", "floor"] { others.append(try MailProcess.start(side, scratch.path)) }
+    for _ in 0..<2 {
+      try ours()
+      try baseline()
+    }
+  }
+
+  deinit {
+    for other in others {
+      try? other.send(.kill)
+      _ = try? other.wait()
+    }
+    floor_mailbox_close(&floor)
+  }
+
+  func ours() throws {
+    var options = Wormhole.SendOptions()
+    options.durability = isDurable ? .power : .process
+    options.wantsOutcome = false
+    let last = messages.count - batch
+    if batch == 1 {
+      for message in messages[..<last] { try peer.send(message, options) }
+    } else {
+      for start in stride(from: 0, to: last, by: batch) {
+        try peer.send(contentsOf: Array(messages[start..<(start + batch)]), options)
+      }
+    }
+    options.wantsOutcome = true
+    round += 1
+    options.id = "round-\(round)"
+    try peer.send(contentsOf: Array(messages[last...]), options)
+    let isHeard = heard.wait(until: .now + .seconds(60)) { heard in
+      heard.remove("round-\(round)") == nil ? nil : true
+    }
+    guard isHeard == true else { throw BenchmarkError.nothingMeasured("send") }
+  }
+
+  func baseline() throws {
+    let bytes = [UInt8](repeating: 7, count: 100 * batch)
+    for start in stride(from: 0, to: messages.count, by: batch) {
+      let isLast = start + batch == messages.count
+      guard floor_post(&floor, bytes, bytes.count, isDurable ? 1 : 0, isLast ? 1 : 0) == 0 else {
+        throw BenchmarkError.floor(String(cString: strerror(errno)))
+      }
+    }
+    guard floor_await_receipt(&floor) == 0 else {
+      throw BenchmarkError.floor(String(cString: strerror(errno)))
+    }
+  }
+
+  func details() throws -> [Detail] {
+    let there = try Measurement.measure(for: .milliseconds(400)) { try ours() }
+    let bare = try Measurement.measure(for: .milliseconds(400)) { try baseline() }
+    let count = Double(messages.count)
+    return [
+      Detail("messages a second", count / there.median * 1e9),
+      Detail("with the bare calls", count / bare.median * 1e9),
+    ]
+  }
+}
+
+/// The receiving process: this program, started again with a hidden argument.
+enum MailProcess {
+  static let argument = "--receiving-process"
+
+  static func start(_ side: String, _ path: String) throws -> Child {
+    try Child.spawn(
+      Bundle.main.executablePath ?? CommandLine.arguments[0], [argument, side, path])
+  }
+
+  static func run(_ arguments: [String]) throws {
+    guard arguments.count == 2 else {
+      throw BenchmarkError.wrongResult("the arguments of a process")
+    }
+    if arguments[0] == "floor" {
+      var floor = floor_mailbox()
+      guard floor_mailbox_open(&floor, arguments[1] + "/floor", 0) == 0,
+        floor_receive(&floor) == 0
+      else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
+      return
+    }
+    let hole = try Wormhole(directory: arguments[1] + "/holes")
+    let member = try hole.join(as: "watch")
+    let receiving = try member.receive { message in
+      guard try message.value(as: Data.self).count == 100 else {
+        throw BenchmarkError.wrongResult("a message")
+      }
+    }
+    _ = Monitor(()).wait(until: .now + .seconds(300)) { _ in Bool?.none }
+    receiving.stop()
+  }
+}
