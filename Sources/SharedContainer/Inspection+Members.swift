@@ -69,10 +69,11 @@ extension Inspection {
         continue
       }
       // What lies in the parts is for those to tell who know messages.
-      if MemberDirectory.Part(rawValue: name) == nil
-        || (try openIfDirectory(name, in: directory.descriptor)) == nil
-      {
+      guard MemberDirectory.Part(rawValue: name) != nil,
+        try openIfDirectory(name, in: directory.descriptor) != nil
+      else {
         addForeign("\(path)/\(name)")
+        continue
       }
     }
   }

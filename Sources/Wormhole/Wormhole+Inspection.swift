@@ -8,7 +8,8 @@ extension Wormhole {
   package func inspectMail() throws(WormholeError) -> [SharedContainer.Finding] {
     var findings: [SharedContainer.Finding] = []
     for name in try container.names(in: .members) {
-      guard let home = try container.existingMember(name) else { continue }
+      // What is no member's directory is told by those who look at members.
+      guard let home = try? container.existingMember(name) else { continue }
       var inspection = MailInspection(home, options)
       do throws(Errno) {
         try inspection.run()
@@ -102,6 +103,9 @@ private struct MailInspection {
   private mutating func sort<Name>(
     _ part: MemberDirectory.Part, _ ours: (String) -> Name?
   ) throws(Errno) -> [Name] {
+    // Something else in its place is told by those who look at members.
+    let status = try? home.home.descriptor.status(of: part.rawValue)
+    guard status?.kind == .directory else { return [] }
     var files: [String] = []
     try home.list(part) { files.append(String(cString: $0)) }
     var names: [Name] = []

@@ -8,7 +8,9 @@ struct LineReader {
   private var rest: [UInt8] = []
   private var hasEnded = false
 
-  /// The lines that have come, without their line feeds; waits for some, and answers nil at the end.
+  /// The lines that have come, without their line feeds; waits for some.
+  ///
+  /// - Returns: nil at the end.
   mutating func next(limit: Int) throws -> [[UInt8]]? {
     while !hasEnded {
       let bytes: [UInt8]

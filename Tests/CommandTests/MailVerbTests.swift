@@ -341,7 +341,8 @@ import Testing
       "note      members/watch/claimed: 1 file is in hand of a member that does not run\n"
         + "          what was not handled comes again when 'watch' joins\n",
       "problem   members/watch/dead: message 'bad' was given up: the command ended with status 1\n"
-        + "          look with 'wormhole queue watch --dead'; then '--retry bad' or '--discard bad'\n",
+        + "          look with 'wormhole queue watch --dead'; then '--retry bad' or "
+        + "'--discard bad'\n",
     ] {
       #expect(found.output.contains(words), "\(words): \(found.output)")
     }

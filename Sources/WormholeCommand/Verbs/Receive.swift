@@ -14,13 +14,14 @@ extension Verb {
         + "this is, whether it may have been handled before, and the value. A message is "
         + "acknowledged when its line was written. A pipe may hold lines that its reader never "
         + "reads; where each message has to be handled, use --exec or --count.",
-      "With --exec, runs CMD in a shell for each message in place of writing a line: with the value "
-        + "on standard input, as 'get' prints it, or as it is with --raw, and WORMHOLE_MESSAGE_ID, "
-        + "WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT. The message "
-        + "is acknowledged if CMD succeeds. Otherwise it comes again a little later, and after "
-        + "five attempts, or as many as --attempts says, it goes to the dead letters: see 'queue'.",
-      "What is in hand and not acknowledged when this ends, however it ends, comes again to whoever "
-        + "joins as NAME next, marked as another attempt.",
+      "With --exec, runs CMD in a shell for each message in place of writing a line: with the "
+        + "value on standard input, as 'get' prints it, or as it is with --raw, and "
+        + "WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and "
+        + "WORMHOLE_MESSAGE_ATTEMPT. The message is acknowledged if CMD succeeds. Otherwise it "
+        + "comes again a little later, and after five attempts, or as many as --attempts says, it "
+        + "goes to the dead letters: see 'queue'.",
+      "What is in hand and not acknowledged when this ends, however it ends, comes again to "
+        + "whoever joins as NAME next, marked as another attempt.",
       "Exits with 1 if time was up before as many messages had come as --count says, or any.",
     ],
     [

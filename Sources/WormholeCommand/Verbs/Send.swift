@@ -21,8 +21,8 @@ extension Verb {
         + "under NAME for that time, so nobody else must have the name.",
       "With --lines, each line of standard input is a message. What has come while others were "
         + "being sent is sent together. While PEER's queue is full it waits.",
-      "With --context, tells PEER a state in place of a message: only the latest that NAME has told "
-        + "is kept until PEER receives it, and what equals the one before is not told again.",
+      "With --context, tells PEER a state in place of a message: only the latest that NAME has "
+        + "told is kept until PEER receives it, and what equals the one before is not told again.",
       "With --json, writes the id that the message has.",
     ],
     [
