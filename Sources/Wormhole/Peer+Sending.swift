@@ -94,7 +94,6 @@ struct Sending {
     self.peer = peer
     self.options = options
     self.kind = options.kind ?? kind
-    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
     if let sender = peer.sender { _ = try Container.escape(sender) }
     if options.wantsOutcome == true, peer.outbox == nil {
@@ -103,6 +102,8 @@ struct Sending {
         because: "an outcome is wanted, and the sender is no member whom it could be told",
         hint: "join, and send through the member, or be a guest")
     }
+    // Last, since it makes one that is missing.
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
   }
 
   private var operation: String { "send message to" }
