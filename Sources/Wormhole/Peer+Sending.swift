@@ -17,7 +17,7 @@ extension Wormhole.Peer {
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Value.self))
     return try sending.send { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Single(header: header, value: value))
+      try sending.encode { (encoder) in try encoder.seal(header, value) }
     }
   }
 
@@ -108,9 +108,9 @@ struct Sending {
 
   private var operation: String { "send message to" }
 
-  func encode<Sealed: Encodable>(_ message: Sealed) throws(WormholeError) -> [UInt8] {
+  func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: hole.options.limits).encode(message)
+      try body(BinaryEncoder(limits: hole.options.limits))
     }
   }
 
@@ -149,10 +149,11 @@ struct Sending {
     var size = Progress.slotCount
     while !rest.isEmpty {
       let part = rest.prefix(size)
-      let bytes =
+      let header = header
+      let bytes = try encode { encoder in
         part.count == 1
-        ? try encode(MessageFile.Single(header: header, value: part.first!))
-        : try encode(MessageFile.Batch(header: header, values: part))
+          ? try encoder.seal(header, part.first!) : try encoder.seal(header, batch: part)
+      }
       if bytes.count > Self.largestBatch, part.count > 1 {
         size = max(1, part.count / 2)
         continue

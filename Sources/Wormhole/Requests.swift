@@ -47,7 +47,8 @@ extension Wormhole {
 
     /// Answers it.
     ///
-    /// A second answer does nothing, and the log is told; nor does one for an asker that is no more.
+    /// A second answer does nothing, and the log is told; nor does one for an asker that is no
+    /// more.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.hole.options.limits
       let bytes = try WormholeError.writing("answer request", kind) {
