@@ -48,8 +48,9 @@ extension Peer {
     try stay(member)
   }
 
-  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there; while
-  /// it does either, another thread makes copies of the process and says their numbers.
+  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there.
+  ///
+  /// While it does either, another thread makes copies of the process and says their numbers.
   static let forkWhileJoining = Job("fork-while-joining") { arguments in
     let hole = try meeting(arguments[0])
     let member = try whileForking { try hole.join(as: arguments[1]) }
