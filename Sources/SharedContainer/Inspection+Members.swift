@@ -60,16 +60,20 @@ extension Inspection {
   private mutating func inspectContents(
     of directory: OpenDirectory, _ path: String
   ) throws(Errno) {
-    let files = [MemberDirectory.presenceName, MemberDirectory.profileName]
+    let files = [
+      MemberDirectory.presenceName, MemberDirectory.profileName, MemberDirectory.progressName,
+    ]
     for name in try directory.descriptor.names().sorted() {
       if files.contains(name) {
         try inspectKind(of: name, in: directory, path)
-      } else if let part = MemberDirectory.Part(rawValue: name),
-        let contents = try openIfDirectory(name, in: directory.descriptor)
-      {
-        try inspect(part, contents, "\(path)/\(name)")
-      } else {
+        continue
+      }
+      // What lies in the parts is for those to tell who know messages.
+      guard MemberDirectory.Part(rawValue: name) != nil,
+        try openIfDirectory(name, in: directory.descriptor) != nil
+      else {
         addForeign("\(path)/\(name)")
+        continue
       }
     }
   }
@@ -89,12 +93,5 @@ extension Inspection {
       Finding(
         .problem, "\(path)/\(name)", "not a plain file",
         advice: "look who put it there; while it is there nobody can join"))
-  }
-
-  /// What lies in one of a member's directories.
-  private mutating func inspect(
-    _ part: MemberDirectory.Part, _ contents: OpenDirectory, _ path: String
-  ) throws(Errno) {
-    // Nothing is known of messages here.
   }
 }

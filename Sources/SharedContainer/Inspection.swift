@@ -21,7 +21,7 @@ package struct Finding: Hashable, Sendable {
   /// Whether ``Container/repair()`` does it.
   package let isRepairable: Bool
 
-  init(
+  package init(
     _ severity: Severity, _ subject: String, _ what: String, advice: String? = nil,
     isRepairable: Bool = false
   ) {
@@ -51,6 +51,7 @@ struct Inspection {
     try inspectStaging()
     for folder in [Container.Folder.channels, .system] { try inspectSlots(in: folder) }
     for folder in [Container.Folder.members, .guests] { try inspectMembers(in: folder) }
+    try inspectDeadGuests()
     try inspectDamaged()
   }
 
@@ -190,7 +191,7 @@ extension Container {
   package func repair() throws -> [Finding] {
     let findings = try inspect().filter(\.isRepairable)
     do throws(Errno) {
-      let swept = try staging.sweep()
+      let swept = try staging.sweep() + sweepGuests()
       count { $0.swept += swept }
     } catch {
       throw WormholeError(error, "sweep", path + "/staging")

@@ -38,6 +38,8 @@ package final class MemberDirectory: Sendable {
   /// The file that a member holds a lock on for as long as it lives.
   package static let presenceName = "presence"
   package static let profileName = "profile.plist"
+  /// How far what is in the member's hands has come.
+  package static let progressName = "progress"
 
   /// From the container's directory.
   package var path: String { "\(folder.rawValue)/\(escaped)" }

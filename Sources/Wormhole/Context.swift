@@ -70,8 +70,8 @@ extension Wormhole {
 }
 
 extension Wormhole.Peer {
-  /// Tells the peer a state: it takes the place of what was told before and not received yet, and is
-  /// kept until it is received.
+  /// Tells the peer a state: it takes the place of what was told before and not received yet, and
+  /// is kept until it is received.
   ///
   /// - Parameters:
   ///   - evenIfSame: whether a value that equals the last one is told again.
@@ -93,7 +93,7 @@ extension Wormhole.Peer {
       sent: Date(sinceEpoch: hole.options.environment.sinceEpoch()), to: name, expires: nil)
     let limits = hole.options.limits
     let bytes = try WormholeError.writing(operation, name) {
-      try BinaryEncoder(limits: limits).encode(MessageFile.Single(header: header, value: value))
+      try BinaryEncoder(limits: limits).seal(header, value)
     }
     guard bytes.count <= hole.options.largestValue else {
       throw WormholeError(

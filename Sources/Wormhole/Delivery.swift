@@ -10,10 +10,9 @@ internal import Syscalls
 final class Delivery: Sendable {
   let mailbox: Mailbox
   let claimed: ClaimedName
-  let header: MessageFile.Header
+  let document: MessageFile.Document
   /// Whether it may have been handled before the machine was started.
   let isFromEarlierEpoch: Bool
-  let bytes: [UInt8]
   /// The record of its progress; nil for a single message.
   private let record: Int?
   private let progress: Progress?
@@ -29,16 +28,16 @@ final class Delivery: Sendable {
   }
 
   var name: MessageName { claimed.name }
+  var header: MessageFile.Header { document.header }
   var count: Int { name.count }
 
   init(
-    _ mailbox: Mailbox, _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8],
+    _ mailbox: Mailbox, _ claimed: ClaimedName, _ document: MessageFile.Document,
     record: (number: Int, progress: Progress)?, _ slots: BatchSlots
   ) {
     self.mailbox = mailbox
     self.claimed = claimed
-    self.header = header
-    self.bytes = bytes
+    self.document = document
     self.record = record?.number
     progress = record?.progress
     isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.home.container.epoch
@@ -227,17 +226,17 @@ final class Delivery: Sendable {
     let operation = "read message"
     let limits = mailbox.hole.options.limits
     guard record != nil else {
-      let bytes = bytes
+      let list = document.list
       return try WormholeError.reading(operation, name.id) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
+        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
       }
     }
     let result = try decoded.withLock { decoded throws(WormholeError) in
       if let values = decoded as? DecodedValues<Value> { return values.all[index] }
-      let bytes = bytes
+      let list = document.list
       let values = try WormholeError.reading(operation, name.id) {
         try BinaryDecoder(limits: limits)
-          .decode(MessageFile.OpenedBatch<Value>.self, from: bytes).values
+          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values
       }
       decoded = DecodedValues(values)
       return values[index]
@@ -250,7 +249,8 @@ final class Delivery: Sendable {
   }
 }
 
-/// A file in the hand of one receiver; what it has not given out when it is let go of goes to others.
+/// A file in the hand of one receiver; what it has not given out when it is let go of goes to
+/// others.
 final class Hand: Sendable {
   private let delivery: Delivery
 

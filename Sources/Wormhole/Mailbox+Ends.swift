@@ -96,12 +96,11 @@ extension Mailbox {
     let operation = "give up message"
     let values = try WormholeError.reading(operation, delivery.name.id) {
       try BinaryDecoder(limits: limits).decode(
-        MessageFile.OpenedBatch<PropertyListValue>.self, from: delivery.bytes
+        MessageFile.OpenedBatch<PropertyListValue>.self, from: delivery.document.list
       ).values
     }
     return try WormholeError.writing(operation, delivery.name.id) {
-      try BinaryEncoder(limits: limits).encode(
-        MessageFile.Single(header: delivery.header, value: values[index].get()))
+      try BinaryEncoder(limits: limits).seal(delivery.header, values[index].get())
     }
   }
 

@@ -11,8 +11,8 @@ internal import Syscalls
 ///                        │      ↑ of a dead process: ~2, ~3, …
 ///                        └→  dead/<name>, and the sender's receipts/<name>.dead
 ///
-/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they do
-/// outside its lock.
+/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they
+/// do outside its lock.
 final class Mailbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
@@ -60,8 +60,8 @@ final class Mailbox: Sendable {
 
   // MARK: Receivers
 
-  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins to
-  /// watch the inbox.
+  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins
+  /// to watch the inbox.
   func add(_ runner: Runner, kinds: Set<String>?) throws(WormholeError) -> Int {
     try begin()
     return state.withLock { state in
@@ -238,7 +238,7 @@ final class Mailbox: Sendable {
 
   private func kind(of bytes: [UInt8]) -> String? {
     let decoder = BinaryDecoder(limits: hole.options.limits)
-    return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
+    return (try? MessageFile.Document(bytes, decoder))?.header.kind
   }
 
   // MARK: Claiming
@@ -335,16 +335,16 @@ final class Mailbox: Sendable {
   private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
-      let header = try WormholeError.reading("read message", claimed.name.id) {
-        try decoder.decode(MessageFile.Header.self, from: bytes)
+      let document = try WormholeError.reading("read message", claimed.name.id) {
+        try MessageFile.Document(bytes, decoder)
       }
       // What was received in time may come again later.
-      if claimed.attempt == 1, let expires = header.expires, expires < present {
+      if claimed.attempt == 1, let expires = document.header.expires, expires < present {
         try end(claimed, .expired)
         tell { $0.finished() }
         return nil
       }
-      return try open(claimed, header, bytes)
+      return try open(claimed, document)
     } catch {
       if error.code == .superseded {
         tell { $0.finished() }
@@ -356,20 +356,16 @@ final class Mailbox: Sendable {
   }
 
   private func open(
-    _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8]
+    _ claimed: ClaimedName, _ document: MessageFile.Document
   ) throws(WormholeError) -> Delivery? {
     let count = claimed.name.count
     guard count > 1 else {
-      return Delivery(self, claimed, header, bytes, record: nil, BatchSlots(count: 1))
+      return Delivery(self, claimed, document, record: nil, BatchSlots(count: 1))
     }
-    let decoder = BinaryDecoder(limits: hole.options.limits)
-    let held = try WormholeError.reading("read message", claimed.name.id) {
-      try decoder.decode(MessageFile.Count.self, from: bytes).count
-    }
-    guard held == count, count <= Progress.slotCount else {
+    guard document.count == count, count <= Progress.slotCount else {
       throw WormholeError(
         .damaged, "read message", claimed.name.id,
-        because: "it holds \(held ?? 0) messages, and its name says \(count)")
+        because: "it holds \(document.count) messages, and its name says \(count)")
     }
     let progress = progress.withLock { $0 }
     guard let progress, let (record, slots) = progress.open(claimed.name, count: count) else {
@@ -377,7 +373,7 @@ final class Mailbox: Sendable {
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
     let delivery = Delivery(
-      self, claimed, header, bytes, record: (record, progress), slots)
+      self, claimed, document, record: (record, progress), slots)
     state.withLock { $0.open[claimed.name] = delivery }
     guard !delivery.isComplete else {
       delivery.settle()

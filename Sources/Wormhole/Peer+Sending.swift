@@ -17,7 +17,7 @@ extension Wormhole.Peer {
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Value.self))
     return try sending.send { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Single(header: header, value: value))
+      try sending.encode { (encoder) in try encoder.seal(header, value) }
     }
   }
 
@@ -103,7 +103,6 @@ struct Sending {
     self.peer = peer
     self.options = options
     self.kind = options.kind ?? kind
-    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
     if let sender = peer.sender { _ = try Container.escape(sender) }
     if options.wantsOutcome == true, peer.outbox == nil {
@@ -112,13 +111,15 @@ struct Sending {
         because: "an outcome is wanted, and the sender is no member whom it could be told",
         hint: "join, and send through the member, or be a guest")
     }
+    // Last, since it makes one that is missing.
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
   }
 
   private var operation: String { "send message to" }
 
-  func encode<Sealed: Encodable>(_ message: Sealed) throws(WormholeError) -> [UInt8] {
+  func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: hole.options.limits).encode(message)
+      try body(BinaryEncoder(limits: hole.options.limits))
     }
   }
 
@@ -157,10 +158,11 @@ struct Sending {
     var size = Progress.slotCount
     while !rest.isEmpty {
       let part = rest.prefix(size)
-      let bytes =
+      let header = header
+      let bytes = try encode { encoder in
         part.count == 1
-        ? try encode(MessageFile.Single(header: header, value: part.first!))
-        : try encode(MessageFile.Batch(header: header, values: part))
+          ? try encoder.seal(header, part.first!) : try encoder.seal(header, batch: part)
+      }
       if bytes.count > Self.largestBatch, part.count > 1 {
         size = max(1, part.count / 2)
         continue

@@ -19,11 +19,16 @@ struct Option: Sendable {
   let argument: Argument?
   /// One line, without a full stop.
   let help: String
+  /// Whether the verb makes no sense without it.
+  let isRequired: Bool
 
-  init(_ name: String, _ argument: Argument? = nil, _ help: String) {
+  init(
+    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false
+  ) {
     self.name = name
     self.argument = argument
     self.help = help
+    self.isRequired = isRequired
   }
 
   /// As in `--timeout S`.
@@ -121,7 +126,9 @@ final class Verb: Sendable {
   var usage: String {
     let operands = operands.filter { $0.kind != .command }.map(\.usage)
     let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]
-    let words = operands + options.map { "[\($0.usage)]" } + command
+    let required = options.filter(\.isRequired).map(\.usage)
+    let optional = options.filter { !$0.isRequired }.map { "[\($0.usage)]" }
+    let words = required + operands + optional + command
     return (["wormhole \(name)"] + words).joined(separator: " ")
   }
 }

@@ -85,6 +85,21 @@ import Wormhole
     }
   }
 
+  /// As that of a process that has just been killed may be.
+  @Test func aNameThatIsAboutToBeFreeIsHad() throws {
+    try hole.join(as: "phone").leave()
+    let home = try #require(try hole.container.existingMember("phone")).home
+    let file = try home.descriptor.open("presence", [.readWrite])
+    #expect(try file.tryPresenceLock())
+    let holding = OpenDirectory(file)
+    let releasing = try Thread("releasing") {
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
+      try? holding.descriptor.releasePresenceLock()
+    }
+    _ = try hole.join(as: "phone")
+    releasing.join()
+  }
+
   @Test func twoOpeningsInOneProcessAreTwo() throws {
     let other = try meeting.another()
     let member = try hole.join(as: "phone")
@@ -132,7 +147,10 @@ import Wormhole
     #expect(try hole.peer("phone").reachability == .immediatelyReachable)
     try parent.child.send(.kill)
     _ = try parent.outcome()
-    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    // Once the copy has come to the guard, or the program to its start.
+    try eventually("the name is free", within: .seconds(10)) {
+      try hole.peer("phone").reachability == .backgroundOnly
+    }
     try hole.join(as: "phone").leave()
     let state = try Processes.state(other)
     #expect(state != nil && state != "Z", "it lives, and that does not matter")

@@ -92,6 +92,23 @@ final class Heard<Element: Sendable>: Sendable {
   }
 }
 
+extension Heard {
+  /// The same for a task, whose thread others need meanwhile.
+  func comes(
+    _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
+  ) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      do {
+        try Thread("waiter") {
+          continuation.resume(with: Result { try self.wait(what, until: condition) })
+        }.detach()
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    } as Void
+  }
+}
+
 extension Heard where Element: Equatable {
   func waitForLast(_ element: Element) throws {
     try wait("\(element)") { $0.last == element }
