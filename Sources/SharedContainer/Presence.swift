@@ -15,9 +15,11 @@ package final class Presence: Sendable {
   private let process: Int32
   private let isReleased = Monitor(false)
 
+  /// - Parameter file: open, and locked.
   fileprivate init(_ file: GuardedFile) {
     self.file = file
     process = Processes.current
+    sign(HolderMark(of: .current))
   }
 
   /// Whether this process took it and has not given it back; false in a forked copy.
@@ -41,18 +43,26 @@ package final class Presence: Sendable {
   }
 
   /// Says whose it is; where that cannot be written, nobody is named.
-  fileprivate func sign(_ mark: HolderMark) {
+  private func sign(_ mark: HolderMark) {
     _ = try? file.with { file throws(Errno) in try mark.write(to: file) }
   }
 
   deinit { release() }
 
-  /// Whether the file that is locked is still the one of that name.
   fileprivate func isNamed(in home: borrowing Descriptor) throws(Errno) -> Bool {
-    let status = try file.with { file throws(Errno) in try file.status() }
+    try file.isNamed(MemberDirectory.presenceName, in: home)
+  }
+}
+
+extension GuardedFile {
+  /// Whether the open file is still the one of that name.
+  fileprivate func isNamed(
+    _ name: String, in directory: borrowing Descriptor
+  ) throws(Errno) -> Bool {
+    let status = try with { file throws(Errno) in try file.status() }
     guard let status else { return false }
     do throws(Errno) {
-      return try home.status(of: MemberDirectory.presenceName).isSameFile(as: status)
+      return try directory.status(of: name).isSameFile(as: status)
     } catch {
       if error == .noSuchFile { return false }
       throw error
@@ -95,16 +105,12 @@ extension MemberDirectory {
       // Asked first, since opening for writing is heard by all who watch.
       if try isPresent() { return nil }
       let file = try openPresence()
-      let presence = Presence(file)
       let isLocked = try file.with { file throws(Errno) in
         guard try file.status().kind == .regular else { throw .noDevice }
         return try file.tryPresenceLock()
       }
       guard isLocked == true else { return nil }
-      if try presence.isNamed(in: home.descriptor) {
-        presence.sign(HolderMark(of: .current))
-        return presence
-      }
+      if try file.isNamed(Self.presenceName, in: home.descriptor) { return Presence(file) }
       tries += 1
       // Only a hand that replaces it at every try could go on like this.
       guard tries < 100 else { throw .busy }

@@ -9,6 +9,7 @@ extension Wormhole {
   /// it has sent arrives all the same, and nobody is told of the end.
   public final class Guest: Sendable {
     let outbox: Outbox
+    let live: Live
     private let hole: Wormhole
     private let home: MemberDirectory
     private let presence: Presence
@@ -17,6 +18,13 @@ extension Wormhole {
       self.hole = hole
       (home, presence) = try hole.container.makeGuest()
       outbox = Outbox(hole, home, joinedAt: hole.options.environment.sinceBoot())
+      do throws(Errno) {
+        live = Live(
+          hole, home, try home.makeLive(home.escaped), home.escaped, mark: "~" + home.escaped)
+      } catch {
+        throw WormholeError(error, "make a guest in", hole.directory)
+      }
+      try live.begin()
     }
 
     deinit { leave() }
@@ -32,6 +40,7 @@ extension Wormhole {
     /// Goes; a second time it does nothing.
     public func leave() {
       outbox.close()
+      live.close()
       hole.container.removeGuest(home, presence)
     }
   }

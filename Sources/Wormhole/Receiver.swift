@@ -72,7 +72,9 @@ final class Receiver: Sendable {
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
   private let isStopped = Atomic<Bool>(false)
-  /// The thread that is inside the closure; 0 for none. A gate would cost as much as a message.
+  /// The thread that is inside the closure; 0 for none.
+  ///
+  /// A gate would cost as much as a message.
   private let caller = Atomic<UInt>(0)
   private let departures = Monitor(())
 

@@ -22,8 +22,10 @@ extension Wormhole {
       let home = try container.member(name)
       guard let presence = try takePresence(home) else { continue }
       let joinedAt = container.options.environment.sinceBoot()
-      let profile = try introduce(home, info)
-      return Member(hole: self, home: home, presence, profile, joinedAt: joinedAt)
+      let (profile, folder) = try introduce(home, info)
+      let live = Live(self, home, folder, profile.incarnation, mark: home.escaped)
+      try live.begin()
+      return Member(hole: self, home: home, presence, profile, live, joinedAt: joinedAt)
     }
     throw WormholeError(
       .conflict, "join as", name, because: "its directory was removed again and again")
@@ -33,7 +35,7 @@ extension Wormhole {
   private func takePresence(_ home: MemberDirectory) throws(WormholeError) -> Presence? {
     // One that has died a moment ago may not be quite gone, and one that has joined a moment ago
     // may not have said who it is.
-    for pause in [1, 2, 5, 10, 20, 0] {
+    for pause in [1, 2, 5, 10, 20, 50, 100, 0] {
       do throws(Errno) {
         if let presence = try home.takePresence() { return presence }
       } catch {
@@ -68,7 +70,7 @@ extension Wormhole {
   /// Writes down who has joined.
   private func introduce(
     _ home: MemberDirectory, _ info: [String: String]
-  ) throws(WormholeError) -> MemberProfile {
+  ) throws(WormholeError) -> (MemberProfile, OpenDirectory) {
     let before: FoundProfile
     do throws(Errno) {
       before = try home.readProfile()
@@ -87,7 +89,14 @@ extension Wormhole {
     }
     let profile = MemberProfile(
       name: home.name, info: info, start: before.profile?.start, container.options.environment)
+    // Whoever reads the profile finds the folder.
+    let folder: OpenDirectory
+    do throws(Errno) {
+      folder = try home.makeLive(profile.incarnation)
+    } catch {
+      throw WormholeError(error, "join as", home.name)
+    }
     try home.write(profile)
-    return profile
+    return (profile, folder)
   }
 }

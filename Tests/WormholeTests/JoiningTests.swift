@@ -85,6 +85,21 @@ import Wormhole
     }
   }
 
+  /// As that of a process that has just been killed may be.
+  @Test func aNameThatIsAboutToBeFreeIsHad() throws {
+    try hole.join(as: "phone").leave()
+    let home = try #require(try hole.container.existingMember("phone")).home
+    let file = try home.descriptor.open("presence", [.readWrite])
+    #expect(try file.tryPresenceLock())
+    let holding = OpenDirectory(file)
+    let releasing = try Thread("releasing") {
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
+      try? holding.descriptor.releasePresenceLock()
+    }
+    _ = try hole.join(as: "phone")
+    releasing.join()
+  }
+
   @Test func twoOpeningsInOneProcessAreTwo() throws {
     let other = try meeting.another()
     let member = try hole.join(as: "phone")

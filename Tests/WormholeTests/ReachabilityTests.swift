@@ -187,7 +187,7 @@ import Wormhole
       peer, ["watch-member", meeting.path, "phone"],
       environment: ["WORMHOLE_FAULTS=inotifyInit@1+:before:fail=EMFILE"])
     func hears(_ words: String) throws {
-      try eventually(words) { 
+      try eventually(words) {
         try listener.output.split(separator: "\n").joined(separator: " ") == words
       }
     }

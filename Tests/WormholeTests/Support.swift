@@ -92,6 +92,19 @@ final class Heard<Element: Sendable>: Sendable {
   }
 }
 
+extension Heard {
+  /// The same for a task, whose thread others need meanwhile.
+  func comes(_ what: String, until condition: ([Element]) -> Bool) async throws {
+    let deadline = Instant.now + patience
+    while !condition(all) {
+      guard Instant.now < deadline else {
+        throw NeverCame(description: "\(what): heard \(all.suffix(5))")
+      }
+      try await Task.sleep(for: .milliseconds(1))
+    }
+  }
+}
+
 extension Heard where Element: Equatable {
   func waitForLast(_ element: Element) throws {
     try wait("\(element)") { $0.last == element }
