@@ -56,6 +56,11 @@ final class Delivery: Sendable {
     return attempt.map { Message(self, index: index, attempt: $0) }
   }
 
+  /// Leaves a message to other receivers that was not handled.
+  func giveBack(_ index: Int) {
+    mailbox.release(claimed, kind: header.kind, index: record == nil ? nil : index)
+  }
+
   /// Leaves what nobody has been given to other receivers.
   func release() {
     let left = state.withLock { slots in
@@ -63,9 +68,7 @@ final class Delivery: Sendable {
       while let index = slots.takeNext() { left.append(index) }
       return left
     }
-    for index in left {
-      mailbox.release(claimed, kind: header.kind, index: record == nil ? nil : index)
-    }
+    for index in left { giveBack(index) }
   }
 
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {

@@ -89,6 +89,12 @@ extension Wormhole {
       try delivery.fail(index, attempt: attempt, reason)
     }
 
+    /// Leaves it to others: it was taken for somebody who wants no more.
+    func giveBack() {
+      guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
+      delivery.giveBack(index)
+    }
+
     /// Whether it was acknowledged, or has failed.
     var hasEnded: Bool { isFinished.load(ordering: .acquiring) }
   }

@@ -39,7 +39,8 @@ extension Wormhole.Member {
   ///   - kinds: which messages it wants, by what the sender called them; nil for all. Messages that
   ///     no closure wants wait.
   ///   - acknowledgement: whether returning acknowledges.
-  ///   - queue: where the closure is called; by default on a thread of its own.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: gets each message.
   public func receive(
     kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
     on queue: DispatchQueue? = nil,
@@ -122,6 +123,8 @@ final class Receiver: Sendable {
       } catch {
         mailbox.reject(message, error)
       }
+    } else {
+      message.giveBack()
     }
     caller.store(0, ordering: .sequentiallyConsistent)
     if isStopped.load(ordering: .sequentiallyConsistent) { departures.signal { _ in } }
