@@ -67,13 +67,14 @@ extension Wormhole {
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
     /// A second time this does nothing. It throws, and changes nothing, if another process has
-    /// become the member meanwhile and has the message now.
+    /// become the member meanwhile and has the message now, or if the member has left and the
+    /// message is one of a batch.
     public func acknowledge() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       do throws(WormholeError) {
         try delivery.acknowledge(index)
       } catch {
-        if error.code != .superseded {
+        if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
         }
         throw error
@@ -89,10 +90,22 @@ extension Wormhole {
       try delivery.fail(index, attempt: attempt, reason)
     }
 
-    /// Leaves it to others: it was taken for somebody who wants no more.
-    func giveBack() {
+    /// Nobody was given it after all.
+    func putBack() {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      delivery.giveBack(index)
+      delivery.putBack(index)
+    }
+
+    /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
+    func acknowledgeForSure() {
+      do throws(WormholeError) {
+        try acknowledge()
+      } catch {
+        delivery.mailbox.hole.log(.error, "\(error)")
+        guard ![.superseded, .notJoined].contains(error.code) else { return }
+        isFinished.store(true, ordering: .releasing)
+        delivery.endLater()
+      }
     }
 
     /// Whether it was acknowledged, or has failed.

@@ -41,20 +41,10 @@ extension Wormhole.Peer {
     get throws(WormholeError) {
       let sender = senderMark
       guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
-      var found: Set<MessageName> = []
-      do throws(Errno) {
-        // In the direction in which they move, so that none is missed on its way.
-        try home.list(.inbox) { if let name = MessageName($0) { found.insert(name) } }
-        try home.list(.claimed) { file in
-          if let claimed = ClaimedName(String(cString: file)) { found.insert(claimed.name) }
-        }
-      } catch {
-        throw WormholeError(error, "list messages to", name)
-      }
+      let found = try messages(from: sender, to: home)
       var sent: [Wormhole.Sent] = []
-      for name in found.filter({ $0.escapedSender == sender }).sorted() {
+      for name in found.sorted() {
         let outbox = name.wantsReceipt ? outbox : nil
-        // Two that wait for one receipt would take it from each other.
         if let one = outbox?.expected(name) {
           sent.append(one)
           continue
@@ -63,8 +53,27 @@ extension Wormhole.Peer {
         try outbox?.expect(one)
         sent.append(one)
       }
-      return sent
+      // One that ended before its end was expected would be waited for in vain.
+      let left = try messages(from: sender, to: home)
+      return sent.filter { left.contains($0.name) }
     }
+  }
+
+  private func messages(
+    from sender: String, to home: MemberDirectory
+  ) throws(WormholeError) -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    func add(_ name: MessageName?) {
+      if let name, name.escapedSender == sender { found.insert(name) }
+    }
+    do throws(Errno) {
+      // In the direction in which they move, so that none is missed on its way.
+      try home.list(.inbox) { add(MessageName($0)) }
+      try home.list(.claimed) { add(ClaimedName(String(cString: $0))?.name) }
+    } catch {
+      throw WormholeError(error, "list messages to", name)
+    }
+    return found
   }
 
   /// The sender's name, escaped; nil if it has none, or none that can be used.

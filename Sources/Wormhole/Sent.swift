@@ -31,7 +31,7 @@ extension Wormhole {
       self.outbox = outbox
     }
 
-    deinit { outbox?.forget(name) }
+    deinit { outbox?.forget(name, ObjectIdentifier(self)) }
 
     /// The sender's name for it.
     public var id: String { name.id }

@@ -147,10 +147,12 @@ extension Peer {
   }
 
   /// As tests open containers, with the faults that the environment asks for.
-  private static func meeting(
-    _ path: String, _ log: @escaping LogHook = { _, _ in }
+  static func meeting(
+    _ path: String, attempts: Int = 5, _ log: @escaping LogHook = { _, _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
+    options.mail.attempts = attempts
+    options.mail.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     options.log = log
