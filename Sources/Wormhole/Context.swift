@@ -74,6 +74,8 @@ extension Wormhole.Peer {
   /// is kept until it is received.
   ///
   /// - Parameters:
+  ///   - value: what the peer is told.
+  ///   - kind: what it is called; by default the name of the value's type.
   ///   - evenIfSame: whether a value that equals the last one is told again.
   ///   - durability: what it survives once this has returned; by default what the options say.
   /// - Returns: whether it was told; false if the last one was the same.

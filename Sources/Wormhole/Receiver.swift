@@ -39,7 +39,8 @@ extension Wormhole.Member {
   ///   - kinds: which messages it wants, by what the sender called them; nil for all. Messages that
   ///     no closure wants wait.
   ///   - acknowledgement: whether returning acknowledges.
-  ///   - queue: where the closure is called; by default on a thread of its own.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: gets each message.
   public func receive(
     kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
     on queue: DispatchQueue? = nil,

@@ -22,4 +22,17 @@ int floor_receive(struct floor_mailbox *mailbox);
 /* Waits for a receipt and removes it. */
 int floor_await_receipt(struct floor_mailbox *mailbox);
 
+/* Two directories, in each of which one of two processes hears of files of the other. */
+struct floor_line {
+  int staging, there, here, notices;
+  unsigned long next;
+};
+
+int floor_line_open(struct floor_line *line, const char *path, int side);
+void floor_line_close(struct floor_line *line);
+/* Writes a new file and moves it to where the other side listens. */
+int floor_tell(struct floor_line *line, const void *bytes, size_t size);
+/* Waits for a file, reads and unlinks it; answers its size. */
+int floor_listen(struct floor_line *line, void *bytes, size_t size);
+
 #endif
