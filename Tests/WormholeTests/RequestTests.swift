@@ -5,11 +5,14 @@ import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
 @Suite struct RequestTests {
+  /// Tasks wait for other tests, which have all threads of the pool; nothing here takes that long.
+  private let long = Duration.seconds(300)
+
   @Test func isAnswered() async throws {
     let pair = try Pair()
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
     for number in 1...20 {
-      #expect(try await pair.phone.request(number, as: Int.self) == number * 2)
+      #expect(try await pair.phone.request(number, as: Int.self, within: long) == number * 2)
     }
     responding.stop()
   }
@@ -20,7 +23,7 @@ import Wormhole
       await Task.yield()
       return text + "!"
     }
-    #expect(try await pair.phone.request("hello", as: String.self) == "hello!")
+    #expect(try await pair.phone.request("hello", as: String.self, within: long) == "hello!")
     responding.stop()
   }
 
@@ -39,7 +42,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    async let answer = pair.phone.request(1, as: Int.self)
+    async let answer = pair.phone.request(1, as: Int.self, within: long)
     try await kept.comes("the request") { $0.count == 1 }
     try kept.all[0].answer(2)
     try kept.all[0].answer(3)  // A logged no-op.
@@ -98,7 +101,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
     pair.watch.leave()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -110,7 +113,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
     asking.cancel()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -166,7 +169,7 @@ import Wormhole
     let responding = pair.watch.respond(to: Int.self) { $0 * 3 }
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
-        group.addTask { try await pair.phone.request(number, as: Int.self) == number * 3 }
+        group.addTask { try await pair.phone.request(number, as: Int.self, within: long) == number * 3 }
       }
       for try await isRight in group { #expect(isRight) }
     }
