@@ -64,9 +64,11 @@ final class Delivery: Sendable {
       while let index = slots.takeNext() { left.append(index) }
       return left
     }
-    for index in left {
-      mailbox.release(claimed, kind: header.kind, index: record == nil ? nil : index)
-    }
+    for index in left { comeAgain(index) }
+  }
+
+  private func comeAgain(_ index: Int) {
+    mailbox.release(claimed, kind: header.kind, index: record == nil ? nil : index)
   }
 
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
@@ -80,6 +82,7 @@ final class Delivery: Sendable {
 
   /// One of the messages is done; the last one ends the file.
   func acknowledge(_ index: Int) throws(WormholeError) {
+    if mailbox.isAcknowledgementLost(name, index) { return comeAgain(index) }
     guard record != nil else { return try end(.ok) }
     let isLast = state.withLock { slots in
       guard slots.finish(index) else { return false }

@@ -50,7 +50,7 @@ final class Mailbox: Sendable {
   }
 
   var mutants: Mutants { hole.options.environment.mutants }
-  private var now: Int64 { hole.options.environment.now().nanoseconds }
+  private var now: Int64 { hole.options.time.now.nanoseconds }
 
   // MARK: Receivers
 
@@ -199,7 +199,8 @@ final class Mailbox: Sendable {
       try home.list(.inbox) { name in
         if let name = MessageName(name) { names.append(name) }
       }
-      tell { $0.listed(names, before: start) }
+      let here = arrived(names, before: start)
+      tell { $0.listed(here, before: start) }
     } catch {
       hole.log(.error, "cannot list the inbox of '\(home.name)': \(error)")
       tell { $0.listingFailed(until: pause) }
@@ -384,7 +385,7 @@ final class Mailbox: Sendable {
   /// A message was let go of without a word.
   func abandon(_ delivery: Delivery, _ index: Int, _ attempt: Int) {
     do throws(WormholeError) {
-      try delivery.fail(index, attempt: attempt, "it was received and never acknowledged")
+      try delivery.fail(index, attempt: attempt, Message.abandoned)
     } catch {
       hole.log(.error, "\(error)")
     }
