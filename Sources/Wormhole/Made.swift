@@ -130,7 +130,7 @@ private func made<Value: Encodable>(
   let header = MessageFile.Header(
     kind: kind ?? MessageKind.name(of: Value.self), sent: sent, to: "", expires: nil)
   let bytes = try WormholeError.writing(operation, header.kind) {
-    try BinaryEncoder().encode(MessageFile.Single(header: header, value: value))
+    try BinaryEncoder().seal(header, value)
   }
   return (header, bytes)
 }

@@ -118,7 +118,8 @@ extension Wormhole {
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
     /// A second time this does nothing. It throws, and changes nothing, if another process has
-    /// become the member meanwhile and has the message now.
+    /// become the member meanwhile and has the message now, or if the member has left and the
+    /// message is one of a batch.
     public func acknowledge() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       do throws(WormholeError) {
@@ -127,7 +128,7 @@ extension Wormhole {
         case .test(let made): made.end(.acknowledged)
         }
       } catch {
-        if error.code != .superseded {
+        if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
         }
         throw error
@@ -143,6 +144,25 @@ extension Wormhole {
       switch source {
       case .delivery(let delivery): try delivery.fail(index, attempt: attempt, reason)
       case .test(let made): made.end(.failed(reason))
+      }
+    }
+
+    /// Nobody was given it after all.
+    func putBack() {
+      guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
+      if case .delivery(let delivery) = source { delivery.putBack(index) }
+    }
+
+    /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
+    func acknowledgeForSure() {
+      do throws(WormholeError) {
+        try acknowledge()
+      } catch {
+        guard case .delivery(let delivery) = source else { return }
+        delivery.mailbox.hole.log(.error, "\(error)")
+        guard ![.superseded, .notJoined].contains(error.code) else { return }
+        isFinished.store(true, ordering: .releasing)
+        delivery.endLater()
       }
     }
 

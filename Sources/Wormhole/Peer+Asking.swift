@@ -24,7 +24,11 @@ extension Wormhole.Peer {
   /// process that joins later never sees it; one that is stopped, or has too much to do, sees it if
   /// it comes to it in time.
   ///
-  /// - Parameter timeout: after which nobody is to see it any more.
+  /// - Parameters:
+  ///   - value: what is sent.
+  ///   - immediacy: tells this from a guaranteed message.
+  ///   - kind: what it is called; by default the name of the value's type.
+  ///   - timeout: after which nobody is to see it any more.
   public func send<Value: Encodable>(
     _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
     within timeout: Duration = .seconds(10)

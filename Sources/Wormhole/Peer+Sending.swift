@@ -17,7 +17,7 @@ extension Wormhole.Peer {
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Value.self))
     return try sending.send { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Single(header: header, value: value))
+      try sending.encode { (encoder) in try encoder.seal(header, value) }
     }
   }
 
@@ -41,20 +41,10 @@ extension Wormhole.Peer {
     get throws(WormholeError) {
       let sender = senderMark
       guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
-      var found: Set<MessageName> = []
-      do throws(Errno) {
-        // In the direction in which they move, so that none is missed on its way.
-        try home.list(.inbox) { if let name = MessageName($0) { found.insert(name) } }
-        try home.list(.claimed) { file in
-          if let claimed = ClaimedName(String(cString: file)) { found.insert(claimed.name) }
-        }
-      } catch {
-        throw WormholeError(error, "list messages to", name)
-      }
+      let found = try messages(from: sender, to: home)
       var sent: [Wormhole.Sent] = []
-      for name in found.filter({ $0.escapedSender == sender }).sorted() {
+      for name in found.sorted() {
         let outbox = name.wantsReceipt ? outbox : nil
-        // Two that wait for one receipt would take it from each other.
         if let one = outbox?.expected(name) {
           sent.append(one)
           continue
@@ -63,8 +53,27 @@ extension Wormhole.Peer {
         try outbox?.expect(one)
         sent.append(one)
       }
-      return sent
+      // One that ended before its end was expected would be waited for in vain.
+      let left = try messages(from: sender, to: home)
+      return sent.filter { left.contains($0.name) }
     }
+  }
+
+  private func messages(
+    from sender: String, to home: MemberDirectory
+  ) throws(WormholeError) -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    func add(_ name: MessageName?) {
+      if let name, name.escapedSender == sender { found.insert(name) }
+    }
+    do throws(Errno) {
+      // In the direction in which they move, so that none is missed on its way.
+      try home.list(.inbox) { add(MessageName($0)) }
+      try home.list(.claimed) { add(ClaimedName(String(cString: $0))?.name) }
+    } catch {
+      throw WormholeError(error, "list messages to", name)
+    }
+    return found
   }
 
   /// The sender's name, escaped; nil if it has none, or none that can be used.
@@ -108,9 +117,9 @@ struct Sending {
 
   private var operation: String { "send message to" }
 
-  func encode<Sealed: Encodable>(_ message: Sealed) throws(WormholeError) -> [UInt8] {
+  func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: hole.options.limits).encode(message)
+      try body(BinaryEncoder(limits: hole.options.limits))
     }
   }
 
@@ -149,10 +158,11 @@ struct Sending {
     var size = Progress.slotCount
     while !rest.isEmpty {
       let part = rest.prefix(size)
-      let bytes =
+      let header = header
+      let bytes = try encode { encoder in
         part.count == 1
-        ? try encode(MessageFile.Single(header: header, value: part.first!))
-        : try encode(MessageFile.Batch(header: header, values: part))
+          ? try encoder.seal(header, part.first!) : try encoder.seal(header, batch: part)
+      }
       if bytes.count > Self.largestBatch, part.count > 1 {
         size = max(1, part.count / 2)
         continue

@@ -68,9 +68,11 @@ extension Wormhole {
   ///
   /// Nothing is looked at before it is used; a name that cannot be used is an error then.
   ///
-  /// - Parameter sender: the name that messages sent through it are from. Nobody need have joined
-  ///   under it, and several may send under one name at the same time; who does is not told how a
-  ///   message ended.
+  /// - Parameters:
+  ///   - name: whose name it is.
+  ///   - sender: the name that messages sent through it are from. Nobody need have joined under it,
+  ///     and several may send under one name at the same time; who does is not told how a message
+  ///     ended.
   public func peer(_ name: String, from sender: String? = nil) -> Peer {
     Peer(hole: self, member: nil, sender: sender, name: name)
   }

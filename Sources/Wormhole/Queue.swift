@@ -71,7 +71,13 @@ extension Wormhole.Peer {
     var isDone = false
     let senders = SenderHomes(hole.container)
     for file in try files(id, in: .inbox, of: home) {
-      let taken = try Cancelling.end(file, at: home, .cancelled, senders.home(of: file))
+      let sender: MemberDirectory?
+      do throws(Errno) {
+        sender = try senders.home(of: file)
+      } catch {
+        throw WormholeError(error, "cancel message", id)
+      }
+      let taken = try Cancelling.end(file, at: home, .cancelled, sender)
       isDone = isDone || taken
     }
     return isDone

@@ -61,7 +61,8 @@ extension Wormhole {
 
     /// Answers it.
     ///
-    /// A second answer does nothing, and the log is told; nor does one for an asker that is no more.
+    /// A second answer does nothing, and the log is told; nor does one for an asker that is no
+    /// more.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.limits
       let bytes = try WormholeError.writing("answer request", kind) {
@@ -180,8 +181,10 @@ extension Wormhole.Member {
 
   /// Is given requests, to answer at once or later.
   ///
-  /// - Parameter kind: which ones, by what the asker called them; nil for all that nobody else
-  ///   answers.
+  /// - Parameters:
+  ///   - kind: which ones, by what the asker called them; nil for all that nobody else answers.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: gets each request.
   public func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.Request) -> Void
@@ -196,7 +199,10 @@ extension Wormhole.Member {
 
   /// Calls a closure with messages that are sent for now.
   ///
-  /// - Parameter kinds: which ones, by what the sender called them; nil for all.
+  /// - Parameters:
+  ///   - kinds: which ones, by what the sender called them; nil for all.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: gets each message.
   public func watchImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void

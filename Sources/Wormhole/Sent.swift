@@ -38,7 +38,7 @@ extension Wormhole {
       (time, receiver, outbox) = (MailTime(), nil, nil)
     }
 
-    deinit { outbox?.forget(name) }
+    deinit { outbox?.forget(name, ObjectIdentifier(self)) }
 
     package var isMade: Bool { receiver == nil }
 
@@ -93,7 +93,8 @@ extension Wormhole {
 
     /// Waits until it has ended, and says how.
     ///
-    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil to
+    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil
+    /// to
     ///   wait for as long as the task runs.
     public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
     {

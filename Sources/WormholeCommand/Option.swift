@@ -6,10 +6,11 @@ struct Option: Sendable {
     case any(String)
     case oneOf(String, [String])
     case file(String)
+    case member(String)
 
     var name: String {
       switch self {
-      case .any(let name), .oneOf(let name, _), .file(let name): name
+      case .any(let name), .oneOf(let name, _), .file(let name), .member(let name): name
       }
     }
   }
@@ -43,6 +44,7 @@ struct Operand: Sendable {
   enum Values: Sendable {
     case any
     case channels
+    case members
     case words([String])
     case verbs
   }

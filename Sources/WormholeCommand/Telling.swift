@@ -9,7 +9,7 @@ final class Telling: Sendable {
   private let operation: String
   private let subject: String
   private let count: Int?
-  /// Whether what has begun when time is up is brought to its end.
+  /// Whether what has begun when time is up, or the reader has gone, is brought to its end.
   private let finishes: Bool
   private let state = Monitor(State())
 
@@ -60,9 +60,12 @@ final class Telling: Sendable {
 
   func wait(until deadline: Instant?) throws -> Int32 {
     try watchReader()
-    if let end = state.wait(until: deadline, { $0.end }) { return try end.get() }
+    let early = state.wait(until: deadline) { state -> Result<Int32, any Error>? in
+      finishes && state.isBusy ? nil : state.end
+    }
+    if let early { return try early.get() }
     let end = state.wait(until: nil) { state -> Result<Int32, any Error>? in
-      if finishes, state.isBusy, state.end == nil { return nil }
+      if finishes, state.isBusy { return nil }
       state.end = state.end ?? timeUp(state.told)
       return state.end
     }

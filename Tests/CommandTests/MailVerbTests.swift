@@ -251,6 +251,21 @@ import Testing
     #expect(try done(stage, "wormhole receive --as watch --count 1") == "one\n")
   }
 
+  /// Nobody reads what its command writes any more, and what it does is brought to its end.
+  @Test func aClosedPipeWaitsForTheCommand() throws {
+    let stage = try Stage()
+    #expect(try done(stage, "mkfifo gate && wormhole send --to watch one") == "")
+    let line = "echo begun; read -r x <gate; cat >out"
+    let receiver = try stage.start(
+      "sh -c 'wormhole receive --as watch --exec \"$LINE\" | (head -n 1; echo >over)'",
+      environment: ["LINE=\(line)"])
+    try eventually("its reader goes") { try stage.run("ls").output.contains("over\n") }
+    #expect(try done(stage, "wormhole queue watch").contains("\tin hand (1)\t"))
+    #expect(try done(stage, "echo go >gate") == "")
+    #expect(try receiver.outcome().errors == "")
+    #expect(try done(stage, "cat out && wormhole queue watch") == "one\n")
+  }
+
   // MARK: Lines
 
   @Test func linesAreSentAsTheyCome() throws {

@@ -48,8 +48,9 @@ extension Peer {
     try stay(member)
   }
 
-  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there; while
-  /// it does either, another thread makes copies of the process and says their numbers.
+  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there.
+  ///
+  /// While it does either, another thread makes copies of the process and says their numbers.
   static let forkWhileJoining = Job("fork-while-joining") { arguments in
     let hole = try meeting(arguments[0])
     let member = try whileForking { try hole.join(as: arguments[1]) }
@@ -146,10 +147,12 @@ extension Peer {
   }
 
   /// As tests open containers, with the faults that the environment asks for.
-  private static func meeting(
-    _ path: String, _ log: @escaping LogHook = { _, _ in }
+  static func meeting(
+    _ path: String, attempts: Int = 5, _ log: @escaping LogHook = { _, _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
+    options.mail.attempts = attempts
+    options.mail.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     options.log = log

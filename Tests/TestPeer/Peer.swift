@@ -11,6 +11,7 @@ import Syscalls
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
     watchMember, guardForks, guardMany,
+    send, receive, refuse, cancel, outcomes, drain,
   ]
 
   static func main() {

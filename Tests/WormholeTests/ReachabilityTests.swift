@@ -200,6 +200,8 @@ import Wormhole
     try hears("notReachable immediatelyReachable backgroundOnly notReachable")
     let second = try be("phone")
     try hears("notReachable immediatelyReachable backgroundOnly notReachable immediatelyReachable")
+    func count() throws -> Int { try listener.errors.split(separator: "\n").count }
+    try eventually("the new directory is watched") { try count() >= 3 }
     try listener.child.send(.kill)
     let warnings = try listener.outcome().errors.split(separator: "\n")
     #expect(warnings.allSatisfy { $0.contains("inotify failed: EMFILE") || $0.contains("many") })

@@ -94,14 +94,18 @@ final class Heard<Element: Sendable>: Sendable {
 
 extension Heard {
   /// The same for a task, whose thread others need meanwhile.
-  func comes(_ what: String, until condition: ([Element]) -> Bool) async throws {
-    let deadline = Instant.now + patience
-    while !condition(all) {
-      guard Instant.now < deadline else {
-        throw NeverCame(description: "\(what): heard \(all.suffix(5))")
+  func comes(
+    _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
+  ) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      do {
+        try Thread("waiter") {
+          continuation.resume(with: Result { try self.wait(what, until: condition) })
+        }.detach()
+      } catch {
+        continuation.resume(throwing: error)
       }
-      try await Task.sleep(for: .milliseconds(1))
-    }
+    } as Void
   }
 }
 

@@ -5,7 +5,7 @@ import Wormhole
 
 extension Verb {
   static let queue = Verb(
-    "queue", "list what a member was sent and has not handled", [Operand("NAME")],
+    "queue", "list what a member was sent and has not handled", [Operand("NAME", .one, .members)],
     [.dead, .cancel, .retry, .discard],
     [
       "Writes a line for each message that is in hand or waits, in the order in which they come, "

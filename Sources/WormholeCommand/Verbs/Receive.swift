@@ -131,5 +131,5 @@ extension Output {
 
 extension Option {
   static let attempts = Option("attempts", .any("N"), "give a message up after N attempts")
-  static let joinAs = Option("as", .any("NAME"), "the name to join under", isRequired: true)
+  static let joinAs = Option("as", .member("NAME"), "the name to join under", isRequired: true)
 }

@@ -164,8 +164,8 @@ extension Output {
 }
 
 extension Option {
-  static let to = Option("to", .any("PEER"), "the member it is for", isRequired: true)
-  static let from = Option("from", .any("NAME"), "send it under that name")
+  static let to = Option("to", .member("PEER"), "the member it is for", isRequired: true)
+  static let from = Option("from", .member("NAME"), "send it under that name")
   static let kind = Option("kind", .any("KIND"), "what the message is called by")
   static let id = Option("id", .any("ID"), "give it that id; refused if one is on its way with it")
   static let ttl = Option("ttl", .any("S"), "nobody is to receive it after that many seconds")
