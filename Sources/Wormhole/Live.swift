@@ -21,7 +21,10 @@ final class Live: Sendable {
   private let home: MemberDirectory
   private let folder: OpenDirectory
   private let watch = Monitor<Watch?>(nil)
+  private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
   private let arrived = Monitor((answers: [LiveName](), others: [LiveName]()))
+  /// What a link has let through.
+  private let carried = Monitor<[@Sendable (Live) -> Void]>([])
   private let answerRunner = Runner(staysOnQueue: false)
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
@@ -47,9 +50,9 @@ final class Live: Sendable {
     self.folder = folder
     self.incarnation = incarnation
     self.mark = mark
-    let asking = Asking(hole.container)
+    let asking = Asking(hole.options.time)
     self.asking = asking
-    peers = LivePeers(hole, asking)
+    peers = LivePeers(hole, asking, of: home.name)
     askers = LiveFolders(hole.container)
   }
 
@@ -66,12 +69,16 @@ final class Live: Sendable {
     } catch {
       throw WormholeError(error, "listen as", home.name)
     }
+    linkWatching.withLock { watching in
+      watching = hole.options.link?.watch { [weak peers] in peers?.lookAtLink() }
+    }
     list()
   }
 
   /// Ends it; whoever waits for an answer is told.
   func close() {
     watch.withLock { $0.take() }?.stop()
+    linkWatching.withLock { $0 = nil }
     answerRunner.end()
     otherRunner.end()
     peers.close()
@@ -132,7 +139,8 @@ final class Live: Sendable {
       }
       if names.isEmpty { return nil }
       for name in names {
-        if let bytes = content(of: name) { asking.answer(name.id, bytes) }
+        guard let bytes = content(of: name) else { continue }
+        carry(name, from: asking.peer(asked: name.id)) { $0.asking.answer(name.id, bytes) }
       }
     }
   }
@@ -143,22 +151,47 @@ final class Live: Sendable {
         defer { arrived.others = [] }
         return arrived.others
       }
-      if names.isEmpty { return nil }
+      let carried = carried.withLock { carried in
+        defer { carried = [] }
+        return carried
+      }
+      for handle in carried { handle(self) }
+      if names.isEmpty, carried.isEmpty { return nil }
       for name in names {
-        if let bytes = content(of: name) { handle(name, bytes) }
+        if let bytes = content(of: name) { open(name, bytes) }
       }
     }
   }
 
-  private func handle(_ name: LiveName, _ bytes: [UInt8]) {
+  /// Has what has come handled, when the link lets it through if there is one.
+  private func carry(
+    _ name: LiveName, from: @autoclosure () -> String?,
+    _ handle: @escaping @Sendable (Live) -> Void
+  ) {
+    guard let link = hole.options.link else { return handle(self) }
+    link.carry(LinkLetter(name, from: from(), to: home.name)) { [weak self] in
+      guard let self else { return }
+      // No handler may be in the way of an answer; handlers are called one after the other.
+      if name.letter == .answer { return handle(self) }
+      carried.withLock { $0.append(handle) }
+      otherRunner.kick()
+    }
+  }
+
+  private func open(_ name: LiveName, _ bytes: [UInt8]) {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     guard let header = try? decoder.decode(LiveFile.Header.self, from: bytes) else {
       return hole.log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
-    guard hole.options.environment.sinceBoot() < header.deadline else {
+    let core = LiveArrival(hole, header, bytes)
+    carry(name, from: core.from) { $0.handle(name, core) }
+  }
+
+  private func handle(_ name: LiveName, _ core: LiveArrival) {
+    let header = core.header
+    guard hole.options.time.sinceBoot < header.deadline else {
       return hole.log(.info, "dropped a '\(header.kind)' that came for '\(home.name)' too late")
     }
-    let core = LiveArrival(hole, header, bytes)
     if name.letter == .message { return hear(core) }
     let request = Wormhole.Request(core, id: name.id, self)
     guard let answering = answering(header.kind) else {
@@ -229,15 +262,18 @@ final class Live: Sendable {
 
 /// Something that has come and is for now.
 final class LiveArrival: Sendable {
-  let hole: Wormhole
+  /// Nil for what a test has made.
+  let hole: Wormhole?
   let header: LiveFile.Header
   private let bytes: [UInt8]
 
-  init(_ hole: Wormhole, _ header: LiveFile.Header, _ bytes: [UInt8]) {
+  init(_ hole: Wormhole?, _ header: LiveFile.Header, _ bytes: [UInt8]) {
     self.hole = hole
     self.header = header
     self.bytes = bytes
   }
+
+  var limits: PropertyListLimits { hole?.options.limits ?? PropertyListLimits() }
 
   var from: String? {
     if case .member(let name)? = MessageName.Sender(header.from) { name } else { nil }
@@ -246,7 +282,7 @@ final class LiveArrival: Sendable {
   func value<Value: Decodable>(
     as type: Value.Type, _ operation: String
   ) throws(WormholeError) -> Value {
-    let (bytes, limits) = (bytes, hole.options.limits)
+    let (bytes, limits) = (bytes, limits)
     return try WormholeError.reading(operation, header.kind) {
       try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
     }

@@ -129,9 +129,10 @@ struct Asked: Sendable {
     self.operation = operation
     self.timeout = timeout
     let environment = live.hole.options.environment
-    deadline = .now + timeout
+    let time = live.hole.options.time
+    deadline = time.now + timeout
     id = environment.randomName()
-    let (sinceBoot, overflow) = environment.sinceBoot().addingReportingOverflow(
+    let (sinceBoot, overflow) = time.sinceBoot.addingReportingOverflow(
       timeout.inNanoseconds)
     let header = LiveFile.Header(
       from: live.mark, incarnation: live.incarnation, kind: kind,

@@ -60,6 +60,12 @@ extension Wormhole {
     /// The rest of what comes from outside, which tests hold in their hands.
     package var environment = Environment()
 
+    /// What messages go by in place of the machine's clock.
+    package var clock: (any MailClock)?
+
+    /// What stands between the members; nil but in tests.
+    package var link: (any MessageLink)?
+
     /// The options that suit programs of one user.
     public init() {}
 
