@@ -21,7 +21,8 @@ final class Live: Sendable {
   private let home: MemberDirectory
   private let folder: OpenDirectory
   private let watch = Monitor<Watch?>(nil)
-  private let arrived = Monitor((answers: [LiveName](), others: [LiveName]()))
+  private let arrived = Monitor(
+    (answers: [LiveName](), others: [LiveName](), early: [(LiveName, LiveArrival)]()))
   private let answerRunner = Runner(staysOnQueue: false)
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
@@ -33,7 +34,18 @@ final class Live: Sendable {
     var answering: [String?: [(Int, Answering)]] = [:]
     var hearing: [Int: (kinds: Set<String>?, call: @Sendable (Wormhole.ImmediateMessage) -> Void)] =
       [:]
+    /// What came before there was anybody for it.
+    var early: [(LiveName, LiveArrival)] = []
   }
+
+  /// Until when what nobody wants is kept, in case somebody comes who does.
+  ///
+  /// Others see who has joined before it can have said what it answers, above all those who have
+  /// woken it.
+  private let youngUntil: Instant
+  /// How much is kept.
+  private static let mostEarly = 1000
+  private static let aging = DispatchQueue(label: "wormhole.early")
 
   /// What answers a question.
   typealias Answering = @Sendable (Wormhole.Request) -> Void
@@ -51,6 +63,7 @@ final class Live: Sendable {
     self.asking = asking
     peers = LivePeers(hole, asking)
     askers = LiveFolders(hole.container)
+    youngUntil = .now + hole.options.youth
   }
 
   /// Begins to listen.
@@ -139,12 +152,13 @@ final class Live: Sendable {
 
   private func handleOthers() -> Int64? {
     while true {
-      let names = arrived.withLock { arrived in
-        defer { arrived.others = [] }
-        return arrived.others
+      let arrived = arrived.withLock { arrived in
+        defer { (arrived.others, arrived.early) = ([], []) }
+        return (early: arrived.early, others: arrived.others)
       }
-      if names.isEmpty { return nil }
-      for name in names {
+      if arrived.early.isEmpty, arrived.others.isEmpty { return nil }
+      for (name, core) in arrived.early { handle(name, core) }
+      for name in arrived.others {
         if let bytes = content(of: name) { handle(name, bytes) }
       }
     }
@@ -155,51 +169,97 @@ final class Live: Sendable {
     guard let header = try? decoder.decode(LiveFile.Header.self, from: bytes) else {
       return hole.log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
-    guard hole.options.environment.sinceBoot() < header.deadline else {
-      return hole.log(.info, "dropped a '\(header.kind)' that came for '\(home.name)' too late")
-    }
-    let core = LiveArrival(hole, header, bytes)
-    if name.letter == .message { return hear(core) }
-    let request = Wormhole.Request(core, id: name.id, self)
-    guard let answering = answering(header.kind) else {
-      return request.refuse("'\(home.name)' answers no requests of kind '\(header.kind)'")
-    }
-    answering(request)
+    handle(name, LiveArrival(hole, header, bytes))
   }
 
-  private func hear(_ core: LiveArrival) {
-    let calls = handlers.withLock { handlers in
-      handlers.hearing.values.filter { $0.kinds?.contains(core.header.kind) ?? true }
+  private func handle(_ name: LiveName, _ core: LiveArrival) {
+    let kind = core.header.kind
+    guard hole.options.environment.sinceBoot() < core.header.deadline else {
+      return hole.log(.info, "dropped a '\(kind)' that came for '\(home.name)' too late")
     }
-    if calls.isEmpty {
-      hole.log(.debug, "nobody here wants an immediate '\(core.header.kind)'; dropped")
+    switch taker(of: name, core) {
+    case .later: break
+    case .hearing(let calls):
+      let message = Wormhole.ImmediateMessage(core)
+      for call in calls { call(message) }
+    case .answering(let answering):
+      answering(Wormhole.Request(core, id: name.id, self))
+    case .nobody where name.letter == .message:
+      hole.log(.debug, "nobody here wants an immediate '\(kind)'; dropped")
+    case .nobody:
+      Wormhole.Request(core, id: name.id, self)
+        .refuse("'\(home.name)' answers no requests of kind '\(kind)'")
     }
-    let message = Wormhole.ImmediateMessage(core)
-    for (_, call) in calls { call(message) }
   }
 
-  private func answering(_ kind: String) -> Answering? {
-    handlers.withLock { ($0.answering[kind]?.last ?? $0.answering[nil]?.last)?.1 }
+  private enum Taker {
+    case answering(Answering)
+    case hearing([@Sendable (Wormhole.ImmediateMessage) -> Void])
+    /// It is kept until somebody comes, or it is clear that nobody will.
+    case later
+    case nobody
+  }
+
+  private func taker(of name: LiveName, _ core: LiveArrival) -> Taker {
+    let (taker, isFirst) = handlers.withLock { handlers -> (Taker, Bool) in
+      let kind = core.header.kind
+      if name.letter == .message {
+        let calls = handlers.hearing.values.filter { $0.kinds?.contains(kind) ?? true }
+        if !calls.isEmpty { return (.hearing(calls.map(\.call)), false) }
+      } else if let last = handlers.answering[kind]?.last ?? handlers.answering[nil]?.last {
+        return (.answering(last.1), false)
+      }
+      guard Instant.now < youngUntil, handlers.early.count < Self.mostEarly else {
+        return (.nobody, false)
+      }
+      handlers.early.append((name, core))
+      return (.later, handlers.early.count == 1)
+    }
+    if isFirst {
+      let pause = max(0, (youngUntil - .now).inNanoseconds)
+      Self.aging.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+        self?.handleEarly()
+      }
+    }
+    return taker
+  }
+
+  /// How much is kept for those who may still come.
+  var earlyCount: Int { handlers.withLock { $0.early.count } }
+
+  /// Goes once more through what was kept.
+  private func handleEarly() {
+    let early = handlers.withLock { handlers in
+      defer { handlers.early = [] }
+      return handlers.early
+    }
+    guard !early.isEmpty else { return }
+    arrived.withLock { $0.early += early }
+    otherRunner.kick()
   }
 
   // MARK: Those who answer and hear
 
   func add(answering kind: String?, _ answering: @escaping Answering) -> Int {
-    handlers.withLock { handlers in
+    let number = handlers.withLock { handlers in
       handlers.next += 1
       handlers.answering[kind, default: []].append((handlers.next, answering))
       return handlers.next
     }
+    handleEarly()
+    return number
   }
 
   func add(
     hearing kinds: Set<String>?, _ call: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
   ) -> Int {
-    handlers.withLock { handlers in
+    let number = handlers.withLock { handlers in
       handlers.next += 1
       handlers.hearing[handlers.next] = (kinds, call)
       return handlers.next
     }
+    handleEarly()
+    return number
   }
 
   func remove(_ number: Int) {
