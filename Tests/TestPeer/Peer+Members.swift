@@ -48,8 +48,8 @@ extension Peer {
     try stay(member)
   }
 
-  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there; while
-  /// it does either, another thread makes copies of the process and says their numbers.
+  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there;
+  /// while it does either, another thread makes copies of the process and says their numbers.
   static let forkWhileJoining = Job("fork-while-joining") { arguments in
     let hole = try meeting(arguments[0])
     let member = try whileForking { try hole.join(as: arguments[1]) }
@@ -146,7 +146,7 @@ extension Peer {
   }
 
   /// As tests open containers, with the faults that the environment asks for.
-  private static func meeting(
+  static func meeting(
     _ path: String, _ log: @escaping LogHook = { _, _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
@@ -156,7 +156,7 @@ extension Peer {
     return try Wormhole(directory: path, options: options)
   }
 
-  private static func stay(_ member: Wormhole.Member) throws {
+  static func stay(_ member: Wormhole.Member) throws {
     try say(member.incarnation)
     let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
     member.leave()
