@@ -290,6 +290,6 @@ final class LivePeers: Sendable {
       .unreachable, operation, name,
       because: reachability == .notReachable
         ? "nobody has ever joined under that name" : "it does not run",
-      hint: "what is sent as a guaranteed message waits for it; 'wake' starts it if it says how")
+      hint: "a guaranteed message waits for it; 'wake' starts it where somebody has said how")
   }
 }

@@ -61,8 +61,7 @@ extension Wormhole {
 
     /// Answers it.
     ///
-    /// A second answer does nothing, and the log is told; nor does one for an asker that is no
-    /// more.
+    /// A second answer does nothing, and the log is told; nor does one for an asker that is gone.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.limits
       let bytes = try WormholeError.writing("answer request", kind) {
@@ -145,6 +144,9 @@ extension Wormhole {
 // MARK: Answering
 
 extension Wormhole.Member {
+  /// How much has come, right after joining, that nobody here has wanted so far.
+  package var unclaimed: Int { live.earlyCount }
+
   /// Answers requests of a type.
   ///
   /// What the closure throws is told to the asker. It is called on a thread that nobody else waits

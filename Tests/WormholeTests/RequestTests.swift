@@ -69,6 +69,33 @@ import Wormhole
     #expect(error?.code == .rejected)
   }
 
+  /// Whoever has woken a member asks at once, and it may not have said yet what it answers.
+  @Test func whatComesRightAfterJoiningWaitsForThoseWhoWantIt() async throws {
+    let pair = try Pair { $0.youth = .seconds(3600) }
+    let heard = Heard<String>()
+    let answer = Task { try await pair.phone.request(2, as: Int.self) }
+    let refused = Task { try await pair.phone.request("what", as: Int.self) }
+    try pair.phone.send("now", .immediate)
+    try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
+    let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
+    let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? "damaged") }
+    #expect(try await answer.value == 4)
+    try await heard.comes("the message") { $0 == ["now"] }
+    #expect(pair.watch.unclaimed == 1)
+    refused.cancel()
+    responding.stop()
+    watching.stop()
+  }
+
+  @Test func whatNobodyWantsIsRefusedInTheEnd() async throws {
+    let pair = try Pair { $0.youth = .milliseconds(50) }
+    let error = await #expect(throws: WormholeError.self) {
+      try await pair.phone.request(1, as: Int.self, within: .seconds(60))
+    }
+    #expect(error?.code == .rejected)
+    #expect(pair.watch.unclaimed == 0)
+  }
+
   @Test func nobodyIsThere() async throws {
     let pair = try Pair()
     for name in ["nobody", "gone"] {

@@ -139,3 +139,12 @@ final class Gate: Sendable {
 
 /// What was waited for did not come.
 struct NeverCame: Error, CustomStringConvertible { let description: String }
+
+/// Looks again and again without holding up other tasks.
+func eventuallyAsync(_ what: String, _ condition: () throws -> Bool) async throws {
+  let deadline = Instant.now + patience
+  while try !condition() {
+    guard Instant.now < deadline else { throw NeverCame(description: what) }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+}
