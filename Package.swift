@@ -53,6 +53,9 @@ let package = Package(
     .target(name: "CFloor"),
 
     .target(
+      name: "TestTraits", dependencies: ["Syscalls"], path: "Tests/TestTraits", swiftSettings: house
+    ),
+    .target(
       name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
       path: "Tests/TestSupport",
       swiftSettings: house),
@@ -65,11 +68,11 @@ let package = Package(
       path: "Tests/TestPeer", swiftSettings: house),
     .target(name: "CForking", path: "Tests/CForking"),
     .testTarget(
-      name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport"],
+      name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport", "TestTraits"],
       swiftSettings: house),
     .testTarget(
       name: "PropertyListsTests",
-      dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport"],
+      dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
       swiftSettings: house),
     .target(
       name: "PropertyListFuzzing", dependencies: ["PropertyLists"],
@@ -79,35 +82,39 @@ let package = Package(
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
     .testTarget(
       name: "SharedContainerTests",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "WormholeTests",
       dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "Wormhole",
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
+        "Wormhole",
       ],
       swiftSettings: house),
     .testTarget(
       name: "WormholeTestingTests",
       dependencies: [
-        "Syscalls", "TestSupport", "Wormhole", "WormholeCommand", "WormholeTesting",
+        "Syscalls", "TestSupport", "TestTraits", "Wormhole", "WormholeCommand", "WormholeTesting",
       ],
       swiftSettings: house),
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport",
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
         "WormholeCommand",
       ],
       swiftSettings: house),
     .testTarget(
       name: "ReadmeTests",
       dependencies: [
-        "Syscalls", "TestSupport", "Wormhole", "WormholeCommand", "WormholeTesting",
+        "Syscalls", "TestSupport", "TestTraits", "Wormhole", "WormholeCommand", "WormholeTesting",
       ],
       swiftSettings: house),
     .testTarget(
-      name: "TidyTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),
+      name: "TidyTests", dependencies: ["Syscalls", "TestSupport", "TestTraits"],
+      swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -5,8 +5,8 @@ internal import Wormhole
 ///
 /// It is written as one line, ``description``, and read from one, ``init(_:)``: a test that prints
 /// the plan it failed under can be run again under the same. What is sent in the same order suffers
-/// the same. Messages are counted from 1 for each sender, receiver and kind: guaranteed (urgent ones
-/// by themselves), immediate, questions, answers.
+/// the same. Messages are counted from 1 for each sender, receiver and kind: guaranteed (urgent
+/// ones by themselves), immediate, questions, answers.
 ///
 /// A link does nothing that the promises exclude. Guaranteed messages come, and in order; they are
 /// kept back together with all that the same sender sent after them.

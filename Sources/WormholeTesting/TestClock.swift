@@ -3,11 +3,11 @@ public import Wormhole
 
 /// A clock that stands still until the test moves it.
 ///
-/// What messages wait for goes by it, in containers whose options ``Wormhole/Wormhole/Options/use(_:)``
-/// it: times to live, pauses before another attempt, deadlines of requests, how long a sender waits
-/// for room or for an outcome, and what a ``Link`` holds back. Locks keep the machine's clock, and
-/// so does the order of messages, which other processes have to agree on; another process knows
-/// nothing of this clock.
+/// What messages wait for goes by it, in containers whose options
+/// ``Wormhole/Wormhole/Options/use(_:)`` it: times to live, pauses before another attempt,
+/// deadlines of requests, how long a sender waits for room or for an outcome, and what a ``Link``
+/// holds back. Locks keep the machine's clock, and so does the order of messages, which other
+/// processes have to agree on; another process knows nothing of this clock.
 ///
 /// What waits has an *alarm*. A test that wants to skip a pause waits until there is an alarm and
 /// moves the clock to it: ``advanceToNextAlarm(within:)``.
@@ -48,8 +48,8 @@ public final class TestClock: Sendable {
 
   /// Moves the clock, and has each alarm ring that it comes to, in order.
   ///
-  /// When this returns the alarms have rung; what they set off goes on elsewhere, and alarms that it
-  /// sets are reckoned from then.
+  /// When this returns the alarms have rung; what they set off goes on elsewhere, and alarms that
+  /// it sets are reckoned from then.
   public func advance(by duration: Duration) {
     precondition(duration >= .zero, "a clock does not go back")
     let target = state.withLock { start + $0.moved + duration }

@@ -4,7 +4,8 @@ public import Wormhole
 
 /// A program that a test has started, to be killed, stopped and waited for.
 ///
-/// It finds the test's container in `WORMHOLE_CONTAINER`. When the test lets go of it, it is killed.
+/// It finds the test's container in `WORMHOLE_CONTAINER`. When the test lets go of it, it is
+/// killed.
 public final class TestProcess: Sendable {
   /// How a process has ended.
   public enum Ending: Hashable, Sendable {

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// What is put comes out again, byte for byte.
-@Suite struct BytesTests {
+@Suite(.blocking) struct BytesTests {
   @Test(arguments: [
     ("nothing", ""), ("a word", "word"), ("a line", "line\n"), ("lines", "one\n\ntwo\n\n"),
     ("a line feed", "\n"), ("emoji", "👩‍🚀 → 🌍\u{0}!"), ("quotes", "\"'\\$HOME`true`"),

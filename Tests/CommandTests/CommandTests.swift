@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
-@Suite struct CommandTests {
+@Suite(.blocking) struct CommandTests {
   @Test(arguments: ["values", "changes", "settings", "locks", "messages"])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()

@@ -1,11 +1,12 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import WormholeCommand
 
 /// Completions, asked for in the shells they are for.
-@Suite struct CompletionTests {
+@Suite(.blocking) struct CompletionTests {
   /// What bash offers for a command line whose last word is being typed.
   private func offers(_ words: [String], in stage: Stage) throws -> Set<String> {
     let line = words.map { "'\($0)'" }.joined(separator: " ")

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// The demonstration, which shows real processes and tidies up after them.
-@Suite struct DemoTests {
+@Suite(.blocking) struct DemoTests {
   private func demo(_ folder: TemporaryDirectory, _ more: [String] = []) throws -> Running {
     try Running(
       Programs.built("wormhole"), ["demo"],

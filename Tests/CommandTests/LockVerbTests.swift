@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// `wormhole lock` among several processes.
-@Suite struct LockVerbTests {
+@Suite(.blocking) struct LockVerbTests {
   /// Holds a lock until somebody writes to `pipe`, having said so.
   private func hold(_ stage: Stage, _ options: String = "") throws -> Running {
     _ = try stage.run("[ -p pipe ] || mkfifo pipe")

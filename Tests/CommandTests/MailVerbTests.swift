@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// `send`, `receive` and `queue` among several processes.
-@Suite struct MailVerbTests {
+@Suite(.blocking) struct MailVerbTests {
   /// Starts a receiver, and waits until it has joined.
   private func receiver(_ stage: Stage, _ options: String, _ line: String = "") throws -> Running {
     let exec = line.isEmpty ? "" : "--exec \"$LINE\""

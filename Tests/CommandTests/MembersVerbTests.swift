@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Who is there, as the command tells it.
-@Suite struct MembersVerbTests {
+@Suite(.blocking) struct MembersVerbTests {
   private let stage: Stage
 
   init() throws {

@@ -1,12 +1,13 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import WormholeCommand
 
 /// One table feeds the parser, the help, the manual page and the completions.
-@Suite struct TableTests {
+@Suite(.blocking) struct TableTests {
   @Test func theHelpIsAsItIsKept() throws {
     for (arguments, fixture) in [
       (["--help"], "help.txt"), (["-h"], "short-help.txt"), (["help", "watch"], "help-watch.txt"),

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// A full disk, missing permissions, damage; and the doctor.
-@Suite struct TroubleTests {
+@Suite(.blocking) struct TroubleTests {
   @Test(arguments: [
     "put speed 2", "put speed 2 --power", "update speed --add 1", "clear speed",
     "update speed --exec 'echo 2'", "defaults write cinema rows 2", "put new 2",

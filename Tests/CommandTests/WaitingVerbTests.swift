@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Verbs that wait: for changes, values, postings.
-@Suite struct WaitingVerbTests {
+@Suite(.blocking) struct WaitingVerbTests {
   /// Starts a verb that says on standard error when it is ready.
   private func start(_ command: String, _ stage: Stage) throws -> Running {
     let running = try stage.start(command + " --verbose")

@@ -1,9 +1,11 @@
 import Foundation
+import TestSupport
+import TestTraits
 import Testing
 
 /// The benchmarks run with the tests, so that they cannot rot; what they measure here means
 /// nothing.
-@Suite struct BenchmarkCommandTests {
+@Suite(.blocking) struct BenchmarkCommandTests {
   @Test func smallWorkloadsRun() throws {
     let names = ["plist-encode", "plist-value-decode", "lock", "update"]
     let result = try run(["--small", "--json"] + names)

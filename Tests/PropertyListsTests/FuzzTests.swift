@@ -1,8 +1,10 @@
 import Foundation
 import PropertyListFuzzing
+import TestSupport
+import TestTraits
 import Testing
 
-@Suite struct FuzzTests {
+@Suite(.blocking) struct FuzzTests {
   /// Ten thousand mutated files, always the same; a million new ones when WORMHOLE_LONG is set.
   @Test func mutatedFilesBreakNoPromise() throws {
     let isLong = ProcessInfo.processInfo.environment["WORMHOLE_LONG"] == "1"

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// The article on the promises names tests; they exist.
-@Suite struct PromisesTests {
+@Suite(.blocking) struct PromisesTests {
   @Test func everyTestThatIsNamedExists() throws {
     let path = Programs.source + "/Sources/Wormhole/Wormhole.docc/Promises.md"
     let bytes = try Descriptor.open(path: path, [.readOnly]).contents()

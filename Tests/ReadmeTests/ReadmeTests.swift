@@ -1,12 +1,13 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 @testable import WormholeCommand
 
 /// What the README shows is what happens.
-@Suite struct ReadmeTests {
+@Suite(.blocking) struct ReadmeTests {
   /// One shell runs them all, one after the other, as a person would.
   @Test func everyTranscriptIsTrueWordForWord() throws {
     let exchanges = try Readme().session.exchanges

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P7: those who commit at the same time share the syncs of their directory.
-@Suite struct DirectorySyncTests {
+@Suite(.blocking) struct DirectorySyncTests {
   private let folder: TemporaryDirectory
   private let slot: Slot
 

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// The epoch rises with each start of the machine, whoever notices it first.
-@Suite struct EpochTests {
+@Suite(.blocking) struct EpochTests {
   private let folder: TemporaryDirectory
   private let path: String
 

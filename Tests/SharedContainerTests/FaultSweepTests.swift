@@ -1,13 +1,14 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Every operation killed, stopped and failed at its system calls: a seeded tenth of them, all of
 /// them in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized) struct FaultSweepTests {
+@Suite(.serialized, .blocking) struct FaultSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
     ?? UInt64.random(in: 0 ... .max)

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Names that come and go in a folder, each told once.
-@Suite struct FolderWatchTests {
+@Suite(.blocking) struct FolderWatchTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let peer = Programs.built("TestPeer")

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Named locks, held while something else is done.
-@Suite struct HoldingTests {
+@Suite(.blocking) struct HoldingTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot

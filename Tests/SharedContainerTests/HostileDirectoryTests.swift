@@ -3,11 +3,12 @@ import SharedContainer
 import Synchronization
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P9 and the rules of the directory: whatever somebody puts there, no process is brought down or
 /// held up, nothing outside is touched, nothing foreign is removed, and the error is clear.
-@Suite struct HostileDirectoryTests {
+@Suite(.blocking) struct HostileDirectoryTests {
   private let folder: TemporaryDirectory
   private let container: Container
 

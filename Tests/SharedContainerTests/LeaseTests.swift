@@ -1,12 +1,13 @@
 import PropertyLists
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import SharedContainer
 
 /// Slow is not suspended: who is taken for which.
-@Suite struct LeaseTests {
+@Suite(.blocking) struct LeaseTests {
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }

@@ -1,9 +1,10 @@
 import SharedContainer
 import TestSupport
+import TestTraits
 import Testing
 
 /// P3: no order of steps, no death and no takeover, loses an update.
-@Suite struct LockMachineTests {
+@Suite(.blocking) struct LockMachineTests {
   /// Walks through every world that can be reached; the number of worlds, or nil at a violation.
   private func explore(_ start: LockModel, limit: Int = 2_000_000) -> Int? {
     var seen: Set<LockModel> = [start]

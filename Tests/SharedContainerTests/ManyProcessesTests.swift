@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P2 and P3 among eight processes that all want the same lock all the time.
-@Suite(.serialized) struct ManyProcessesTests {
+@Suite(.serialized, .blocking) struct ManyProcessesTests {
   private static let size = 8
   private static let isLong = Processes.environment("WORMHOLE_LONG") != nil
 

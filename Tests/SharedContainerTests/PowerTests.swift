@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P7: what is there after the power was cut, on real file systems that are lost without flushing.
-@Suite(.serialized) struct PowerTests {
+@Suite(.serialized, .blocking) struct PowerTests {
   private static let cuts = Processes.environment("WORMHOLE_LONG") == nil ? 5 : 25
   private static let kinds: [TestFileSystem.Kind] = [.ext4, .xfs]
 

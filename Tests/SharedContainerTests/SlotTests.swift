@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// One process, or two, and a value between them.
-@Suite struct SlotTests {
+@Suite(.blocking) struct SlotTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let peer = Programs.built("TestPeer")

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Updates on file systems that are full, have no room for another file, or may only be read.
-@Suite struct SmallDiskTests {
+@Suite(.blocking) struct SmallDiskTests {
   @Test(arguments: [TestFileSystem.Kind.memory, .ext4, .fewFiles])
   fileprivate func aFullDiskDamagesNothing(_ kind: TestFileSystem.Kind) throws {
     guard let disk = try TestFileSystem.make(kind, for: "a full file system (\(kind))") else {

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// What lies in `staging/` is swept once its maker is dead, and not before.
-@Suite struct StagingTests {
+@Suite(.blocking) struct StagingTests {
   private let folder: TemporaryDirectory
   private let path: String
 

@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P3, at the places where the mechanism is needed: each of these fails without one part of it.
-@Suite struct SupersededTests {
+@Suite(.blocking) struct SupersededTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Several threads, several containers on one directory, and what a process starts inside updates.
-@Suite struct ThreadsAndForksTests {
+@Suite(.blocking) struct ThreadsAndForksTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot

@@ -2,10 +2,11 @@
 import Synchronization
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// P8: nobody misses a change for good.
-@Suite(.serialized) struct WatcherTests {
+@Suite(.serialized, .blocking) struct WatcherTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let peer = Programs.built("TestPeer")

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Files that a forked copy does not have.
-@Suite struct GuardedFileTests {
+@Suite(.blocking) struct GuardedFileTests {
   private let folder: TemporaryDirectory
 
   init() throws {

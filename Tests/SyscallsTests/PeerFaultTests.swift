@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Rules from the environment, in a process of their own.
-@Suite struct PeerFaultTests {
+@Suite(.blocking) struct PeerFaultTests {
   private let folder: TemporaryDirectory
   private let peer = Programs.built("TestPeer")
 

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Fault points are for tests: what users run must not hold them.
-@Suite struct ReleaseBuildTests {
+@Suite(.blocking) struct ReleaseBuildTests {
   private static let traces = ["WORMHOLE_FAULT", "FaultPoints", "FaultRule"]
 
   @Test(.timeLimit(.minutes(5)))

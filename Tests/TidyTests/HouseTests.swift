@@ -1,7 +1,9 @@
+import TestSupport
+import TestTraits
 import Testing
 
 /// The house rules, applied to every file of the package.
-@Suite struct HouseTests {
+@Suite(.blocking) struct HouseTests {
   @Test(arguments: Rule.all.map(\.name))
   func everyFileKeeps(_ name: String) throws {
     let rule = try #require(Rule.all.first { $0.name == name })

@@ -4,11 +4,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Settings in the words of user defaults.
-@Suite(.timeLimit(.minutes(2))) struct DefaultsTests {
+@Suite(.timeLimit(.minutes(2)), .blocking) struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
   private let peer = Programs.built("TestPeer")

@@ -1,11 +1,12 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// P2 and P3 through the module that users import: eight processes, ten thousand updates each in a
 /// long run, and a quarter of that in an ordinary one.
-@Suite(.serialized) struct EightProcessesTests {
+@Suite(.serialized, .blocking) struct EightProcessesTests {
   private let meeting: Meeting
   private let sum: Wormhole.Channel<Int>
   private let peer = Programs.built("TestPeer")

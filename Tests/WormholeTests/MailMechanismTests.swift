@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// P4, at the places where its mechanisms are needed: each of these fails without one of them.
-@Suite struct MailMechanismTests {
+@Suite(.blocking) struct MailMechanismTests {
   private let meeting: Meeting
   private let peer = Programs.built("TestPeer")
 

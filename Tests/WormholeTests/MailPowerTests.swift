@@ -1,12 +1,13 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// P7 for messages: what is there after the power was cut, on real file systems that are lost
 /// without flushing; and what happens on one that is full.
-@Suite(.serialized) struct MailPowerTests {
+@Suite(.serialized, .blocking) struct MailPowerTests {
   private static let kinds: [TestFileSystem.Kind] = [.ext4, .xfs]
   private static let cuts = Processes.environment("WORMHOLE_LONG") == nil ? 3 : 20
 

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// P4 among processes that are killed and stopped.
-@Suite(.serialized) struct MailProcessesTests {
+@Suite(.serialized, .blocking) struct MailProcessesTests {
   private let meeting: Meeting
   private let peer = Programs.built("TestPeer")
   private let isLong = Processes.environment("WORMHOLE_LONG") != nil

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Watching in numbers.
-@Suite struct ManyWatchersTests {
+@Suite(.blocking) struct ManyWatchersTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 

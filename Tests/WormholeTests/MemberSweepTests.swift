@@ -1,13 +1,14 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Joining and leaving, killed, stopped and failed at each of their system calls.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized) struct MemberSweepTests {
+@Suite(.serialized, .blocking) struct MemberSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
     ?? UInt64.random(in: 0 ... .max)

@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// A program in another language, which has only read how the directory looks.
-@Suite struct OtherLanguageTests {
+@Suite(.blocking) struct OtherLanguageTests {
   private let meeting: Meeting
   private let program = Programs.source + "/Fixtures/python/take_part.py"
 

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Watching who is there.
-@Suite struct ReachabilityTests {
+@Suite(.blocking) struct ReachabilityTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let peer = Programs.built("TestPeer")

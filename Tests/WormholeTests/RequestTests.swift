@@ -196,7 +196,9 @@ import Wormhole
     let responding = pair.watch.respond(to: Int.self) { $0 * 3 }
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
-        group.addTask { try await pair.phone.request(number, as: Int.self, within: long) == number * 3 }
+        group.addTask {
+          try await pair.phone.request(number, as: Int.self, within: long) == number * 3
+        }
       }
       for try await isRight in group { #expect(isRight) }
     }

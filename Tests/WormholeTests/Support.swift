@@ -141,10 +141,17 @@ final class Gate: Sendable {
 struct NeverCame: Error, CustomStringConvertible { let description: String }
 
 /// Looks again and again without holding up other tasks.
-func eventuallyAsync(_ what: String, _ condition: () throws -> Bool) async throws {
-  let deadline = Instant.now + patience
-  while try !condition() {
-    guard Instant.now < deadline else { throw NeverCame(description: what) }
-    try await Task.sleep(for: .milliseconds(1))
-  }
+func eventuallyAsync(
+  _ what: String, _ condition: @escaping @Sendable () throws -> Bool
+) async throws {
+  try await withCheckedThrowingContinuation { continuation in
+    do {
+      try Thread("waiter") {
+        continuation.resume(
+          with: Result { try eventually(what, within: patience * 10, condition) })
+      }.detach()
+    } catch {
+      continuation.resume(throwing: error)
+    }
+  } as Void
 }

@@ -2,11 +2,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Changes that depend on what is there.
-@Suite struct UpdateTests {
+@Suite(.blocking) struct UpdateTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 

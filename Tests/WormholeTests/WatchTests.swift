@@ -3,11 +3,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Watching with closures.
-@Suite struct WatchTests {
+@Suite(.blocking) struct WatchTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private var number: Wormhole.Channel<Int> { hole.channel("number") }

@@ -1,0 +1,47 @@
+import Syscalls
+package import Testing
+
+/// Runs tests that block their thread on threads of their own.
+///
+/// Tests run on the threads that tasks run on, one for each processor. While as many tests wait for
+/// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
+package struct Blocking: SuiteTrait, TestTrait, TestScoping {
+  package var isRecursive: Bool { true }
+
+  @concurrent package func provideScope(
+    for test: Test, testCase: Test.Case?,
+    performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+  }
+}
+
+extension Trait where Self == Blocking {
+  /// For tests and suites that wait without giving their thread away.
+  package static var blocking: Self { Self() }
+}
+
+/// As many threads as there usually are processors to test on.
+private final class BlockingExecutor: TaskExecutor {
+  static let shared = BlockingExecutor()
+  private let jobs = Monitor<[UnownedJob]>([])
+
+  private init() {
+    for _ in 0..<2 {
+      // Without a thread no such test would ever run.
+      try! Thread("blocking-tests") { self.run() }.detach()
+    }
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    jobs.signal { $0.append(job) }
+  }
+
+  private func run() {
+    while true {
+      let job = jobs.wait(until: nil) { $0.isEmpty ? nil : $0.removeFirst() }
+      job?.runSynchronously(on: asUnownedTaskExecutor())
+    }
+  }
+}
