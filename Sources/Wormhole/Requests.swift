@@ -73,7 +73,13 @@ extension Wormhole {
         return core.hole.log(
           .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already")
       }
-      try live.answer(core.header, id, bytes)
+      do throws(WormholeError) {
+        try live.answer(core.header, id, bytes)
+      } catch {
+        // It is not answered: it can be refused still, and the asker need not wait.
+        isAnswered.store(false, ordering: .releasing)
+        throw error
+      }
     }
   }
 
