@@ -11,7 +11,7 @@ import Syscalls
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
     watchMember, guardForks, guardMany,
-    respond, hear, request, wake, awaken, joinOften,
+    respond, respondOnce, hear, hearOften, request, wake, awaken,
   ]
 
   static func main() {
