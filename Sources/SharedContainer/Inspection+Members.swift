@@ -47,6 +47,7 @@ extension Inspection {
           .problem, profile, "not a profile: \(reason)",
           advice: "look who put it there; while it is there nobody can join"))
     }
+    inspectStart(of: home)
     guard isPresent else { return }
     let presence = "\(home.path)/\(MemberDirectory.presenceName)"
     let holder = home.presenceHolder()
@@ -57,11 +58,38 @@ extension Inspection {
         advice: holder?.advice))
   }
 
+  /// What would be run, and whether it would.
+  private mutating func inspectStart(of home: MemberDirectory) {
+    let path = "\(home.path)/\(MemberDirectory.startName)"
+    let start: MemberStart?
+    do throws(WormholeError) {
+      start = try home.readStart("inspect the start of")
+    } catch {
+      // In a group's container another user may have said it, who then can wake the member.
+      let owner = try? home.home.descriptor.status(of: MemberDirectory.startName).owner
+      let isForeign = owner.map { $0 != Processes.effectiveUser } ?? false
+      let isNote = container.options.sharing == .group && isForeign
+      let hint = isNote ? "only that user can wake '\(home.name)'" : error.hint
+      add(Finding(isNote ? .note : .problem, path, error.reason, advice: hint))
+      return
+    }
+    guard let start else { return }
+    do throws(Errno) {
+      try Processes.checkProgram(start.program)
+    } catch {
+      add(
+        Finding(
+          .problem, path, "its program '\(start.program)' cannot be run: \(error)",
+          advice: "say anew how '\(home.name)' is started, with 'wormhole wake'"))
+    }
+  }
+
   private mutating func inspectContents(
     of directory: OpenDirectory, _ path: String
   ) throws(Errno) {
     let files = [
       MemberDirectory.presenceName, MemberDirectory.profileName, MemberDirectory.progressName,
+      MemberDirectory.startName,
     ]
     for name in try directory.descriptor.names().sorted() {
       if files.contains(name) {

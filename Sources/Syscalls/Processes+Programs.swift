@@ -7,7 +7,8 @@ extension Processes {
   /// ENOENT if there is none, EACCES if there is something that nobody may run.
   package static func path(ofProgram program: String) throws(Errno) -> String {
     guard !program.utf8.contains(UInt8(ascii: "/")) else {
-      let path = program.hasPrefix("/") ? program : try workingDirectory() + "/" + program
+      let name = program.hasPrefix("./") ? String(program.dropFirst(2)) : program
+      let path = name.hasPrefix("/") ? name : try workingDirectory() + "/" + name
       try checkProgram(path)
       return path
     }

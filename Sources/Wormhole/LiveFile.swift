@@ -31,6 +31,11 @@ struct LiveName: Hashable, Sendable {
     id = String(decoding: bytes[23...], as: UTF8.self)
     self.text = text
   }
+
+  /// Whether a folder in `live/` can be an incarnation's.
+  static func isIncarnation(_ text: String) -> Bool {
+    text.utf8.count == 16 && text.utf8.allSatisfy(\.isHexadecimalDigit)
+  }
 }
 
 extension UInt8 {

@@ -1,6 +1,6 @@
 internal import PropertyLists
 public import SharedContainer
-internal import Syscalls
+package import Syscalls
 
 extension Wormhole {
   /// How a message is sent that only makes sense now.
@@ -37,11 +37,18 @@ extension Wormhole.Peer {
   ) throws(WormholeError) {
     let deadline = hole.options.time.now + timeout
     if waking { try wake(within: timeout) }
+    _ = try sendNow(value, kind, timeout, until: deadline)
+  }
+
+  /// - Returns: the incarnation it was sent to.
+  package func sendNow<Value: Encodable>(
+    _ value: Value, _ kind: String?, _ timeout: Duration, until deadline: Instant
+  ) throws(WormholeError) -> String {
     try withLive { (live) throws(WormholeError) in
       let asked = try Asked(
         self, live, value, kind ?? MessageKind.name(of: Value.self), timeout, until: deadline,
         "send message to")
-      _ = try asked.place(.message) { _ in }
+      return try asked.place(.message) { _ in }
     }
   }
 

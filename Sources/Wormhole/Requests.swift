@@ -89,8 +89,15 @@ extension Wormhole {
         return
       }
       switch asker {
-      case .live(let live, let id): try live.answer(core.header, id, bytes)
       case .test(let record): record.end(bytes)
+      case .live(let live, let id):
+        do throws(WormholeError) {
+          try live.answer(core.header, id, bytes)
+        } catch {
+          // It is not answered: it can be refused still, and the asker need not wait.
+          isAnswered.store(false, ordering: .releasing)
+          throw error
+        }
       }
     }
   }

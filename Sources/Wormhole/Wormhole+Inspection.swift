@@ -18,6 +18,19 @@ extension Wormhole {
       }
       findings += inspection.findings
     }
+    for name in try container.names(in: .guests) {
+      // Of a dead one, or of what is no guest's directory, others tell.
+      guard let home = try? container.existingMember(name, in: .guests),
+        (try? home.isPresent()) == true
+      else { continue }
+      var inspection = MailInspection(home, options)
+      do throws(Errno) {
+        try inspection.inspectLive(of: name)
+      } catch {
+        throw WormholeError(error, "inspect messages of guest", name)
+      }
+      findings += inspection.findings
+    }
     return findings
   }
 }
@@ -41,6 +54,7 @@ private struct MailInspection {
     try inspectClaimed()
     try inspectDead()
     try inspectReceipts()
+    try inspectLive(of: try home.isPresent() ? home.readProfile().profile?.incarnation : nil)
   }
 
   // MARK: The parts
@@ -97,6 +111,34 @@ private struct MailInspection {
       "'\(home.name)' is told when it joins and asks how its messages ended")
   }
 
+  /// - Parameter incarnation: the one that lives.
+  mutating func inspectLive(of incarnation: String?) throws(Errno) {
+    let (home, part) = (home, MemberDirectory.Part.live)
+    let folders = try sort(part) { name -> String? in
+      let kind = try? home.part(part).descriptor.status(of: name).kind
+      return LiveName.isIncarnation(name) && kind == .directory ? name : nil
+    }
+    for folder in folders {
+      guard let open = try home.live(folder) else { continue }
+      let files = try open.descriptor.names().sorted()
+      for file in files where LiveName(file) == nil {
+        foreign("\(part.rawValue)/\(folder)/\(file)")
+      }
+      let count = files.filter { LiveName($0) != nil }.count
+      // An empty one is what each process leaves that was killed.
+      guard count > 0 else { continue }
+      let words = count == 1 ? "1 file" : "\(count) files"
+      if folder != incarnation {
+        note(
+          part, "a process that has ended has left '\(folder)' with \(words)",
+          "nobody reads it; whoever joins as '\(home.name)' next removes it")
+      } else {
+        note(
+          part, "\(words) to be read at once", "if it stays so, look whether it is stopped")
+      }
+    }
+  }
+
   // MARK: Files
 
   /// The names that are in the form of ours, in order of text; the others are foreign.
@@ -113,14 +155,18 @@ private struct MailInspection {
       if let name = ours(file) {
         names.append(name)
       } else {
-        findings.append(
-          Finding(
-            .note, "\(home.path)/\(part.rawValue)/\(file)",
-            "a foreign file: nothing here made it, and it is left alone",
-            advice: "move it elsewhere if it is not wanted"))
+        foreign("\(part.rawValue)/\(file)")
       }
     }
     return names
+  }
+
+  private mutating func foreign(_ file: String) {
+    findings.append(
+      Finding(
+        .note, "\(home.path)/\(file)",
+        "a foreign file: nothing here made it, and it is left alone",
+        advice: "move it elsewhere if it is not wanted"))
   }
 
   private mutating func read(

@@ -128,7 +128,7 @@ enum Completions {
     let operands = verb.operands.map { operand in
       let values =
         switch operand.values {
-        case .any: operand.kind == .command ? "_normal" : " "
+        case .any: operand.isCommand ? "_normal" : " "
         case .channels: "_wormhole_channels"
         case .members: "_wormhole_members"
         case .words(let words): "(\(words.joined(separator: " ")))"

@@ -22,14 +22,18 @@ struct Option: Sendable {
   let help: String
   /// Whether the verb makes no sense without it.
   let isRequired: Bool
+  /// Whether it may be given several times.
+  let isRepeatable: Bool
 
   init(
-    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false
+    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false,
+    isRepeatable: Bool = false
   ) {
     self.name = name
     self.argument = argument
     self.help = help
     self.isRequired = isRequired
+    self.isRepeatable = isRepeatable
   }
 
   /// As in `--timeout S`.
@@ -38,7 +42,7 @@ struct Option: Sendable {
 
 /// What a verb takes beside options.
 struct Operand: Sendable {
-  enum Kind: Sendable { case one, optional, many, optionalMany, command }
+  enum Kind: Sendable { case one, optional, many, optionalMany, command, optionalCommand }
 
   /// What can stand there, for completions.
   enum Values: Sendable {
@@ -67,20 +71,24 @@ struct Operand: Sendable {
     case .many: "\(name)..."
     case .optionalMany: "[\(name)...]"
     case .command: "-- \(name)..."
+    case .optionalCommand: "[-- \(name)...]"
     }
   }
+
+  /// Whether it is what comes after `--`.
+  var isCommand: Bool { kind == .command || kind == .optionalCommand }
 
   var least: Int {
     switch kind {
     case .one, .many, .command: 1
-    case .optional, .optionalMany: 0
+    case .optional, .optionalMany, .optionalCommand: 0
     }
   }
 
   var most: Int {
     switch kind {
     case .one, .optional: 1
-    case .many, .optionalMany, .command: .max
+    case .many, .optionalMany, .command, .optionalCommand: .max
     }
   }
 }
@@ -126,10 +134,12 @@ final class Verb: Sendable {
 
   /// As in `wormhole get CHANNEL [--json] [--timeout S]`.
   var usage: String {
-    let operands = operands.filter { $0.kind != .command }.map(\.usage)
+    let operands = operands.filter { !$0.isCommand }.map(\.usage)
     let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]
     let required = options.filter(\.isRequired).map(\.usage)
-    let optional = options.filter { !$0.isRequired }.map { "[\($0.usage)]" }
+    let optional = options.filter { !$0.isRequired }.map {
+      "[\($0.usage)]" + ($0.isRepeatable ? "..." : "")
+    }
     let words = required + operands + optional + command
     return (["wormhole \(name)"] + words).joined(separator: " ")
   }

@@ -65,7 +65,7 @@ struct Parser {
       operands += rest.dropFirst()
       return
     }
-    if verb.operands.last?.kind == .command {
+    if verb.operands.last?.isCommand == true {
       command = Array(rest)
     } else {
       operands += rest
@@ -81,7 +81,7 @@ struct Parser {
       let help = verb.map { "wormhole help \($0.name)" } ?? "wormhole --help"
       throw .usage("cannot use '\(parts[0])': there is no such option; try '\(help)'")
     }
-    guard !options.contains(where: { $0.name == option.name }) else {
+    guard option.isRepeatable || !options.contains(where: { $0.name == option.name }) else {
       throw .usage("cannot use '--\(option.name)': it is given twice")
     }
     guard let argument = option.argument else {
@@ -112,7 +112,7 @@ struct Parser {
       throw .usage(
         "cannot \(verb.name): --\(missing.name) is missing; try 'wormhole help \(verb.name)'")
     }
-    let places = verb.operands.filter { $0.kind != .command }
+    let places = verb.operands.filter { !$0.isCommand }
     let least = places.reduce(0) { $0 + $1.least }
     let most = places.contains { $0.most == .max } ? Int.max : places.count
     if operands.count < least {

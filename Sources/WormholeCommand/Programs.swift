@@ -29,27 +29,62 @@ enum Programs {
   static func filter(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
   ) throws -> (status: ExitStatus, output: [UInt8]) {
+    try starting("sh") { () throws(Errno) in try filter(line, input, settings, limit) }
+  }
+
+  private static func filter(
+    _ line: String, _ input: [UInt8], _ settings: [String], _ limit: Int, error: Conduit? = nil
+  ) throws(Errno) -> (status: ExitStatus, output: [UInt8]) {
+    let (given, taken) = (try Conduit(), try Conduit())
+    let collected = Monitor(Result<[UInt8], Errno>.success([]))
+    let collector = try Thread("output") {
+      let bytes = Result { () throws(Errno) in try taken.collect(limit: limit) }
+      taken.closeReading()
+      collected.withLock { $0 = bytes }
+    }
+    let result = Result { () throws(Errno) in
+      try feeding(
+        given, input, to: line, settings, output: taken.writing, error: error?.writing ?? 2
+      ) {
+        taken.closeWriting()
+        error?.closeWriting()
+      }
+    }
+    taken.closeWriting()
+    collector.join()
+    return (try result.get(), try collected.withLock { $0 }.get())
+  }
+
+  /// Runs a line of shell that makes one value of another, and keeps the end of its complaints,
+  /// which go where ours go too.
+  static func answer(
+    _ line: String, input: [UInt8], _ settings: [String], limit: Int
+  ) throws -> (status: ExitStatus, output: [UInt8], complaint: String) {
     try starting("sh") { () throws(Errno) in
-      let (given, taken) = (try Conduit(), try Conduit())
-      let collected = Monitor(Result<[UInt8], Errno>.success([]))
-      let collector = try Thread("output") {
-        let bytes = Result { () throws(Errno) in try taken.collect(limit: limit) }
-        taken.closeReading()
-        collected.withLock { $0 = bytes }
+      let errors = try Conduit()
+      let tail = Monitor<[UInt8]>([])
+      let listener = try Thread("errors") {
+        while let more = try? errors.collect(limit: 0), !more.isEmpty {
+          try? StandardStream.error.write(more)
+          tail.withLock { $0 = Array(($0 + more).suffix(4096)) }
+        }
+        errors.closeReading()
       }
       let result = Result { () throws(Errno) in
-        try feeding(given, input, to: line, settings, output: taken.writing, taken.closeWriting)
+        try filter(line, input, settings, limit, error: errors)
       }
-      taken.closeWriting()
-      collector.join()
-      return (try result.get(), try collected.withLock { $0 }.get())
+      errors.closeWriting()
+      listener.join()
+      let (status, output) = try result.get()
+      let lines = tail.withLock { $0 }.split(separator: UInt8(ascii: "\n"))
+      return (status, output, String(decoding: lines.last ?? [], as: UTF8.self))
     }
   }
 
   /// Runs it to its end, whether it reads all that it is given or not.
   private static func feeding(
     _ given: Conduit, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
-    _ started: () -> Void = {}
+    error: CInt = 2, _ started: () -> Void = {}
   ) throws(Errno) -> ExitStatus {
     // Started before there is a child, which would wait in vain for a thread that cannot be had.
     let begun = Monitor(false)
@@ -66,7 +101,7 @@ enum Programs {
     return try Interruption.run { () throws(Errno) in
       let child = try Child.spawn(
         "sh", ["-c", line], environment: environment(settings), input: given.reading,
-        output: output)
+        output: output, error: error)
       given.closeReading()
       started()
       begun.signal { $0 = true }

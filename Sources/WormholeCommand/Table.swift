@@ -8,7 +8,8 @@ enum Table {
   private static let entries: [(name: String, verb: @Sendable () -> Verb)] = [
     ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
     ("clear", { .clear }), ("list", { .list }), ("send", { .send }), ("receive", { .receive }),
-    ("queue", { .queue }), ("members", { .members }), ("lock", { .lock }), ("post", { .post }),
+    ("queue", { .queue }), ("request", { .request }), ("reply", { .reply }),
+    ("members", { .members }), ("wake", { .wake }), ("lock", { .lock }), ("post", { .post }),
     ("observe", { .observe }), ("defaults", { .defaults }), ("doctor", { .doctor }),
     ("demo", { .demo }), ("completions", { .completions }), ("manual", { .manual }),
     ("help", { .help }),

@@ -7,7 +7,7 @@ import Testing
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite(.blocking) struct CommandTests {
-  @Test(arguments: ["values", "changes", "settings", "locks", "messages"])
+  @Test(arguments: ["values", "changes", "settings", "locks", "messages", "requests"])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()
     let session = try Session(fixture: "command/\(name).session")

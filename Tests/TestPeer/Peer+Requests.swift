@@ -25,7 +25,11 @@ extension Peer {
           defer { isFirst = false }
           return isFirst
         }
-        if stops { try? Processes.send(.stop, to: Processes.current) }
+        if stops {
+          try? Processes.send(.stop, to: Processes.current)
+          // Another thread takes the signal, and this one may run on for a moment.
+          let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
+        }
       default: break
       }
       do {
@@ -39,11 +43,31 @@ extension Peer {
     responding.stop()
   }
 
+  /// `respond-once <container> <name>`: joins, says so, answers one request with its double, leaves,
+  /// and says so; leaves without, if none comes in three seconds.
+  static let respondOnce = Job("respond-once") { arguments in
+    let member = try meeting(arguments[0]).join(as: arguments[1])
+    let isDone = Monitor(false)
+    let responding = member.respond(toKind: nil) { request in
+      do {
+        try request.answer(try request.value(as: Int.self) * 2)
+      } catch {
+        request.refuse("\(error)")
+      }
+      isDone.signal { $0 = true }
+    }
+    try say("joined")
+    _ = isDone.wait(until: .now + .seconds(3)) { $0 ? true : nil }
+    responding.stop()
+    member.leave()
+    try say("left")
+  }
+
   /// `hear <container> <name>`: joins, says as which incarnation, and says each immediate message.
   static let hear = Job("hear") { arguments in
     let member = try meeting(arguments[0]).join(as: arguments[1])
     let watching = member.watchImmediate { message in
-      try? say("heard \((try? message.value(as: Int.self)) ?? -1)")
+      try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")
     }
     try stay(member)
     watching.stop()
@@ -125,16 +149,19 @@ extension Peer {
     member?.leave()
   }
 
-  /// `join-often <container> <name> <count>`: joins and leaves that often, with somebody who hears
-  /// immediate messages in each life; says those that are not of this very incarnation.
-  static let joinOften = Job("join-often") { arguments in
+  /// `hear-often <container> <name> <count>`: joins and leaves that often, and says each immediate
+  /// message with the incarnation that has heard it.
+  static let hearOften = Job("hear-often") { arguments in
     let hole = try meeting(arguments[0])
     for _ in 0..<Int(arguments[2])! {
       let member = try hole.join(as: arguments[1])
+      let heard = Monitor(0)
       let watching = member.watchImmediate { message in
-        let text = (try? message.value(as: String.self)) ?? "damaged"
-        if text != member.incarnation { try? say("for another: \(text)") }
+        try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")
+        heard.signal { $0 += 1 }
       }
+      // Now and then it goes with messages before it that it has not come to.
+      _ = heard.wait(until: .now + .milliseconds(5)) { $0 >= 2 ? true : nil }
       member.leave()
       watching.stop()
     }

@@ -12,7 +12,7 @@ import Syscalls
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
     watchMember, guardForks, guardMany,
     send, receive, refuse, cancel, outcomes, drain,
-    respond, hear, request, wake, awaken, joinOften,
+    respond, respondOnce, hear, hearOften, request, wake, awaken,
   ]
 
   static func main() {

@@ -27,7 +27,7 @@ extension Verb {
 }
 
 extension Output {
-  fileprivate func write(_ member: Wormhole.Profile) throws {
+  func write(_ member: Wormhole.Profile) throws {
     guard isJSON else {
       var words = [try member.name.inOneLine(), member.state]
       if member.isRunning { words.append("\(member.program) (process \(member.process))") }

@@ -8,7 +8,7 @@ extension Verb {
     "send", "send a message to a member", [Operand("VALUE", .optional)],
     [
       .to, .from, .type, .kind, .id, .ttl, .urgent, .process, .lines, .waitForEnd, .timeout,
-      .context,
+      .context, .immediate, .wake,
     ],
     [
       "Sends VALUE, or what comes on standard input, as 'put' takes it, to the member of the name "
@@ -23,6 +23,9 @@ extension Verb {
         + "being sent is sent together. While PEER's queue is full it waits.",
       "With --context, tells PEER a state in place of a message: only the latest that NAME has "
         + "told is kept until PEER receives it, and what equals the one before is not told again.",
+      "With --immediate, sends it to the process that runs as PEER now, or to nobody: exits with "
+        + "69 if none does. It does not wait, is seen by no later process, and by this one only "
+        + "within --timeout, ten seconds by default. --wake starts PEER if it does not run.",
       "With --json, writes the id that the message has.",
     ],
     [
@@ -31,12 +34,14 @@ extension Verb {
       Example("wormhole send --to watch --wait --timeout 10 go", "until it was handled"),
       Example("wormhole send --to watch --lines <orders.txt", "each line"),
       Example("wormhole send --to watch --from till --context open", "a state"),
+      Example("wormhole send --to watch --immediate look", "now or not at all"),
     ]
   ) { invocation in
     let peer = invocation.value(.to) ?? ""
     let options = try invocation.sendOptions()
     if invocation.has(.lines) { return try invocation.sendLines(to: peer, options) }
     let value = try invocation.givenValue(at: 0, for: peer)
+    if invocation.has(.immediate) { return try invocation.sendNow(value, to: peer) }
     if invocation.has(.context) { return try invocation.tell(value, to: peer) }
     return try invocation.send(value, to: peer, options)
   }
@@ -46,8 +51,12 @@ extension Invocation {
   fileprivate func sendOptions() throws -> Wormhole.SendOptions {
     try exclude(.lines, [.id, .waitForEnd, .context])
     try exclude(.context, [.id, .ttl, .urgent, .process, .waitForEnd])
-    if has(.timeout), !has(.waitForEnd) {
-      throw Failure.usage("cannot send: --timeout goes with --wait")
+    try exclude(.immediate, [.lines, .id, .ttl, .urgent, .process, .waitForEnd, .context])
+    if has(.timeout), !has(.waitForEnd), !has(.immediate) {
+      throw Failure.usage("cannot send: --timeout goes with --wait or --immediate")
+    }
+    if has(.wake), !has(.immediate) {
+      throw Failure.usage("cannot send: --wake goes with --immediate; another message waits")
     }
     _ = try seconds(.timeout)
     if has(.context), !has(.from) {
@@ -117,8 +126,20 @@ extension Invocation {
     return 0
   }
 
-  /// Who is told how the message ended: a member of the name, or a guest.
-  private func sender(
+  fileprivate func sendNow(_ value: PropertyListValue, to name: String) throws -> Int32 {
+    try Interruption.prepare()
+    let timeout = try seconds(.timeout) ?? .seconds(10)
+    let (peer, leave) = try sender(in: open(create: true), to: name)
+    try Interruption.prepare(cleanUp: leave)
+    defer { leave() }
+    try peer.send(
+      value, .immediate, kind: kind(of: value), within: timeout, waking: has(.wake))
+    output.explain("'\(name)' has it")
+    return 0
+  }
+
+  /// Who is told how it ended: a member of the name, or a guest.
+  func sender(
     in hole: Wormhole, to name: String
   ) throws -> (Wormhole.Peer, @Sendable () -> Void) {
     guard let from = self.value(.from) else {
@@ -173,5 +194,6 @@ extension Option {
   static let process = Option("process", nil, "do not sync it: a power cut may take it back")
   static let lines = Option("lines", nil, "send each line of standard input")
   static let waitForEnd = Option("wait", nil, "wait until it was handled")
+  static let immediate = Option("immediate", nil, "to whoever runs now, or to nobody")
   static let context = Option("context", nil, "tell a state, of which the latest counts")
 }

@@ -98,7 +98,7 @@ extension ValueType {
     }
   }
 
-  fileprivate func value(
+  func value(
     ofOutput bytes: [UInt8], for name: String
   ) throws(Failure) -> PropertyListValue {
     let endsLine = self == .string && bytes.last == UInt8(ascii: "\n")

@@ -1,0 +1,222 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// `request`, `reply` and `wake` among several processes.
+@Suite struct RequestVerbTests {
+  /// Starts somebody who answers, and waits until it has joined.
+  private func replier(_ stage: Stage, _ line: String, _ options: String = "") throws -> Running {
+    let running = try stage.start(
+      "wormhole reply --as watch --verbose \(options) --exec \"$LINE\"",
+      environment: ["LINE=\(line)"])
+    try eventually("it replies") { try running.errors.contains("replying as 'watch'") }
+    return running
+  }
+
+  private func done(_ stage: Stage, _ command: String) throws -> String {
+    let outcome = try stage.run(command)
+    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)\(outcome.output)")
+    return outcome.output
+  }
+
+  private func files(_ stage: Stage, _ path: String) throws -> String {
+    try stage.run("ls hole/\(path)").output
+  }
+
+  // MARK: Answers
+
+  @Test func bytesComeBackAsTheyAre() throws {
+    let stage = try Stage()
+    var random = SeededRandom(seed: 11)
+    let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
+    try file.write((0..<3_000_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+    let replier = try replier(stage, "cat", "--raw --type data")
+    let ask = "wormhole request --to watch --raw --timeout 60 - <in >out && cmp in out"
+    #expect(try done(stage, ask) == "")
+    #expect(try done(stage, "wormhole request --to watch --raw ''") == "")
+    try replier.child.send(.interrupt)
+    #expect(try replier.outcome().status == .signalled(2))
+  }
+
+  @Test func eachIsAnsweredAndCounted() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "echo $(($(cat) + 1))", "--type json --count 20 --json")
+    for number in 0..<20 {
+      let ask = "wormhole request --to watch --type json \(number) --timeout 60"
+      #expect(try done(stage, ask) == "\(number + 1)\n")
+    }
+    let outcome = try replier.outcome()
+    #expect(outcome.status == .exited(0))
+    let line = #"{"answered":true,"kind":"PropertyListValue"}"#
+    #expect(
+      outcome.output.split(separator: "\n").map(String.init) == Array(repeating: line, count: 20))
+    #expect(try files(stage, "guests") == "")
+  }
+
+  @Test func aRefusalSaysTheLastLineOfItsErrors() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "echo one >&2; printf 'two words' >&2; exit 3")
+    let outcome = try stage.run("wormhole request --to watch it")
+    #expect(outcome.status == .exited(1))
+    #expect(
+      outcome.errors
+        == "wormhole: cannot ask 'watch': the command ended with status 3: two words\n")
+    // They go where they would have gone.
+    #expect(try replier.errors.contains("one\ntwo words"))
+    let quiet = try stage.run("wormhole request --to watch it --quiet")
+    #expect(quiet.status == .exited(1))
+    #expect(quiet.errors == "")
+  }
+
+  @Test func anotherKindIsRefused() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "cat", "--kind Order")
+    #expect(try done(stage, "wormhole request --to watch --kind Order it") == "it\n")
+    let outcome = try stage.run("wormhole request --to watch it")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("answers no requests of kind 'String'"))
+    try replier.child.send(.kill)
+    _ = try replier.outcome()
+  }
+
+  @Test func aProgramThatCannotRunEndsIt() throws {
+    let stage = try Stage()
+    let replier = try stage.start(
+      "wormhole reply --as watch --verbose --exec cat",
+      environment: ["WORMHOLE_FAULTS=spawn:before:fail=EAGAIN"])
+    try eventually("it replies") { try replier.errors.contains("replying as 'watch'") }
+    let outcome = try stage.run("wormhole request --to watch it")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors == "wormhole: cannot ask 'watch': its command could not be run\n")
+    #expect(try replier.outcome().status == .exited(125))
+  }
+
+  // MARK: Ends
+
+  /// The one who asks is told at once, whoever ends the other and however.
+  @Test func whoAsksIsToldThatTheOtherHasEnded() throws {
+    for signal in [Processes.Signal.kill, .terminate] {
+      let stage = try Stage()
+      let line = "trap 'kill $!; exit 0' TERM; echo $PPID >>begun; sleep 600 & wait"
+      let replier = try replier(stage, line)
+      let asker = try stage.start("wormhole request --to watch --timeout 600 it")
+      try eventually("the command runs") { try files(stage, "../begun") != "" }
+      try replier.child.send(signal)
+      let outcome = try asker.outcome()
+      #expect(outcome.status == .exited(69))
+      #expect(
+        outcome.errors
+          == "wormhole: cannot ask 'watch': it has ended, or left, before it answered\n")
+      #expect(try files(stage, "guests") == "")
+      _ = try stage.run("pkill -P \(replier.child.process)")
+    }
+  }
+
+  @Test func whoeverIsStoppedIsGivenUp() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "cat")
+    try replier.child.send(.stop)
+    try replier.waitUntilStopped()
+    let outcome = try stage.run("wormhole request --to watch --timeout 0.2 it")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("no answer came within 0.2 seconds"))
+    try replier.child.send(.go)
+    #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
+    #expect(try files(stage, "members/watch/live/*") == "")
+  }
+
+  @Test func anInterruptedAskerLeavesNothingBehind() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "touch begun; sleep 0.2; cat")
+    let asker = try stage.start("wormhole request --to watch --timeout 600 it")
+    try eventually("the command runs") { try files(stage, "../begun") != "" }
+    #expect(try files(stage, "guests") != "")
+    try asker.child.send(.interrupt)
+    #expect(try asker.outcome().status == .signalled(2))
+    #expect(try files(stage, "guests") == "")
+    #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
+    #expect(!replier.hasEnded)
+  }
+
+  // MARK: Waking
+
+  @Test func manyWakeOne() throws {
+    let stage = try Stage()
+    let line = "echo $$ >>started; exec wormhole reply --as watch --timeout 60 --exec cat --count 9"
+    try stage.directory.write(line, to: "script")
+    let register = "wormhole wake watch --register --directory \"$STAGE\" -- sh script"
+    #expect(try done(stage, register) == "")
+    let askers = try (0..<9).map { number in
+      try stage.start("wormhole request --to watch --wake --timeout 60 \(number)")
+    }
+    for (number, asker) in askers.enumerated() {
+      let outcome = try asker.outcome(within: .seconds(90))
+      #expect(outcome.output == "\(number)\n", "\(outcome.errors)")
+    }
+    #expect(try stage.directory.read("started").split(separator: "\n").count == 1)
+  }
+
+  @Test func timeIsUpIfItDoesNotJoin() throws {
+    let stage = try Stage()
+    #expect(try done(stage, "wormhole wake watch --register -- sleep 5") == "")
+    let outcome = try stage.run("wormhole wake watch --timeout 0.3")
+    #expect(outcome.status == .exited(1))
+    #expect(
+      outcome.errors.contains("/sleep' (process ")
+        && outcome.errors.contains("), and has not joined within 0.3 seconds"))
+  }
+
+  @Test func whatOthersMayHaveRegisteredIsRefused() throws {
+    let stage = try Stage()
+    #expect(try done(stage, "wormhole wake watch --register -- true") == "")
+    let outcome = try stage.run("chmod 666 hole/members/watch/start.plist; wormhole wake watch")
+    #expect(outcome.status == .exited(77))
+    #expect(
+      outcome.errors == "wormhole: cannot wake 'watch': others may write to its start.plist (mode "
+        + "666); look what it says now, and register it anew\n")
+    let doctor = try stage.run("wormhole doctor | grep '^problem'")
+    #expect(
+      doctor.output
+        == "problem   members/watch/start.plist: others may write to its start.plist (mode 666)\n")
+  }
+
+  // MARK: The doctor
+
+  @Test func theDoctorSeesWhatCannotBeStarted() throws {
+    let stage = try Stage()
+    let register = "cp /bin/true program && wormhole wake watch --register -- ./program"
+    #expect(try done(stage, register + " && wormhole doctor | grep '^problem' || true") == "")
+    let doctor = try stage.run("rm program; wormhole doctor | grep '^problem'")
+    #expect(
+      doctor.output == "problem   members/watch/start.plist: its program "
+        + "'\(stage.directory.path)/program' cannot be run: no such file or directory\n")
+  }
+
+  @Test func theDoctorTellsOfWhatLiesThereForNow() throws {
+    let stage = try Stage()
+    let replier = try replier(stage, "cat")
+    try replier.child.send(.stop)
+    try replier.waitUntilStopped()
+    let folder = "hole/members/watch/live/*"
+    let send = "wormhole send --to watch --immediate it && touch $(echo \(folder))/mine"
+    #expect(try done(stage, send) == "")
+    let found = try stage.run("wormhole doctor | grep -A1 live").output
+    #expect(found.contains("1 file to be read at once"))
+    #expect(found.contains("/mine: a foreign file"))
+    try replier.child.send(.kill)
+    _ = try replier.outcome()
+    let left = try stage.run("touch hole/members/watch/live/other; wormhole doctor | grep live")
+    #expect(left.output.contains("a process that has ended has left"))
+    #expect(left.output.contains("live/other: a foreign file"))
+    let asker = try stage.start("wormhole send --to nobody --wait it")
+    try eventually("a guest is there") { try files(stage, "guests") != "" }
+    try eventually("the guest's folder is looked at") {
+      let command = "touch hole/guests/*/live/mine && wormhole doctor"
+      return try stage.run(command).output.contains("/live/mine: a foreign file")
+    }
+    try asker.child.send(.kill)
+    _ = try asker.outcome()
+    #expect(
+      try stage.run("wormhole doctor").output.contains("a process that has ended was a guest"))
+  }
+}

@@ -1,0 +1,215 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Requests and immediate messages between real processes, which are killed and stopped.
+@Suite(.serialized) struct RequestProcessTests {
+  private let meeting: Meeting
+  private let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  init() throws { meeting = try Meeting() }
+
+  /// Starts a job of the peer's, and waits until it has said its first line.
+  private func start(_ job: String, _ arguments: String...) throws -> Running {
+    let running = try Running(Programs.built("TestPeer"), [job, meeting.path] + arguments)
+    try eventually("\(job) has begun") {
+      try running.output.contains("\n") || running.hasEnded
+    }
+    return running
+  }
+
+  private func kill(_ running: Running) throws {
+    try running.child.send(.kill)
+    _ = try running.outcome()
+  }
+
+  private func lines(_ running: Running, _ word: String) throws -> [[String]] {
+    try running.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+      .filter { $0.first == word }
+  }
+
+  // MARK: P5
+
+  @Test func whoIsKilledWhileHandlingItIsNotWaitedFor() throws {
+    let asker = try meeting.another().join(as: "phone")
+    var times: [Duration] = []
+    for number in 0..<50 {
+      let responder = try start("respond", "watch", "kill")
+      let begin = Instant.now
+      let error = try failure {
+        _ = try asker.peer("watch").requestAndWait(
+          number, as: Int.self, within: .seconds(30))
+      }
+      times.append(.now - begin)
+      #expect(error.code == .unreachable, "\(error)")
+      #expect(try responder.outcome().status == .signalled(9))
+    }
+    let median = times.sorted()[times.count / 2]
+    #expect(median < .milliseconds(100), "\(times.sorted())")
+    asker.leave()
+  }
+
+  @Test func whoIsStoppedIsWaitedForUntilTheDeadline() throws {
+    let responder = try start("respond", "watch", "stop")
+    let asker = try meeting.another().join(as: "phone")
+    let peer = asker.peer("watch")
+    let (begin, bystander) = (Instant.now, try Bystander())
+    let error = try failure {
+      _ = try peer.requestAndWait(1, as: Int.self, within: .milliseconds(500))
+    }
+    let time = Instant.now - begin
+    #expect(error.code == .timedOut)
+    #expect(time >= .milliseconds(500))
+    #expect(time < .milliseconds(700) + bystander.longestDelay())
+    #expect(try peer.reachability == .immediatelyReachable)
+    // Its answer comes too late, and is taken for no other's.
+    try responder.waitUntilStopped()
+    try responder.child.send(.go)
+    try eventually("it has answered") { try lines(responder, "answered").count == 1 }
+    for number in 2...20 {
+      #expect(try peer.requestAndWait(number, as: Int.self) == number * 2)
+    }
+    let folder = "\(meeting.path)/members/phone/live/\(asker.incarnation)"
+    try eventually("nothing is left of it") {
+      try Descriptor.open(path: folder, [.readOnly, .directory]).names().isEmpty
+    }
+    asker.leave()
+    try kill(responder)
+  }
+
+  /// What was sent while it stood, and is of no use any more, is not heard when it goes on.
+  @Test func whatIsTooLateIsNotHeard() throws {
+    let hearer = try start("hear", "watch")
+    try hearer.child.send(.stop)
+    try hearer.waitUntilStopped()
+    let guest = try meeting.another().guest()
+    try guest.peer("watch").send(1, .immediate, within: .milliseconds(1))
+    try guest.peer("watch").send(2, .immediate, within: .seconds(60))
+    let error = try failure {
+      _ = try guest.peer("watch").requestAndWait(3, as: Int.self, within: .milliseconds(100))
+    }
+    #expect(error.code == .timedOut)
+    try hearer.child.send(.go)
+    try guest.peer("watch").send(4, .immediate, within: .seconds(60))
+    try eventually("it hears the last") { try lines(hearer, "heard").last?[1] == "4" }
+    #expect(try lines(hearer, "heard").map { $0[1] } == ["2", "4"])
+    guest.leave()
+    try kill(hearer)
+  }
+
+  /// Sends until it is told to end; answers which incarnation each number was sent to.
+  private func whileSending(_ body: () throws -> Void) throws -> [String: String] {
+    let hole = try meeting.another()
+    let isOver = Monitor(false)
+    let sent = Monitor<[String: String]>([:])
+    let thread = try Thread("sending") {
+      guard let guest = try? hole.guest() else { return }
+      var number = 0
+      while !isOver.withLock({ $0 }) {
+        number += 1
+        let incarnation = try? guest.peer("watch")
+          .sendNow(number, nil, .seconds(60), until: .now + .seconds(60))
+        // Between two lives there is nobody.
+        guard let incarnation else { continue }
+        sent.withLock { $0["\(number)"] = incarnation }
+      }
+      guest.leave()
+    }
+    let end = Result { try body() }
+    isOver.signal { $0 = true }
+    thread.join()
+    try end.get()
+    return sent.withLock { $0 }
+  }
+
+  @Test func aPastLifesMessageIsNeverHeardByTheNext() throws {
+    var heard: [[String]] = []
+    let sent = try whileSending {
+      let hearer = try start("hear-often", "watch", isLong ? "1000" : "200")
+      let outcome = try hearer.outcome(within: .seconds(120))
+      #expect(outcome.output.hasSuffix("done\n"), "\(outcome.errors)")
+      heard += try lines(hearer, "heard")
+    }
+    #expect(heard.count > 20)
+    #expect(Set(heard.map { $0[2] }).count > 10)
+    for line in heard { #expect(sent[line[1]] == line[2], "\(line)") }
+  }
+
+  @Test func nothingForOneThatWasKilledIsHeardByTheNext() throws {
+    var heard: [[String]] = []
+    let sent = try whileSending {
+      for _ in 0..<(isLong ? 200 : 20) {
+        let hearer = try start("hear", "watch")
+        try eventually("it has heard something") { try !lines(hearer, "heard").isEmpty }
+        try kill(hearer)
+        // A line that it was writing when it died is half a line.
+        heard += try lines(hearer, "heard").filter { $0.count == 3 && $0[2].utf8.count == 16 }
+      }
+    }
+    #expect(Set(heard.map { $0[2] }).count >= 20)
+    for line in heard { #expect(sent[line[1]] == line[2], "\(line)") }
+  }
+
+  // MARK: Many
+
+  @Test func eightAskersGetTheirOwnAnswers() throws {
+    let responder = try start("respond", "watch", "quiet")
+    let each = (isLong ? 100_000 : 5_000) / 8
+    let askers = try (0..<8).map { index in
+      try Running(
+        Programs.built("TestPeer"),
+        [
+          "request", meeting.path, "watch", "\(index * each + 1)", "\((index + 1) * each)",
+          index.isMultiple(of: 2) ? "asker \(index)" : "-",
+        ])
+    }
+    for asker in askers {
+      let outcome = try asker.outcome(within: .seconds(isLong ? 600 : 120))
+      #expect(outcome.output == "asking\ndone\n", "\(outcome.errors)")
+    }
+    let container = try meeting.another().container
+    #expect(try container.root.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(try container.root.open("guests", [.readOnly, .directory]).names() == [])
+    try kill(responder)
+  }
+
+  // MARK: Askers that die
+
+  @Test(arguments: ["phone", "-"])
+  func anAskerThatIsKilledLeavesNothing(_ name: String) throws {
+    let watch = try meeting.another().join(as: "watch")
+    let kept = Heard<Wormhole.Request>()
+    let isKept = Monitor(true)
+    let responding = watch.respond(toKind: nil) { request in
+      if isKept.withLock({ $0 }) { return kept.add(request) }
+      try? request.answer(7)
+    }
+    let asker = try start("request", "watch", "1", "1", name)
+    try kept.wait("the request") { $0.count == 1 }
+    try kill(asker)
+    // Nobody waits for it; that is no error.
+    try kept.all[0].answer(2)
+    isKept.withLock { $0 = false }
+    if name == "-" {
+      let guest = try meeting.another().guest()
+      let guests = "\(meeting.path)/guests"
+      #expect(try Descriptor.open(path: guests, [.readOnly, .directory]).names().count == 1)
+      #expect(try guest.peer("watch").requestAndWait(1, as: Int.self) == 7)
+      guest.leave()
+    } else {
+      let phone = try meeting.another().join(as: name)
+      let live = "\(meeting.path)/members/\(name)/live"
+      let folders = try Descriptor.open(path: live, [.readOnly, .directory]).names()
+      #expect(folders == [phone.incarnation])
+      #expect(try phone.peer("watch").requestAndWait(1, as: Int.self) == 7)
+      phone.leave()
+    }
+    let own = "\(meeting.path)/members/watch/live/\(watch.incarnation)"
+    #expect(try Descriptor.open(path: own, [.readOnly, .directory]).names() == [])
+    responding.stop()
+    watch.leave()
+  }
+}

@@ -1,0 +1,176 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// One request and its answer, with the one who asks or the one who answers killed, stopped and
+/// failed at their system calls: a seeded part of them, or all in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized) struct RequestSweepTests {
+  private let seed =
+    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0 ... .max)
+  private let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  enum Side: String, CaseIterable, Sendable {
+    case asker, guest, responder
+  }
+
+  /// A container of its own, with the other side in this process.
+  private final class Run: Sendable {
+    let meeting: Meeting
+    let running: Running
+    let other: Wormhole.Member
+    private let responding: Wormhole.Responding?
+    private let side: Side
+
+    init(_ side: Side, _ environment: String) throws {
+      self.side = side
+      meeting = try Meeting()
+      let arguments: [String]
+      switch side {
+      case .asker: arguments = ["request", meeting.path, "watch", "21", "21", "phone", "2000"]
+      case .guest: arguments = ["request", meeting.path, "watch", "21", "21", "-", "2000"]
+      case .responder: arguments = ["respond-once", meeting.path, "watch"]
+      }
+      other = try meeting.hole.join(as: side == .responder ? "phone" : "watch")
+      responding = side == .responder ? nil : other.respond(to: Int.self) { $0 * 2 }
+      running = try Running(
+        Programs.built("TestPeer"), arguments, environment: [environment])
+      if side == .responder {
+        try eventually("it has joined, stands or has ended") {
+          try running.hasEnded || running.output.contains("joined")
+            || Processes.isStopped(running.child.process)
+        }
+      }
+    }
+
+    /// Asks the disturbed one; answers what came.
+    func ask(within timeout: Duration = .seconds(2)) throws -> Result<Int, WormholeError> {
+      let begin = Instant.now
+      let bystander = try Bystander()
+      let result = Result { () throws(WormholeError) in
+        try other.peer("watch").requestAndWait(21, as: Int.self, within: timeout)
+      }
+      // Never later than the deadline, whatever happens to the other.
+      #expect(Instant.now - begin < timeout + .milliseconds(500) + bystander.longestDelay())
+      return result
+    }
+
+    func settle() throws {
+      try eventually("it stops or ends") {
+        try running.hasEnded || Processes.isStopped(running.child.process)
+      }
+    }
+
+    /// Everything works, and nothing is left over.
+    func check(_ place: Comment) throws {
+      responding?.stop()
+      other.leave()
+      let hole = try meeting.another()
+      let (watch, phone) = (try hole.join(as: "watch"), try meeting.another().join(as: "phone"))
+      let responding = watch.respond(to: Int.self) { $0 * 2 }
+      #expect(try phone.peer("watch").requestAndWait(4, as: Int.self) == 8, place)
+      let root = try Descriptor.open(path: meeting.path, [.readOnly, .directory])
+      for member in [watch, phone] {
+        let live = try root.open("members/\(member.name)/live", [.readOnly, .directory])
+        #expect(try live.names() == [member.incarnation], place)
+        let folder = try live.open(member.incarnation, [.readOnly, .directory])
+        try eventually("all is read") { try folder.names().isEmpty }
+      }
+      responding.stop()
+      watch.leave()
+      phone.leave()
+      // Opening swept what the dead have left.
+      #expect(try root.open("guests", [.readOnly, .directory]).names() == [], place)
+      #expect(try root.open("staging", [.readOnly, .directory]).names() == [], place)
+    }
+  }
+
+  private func points(_ side: Side) throws -> [Int] {
+    let folder = try TemporaryDirectory()
+    let run = try Run(side, "WORMHOLE_FAULT_TRACE=\(folder.path)/trace")
+    if side == .responder {
+      #expect(try run.ask().get() == 42)
+      #expect(try run.running.outcome().output == "joined\nleft\n")
+    } else {
+      #expect(try run.running.outcome().output == "asking\ndone\n")
+    }
+    try run.check("undisturbed")
+    let count = try folder.read("trace").split(separator: "\n").count
+    #expect(count > 50)
+    if isLong { return Array(1...count) }
+    var random = SeededRandom(seed: seed)
+    return Array((1...count).shuffled(using: &random).prefix(max(8, count / 12))).sorted()
+  }
+
+  private func check(_ result: Result<Int, WormholeError>, _ place: Comment) {
+    switch result {
+    case .success(let answer): #expect(answer == 42, place)
+    case .failure(let error):
+      #expect([.unreachable, .timedOut, .rejected].contains(error.code), "\(place) \(error)")
+    }
+  }
+
+  @Test(arguments: Side.allCases)
+  func killed(_ side: Side) throws {
+    for number in try points(side) {
+      let place: Comment = "\(side) before call \(number), seed \(seed)"
+      let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:kill")
+      if side == .responder { check(try run.ask(within: .seconds(20)), place) }
+      _ = try run.running.outcome()
+      try run.check(place)
+    }
+  }
+
+  @Test(arguments: Side.allCases)
+  func stopped(_ side: Side) throws {
+    for number in try points(side) {
+      let place: Comment = "\(side) before call \(number), seed \(seed)"
+      let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:stop")
+      if side == .responder {
+        check(try run.ask(within: .milliseconds(300)), place)
+      } else {
+        try run.settle()
+        // Others are answered meanwhile.
+        let guest = try run.meeting.another().guest()
+        #expect(try guest.peer("watch").requestAndWait(3, as: Int.self) == 6, place)
+        guest.leave()
+      }
+      try? run.running.child.send(.go)
+      // It may be stopped only later.
+      try eventually("it ends") {
+        if try Processes.isStopped(run.running.child.process) {
+          try? run.running.child.send(.go)
+        }
+        return run.running.hasEnded
+      }
+      try run.check(place)
+    }
+  }
+
+  @Test(arguments: Side.allCases)
+  func failed(_ side: Side) throws {
+    var random = SeededRandom(seed: seed)
+    let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR", "ENOENT"]
+    for number in try points(side) {
+      for kind in isLong ? kinds : [kinds.randomElement(using: &random)!] {
+        let place: Comment = "\(side) call \(number) \(kind), seed \(seed)"
+        let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:fail=\(kind)")
+        if side == .responder { check(try run.ask(), place) }
+        let outcome = try run.running.outcome()
+        switch outcome.status {
+        case .exited(0):
+          let said = side == .responder ? "joined\nleft\n" : "asking\ndone\n"
+          #expect(outcome.output == said, place)
+        default:
+          #expect(outcome.status == .exited(70), "\(place) \(outcome.status)")
+          #expect(outcome.errors.contains("cannot "), "\(place) \(outcome.errors)")
+        }
+        try run.check(place)
+      }
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Requests that meet a full disk, and what no program of ours has put into `live/`.
+@Suite struct RequestTroubleTests {
+  private let meeting: Meeting
+  private let watch: Wormhole.Member
+  private let phone: Wormhole.Member
+  private let responding: Wormhole.Responding
+  /// What each answer is to be given under.
+  private let rules = Monitor<[FaultRule]>([])
+
+  init() throws {
+    meeting = try Meeting { $0.youth = .zero }
+    watch = try meeting.hole.join(as: "watch")
+    phone = try meeting.another().join(as: "phone")
+    let rules = rules
+    responding = watch.respond(toKind: "Int") { request in
+      FaultPoints.with(rules.withLock { $0 }) {
+        do {
+          try request.answer(try request.value(as: Int.self) * 2)
+        } catch {
+          request.refuse("\(error)")
+        }
+      }
+    }
+  }
+
+  private func ask(_ number: Int, within timeout: Duration = .seconds(20)) throws -> Int {
+    try phone.peer("watch").requestAndWait(number, as: Int.self, within: timeout)
+  }
+
+  private func folder(of member: Wormhole.Member) throws -> Descriptor {
+    try Descriptor.open(
+      path: "\(meeting.path)/members/\(member.name)/live/\(member.incarnation)",
+      [.readOnly, .directory])
+  }
+
+  private func staged() throws -> [String] {
+    try Descriptor.open(path: meeting.path + "/staging", [.readOnly, .directory]).names()
+  }
+
+  // MARK: No space
+
+  @Test(arguments: [Call.open, .write, .rename])
+  func aQuestionThatHasNoRoomIsToldAtOnce(_ call: Call) throws {
+    let path = call == .rename ? "/live/" : "/staging"
+    let rule = FaultRule(call, path: path, persistent: true, .fail(.noSpace))
+    try FaultPoints.with([rule]) {
+      let begin = Instant.now
+      #expect(try failure { _ = try ask(1) }.code == .full)
+      let send = try failure { try phone.peer("watch").send(1, .immediate) }
+      #expect(send.code == .full)
+      #expect(Instant.now - begin < .seconds(10))
+    }
+    #expect(try staged() == [])
+    #expect(try folder(of: watch).names() == [])
+    #expect(try ask(2) == 4)
+  }
+
+  /// An answer that could not be given is not taken for one.
+  @Test func anAnswerThatHasNoRoomOnceIsRefused() throws {
+    rules.withLock { $0 = [FaultRule(.write, .fail(.noSpace))] }
+    let error = try failure { _ = try ask(1) }
+    #expect(error.code == .rejected)
+    #expect(error.reason.contains("no space left"))
+    rules.withLock { $0 = [] }
+    #expect(try ask(2) == 4)
+    #expect(try staged() == [])
+  }
+
+  @Test func anAnswerThatHasNoRoomForLongIsATimeout() throws {
+    rules.withLock { $0 = [FaultRule(.write, persistent: true, .fail(.noSpace))] }
+    #expect(try failure { _ = try ask(1, within: .milliseconds(300)) }.code == .timedOut)
+    rules.withLock { $0 = [] }
+    #expect(try ask(2) == 4)
+    #expect(try staged() == [])
+    #expect(try folder(of: watch).names() == [])
+  }
+
+  // MARK: Files of others
+
+  /// A name in the form of ours, of a file that comes now.
+  private func name(_ letter: String, _ id: Int) -> String {
+    let digits = String(id, radix: 16)
+    return String(repeating: "0", count: 20) + ",\(letter),"
+      + String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  private func place(_ bytes: [UInt8], in folder: borrowing Descriptor, as name: String) throws {
+    let staging = try Descriptor.open(path: meeting.folder.path, [.readOnly, .directory])
+    let file = try staging.open("made", [.writeOnly, .create, .exclusive], mode: 0o600)
+    let failure: Errno? = bytes.withUnsafeBytes { bytes in
+      do throws(Errno) {
+        try file.writeFully(bytes)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let failure { throw failure }
+    try staging.rename("made", to: folder, name)
+  }
+
+  private func question(_ changed: [String: PropertyListValue?]) throws -> [UInt8] {
+    var entries: [String: PropertyListValue] = [
+      "from": "phone", "incarnation": .string(phone.incarnation), "kind": "Int",
+      "deadline": .integer(.max), "value": 7,
+    ]
+    for (key, value) in changed { entries[key] = value }
+    return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
+  }
+
+  /// All that can be put there by somebody who means no good, or knows no better.
+  private var hostile: [[UInt8]] {
+    get throws {
+      let sound = try question([:])
+      var damaged = sound
+      damaged[10] ^= 1
+      let fields: [[String: PropertyListValue?]] = [
+        ["from": nil], ["from": "../watch"], ["from": "~../../x"], ["from": ""], ["from": 7],
+        ["incarnation": "../../../../tmp/"], ["incarnation": ""], ["incarnation": [1]],
+        ["incarnation": "0123456789abcdef"], ["kind": 3], ["kind": "None"],
+        ["deadline": "never"], ["deadline": 0], ["deadline": -1], ["value": nil],
+        ["value": "seven"], ["value": ["a": [1, 2]]],
+      ]
+      return [
+        [], [0], Array("bplist00".utf8), Array("words".utf8), Array(sound.dropLast()),
+        Array(sound.prefix(20)), damaged, [UInt8](repeating: 0xff, count: 100_000),
+      ] + (try fields.map(question))
+    }
+  }
+
+  @Test func nothingThatLiesThereHoldsThemUp() throws {
+    let own = try folder(of: phone)
+    let others = try folder(of: watch)
+    for (number, bytes) in try hostile.enumerated() {
+      for letter in ["q", "m", "a"] {
+        try place(bytes, in: others, as: name(letter, number))
+        try place(bytes, in: own, as: name(letter, number))
+      }
+      #expect(try ask(number) == number * 2)
+    }
+    try eventually("all is read") { try others.names().isEmpty && own.names().isEmpty }
+  }
+
+  @Test func whatIsNoFileIsLeftAlone() throws {
+    let others = try folder(of: watch)
+    let elsewhere = try Descriptor.open(path: meeting.folder.path, [.readOnly, .directory])
+    try elsewhere.write("precious", to: "mine")
+    for letter in ["q", "m", "a"] {
+      try elsewhere.makeDirectory("d", mode: 0o700)
+      try elsewhere.rename("d", to: others, name(letter, 1))
+      #expect(try run("mkfifo", [meeting.folder.path + "/f"]).status == .exited(0))
+      try elsewhere.rename("f", to: others, name(letter, 2))
+      try elsewhere.makeSymbolicLink("l", to: "\(meeting.folder.path)/mine")
+      try elsewhere.rename("l", to: others, name(letter, 3))
+      try place([1], in: others, as: "foreign \(letter)")
+      #expect(try ask(5) == 10)
+    }
+    let kept = ["foreign a", "foreign m", "foreign q"] + ["a", "m", "q"].map { name($0, 1) }
+    try eventually("the rest is dropped") { try others.names().sorted() == kept.sorted() }
+    #expect(try meeting.folder.read("mine") == "precious")
+    // Leaving and joining again removes what has a life's name, with all in it.
+    watch.leave()
+    let live = try Descriptor.open(path: "\(meeting.path)/members/watch/live", [.readOnly])
+    #expect(try live.names() == [])
+    try live.open("foreign", [.writeOnly, .create], mode: 0o600).write("mine")
+    try meeting.another().join(as: "watch").leave()
+    #expect(try live.names() == ["foreign"])
+  }
+
+  /// An answer of another form is an error of the one who asked for it, and nobody else's.
+  @Test func anAnswerOfAnotherFormIsAnError() throws {
+    let other = try meeting.another().join(as: "clock")
+    let own = try folder(of: phone)
+    let kept = Heard<Wormhole.Request>()
+    let responding = other.respond(toKind: nil) { kept.add($0) }
+    let files = try folder(of: other)
+    let answers: [PropertyListValue] = [["value": "text"], [1], ["error": 3], [:]]
+    for answer in answers {
+      let peer = phone.peer("clock")
+      let end = Monitor<Result<Int, any Error>?>(nil)
+      // The number of the question is known from its file, before it is read.
+      let watch = try Watcher.shared.watch(files, .movedTo) { signal in
+        guard case .changed(let names) = signal, let name = names.first else { return }
+        let id = String(name.suffix(16))
+        let bytes = (try? BinaryEncoder().encode(answer)) ?? []
+        try? self.place(bytes, in: own, as: String(repeating: "0", count: 20) + ",a,\(id)")
+      }
+      let thread = try Thread("asking") {
+        let result = Result { try peer.requestAndWait(1, as: Int.self) }
+        end.signal { $0 = result }
+      }
+      let result = end.wait(until: .now + patience) { $0 }
+      thread.join()
+      watch.stop()
+      #expect(throws: WormholeError.self) { try result?.get() }
+    }
+    responding.stop()
+    #expect(try ask(3) == 6)
+  }
+}
+
+extension Descriptor {
+  fileprivate func write(_ text: String, to name: String) throws {
+    try open(name, [.writeOnly, .create], mode: 0o600).write(text)
+  }
+}
