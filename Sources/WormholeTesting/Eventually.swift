@@ -1,10 +1,9 @@
 internal import Syscalls
 internal import Wormhole
 
-/// Waits until a condition holds; throws ``WormholeError/Code-swift.enum/timedOut`` if it never
-/// does.
+/// Waits until a condition holds.
 ///
-/// It is for what another process, thread or task is about to do, and gives way to other tasks
+/// It throws ``WormholeError/Code-swift.enum/timedOut`` if that never happens. It is for what another process, thread or task is about to do, and gives way to other tasks
 /// meanwhile.
 ///
 /// - Parameters:

@@ -6,9 +6,9 @@ public import Wormhole
 /// can be cut.
 ///
 /// The messages are real, and lie where they always lie; the link decides when the receivers see
-/// them. It stands between the members of all openings whose options
-/// ``Wormhole/Wormhole/Options/use(_:)-(Link)`` it, as both of ``TwoMembers`` do. Of a pair in two
-/// processes it acts on what the test's own process receives and asks.
+/// them. It stands between the members of all openings whose options use it, as both of
+/// ``TwoMembers`` do. Of a pair in two processes it acts on what the test's own process receives
+/// and asks.
 public final class Link: Sendable {
   /// What is counted together.
   struct Stream: Hashable, Sendable {

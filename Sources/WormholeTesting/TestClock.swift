@@ -3,11 +3,11 @@ public import Wormhole
 
 /// A clock that stands still until the test moves it.
 ///
-/// What messages wait for goes by it, in containers whose options
-/// ``Wormhole/Wormhole/Options/use(_:)`` it: times to live, pauses before another attempt,
-/// deadlines of requests, how long a sender waits for room or for an outcome, and what a ``Link``
-/// holds back. Locks keep the machine's clock, and so does the order of messages, which other
-/// processes have to agree on; another process knows nothing of this clock.
+/// What messages wait for goes by it, where a container is opened with options that use it: times
+/// to live, pauses before another attempt, deadlines of requests, how long a sender waits for room
+/// or for an outcome, and what a ``Link`` holds back. Locks keep the machine's clock, and so does
+/// the order of messages, which other processes have to agree on; another process knows nothing of
+/// this clock.
 ///
 /// What waits has an *alarm*. A test that wants to skip a pause waits until there is an alarm and
 /// moves the clock to it: ``advanceToNextAlarm(within:)``.
