@@ -113,6 +113,7 @@ final class Delivery: Sendable {
 
   private func end(_ end: MessageEnd) throws(WormholeError) {
     try mailbox.end(claimed, end)
+    mailbox.dropFile(of: claimed.name, header)
     mailbox.closed(self, record)
   }
 

@@ -101,6 +101,9 @@ final class Mailbox: Sendable {
   /// Has all receivers look again.
   func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
 
+  /// Whether nothing more may be claimed.
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
     state.withLock { $0.isClosed = true }
@@ -324,6 +327,7 @@ final class Mailbox: Sendable {
       }
       if let expires = header.expires, expires < present {
         try end(claimed, .expired)
+        dropFile(of: claimed.name, header)
         tell { $0.finished() }
         return nil
       }
@@ -343,6 +347,7 @@ final class Mailbox: Sendable {
   ) throws(WormholeError) -> Delivery? {
     let count = claimed.name.count
     guard count > 1 else {
+      try verifyFile(of: claimed, header)
       return Delivery(self, claimed, header, bytes, record: nil, BatchSlots(count: 1))
     }
     let decoder = BinaryDecoder(limits: hole.options.limits)

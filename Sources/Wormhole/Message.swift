@@ -61,6 +61,9 @@ extension Wormhole {
       try delivery.value(index, as: type)
     }
 
+    /// The file that came with it; nil if none was sent.
+    public var file: ReceivedFile? { delivery.header.file.map { ReceivedFile(delivery, $0) } }
+
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
     /// A second time this does nothing. It throws, and changes nothing, if another process has

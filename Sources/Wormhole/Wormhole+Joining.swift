@@ -23,6 +23,7 @@ extension Wormhole {
       guard let presence = try takePresence(home) else { continue }
       let joinedAt = container.options.environment.sinceBoot()
       let profile = try introduce(home, info)
+      sweepFiles(of: home)
       return Member(hole: self, home: home, presence, profile, joinedAt: joinedAt)
     }
     throw WormholeError(
