@@ -76,7 +76,9 @@ let package = Package(
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
     .testTarget(
       name: "SharedContainerTests",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport"],
+      dependencies: [
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "Wormhole",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "WormholeTests",

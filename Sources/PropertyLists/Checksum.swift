@@ -22,6 +22,14 @@ package struct Checksum: Sendable {
     state = Self.product(state, Self.power(8 * UInt64(count)))
   }
 
+  /// Adds bytes that somebody else has summed up meanwhile.
+  package mutating func append(_ other: Checksum, count: Int) {
+    var before = self
+    before.state ^= ~0
+    before.addZeros(count)
+    state = before.state ^ other.state
+  }
+
   /// The CRC-32 of two stretches of bytes as if they were one.
   static func crc32(
     _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer

@@ -26,8 +26,15 @@ package struct UserPath: Sendable {
   }
 
   /// The directory, through whatever links lead to it.
-  package func openParent(_ flags: OpenFlags = [.readOnly, .directory]) throws(Errno) -> Descriptor {
+  package func openParent(_ flags: OpenFlags = [.readOnly, .directory]) throws(Errno) -> Descriptor
+  {
     try Descriptor.open(path: parent + ".", flags)
+  }
+
+  /// Whether it is a symbolic link itself.
+  package var isLink: Bool {
+    guard let parent = try? openParent([.path, .directory]) else { return false }
+    return (try? parent.status(of: name))?.kind == .symbolicLink
   }
 
   /// Opens the file that is to be sent.

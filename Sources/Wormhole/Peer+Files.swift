@@ -13,7 +13,7 @@ extension Wormhole.Peer {
   ///
   /// The call blocks its thread while it copies, unless the file system shares blocks between
   /// copies, or the file is moved; memory is constant. Only regular files are sent; a path may lead
-  /// to one through symbolic links. What it throws means that nothing was sent, but for
+  /// to one through symbolic links, unless it is moved. What it throws means that nothing was sent, but for
   /// ``WormholeError/Code-swift.enum/notDurable``, and
   /// ``WormholeError/Code-swift.enum/partlyDone`` if a file that was to be moved could not be
   /// removed.
@@ -63,6 +63,11 @@ extension Sending {
     _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Wormhole.Sent {
     let source = try UserPath(path).open(fileOperation)
+    if handing == .moving, source.path.isLink {
+      throw WormholeError(
+        .refused, fileOperation, path, because: "it is a symbolic link, which is not moved",
+        hint: "name the file that it leads to")
+    }
     let attachment = try stage(source, isMoving: handing == .moving, progress)
     let name = source.path.name
     let attached = MessageFile.Attached(

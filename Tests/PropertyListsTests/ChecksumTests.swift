@@ -42,6 +42,19 @@ import Testing
     return ~state
   }
 
+  @Test(arguments: [0, 1, 500, 1000])
+  func partsCanBeSummedUpApart(_ cut: Int) {
+    let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    var (whole, first, second) = (Checksum(), Checksum(), Checksum())
+    bytes.withUnsafeBytes { bytes in
+      whole.add(bytes)
+      first.add(UnsafeRawBufferPointer(rebasing: bytes[..<cut]))
+      second.add(UnsafeRawBufferPointer(rebasing: bytes[cut...]))
+    }
+    first.append(second, count: 1000 - cut)
+    #expect(first.value == whole.value)
+  }
+
   @Test(arguments: [0, 1, 63, 64, 65, 4096, 100_003])
   func zerosNeedNotBeThere(_ count: Int) {
     let start = Array("a file with a hole".utf8)

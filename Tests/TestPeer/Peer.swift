@@ -10,6 +10,7 @@ import Syscalls
     acknowledge, watch, names, probe,
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask, guardForks,
+    sendFile, receiveFile, fileMemory,
   ]
 
   static func main() {
