@@ -21,7 +21,7 @@ package struct Finding: Hashable, Sendable {
   /// Whether ``Container/repair()`` does it.
   package let isRepairable: Bool
 
-  init(
+  package init(
     _ severity: Severity, _ subject: String, _ what: String, advice: String? = nil,
     isRepairable: Bool = false
   ) {

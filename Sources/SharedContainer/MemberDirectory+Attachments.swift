@@ -181,9 +181,13 @@ extension MemberDirectory {
   /// A sender holds a lock on the file until its message is placed, so what can be locked and has no
   /// message then never will. Nobody may be claiming messages meanwhile.
   ///
-  /// - Parameter isOurs: whether a name is a message's; other files are left alone.
-  /// - Returns: the names of those it has removed.
-  package func sweepFiles(_ isOurs: (String) -> Bool) throws(Errno) -> [String] {
+  /// - Parameters:
+  ///   - isLooking: whether it only looks, and removes nothing.
+  ///   - isOurs: whether a name is a message's; other files are left alone.
+  /// - Returns: the names of those it has removed, or would.
+  package func sweepFiles(
+    isLooking: Bool = false, _ isOurs: (String) -> Bool
+  ) throws(Errno) -> [String] {
     var names: [String] = []
     try list(.files) { names.append(String(cString: $0)) }
     var swept: [String] = []
@@ -197,7 +201,8 @@ extension MemberDirectory {
         // up may be on its way back.
         if try isAwaited(name) { continue }
         if try isAwaited(name) { continue }
-        if try remove(name, from: .files) { swept.append(name) }
+        let isSwept = isLooking ? true : try remove(name, from: .files)
+        if isSwept { swept.append(name) }
       } catch {
         // Foreign, or gone meanwhile.
         guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }

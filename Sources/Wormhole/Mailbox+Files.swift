@@ -54,19 +54,24 @@ extension Wormhole {
     }
   }
 
-  /// Does the same for all members that are not joined; answers what was removed, as paths within
-  /// the container.
+  /// Does the same for all members that are not joined.
   ///
   /// One that is joined has done so when it joined, and claims messages now.
-  package func sweepFiles() throws(WormholeError) -> [String] {
-    var swept: [String] = []
+  ///
+  /// - Parameter isLooking: whether it only looks, and removes nothing.
+  /// - Returns: what was removed, or would be, as findings of an inspection.
+  package func sweepFiles(isLooking: Bool) throws(WormholeError) -> [Finding] {
+    var swept: [Finding] = []
     for name in try container.names(in: .members) {
       guard let home = try container.existingMember(name) else { continue }
       do throws(Errno) {
         // Who cannot be asked is not swept.
         guard try !home.isPresent() else { continue }
-        swept += try home.sweepFiles { MessageName($0) != nil }
-          .map { "\(home.path)/files/\($0)" }
+        swept += try home.sweepFiles(isLooking: isLooking) { MessageName($0) != nil }.map {
+          Finding(
+            .problem, "\(home.path)/files/\($0)", "a file whose message is no more",
+            advice: "it is removed when '\(name)' joins", isRepairable: true)
+        }
       } catch {
         throw WormholeError(error, "sweep files of", name)
       }

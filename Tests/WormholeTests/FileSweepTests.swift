@@ -16,9 +16,10 @@ import Wormhole
   @Test(arguments: ["copying", "moving"], ["process", "power"])
   func theSenderIsKilled(_ handing: String, _ durability: String) throws {
     let arguments = [handing, durability]
-    try atEachPoint({ try Run().sending(arguments) }) { rule in
+    let whole = try Run()
+    try atEachPoint(whole.sending(arguments)) { rule in
       let run = try Run()
-      let outcome = try run.start(try run.sending(arguments), faults: rule).outcome()
+      let outcome = try run.start(run.sending(arguments), faults: rule).outcome()
       let place: Comment = "\(handing) \(durability) \(rule) seed \(seed): \(outcome.errors)"
       let isThere = (try? Digest(run.source)) != nil
       let files = try run.receiveWhatCame()
@@ -40,7 +41,7 @@ import Wormhole
     let other = what == "take elsewhere" ? try AnotherFileSystem() : nil
     if what == "take elsewhere", other == nil { return }
     var number = 0
-    func receiving(_ run: Run) throws -> [String] {
+    func receiving(_ run: Run) -> [String] {
       number += 1
       let target = (other?.path ?? run.folder.path) + "/taken-\(number)"
       return ["receive-file", run.path, target, what == "leave" ? "leave" : "take"]
@@ -50,9 +51,10 @@ import Wormhole
       try run.hole().peer("watch").send(file: run.source, metadata: "it")
       return run
     }
-    try atEachPoint({ try receiving(prepared()) }) { rule in
+    let whole = try prepared()
+    try atEachPoint(receiving(whole)) { rule in
       let run = try prepared()
-      let arguments = try receiving(run)
+      let arguments = receiving(run)
       let outcome = try run.start(arguments, faults: rule).outcome()
       let place: Comment = "\(what) \(rule) seed \(seed): \(outcome.errors)"
       let taken = try? Digest(arguments[2])
@@ -69,14 +71,14 @@ import Wormhole
 
   /// Counts the calls that a job makes when nothing disturbs it, and disturbs some of them.
   private func atEachPoint(
-    _ job: () throws -> [String], _ body: (_ rule: String) throws -> Void
+    _ arguments: [String], _ body: (_ rule: String) throws -> Void
   ) throws {
-    let arguments = try job()
     let folder = try TemporaryDirectory()
     let whole = try Running(
       Programs.built("TestPeer"), arguments,
       environment: ["WORMHOLE_FAULT_TRACE=\(folder.path)/trace"])
-    #expect(try whole.outcome().status == .exited(0))
+    let outcome = try whole.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
     let count = try folder.read("trace").split(separator: "\n").count
     var random = SeededRandom(seed: seed)
     let all = Array(1...count)
@@ -103,7 +105,7 @@ import Wormhole
 
     func hole() throws -> Wormhole { try Wormhole(directory: path) }
 
-    func sending(_ arguments: [String]) throws -> [String] {
+    func sending(_ arguments: [String]) -> [String] {
       ["send-file", path, source] + arguments
     }
 
