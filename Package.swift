@@ -89,7 +89,8 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "WormholeCommand",
+        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport",
+        "WormholeCommand",
       ],
       swiftSettings: house),
     .testTarget(

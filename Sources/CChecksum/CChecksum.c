@@ -8,8 +8,8 @@ int checksum_can_fold(void) {
   return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 }
 
-/* What carries a block of 128 bits over as many blocks: for each of its halves, the remainder of the
-   power of x it is multiplied by, bits in the order of the polynomial's. */
+/* What carries a block of 128 bits over as many blocks: for each of its halves, the remainder of
+   the power of x it is multiplied by, bits in the order of the polynomial's. */
 #define BY_ONE 0x0ccaa009e, 0x1751997d0   /* x to the 96th and the 160th */
 #define BY_FOUR 0x1c6e41596, 0x154442bd4  /* x to the 480th and the 544th */
 #define BY_EIGHT 0x14a7fe880, 0x1e88ef372 /* x to the 992nd and the 1056th */

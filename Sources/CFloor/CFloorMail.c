@@ -119,3 +119,46 @@ int floor_await_receipt(struct floor_mailbox *mailbox) {
     wait_for_notice(mailbox);
   }
 }
+
+int floor_line_open(struct floor_line *line, const char *path, int side) {
+  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
+  line->staging = make(path, side ? "staging1" : "staging0");
+  line->there = make(path, side ? "left" : "right");
+  line->here = make(path, side ? "right" : "left");
+  line->next = 0;
+  line->notices = inotify_init1(IN_CLOEXEC);
+  if (line->staging < 0 || line->there < 0 || line->here < 0 || line->notices < 0) return -1;
+  char full[PATH_MAX];
+  snprintf(full, sizeof full, "%s/%s", path, side ? "right" : "left");
+  return inotify_add_watch(line->notices, full, IN_MOVED_TO) < 0 ? -1 : 0;
+}
+
+void floor_line_close(struct floor_line *line) {
+  close(line->staging);
+  close(line->there);
+  close(line->here);
+  close(line->notices);
+}
+
+int floor_tell(struct floor_line *line, const void *bytes, size_t size) {
+  char name[64];
+  snprintf(name, sizeof name, "%020lx,q,0123456789abcdef", line->next++);
+  int file = openat(line->staging, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return -1;
+  ssize_t written = write(file, bytes, size);
+  close(file);
+  if (written != (ssize_t)size) return -1;
+  return renameat(line->staging, name, line->there, name);
+}
+
+int floor_listen(struct floor_line *line, void *bytes, size_t size) {
+  char buffer[4096] __attribute__((aligned(8)));
+  if (read(line->notices, buffer, sizeof buffer) <= 0) return -1;
+  const char *name = ((struct inotify_event *)(void *)buffer)->name;
+  int file = openat(line->here, name, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return -1;
+  ssize_t count = read(file, bytes, size);
+  close(file);
+  if (unlinkat(line->here, name, 0) != 0) return -1;
+  return (int)count;
+}

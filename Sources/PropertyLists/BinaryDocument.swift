@@ -41,12 +41,21 @@ extension BinaryDocument {
     fileprivate let head: ObjectHead
 
     /// The field of that name; nil if there is none.
-    package subscript(_ name: StaticString) -> Field? {
+    package subscript(_ name: StaticString) -> Field? { find(name) { $0.field($1) } }
+
+    /// How many elements the array of that name has; nil if there is none.
+    package func count(ofArray name: StaticString) -> Int? {
+      find(name) { _, head in head.kind == .array ? head.count : nil } ?? nil
+    }
+
+    private func find<Result>(
+      _ name: StaticString, _ body: (BinaryObjects, ObjectHead) -> Result
+    ) -> Result? {
       let text = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
       return document.read { objects in
         for index in 0..<head.count where objects.isString(objects.reference(index, of: head), text)
         {
-          return objects.field(objects.head(of: objects.reference(head.count + index, of: head)))
+          return body(objects, objects.head(of: objects.reference(head.count + index, of: head)))
         }
         return nil
       }

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// Turns any `Encodable` straight into a binary property list.
 ///
 /// The file is what Foundation's `PropertyListEncoder` would mean by it: nil is the string `$null`,
@@ -13,13 +15,44 @@ package struct BinaryEncoder: Sendable {
   ///
   /// Failures are `PropertyListError`; errors that the value's own code throws pass unchanged.
   package func encode<T: Encodable>(_ value: T) throws -> [UInt8] {
-    let writer = BinaryWriter(limits: limits)
-    writer.userInfo = userInfo
-    do {
+    try write { writer in
       try writer.encode(value, at: BinaryWriter.top)
       if writer.links[0].value == BinaryWriter.Link.none {
         throw PropertyListError(.missingValue, "the value encodes nothing")
       }
+    }
+  }
+
+  /// A dictionary of leaves, written without the ways of `Codable`, and of a value beside them.
+  ///
+  /// - Parameter value: what comes last; nil for none.
+  package func encode<T: Encodable>(
+    _ leaves: [(key: String, leaf: BinaryDocument.Field)], _ value: T?, forKey key: String
+  ) throws -> [UInt8] {
+    try write { writer in
+      let dictionary = writer.container(isDictionary: true, at: BinaryWriter.top)
+      for (key, leaf) in leaves {
+        let object =
+          switch leaf {
+          case .integer(let integer): writer.add(integer)
+          case .date(let date): writer.add(Date(timeIntervalSinceReferenceDate: date))
+          case .string(let string): writer.add(string)
+          case .other: preconditionFailure("the leaf of '\(key)' is of no kind")
+          }
+        let link = writer.addLink(to: dictionary, key: writer.addKey(key))
+        writer.links[Int(link)].value = object
+      }
+      guard let value else { return }
+      try writer.encode(value, at: writer.addLink(to: dictionary, key: writer.addKey(key)))
+    }
+  }
+
+  private func write(_ body: (BinaryWriter) throws -> Void) throws -> [UInt8] {
+    let writer = BinaryWriter(limits: limits)
+    writer.userInfo = userInfo
+    do {
+      try body(writer)
+      try writer.check()
       return try writer.finish()
     } catch var error as PropertyListError {
       error.isWriting = true

@@ -15,8 +15,9 @@ struct Commit {
   let old: FoundFile
   let isDurable: Bool
 
-  private static let next = "next"
-  private static let kept = "kept"
+  // Not strings: to hand one to the kernel takes an allocation.
+  private static var next: UnsafePointer<CChar> { ("next" as StaticString).cString }
+  private static var kept: UnsafePointer<CChar> { ("kept" as StaticString).cString }
   private var container: Container { slot.container }
   private var mutants: Mutants { container.options.environment.mutants }
 
@@ -97,7 +98,7 @@ struct Commit {
       case .damaged where mutants.has(.healByRename):
         let damaged = try container.folder(.damaged)
         try directory.descriptor.rename(
-          Slot.valueName, to: damaged.descriptor, "\(slot.escaped).mutant")
+          Slot.File.value.name, to: damaged.descriptor, "\(slot.escaped).mutant")
         try moveIn(.notReplacing)
       case .sound, .damaged:
         try moveIn(.exchanging)
@@ -126,13 +127,13 @@ struct Commit {
       try staging.descriptor.unlink(Self.kept)
       try linkOld()
     }
-    try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.keptName)
+    try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)
     // Where it was kept already, both are one file, and the rename has left both names.
     try? staging.descriptor.unlink(Self.kept)
   }
 
   private func linkOld() throws(Errno) {
-    try directory.descriptor.link(Slot.valueName, to: staging.descriptor, Self.kept)
+    try directory.descriptor.link(Slot.File.value.name, to: staging.descriptor, Self.kept)
   }
 
   private func moveIn(_ rule: RenameRule) throws(Errno) {
@@ -149,7 +150,7 @@ struct Commit {
       try staging.descriptor.rename(Self.next, to: home.directory.descriptor, home.file, rule)
     } else {
       try staging.descriptor.rename(
-        Self.next, to: directory.descriptor, Slot.valueName, rule)
+        Self.next, to: directory.descriptor, Slot.File.value.name, rule)
     }
   }
 
@@ -200,7 +201,7 @@ struct Commit {
         try setAside(reason)
       case .sound(let bytes, _)
       where BinaryPropertyList.isMarkedSynced(bytes) && !isKept && mayKeep():
-        try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.keptName)
+        try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.File.kept.name)
       case .sound, .missing:
         try staging.descriptor.unlink(Self.next)
       }
@@ -213,7 +214,7 @@ struct Commit {
   /// Whether what stands under the kept value's name is a file of ours, or nothing: something
   /// foreign is not replaced.
   private func mayKeep() -> Bool {
-    (try? directory.descriptor.status(of: Slot.keptName))?.kind ?? .regular == .regular
+    (try? directory.descriptor.status(of: Slot.File.kept.name))?.kind ?? .regular == .regular
   }
 
   private func setAside(_ reason: String) throws(Errno) {
@@ -243,7 +244,9 @@ struct Commit {
     let environment = container.options.environment
     let now = environment.now()
     if now < directory.keptFresh.withLock({ $0 }) { return false }
-    guard let status = try? directory.descriptor.status(of: Slot.keptName) else { return true }
+    guard let status = try? directory.descriptor.status(of: Slot.File.kept.name) else {
+      return true
+    }
     guard status.kind == .regular else { return true }
     let age = Duration.nanoseconds(environment.sinceEpoch() - status.modified)
     guard age >= .zero, age < container.options.keptAge else { return true }

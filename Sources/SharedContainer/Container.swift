@@ -91,7 +91,10 @@ package final class Container: Sendable {
       let container = Container(
         path: path, options: options, root: root, identity: identity,
         staging: staging, presence: OpenDirectory(marker.file), marker: content)
-      if !options.isForReading { container.sweep() }
+      if !options.isForReading {
+        container.sweep()
+        container.sweepGuestsIfPossible()
+      }
       return (container, content.boot)
     } catch {
       throw WormholeError(error, "open container", path)

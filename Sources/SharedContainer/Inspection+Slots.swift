@@ -38,7 +38,7 @@ extension Inspection {
     }
   }
 
-  private func openIfDirectory(
+  func openIfDirectory(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {

@@ -50,6 +50,8 @@ struct Inspection {
     inspectLimits()
     try inspectStaging()
     for folder in [Container.Folder.channels, .system] { try inspectSlots(in: folder) }
+    for folder in [Container.Folder.members, .guests] { try inspectMembers(in: folder) }
+    try inspectDeadGuests()
     try inspectDamaged()
   }
 
@@ -189,7 +191,7 @@ extension Container {
   package func repair() throws -> [Finding] {
     let findings = try inspect().filter(\.isRepairable)
     do throws(Errno) {
-      let swept = try staging.sweep()
+      let swept = try staging.sweep() + sweepGuests()
       count { $0.swept += swept }
     } catch {
       throw WormholeError(error, "sweep", path + "/staging")

@@ -1,7 +1,7 @@
 package import Syscalls
 
-/// Files that belong to messages: `files/<name of the message>`, there before its message is, and
-/// gone when that has ended.
+/// Files that belong to messages: under a name made of the message's, there before that is, and
+/// gone when it has ended.
 extension MemberDirectory {
   /// A file of a message, open for reading.
   package struct OpenedFile: ~Copyable {
@@ -178,29 +178,30 @@ extension MemberDirectory {
   /// Removes files whose message is nowhere: their senders died before they placed it, or somebody
   /// did after ending it.
   ///
-  /// A sender holds a lock on the file until its message is placed, so what can be locked and has no
-  /// message then never will. Nobody may be claiming messages meanwhile.
+  /// A sender holds a lock on the file until its message is placed, so what can be locked and has
+  /// no message then never will. Nobody may be claiming messages meanwhile.
   ///
   /// - Parameters:
   ///   - isLooking: whether it only looks, and removes nothing.
-  ///   - isOurs: whether a name is a message's; other files are left alone.
+  ///   - messages: the names that a file's message may have; nil for foreign files, which are left
+  ///     alone.
   /// - Returns: the names of those it has removed, or would.
   package func sweepFiles(
-    isLooking: Bool = false, _ isOurs: (String) -> Bool
+    isLooking: Bool = false, _ messages: (String) -> [String]?
   ) throws(Errno) -> [String] {
     var names: [String] = []
     try list(.files) { names.append(String(cString: $0)) }
     var swept: [String] = []
-    for name in names where isOurs(name) {
-      if try isAwaited(name) { continue }
+    for name in names {
+      guard let messages = messages(name), try !isAwaited(messages) else { continue }
       do throws(Errno) {
         let file = try part(.files).descriptor.open(name, .readOnlyNonBlocking)
         guard try file.tryLock(.exclusive) else { continue }
         defer { try? file.unlock() }
         // Its message may have come, and gone on, before the lock was had; and one that was given
         // up may be on its way back.
-        if try isAwaited(name) { continue }
-        if try isAwaited(name) { continue }
+        if try isAwaited(messages) { continue }
+        if try isAwaited(messages) { continue }
         let isSwept = isLooking ? true : try remove(name, from: .files)
         if isSwept { swept.append(name) }
       } catch {
@@ -211,16 +212,20 @@ extension MemberDirectory {
     return swept
   }
 
-  /// Whether a message of that name is there, looked for in the direction in which it moves.
-  private func isAwaited(_ name: String) throws(Errno) -> Bool {
-    if try status(of: name, in: .inbox) != nil { return true }
+  /// Whether a message of one of these names is there, looked for in the direction in which they
+  /// move.
+  private func isAwaited(_ names: [String]) throws(Errno) -> Bool {
+    for name in names where try status(of: name, in: .inbox) != nil { return true }
     var isClaimed = false
     try list(.claimed) { file in
       let claimed = String(cString: file)
-      if claimed.hasPrefix(name), claimed.dropFirst(name.count).first == "~" { isClaimed = true }
+      if let tilde = claimed.lastIndex(of: "~"), names.contains(String(claimed[..<tilde])) {
+        isClaimed = true
+      }
     }
     if isClaimed { return true }
-    return try status(of: name, in: .dead) != nil
+    for name in names where try status(of: name, in: .dead) != nil { return true }
+    return false
   }
 }
 

@@ -143,6 +143,8 @@ extension MemberDirectory {
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) -> Watch {
     let environment = container.options.environment
+    // A directory that was removed would never tell anything.
+    _ = forgetIfStale(part)
     return try Watcher.shared.watch(
       try self.part(part).descriptor, mask, mutants: environment.mutants, log: environment.log,
       handler)

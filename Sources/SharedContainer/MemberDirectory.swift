@@ -38,6 +38,8 @@ package final class MemberDirectory: Sendable {
   /// The file that a member holds a lock on for as long as it lives.
   package static let presenceName = "presence"
   package static let profileName = "profile.plist"
+  /// How far what is in the member's hands has come.
+  package static let progressName = "progress"
 
   /// From the container's directory.
   package var path: String { "\(folder.rawValue)/\(escaped)" }
@@ -56,6 +58,14 @@ package final class MemberDirectory: Sendable {
 
   /// Whether the directory has been removed: then nothing more can be made in it.
   package var isStale: Bool { home.isStale }
+
+  /// Whether it is still the directory of that name.
+  var isNamed: Bool {
+    guard let named = try? parent.descriptor.status(of: escaped),
+      let own = try? home.descriptor.status()
+    else { return false }
+    return named.isSameFile(as: own)
+  }
 
   /// One of the directories in it; made again if it was removed by hand.
   package func part(_ part: Part) throws(Errno) -> OpenDirectory {
@@ -159,14 +169,20 @@ extension Container {
       } catch {
         guard error == .noSuchFile else { throw error }
       }
-      try MemberDirectory.make(escaped, in: self.folder(folder), self)
-      return try openMember(name, escaped, folder)
+      return try makeMember(name, escaped, folder)
     } catch {
       throw WormholeError(error, "open member", name)
     }
   }
 
-  private func openMember(
+  func makeMember(
+    _ name: String, _ escaped: String, _ folder: Folder
+  ) throws(Errno) -> MemberDirectory {
+    try MemberDirectory.make(escaped, in: self.folder(folder), self)
+    return try openMember(name, escaped, folder)
+  }
+
+  func openMember(
     _ name: String, _ escaped: String, _ folder: Folder
   ) throws(Errno) -> MemberDirectory {
     let parent = try self.folder(folder)

@@ -7,14 +7,19 @@ package import Syscalls
 /// Who only asks opens the file for reading, which tells nobody anything, and takes no lock, so
 /// that it cannot be mistaken for a holder, wherever it is stopped. The file is made with the
 /// member's directory and never replaced.
+///
+/// The holder leaves its mark in the file, as in lock files, so that errors can say who it is; for
+/// nothing else is it read.
 package final class Presence: Sendable {
   private let file: GuardedFile
   private let process: Int32
   private let isReleased = Monitor(false)
 
+  /// - Parameter file: open, and locked.
   fileprivate init(_ file: GuardedFile) {
     self.file = file
     process = Processes.current
+    sign(HolderMark(of: .current))
   }
 
   /// Whether this process took it and has not given it back; false in a forked copy.
@@ -30,20 +35,34 @@ package final class Presence: Sendable {
     }
     // A copy has nothing to give back: its number leads elsewhere.
     guard isFirst, process == Processes.current else { return }
+    sign(.unheld)
     // Before closing, which a program that is just being started may put off. A lock that could not
     // be given back ends with the file.
     _ = try? file.with { file throws(Errno) in try file.releasePresenceLock() }
     file.close()
   }
 
+  /// Says whose it is; where that cannot be written, nobody is named.
+  private func sign(_ mark: HolderMark) {
+    _ = try? file.with { file throws(Errno) in try mark.write(to: file) }
+  }
+
   deinit { release() }
 
-  /// Whether the file that is locked is still the one of that name.
   fileprivate func isNamed(in home: borrowing Descriptor) throws(Errno) -> Bool {
-    let status = try file.with { file throws(Errno) in try file.status() }
+    try file.isNamed(MemberDirectory.presenceName, in: home)
+  }
+}
+
+extension GuardedFile {
+  /// Whether the open file is still the one of that name.
+  fileprivate func isNamed(
+    _ name: String, in directory: borrowing Descriptor
+  ) throws(Errno) -> Bool {
+    let status = try with { file throws(Errno) in try file.status() }
     guard let status else { return false }
     do throws(Errno) {
-      return try home.status(of: MemberDirectory.presenceName).isSameFile(as: status)
+      return try directory.status(of: name).isSameFile(as: status)
     } catch {
       if error == .noSuchFile { return false }
       throw error
@@ -66,6 +85,16 @@ extension MemberDirectory {
     }
   }
 
+  /// Who has left a mark in the presence file and has not ended; for whom the lock may be held.
+  package func presenceHolder() -> LockHolder? {
+    guard
+      let file = try? home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking]),
+      (try? file.status().kind) == .regular,
+      let holder = (try? HolderMark(in: file)).flatMap(LockHolder.init)
+    else { return nil }
+    return holder.state == .gone ? nil : holder
+  }
+
   /// Takes the name, unless somebody has it: nil then.
   ///
   /// A presence file that was removed by hand is made again. One that was replaced between being
@@ -76,13 +105,12 @@ extension MemberDirectory {
       // Asked first, since opening for writing is heard by all who watch.
       if try isPresent() { return nil }
       let file = try openPresence()
-      let presence = Presence(file)
       let isLocked = try file.with { file throws(Errno) in
         guard try file.status().kind == .regular else { throw .noDevice }
         return try file.tryPresenceLock()
       }
       guard isLocked == true else { return nil }
-      if try presence.isNamed(in: home.descriptor) { return presence }
+      if try file.isNamed(Self.presenceName, in: home.descriptor) { return Presence(file) }
       tries += 1
       // Only a hand that replaces it at every try could go on like this.
       guard tries < 100 else { throw .busy }

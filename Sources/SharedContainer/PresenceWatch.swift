@@ -25,6 +25,8 @@ package final class PresenceWatch: Sendable {
   private struct Watches {
     var own: Watch?
     var above: Watch?
+    /// The member's own directory, as it is watched.
+    var directory: FileIdentity?
     var isStopped = false
   }
 
@@ -63,12 +65,22 @@ package final class PresenceWatch: Sendable {
       let fresh = try Watcher.shared.watch(
         own, [.closedAfterWriting, .movedTo], mutants: environment.mutants, log: environment.log
       ) { [weak self] signal in self?.hear(signal) }
+      let directory = FileIdentity(try own.status())
       keep(fresh, at: \.own)
+      watches.withLock { $0.directory = directory }
     } catch {
       // Not there yet, or something else in its place: the watch above tells of what comes.
       guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
       keep(nil, at: \.own)
+      watches.withLock { $0.directory = nil }
     }
+  }
+
+  /// Whether the directory that is watched is the one of that name, or neither is there.
+  private var watchesTheRightOne: Bool {
+    let status = (try? container.folder(.members))
+      .flatMap { try? $0.descriptor.status(of: escaped) }
+    return watches.withLock { $0.directory } == status.map(FileIdentity.init)
   }
 
   /// Takes a new watch in the place of the one before it.
@@ -103,9 +115,8 @@ package final class PresenceWatch: Sendable {
     case .changed(let names):
       if names.contains(escaped) { beginAnew() }
     case .lookAgain:
-      // Nothing tells whether the directory is still the same one.
       container.count { $0.rescans += 1 }
-      beginAnew()
+      if watchesTheRightOne { call(.changed) } else { beginAnew() }
     case .gone:
       container.log(.error, "the watch on member '\(name)' has ended: its folder is gone")
     }

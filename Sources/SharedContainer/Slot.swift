@@ -46,6 +46,18 @@ package final class Slot: Sendable {
     case damaged(String)
   }
 
+  /// The files of a slot, by names that the kernel takes as they are.
+  enum File {
+    case value, kept
+
+    var name: UnsafePointer<CChar> {
+      switch self {
+      case .value: ("value.plist" as StaticString).cString
+      case .kept: ("kept.plist" as StaticString).cString
+      }
+    }
+  }
+
   static let valueName = "value.plist"
   static let keptName = "kept.plist"
 
@@ -112,15 +124,15 @@ package final class Slot: Sendable {
 
   func find(
     in directory: SlotDirectory, _ operation: @autoclosure () -> String,
-    _ file: String = Slot.valueName
+    _ file: File = .value
   ) throws(WormholeError) -> FoundFile {
     do throws(FileReading.Refusal) {
-      if let home, file == Self.valueName {
+      if let home, file == .value {
         return try container.reading.read(home.file, in: home.directory.descriptor)
       }
-      return try container.reading.read(file, in: directory.descriptor)
+      return try container.reading.read(file.name, in: directory.descriptor)
     } catch {
-      throw error.error(operation(), name, file)
+      throw error.error(operation(), name, String(cString: file.name))
     }
   }
 
@@ -129,7 +141,7 @@ package final class Slot: Sendable {
     of found: FoundFile, in directory: SlotDirectory, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> Content {
     if case .sound(let bytes, _) = found { return .value(bytes, recovered: false) }
-    let kept = try find(in: directory, operation(), Slot.keptName)
+    let kept = try find(in: directory, operation(), .kept)
     switch (found, kept) {
     case (_, .sound(let bytes, _)): return .value(bytes, recovered: true)
     case (.damaged(let reason, _), _): return .damaged(reason)

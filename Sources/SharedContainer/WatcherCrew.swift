@@ -9,7 +9,8 @@ internal import Syscalls
 final class WatcherCrew: Sendable {
   let waits: WaitSet
   let wakeUp: WakeDescriptor
-  private let telling = Monitor(())
+  /// How often was told; the thread that tells holds the lock of it.
+  private let telling = Monitor(0)
 
   /// How many threads there may be.
   ///
@@ -51,7 +52,8 @@ final class WatcherCrew: Sendable {
 
   /// Tells, while no other thread does; answers what is to be done then.
   func tell(_ body: () -> Void) -> (@Sendable () -> Void)? {
-    telling.withLock { _ in
+    telling.withLock { times in
+      times &+= 1
       duty.withLock { $0.teller = Thread.currentNumber }
       body()
       return duty.withLock { duty in

@@ -48,6 +48,10 @@ public struct WormholeError: Error, Hashable, Sendable {
     case cancelled
     /// A message did not arrive: the receiver has given it up.
     case undelivered
+    /// The peer does not run, or has ended or left before it answered.
+    case unreachable
+    /// The peer does not answer that, or says that it cannot.
+    case rejected
     /// It was done and everybody sees it, but a power cut may undo it.
     case notDurable
     /// Of several changes in one call, some were made and some not; the reason says which.

@@ -37,3 +37,10 @@ package struct Descriptor: ~Copyable, Sendable {
       adopting: try perform(.duplicate, on: rawValue) { linux_duplicate(rawValue) })
   }
 }
+
+extension StaticString {
+  /// A name as the kernel takes it: a literal ends with a zero.
+  package var cString: UnsafePointer<CChar> {
+    UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
+  }
+}

@@ -19,17 +19,20 @@ struct BatchSlots: Equatable, Sendable {
   init(count: Int) { self.init([UInt8](repeating: 0, count: count)) }
 
   var hasBegun: Bool { slots.contains { $0 != 0 } }
+  /// Whether any was given out since this was read.
+  var hasGivenOut: Bool { next > 0 }
   var hasGivenUp: Bool { slots.contains { $0 & Self.given != 0 } }
 
   func isDone(_ index: Int) -> Bool { slots[index] & Self.done != 0 }
 
+  /// How many attempts have begun.
+  func attempts(_ index: Int) -> Int { Int(slots[index] & Self.attemptMask) }
+
   /// The next message that nobody has been given yet.
   mutating func takeNext() -> Int? {
-    while next < slots.count {
-      defer { next += 1 }
-      if !isDone(next) { return next }
-    }
-    return nil
+    guard let index = slots[next...].indices.first(where: { !isDone($0) }) else { return nil }
+    next = index + 1
+    return index
   }
 
   /// An attempt begins; answers which.
@@ -37,6 +40,12 @@ struct BatchSlots: Equatable, Sendable {
     let attempt = min(slots[index] & Self.attemptMask + 1, Self.attemptMask)
     slots[index] = slots[index] & ~Self.attemptMask | attempt
     return Int(attempt)
+  }
+
+  /// The attempt that has begun was none.
+  mutating func undo(_ index: Int) {
+    guard slots[index] & Self.attemptMask > 0 else { return }
+    slots[index] -= 1
   }
 
   /// Nothing more is to happen to a message; false if that was so already.

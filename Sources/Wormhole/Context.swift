@@ -70,10 +70,12 @@ extension Wormhole {
 }
 
 extension Wormhole.Peer {
-  /// Tells the peer a state: it takes the place of what was told before and not received yet, and is
-  /// kept until it is received.
+  /// Tells the peer a state: it takes the place of what was told before and not received yet, and
+  /// is kept until it is received.
   ///
   /// - Parameters:
+  ///   - value: what the peer is told.
+  ///   - kind: what it is called; by default the name of the value's type.
   ///   - evenIfSame: whether a value that equals the last one is told again.
   ///   - durability: what it survives once this has returned; by default what the options say.
   /// - Returns: whether it was told; false if the last one was the same.
@@ -93,7 +95,7 @@ extension Wormhole.Peer {
       sent: Date(sinceEpoch: hole.options.environment.sinceEpoch()), to: name, expires: nil)
     let limits = hole.options.limits
     let bytes = try WormholeError.writing(operation, name) {
-      try BinaryEncoder(limits: limits).encode(MessageFile.Single(header: header, value: value))
+      try BinaryEncoder(limits: limits).seal(header, value)
     }
     guard bytes.count <= hole.options.largestValue else {
       throw WormholeError(

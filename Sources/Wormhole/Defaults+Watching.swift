@@ -13,7 +13,7 @@ extension Wormhole.Defaults {
   ///   - key: the key, of which there need be no value yet.
   ///   - type: what the value is decoded as.
   ///   - present: whether the first call is for what is set already.
-  ///   - queue: where the closures are called; by default on a queue of the watch's own.
+  ///   - queue: where the closures are called; by default on a thread of the module's own.
   ///   - handler: gets the value; nil if it was removed and nothing is registered.
   ///   - failure: is called instead when a value cannot be had; the watch goes on. Without it,
   ///     errors go to the log.
@@ -24,6 +24,21 @@ extension Wormhole.Defaults {
   ) throws(WormholeError) -> Wormhole.Watching {
     try watching(key, of: type, present: present)
       .observe(on: queue, handler, hole.failureHandler(failure))
+  }
+
+  /// Calls an asynchronous closure, or one of an actor's, with the value of a key, and again
+  /// whenever that changes.
+  ///
+  /// As ``watch(_:of:present:on:_:failure:)-(_,_,_,DispatchQueue?,_,_)``, with the closures called
+  /// as those of ``Channel/watch(present:on:_:failure:)-(_,Wormhole.ClosurePlace,_,_)`` are.
+  public func watch<Value: Decodable & Sendable>(
+    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    on place: Wormhole.ClosurePlace,
+    _ handler: @escaping @isolated(any) @Sendable (Value?) async -> Void,
+    failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
+  ) throws(WormholeError) -> Wormhole.Watching {
+    try watching(key, of: type, present: present)
+      .observe(IsolatedHandler(handler), hole.isolatedFailureHandler(failure))
   }
 
   /// The value of a key, and then each change of it; nil when it is removed.

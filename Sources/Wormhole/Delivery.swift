@@ -10,28 +10,34 @@ internal import Syscalls
 final class Delivery: Sendable {
   let mailbox: Mailbox
   let claimed: ClaimedName
-  let header: MessageFile.Header
+  let document: MessageFile.Document
   /// Whether it may have been handled before the machine was started.
   let isFromEarlierEpoch: Bool
-  let bytes: [UInt8]
   /// The record of its progress; nil for a single message.
   private let record: Int?
   private let progress: Progress?
   private let state: Monitor<BatchSlots>
+  private let ending = Monitor(Ending())
   /// Its values as they were asked for last: a batch is decoded once, not once a message.
   private let decoded = Monitor<AnyObject?>(nil)
 
+  private struct Ending {
+    var hasEnded = false
+    /// Whether the only message was handled, and that could not be written down yet.
+    var isHandled = false
+  }
+
   var name: MessageName { claimed.name }
+  var header: MessageFile.Header { document.header }
   var count: Int { name.count }
 
   init(
-    _ mailbox: Mailbox, _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8],
+    _ mailbox: Mailbox, _ claimed: ClaimedName, _ document: MessageFile.Document,
     record: (number: Int, progress: Progress)?, _ slots: BatchSlots
   ) {
     self.mailbox = mailbox
     self.claimed = claimed
-    self.header = header
-    self.bytes = bytes
+    self.document = document
     self.record = record?.number
     progress = record?.progress
     isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.home.container.epoch
@@ -41,32 +47,73 @@ final class Delivery: Sendable {
   // MARK: Handing over
 
   /// The next message that nobody has been given, as an attempt that has begun.
+  ///
+  /// In strict order that is the first; each of the others comes when the one before it is done.
   func next() -> Message? {
-    let taken = state.withLock { slots -> (Int, Int)? in
-      guard let index = slots.takeNext() else { return nil }
-      return (index, begin(index, &slots))
+    while let index = take() {
+      if let message = hand(index) { return message }
     }
-    return taken.map { Message(self, index: $0.0, attempt: $0.1) }
+    return nil
   }
 
-  /// A message that has failed, as its next attempt.
-  func again(_ index: Int) -> Message? {
-    let attempt = state.withLock { slots in
-      slots.isDone(index) ? nil : begin(index, &slots)
+  private func take() -> Int? {
+    state.withLock { slots in
+      mailbox.isStrict && slots.hasGivenOut ? nil : slots.takeNext()
     }
-    return attempt.map { Message(self, index: index, attempt: $0) }
+  }
+
+  /// A message that has failed or was given back, as its next attempt; or the end of all, which
+  /// could not be written down before.
+  func again(_ index: Int) -> Message? {
+    guard !isComplete else {
+      settle()
+      return nil
+    }
+    return hand(index)
+  }
+
+  /// Nil if it is not to be handled any more.
+  ///
+  /// Whoever handles it may die of it each time, and then nobody says that it has failed.
+  private func hand(_ index: Int) -> Message? {
+    let begun = record == nil ? 0 : state.withLock { $0.attempts(index) }
+    guard begun < mailbox.attempts else {
+      do throws(WormholeError) {
+        try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
+      } catch {
+        mailbox.hole.log(.error, "\(error)")
+      }
+      return nil
+    }
+    let attempt = mailbox.whileOpen {
+      state.withLock { slots in slots.isDone(index) ? nil : begin(index, &slots) }
+    }
+    return attempt?.map { Message(self, index: index, attempt: $0) }
   }
 
   /// Leaves what nobody has been given to other receivers.
   func release() {
     let left = state.withLock { slots in
       var left: [Int] = []
-      while let index = slots.takeNext() { left.append(index) }
+      guard !(mailbox.isStrict && slots.hasGivenOut) else { return left }
+      while let index = slots.takeNext() {
+        left.append(index)
+        if mailbox.isStrict { break }
+      }
       return left
     }
-    for index in left {
-      mailbox.release(claimed, kind: header.kind, index: record == nil ? nil : index)
+    for index in left { mailbox.release(self, index) }
+  }
+
+  /// Takes back a message that was to be handed over and was not: that was no attempt.
+  func putBack(_ index: Int) {
+    if let record {
+      state.withLock { slots in
+        slots.undo(index)
+        progress?.store(slots.slots[index], index, in: record)
+      }
     }
+    mailbox.release(self, index)
   }
 
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
@@ -81,47 +128,95 @@ final class Delivery: Sendable {
   /// One of the messages is done; the last one ends the file.
   func acknowledge(_ index: Int) throws(WormholeError) {
     guard record != nil else { return try end(.ok) }
-    let isLast = state.withLock { slots in
-      guard slots.finish(index) else { return false }
-      progress?.store(slots.slots[index], index, in: record!)
-      return slots.unfinished == 0
+    // The next incarnation reads how far a batch has come, and what is noted later it never sees.
+    let isNoted: Void? = mailbox.whileOpen { finish(index) }
+    guard isNoted != nil else {
+      throw WormholeError(
+        .notJoined, "acknowledge message", name.id,
+        because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
     }
-    if isLast { try endBatch() }
+    try proceed()
   }
 
   /// One of the messages has failed: it comes again, or is given up.
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
+    // It was acknowledged, and only its end could not be written down.
+    guard !isComplete else { return endLater() }
     let verdict = mailbox.failed(
-      claimed, kind: header.kind, attempt: attempt, index: record == nil ? nil : index, self)
+      self, attempt: attempt, index: record == nil ? nil : index)
     guard verdict == .giveUp else { return }
     guard record != nil else {
       return try mailbox.giveUp(claimed, kind: header.kind, attempts: attempt, reason)
     }
-    try mailbox.bury(self, index, attempts: attempt, reason)
-    let isLast = state.withLock { slots in
-      guard slots.finish(index, givenUp: true) else { return false }
-      progress?.store(slots.slots[index], index, in: record!)
-      return slots.unfinished == 0
-    }
-    if isLast { try endBatch() }
+    try giveUp(index, attempts: attempt, reason)
   }
 
-  private func endBatch() throws(WormholeError) {
-    let hasGivenUp = state.withLock { $0.hasGivenUp }
-    try end(hasGivenUp ? .dead : .ok)
+  private func giveUp(
+    _ index: Int, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    try mailbox.bury(self, index, attempts: attempts, reason)
+    finish(index, givenUp: true)
+    do throws(WormholeError) {
+      try proceed()
+    } catch {
+      if error.code != .superseded { endLater() }
+      throw error
+    }
   }
+
+  private func finish(_ index: Int, givenUp: Bool = false) {
+    state.withLock { slots in
+      guard slots.finish(index, givenUp: givenUp) else { return }
+      progress?.store(slots.slots[index], index, in: record!)
+    }
+  }
+
+  /// After one of the messages of a batch was finished.
+  private func proceed() throws(WormholeError) {
+    if isComplete { return try end(howItEnds) }
+    guard mailbox.isStrict, let next = state.withLock({ $0.takeNext() }) else { return }
+    mailbox.release(self, next)
+  }
+
+  /// Whether nothing is left to do but to end the file.
+  var isComplete: Bool {
+    record == nil ? ending.withLock { $0.isHandled } : state.withLock { $0.unfinished == 0 }
+  }
+
+  private var howItEnds: MessageEnd { state.withLock { $0.hasGivenUp } ? .dead : .ok }
 
   private func end(_ end: MessageEnd) throws(WormholeError) {
-    try mailbox.end(claimed, end)
-    mailbox.dropFile(of: claimed.name, header)
-    mailbox.closed(self, record)
+    try ending.withLock { ending throws(WormholeError) in
+      guard !ending.hasEnded else { return }
+      do throws(WormholeError) {
+        try mailbox.end(claimed, end)
+      } catch {
+        if error.code == .superseded {
+          ending.hasEnded = true
+          mailbox.closed(self, record)
+        }
+        throw error
+      }
+      ending.hasEnded = true
+      mailbox.dropFile(of: claimed.name, header)
+      mailbox.closed(self, record)
+    }
   }
 
-  /// Whether all its messages were finished before the last death, so that only the end is missing.
-  func endIfFinished() throws(WormholeError) -> Bool {
-    guard record != nil, state.withLock({ $0.unfinished == 0 }) else { return false }
-    try endBatch()
-    return true
+  /// All was handled, and only the end could not be written down: that is tried again.
+  func endLater() {
+    ending.withLock { $0.isHandled = true }
+    mailbox.endLater(self)
+  }
+
+  /// Ends what is complete, now or later.
+  func settle() {
+    do throws(WormholeError) {
+      try end(howItEnds)
+    } catch {
+      mailbox.hole.log(.error, "\(error)")
+      if error.code != .superseded { endLater() }
+    }
   }
 
   // MARK: Values
@@ -132,17 +227,17 @@ final class Delivery: Sendable {
     let operation = "read message"
     let limits = mailbox.hole.options.limits
     guard record != nil else {
-      let bytes = bytes
+      let list = document.list
       return try WormholeError.reading(operation, name.id) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
+        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
       }
     }
     let result = try decoded.withLock { decoded throws(WormholeError) in
       if let values = decoded as? DecodedValues<Value> { return values.all[index] }
-      let bytes = bytes
+      let list = document.list
       let values = try WormholeError.reading(operation, name.id) {
         try BinaryDecoder(limits: limits)
-          .decode(MessageFile.OpenedBatch<Value>.self, from: bytes).values
+          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values
       }
       decoded = DecodedValues(values)
       return values[index]
@@ -155,7 +250,8 @@ final class Delivery: Sendable {
   }
 }
 
-/// A file in the hand of one receiver; what it has not given out when it is let go of goes to others.
+/// A file in the hand of one receiver; what it has not given out when it is let go of goes to
+/// others.
 final class Hand: Sendable {
   private let delivery: Delivery
 

@@ -58,20 +58,16 @@ enum Envelope {
     }
   }
 
-  /// What is about to be written.
-  struct Sealed<Value: Encodable>: Encodable {
-    var version: Int
-    var sent: Date
-    var from: String
-    var value: Value?
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(version, forKey: .version)
-      try container.encode(sent, forKey: .sent)
-      try container.encode(from, forKey: .from)
-      if let value { try container.encode(value, forKey: .value) }
-    }
+  /// The file of a value that is about to be written; of none, if it says that it was cleared.
+  static func seal<Value: Encodable>(
+    _ value: Value?, version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+  ) throws -> [UInt8] {
+    try encoder.encode(
+      [
+        (Key.version.rawValue, .integer(Int64(version))),
+        (Key.sent.rawValue, .date(sent.timeIntervalSinceReferenceDate)),
+        (Key.from.rawValue, .string(from)),
+      ], value, forKey: Key.value.rawValue)
   }
 }
 

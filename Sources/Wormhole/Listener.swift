@@ -18,10 +18,10 @@ protocol Feed: AnyObject, Sendable {
 
 /// One watcher: carries out what ``WatchMachine`` decides.
 ///
-/// It is told of changes by the watcher, and then only notes them. Once all have been told it looks,
-/// on the watcher's thread if another one is free to wait, or else on a queue of its own: so nobody
-/// waits for it. There it calls the handler too, unless that has a queue. Its feeds keep it until it
-/// is stopped, which is up to its owner.
+/// It is told of changes by the watcher, and then only notes them. Once all have been told it
+/// looks, on the watcher's thread if another one is free to wait, or else on a queue of its own: so
+/// nobody waits for it. There it calls the handler too, unless that has a queue. Its feeds keep it
+/// until it is stopped, which is up to its owner.
 final class Listener: Sendable {
   private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
 
@@ -133,6 +133,16 @@ final class Listener: Sendable {
     } onCancel: {
       stop()
     }
+  }
+
+  /// Calls what is isolated to an actor; not once it has been stopped there.
+  ///
+  /// Asked on that actor, so that nothing comes between the question and the call.
+  func call<Element: Sendable>(
+    _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
+  ) async {
+    guard !machine.withLock({ $0.isStopped }) else { return }
+    await handler.body(element)
   }
 
   /// Ends it.

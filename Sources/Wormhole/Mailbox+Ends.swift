@@ -10,7 +10,7 @@ extension Mailbox {
     let operation = "acknowledge message"
     do throws(Errno) {
       let receipt = ReceiptName(claimed.name, end).text
-      if let sender = senders.home(of: claimed.name) {
+      if let sender = try senders.home(of: claimed.name) {
         let isTold = try home.move(
           claimed.text, from: .claimed, to: sender, .receipts, as: receipt)
         if isTold { return }
@@ -36,12 +36,7 @@ extension Mailbox {
   ) throws(WormholeError) {
     do throws(WormholeError) {
       try explain(claimed.name, attempts: attempts, reason)
-      do throws(Errno) {
-        try home.link(claimed.text, from: .claimed, .dead, as: claimed.name.text)
-      } catch {
-        throw WormholeError(error, "give up message", claimed.name.id)
-      }
-      try end(claimed, .dead)
+      if try bury(claimed) { try end(claimed, .dead) }
     } catch {
       if error.code == .superseded {
         finished()
@@ -52,6 +47,24 @@ extension Mailbox {
     }
     finished()
     hole.log(.error, "gave up message '\(claimed.name.id)' to '\(home.name)': \(reason)")
+  }
+
+  /// Gives a file a second name among the dead letters; false if it has only that one now.
+  private func bury(_ claimed: ClaimedName) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      do throws(Errno) {
+        try home.link(claimed.text, from: .claimed, .dead, as: claimed.name.text)
+        return true
+      } catch {
+        // A directory has one name only, and is nobody's message.
+        let status = try home.status(of: claimed.text, in: .claimed)
+        guard status?.kind == .directory else { throw error }
+        _ = try home.move(claimed.text, from: .claimed, .dead, as: claimed.name.text)
+        return false
+      }
+    } catch {
+      throw WormholeError(error, "give up message", claimed.name.id)
+    }
   }
 
   /// Gives up one message of a batch: it goes to the dead letters in a file of its own.
@@ -83,12 +96,11 @@ extension Mailbox {
     let operation = "give up message"
     let values = try WormholeError.reading(operation, delivery.name.id) {
       try BinaryDecoder(limits: limits).decode(
-        MessageFile.OpenedBatch<PropertyListValue>.self, from: delivery.bytes
+        MessageFile.OpenedBatch<PropertyListValue>.self, from: delivery.document.list
       ).values
     }
     return try WormholeError.writing(operation, delivery.name.id) {
-      try BinaryEncoder(limits: limits).encode(
-        MessageFile.Single(header: delivery.header, value: values[index].get()))
+      try BinaryEncoder(limits: limits).seal(delivery.header, values[index].get())
     }
   }
 
@@ -99,7 +111,8 @@ extension Mailbox {
     let operation = "give up message"
     do throws(Errno) {
       var count = 0
-      try home.list(.dead) { if MessageName($0) != nil { count += 1 } }
+      // A letter that is there already, from a process that died then, takes no more room.
+      try home.list(.dead) { if let letter = MessageName($0), letter != name { count += 1 } }
       guard count < deadLimit else {
         throw Errno.quotaExceeded
       }
@@ -107,7 +120,7 @@ extension Mailbox {
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: hole.options.environment.sinceEpoch()))
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
-      try home.place(bytes, as: "\(name.text).reason", in: .dead, replacing: true)
+      try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
     } catch {
       guard error == .quotaExceeded else { throw WormholeError(error, operation, name.id) }
       throw WormholeError(
@@ -118,7 +131,7 @@ extension Mailbox {
   }
 }
 
-/// Why a message was given up: `dead/<name>.reason`.
+/// Why a message was given up: `dead/<name>,reason`.
 struct DeathReason: Codable, Sendable {
   let reason: String
   let attempts: Int
@@ -127,7 +140,7 @@ struct DeathReason: Codable, Sendable {
   static func read(_ name: MessageName, in home: MemberDirectory) -> DeathReason? {
     guard
       case .sound(let bytes, _)? = try? home.read(
-        "\(name.text).reason", in: .dead, "read dead letter")
+        name.reasonFile, in: .dead, "read dead letter")
     else { return nil }
     return try? BinaryDecoder().decode(DeathReason.self, from: bytes)
   }
@@ -140,22 +153,33 @@ final class SenderHomes: Sendable {
 
   init(_ container: Container) { self.container = container }
 
-  /// Nil if the sender need not be told, or is no more.
-  func home(of name: MessageName) -> MemberDirectory? {
+  /// Nil if the sender need not be told, or is no more, or cannot be told ever.
+  ///
+  /// What the system refuses for the moment is thrown: a receipt must not be dropped for that.
+  func home(of name: MessageName) throws(Errno) -> MemberDirectory? {
     guard name.wantsReceipt, let sender = name.sender else { return nil }
     if let home = known.withLock({ $0[sender] }) { return home }
-    let found =
-      switch sender {
-      case .member(let name): try? container.existingMember(name)
-      case .guest(let name): try? container.existingMember(name, in: .guests)
-      }
-    guard let found else { return nil }
+    guard let found = try open(sender) else { return nil }
     known.withLock { known in
       // Guests come and go; those who still ask are looked up again.
       if known.count > 64 { known = [:] }
       known[sender] = found
     }
     return found
+  }
+
+  private func open(_ sender: MessageName.Sender) throws(Errno) -> MemberDirectory? {
+    do throws(WormholeError) {
+      return switch sender {
+      case .member(let name): try container.existingMember(name)
+      case .guest(let name): try container.existingMember(name, in: .guests)
+      }
+    } catch {
+      let number = error.errno.map { Errno(rawValue: $0) }
+      let forEver: Set<Errno?> = [nil, .notADirectory, .tooManyLinks, .accessDenied]
+      guard !forEver.contains(number) else { return nil }
+      throw number!
+    }
   }
 
   func forget(_ name: MessageName) {

@@ -1,4 +1,4 @@
-internal import SharedContainer
+package import SharedContainer
 internal import Syscalls
 
 /// The files that come with messages.
@@ -21,12 +21,12 @@ extension Mailbox {
       if case .member(let name) = claimed.name.sender { name } else { nil }
     let arriving = hole.options.mail.arriving
     do throws(MemberDirectory.AttachmentProblem) {
-      try home.verifyAttachment(claimed.name.text, size: file.size, checksum: file.checksum) {
+      try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
         arriving?(from, Wormhole.FileProgress(name: file.name, done: $0, total: file.size))
         return !isClosed
       }
     } catch {
-      if error == .missing, claimed.attempt > 1 { return }
+      if error == .missing, claimed.attempt > 1 || claimed.name.isRetried { return }
       throw WormholeError(error, operation, claimed.name.id, "the file that came with it")
     }
   }
@@ -35,7 +35,7 @@ extension Mailbox {
   func dropFile(of name: MessageName, _ header: MessageFile.Header) {
     guard header.file != nil else { return }
     do throws(Errno) {
-      _ = try home.remove(name.text, from: .files)
+      _ = try home.remove(name.fileName, from: .files)
     } catch {
       hole.log(.warning, "cannot remove the file of message '\(name.id)': \(error)")
     }
@@ -46,7 +46,7 @@ extension Wormhole {
   /// Removes what the dead have left in a member's `files/`, while nobody else can be the member.
   func sweepFiles(of home: MemberDirectory) {
     do throws(Errno) {
-      let swept = try home.sweepFiles { MessageName($0) != nil }
+      let swept = try home.sweepFiles { MessageName.messages(ofFile: $0) }
       guard !swept.isEmpty else { return }
       log(.info, "removed \(swept.count) files to '\(home.name)' whose messages are no more")
     } catch {
@@ -60,15 +60,17 @@ extension Wormhole {
   ///
   /// - Parameter isLooking: whether it only looks, and removes nothing.
   /// - Returns: what was removed, or would be, as findings of an inspection.
-  package func sweepFiles(isLooking: Bool) throws(WormholeError) -> [Finding] {
-    var swept: [Finding] = []
+  package func sweepFiles(isLooking: Bool) throws(WormholeError) -> [SharedContainer.Finding] {
+    var swept: [SharedContainer.Finding] = []
     for name in try container.names(in: .members) {
       guard let home = try container.existingMember(name) else { continue }
       do throws(Errno) {
         // Who cannot be asked is not swept.
         guard try !home.isPresent() else { continue }
-        swept += try home.sweepFiles(isLooking: isLooking) { MessageName($0) != nil }.map {
-          Finding(
+        swept += try home.sweepFiles(isLooking: isLooking) {
+          MessageName.messages(ofFile: $0)
+        }.map {
+          SharedContainer.Finding(
             .problem, "\(home.path)/files/\($0)", "a file whose message is no more",
             advice: "it is removed when '\(name)' joins", isRepairable: true)
         }

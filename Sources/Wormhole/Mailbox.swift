@@ -11,12 +11,14 @@ internal import Syscalls
 ///                        │      ↑ of a dead process: ~2, ~3, …
 ///                        └→  dead/<name>, and the sender's receipts/<name>.dead
 ///
-/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they do
-/// outside its lock.
+/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they
+/// do outside its lock.
 final class Mailbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
   let deadLimit: Int
+  let isStrict: Bool
+  let attempts: Int
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
@@ -29,8 +31,10 @@ final class Mailbox: Sendable {
     /// How many receivers do at the moment what the machine told them.
     var acting = 0
     var isClosed = false
-    /// Batches that are in hand, for those of their messages that come again.
+    /// Files that are in hand and of which something comes again without being claimed anew.
     var open: [MessageName: Delivery] = [:]
+    /// Files that are in hand and could not be read.
+    var unread: Set<ClaimedName> = []
   }
 
   /// What a receiver is given.
@@ -43,6 +47,8 @@ final class Mailbox: Sendable {
     self.hole = hole
     self.home = home
     deadLimit = hole.options.mail.largestDeadLetters
+    isStrict = hole.options.mail.isStrict
+    attempts = hole.options.mail.machine.attempts
     senders = SenderHomes(home.container)
     var settings = hole.options.mail.machine
     settings.trustsListings = hole.options.environment.mutants.has(.trustListing)
@@ -54,8 +60,8 @@ final class Mailbox: Sendable {
 
   // MARK: Receivers
 
-  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins to
-  /// watch the inbox.
+  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins
+  /// to watch the inbox.
   func add(_ runner: Runner, kinds: Set<String>?) throws(WormholeError) -> Int {
     try begin()
     return state.withLock { state in
@@ -106,8 +112,12 @@ final class Mailbox: Sendable {
 
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
-    state.withLock { $0.isClosed = true }
+    let runners = state.withLock { state in
+      state.isClosed = true
+      return Array(state.receivers.values)
+    }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
+    for runner in runners { runner.kick() }
     watch.withLock { $0.take() }?.stop()
   }
 
@@ -118,13 +128,15 @@ final class Mailbox: Sendable {
     case work(Work)
     /// Nothing, until it is kicked or this moment has come.
     case idle(until: Int64?)
+    /// The member has left.
+    case ended
   }
 
   /// Goes on until there is work for a receiver, or nothing more to do.
   func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
-      let action = state.withLock { state -> MailboxMachine.Action in
-        guard !state.isClosed else { return .wait(until: nil) }
+      let action = state.withLock { state -> MailboxMachine.Action? in
+        guard !state.isClosed else { return nil }
         let action = state.machine.next(for: receiver, now: now)
         switch action {
         case .wait, .yield: break
@@ -132,6 +144,7 @@ final class Mailbox: Sendable {
         }
         return action
       }
+      guard let action else { return .ended }
       if case .wait(let due) = action { return .idle(until: due) }
       if action == .yield {
         let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
@@ -228,7 +241,7 @@ final class Mailbox: Sendable {
 
   private func kind(of bytes: [UInt8]) -> String? {
     let decoder = BinaryDecoder(limits: hole.options.limits)
-    return (try? decoder.decode(MessageFile.Header.self, from: bytes))?.kind
+    return (try? MessageFile.Document(bytes, decoder))?.header.kind
   }
 
   // MARK: Claiming
@@ -266,9 +279,11 @@ final class Mailbox: Sendable {
 
   /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
   private func reclaim(_ old: ClaimedName) -> Delivery? {
+    // What could not even be read was no attempt.
+    if state.withLock({ $0.unread.remove(old) }) != nil { return open(old) }
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
     let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
-    if old.attempt >= state.withLock({ $0.machine.settings.attempts }), !isKnown {
+    if old.attempt >= attempts, !isKnown {
       let reason = "each of \(old.attempt) attempts to handle it was cut off"
       try? giveUp(old, kind: nil, attempts: old.attempt, reason)
       return nil
@@ -284,7 +299,7 @@ final class Mailbox: Sendable {
       }
     } catch {
       hole.log(.error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)")
-      tell { $0.postpone(old, kind: nil, now: now) }
+      tell { $0.postpone(old, kind: nil, until: pause) }
       return nil
     }
     return open(next)
@@ -313,7 +328,8 @@ final class Mailbox: Sendable {
     if [.refused, .tooLarge, .damaged, .permissionDenied].contains(error.code) {
       try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason)
     } else {
-      tell { $0.postpone(claimed, kind: nil, now: now) }
+      state.withLock { _ = $0.unread.insert(claimed) }
+      tell { $0.postpone(claimed, kind: nil, until: pause) }
     }
   }
 
@@ -322,16 +338,17 @@ final class Mailbox: Sendable {
   private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
-      let header = try WormholeError.reading("read message", claimed.name.id) {
-        try decoder.decode(MessageFile.Header.self, from: bytes)
+      let document = try WormholeError.reading("read message", claimed.name.id) {
+        try MessageFile.Document(bytes, decoder)
       }
-      if let expires = header.expires, expires < present {
+      // What was received in time may come again later.
+      if claimed.attempt == 1, let expires = document.header.expires, expires < present {
         try end(claimed, .expired)
-        dropFile(of: claimed.name, header)
+        dropFile(of: claimed.name, document.header)
         tell { $0.finished() }
         return nil
       }
-      return try open(claimed, header, bytes)
+      return try open(claimed, document)
     } catch {
       if error.code == .superseded {
         tell { $0.finished() }
@@ -343,21 +360,17 @@ final class Mailbox: Sendable {
   }
 
   private func open(
-    _ claimed: ClaimedName, _ header: MessageFile.Header, _ bytes: [UInt8]
+    _ claimed: ClaimedName, _ document: MessageFile.Document
   ) throws(WormholeError) -> Delivery? {
     let count = claimed.name.count
     guard count > 1 else {
-      try verifyFile(of: claimed, header)
-      return Delivery(self, claimed, header, bytes, record: nil, BatchSlots(count: 1))
+      try verifyFile(of: claimed, document.header)
+      return Delivery(self, claimed, document, record: nil, BatchSlots(count: 1))
     }
-    let decoder = BinaryDecoder(limits: hole.options.limits)
-    let held = try WormholeError.reading("read message", claimed.name.id) {
-      try decoder.decode(MessageFile.Count.self, from: bytes).count
-    }
-    guard held == count, count <= Progress.slotCount else {
+    guard document.count == count, count <= Progress.slotCount else {
       throw WormholeError(
         .damaged, "read message", claimed.name.id,
-        because: "it holds \(held ?? 0) messages, and its name says \(count)")
+        because: "it holds \(document.count) messages, and its name says \(count)")
     }
     let progress = progress.withLock { $0 }
     guard let progress, let (record, slots) = progress.open(claimed.name, count: count) else {
@@ -365,25 +378,43 @@ final class Mailbox: Sendable {
         .exhausted, "read message", claimed.name.id, because: "too many batches are in hand")
     }
     let delivery = Delivery(
-      self, claimed, header, bytes, record: (record, progress), slots)
-    if try delivery.endIfFinished() { return nil }
+      self, claimed, document, record: (record, progress), slots)
     state.withLock { $0.open[claimed.name] = delivery }
+    guard !delivery.isComplete else {
+      delivery.settle()
+      return nil
+    }
     return delivery
   }
 
   // MARK: For deliveries
 
+  /// Does something that must come before anybody else joins under the name, or not at all: nil,
+  /// if the member has left.
+  func whileOpen<Result>(_ body: () -> Result) -> Result? {
+    state.withLock { $0.isClosed ? nil : body() }
+  }
+
   func failed(
-    _ claimed: ClaimedName, kind: String, attempt: Int, index: Int?, _ delivery: Delivery
+    _ delivery: Delivery, attempt: Int, index: Int?
   ) -> MailboxMachine.Verdict {
     let now = now
-    return tell { $0.failed(claimed, kind: kind, attempt: attempt, index: index, now: now) }
+    // A single message is claimed anew.
+    if index == nil { forget(delivery) }
+    return tell {
+      $0.failed(
+        delivery.claimed, kind: delivery.header.kind, attempt: attempt, index: index, now: now)
+    }
   }
 
   func closed(_ delivery: Delivery, _ record: Int?) {
     if let record { progress.withLock { $0 }?.close(record) }
-    if record != nil { state.withLock { $0.open[delivery.name] = nil } }
+    forget(delivery)
     finished()
+  }
+
+  private func forget(_ delivery: Delivery) {
+    state.withLock { if !$0.open.isEmpty { $0.open[delivery.name] = nil } }
   }
 
   /// A message was let go of without a word.
@@ -396,11 +427,20 @@ final class Mailbox: Sendable {
   }
 
   func postpone(_ claimed: ClaimedName, kind: String?, index: Int? = nil) {
-    tell { $0.postpone(claimed, kind: kind, index: index, now: now) }
+    tell { $0.postpone(claimed, kind: kind, index: index, until: now + $0.settings.longestDelay) }
   }
 
-  func release(_ claimed: ClaimedName, kind: String, index: Int?) {
-    tell { $0.release(claimed, kind: kind, index: index, now: now) }
+  /// Leaves a message to whoever asks next.
+  func release(_ delivery: Delivery, _ index: Int) { comeAgain(delivery, index, at: now) }
+
+  /// What was handled could not be ended; it is tried again.
+  func endLater(_ delivery: Delivery) { comeAgain(delivery, 0, at: pause) }
+
+  private func comeAgain(_ delivery: Delivery, _ index: Int, at due: Int64) {
+    state.withLock { $0.open[delivery.name] = delivery }
+    tell {
+      $0.release(delivery.claimed, kind: delivery.header.kind, index: index, at: due)
+    }
   }
 
   func finished() { tell { $0.finished() } }

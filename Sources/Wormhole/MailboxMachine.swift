@@ -22,7 +22,7 @@ struct MailboxMachine {
     case claim(MessageName)
     /// The same, with what is claimed already: it becomes the next attempt.
     case reclaim(ClaimedName)
-    /// Handle one message of a batch once more.
+    /// Handle one message of a file that is in hand, now or once more.
     case again(MessageName, index: Int)
     /// Another has waited for longer: have it ask.
     case yield
@@ -60,7 +60,7 @@ struct MailboxMachine {
     let claimed: ClaimedName
     let kind: String?
     var due: Int64 = 0
-    /// Which message of a batch that is in hand.
+    /// Which message of a file that is in hand.
     var index: Int?
   }
 
@@ -311,14 +311,17 @@ struct MailboxMachine {
     return .retry(at: due)
   }
 
-  /// A message that could not be given up, or not even be read: it is tried again much later.
-  mutating func postpone(_ claimed: ClaimedName, kind: String?, index: Int? = nil, now: Int64) {
-    keep(claimed, kind: kind, index: index, until: now + settings.longestDelay)
+  /// A message that could not be given up, or not even be read: it is tried again later.
+  mutating func postpone(
+    _ claimed: ClaimedName, kind: String?, index: Int? = nil, until due: Int64
+  ) {
+    keep(claimed, kind: kind, index: index, until: due)
   }
 
-  /// A message that was claimed and never handed over: others may have it at once.
-  mutating func release(_ claimed: ClaimedName, kind: String?, index: Int?, now: Int64) {
-    keep(claimed, kind: kind, index: index, until: now)
+  /// A message that was claimed and not handed over: others may have it from that moment on,
+  /// without claiming it.
+  mutating func release(_ claimed: ClaimedName, kind: String?, index: Int, at due: Int64) {
+    keep(claimed, kind: kind, index: index, until: due)
   }
 
   private mutating func keep(_ claimed: ClaimedName, kind: String?, index: Int?, until due: Int64) {

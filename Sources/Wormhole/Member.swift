@@ -19,12 +19,13 @@ extension Wormhole {
     let mailbox: Mailbox
     let outbox: Outbox
     let contexts: ContextInbox
+    let live: Live
     private let presence: Presence
     private let profile: Monitor<MemberProfile>
 
     init(
       hole: Wormhole, home: MemberDirectory, _ presence: Presence, _ profile: MemberProfile,
-      joinedAt: Int64
+      _ live: Live, joinedAt: Int64
     ) {
       name = home.name
       incarnation = profile.incarnation
@@ -34,6 +35,7 @@ extension Wormhole {
       mailbox = Mailbox(hole, home)
       outbox = Outbox(hole, home, joinedAt: joinedAt)
       contexts = ContextInbox(hole, home)
+      self.live = live
       self.presence = presence
       self.profile = Monitor(profile)
     }
@@ -76,6 +78,7 @@ extension Wormhole {
       mailbox.close()
       outbox.close()
       contexts.close()
+      live.close()
       presence.release()
     }
 

@@ -49,8 +49,11 @@ extension Wormhole {
     public var isUrgent: Bool { delivery.name.isUrgent }
 
     /// Whether it may have been handled before, in whole or in part: an earlier attempt failed or
-    /// was cut off, or the machine has been started since it was sent.
-    public var isRedelivered: Bool { attempt > 1 || delivery.isFromEarlierEpoch }
+    /// was cut off, it was given up and is tried again, or the machine has been started since it
+    /// was sent.
+    public var isRedelivered: Bool {
+      attempt > 1 || delivery.isFromEarlierEpoch || delivery.name.isRetried
+    }
 
     /// What was sent.
     ///
@@ -67,13 +70,14 @@ extension Wormhole {
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
     /// A second time this does nothing. It throws, and changes nothing, if another process has
-    /// become the member meanwhile and has the message now.
+    /// become the member meanwhile and has the message now, or if the member has left and the
+    /// message is one of a batch.
     public func acknowledge() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       do throws(WormholeError) {
         try delivery.acknowledge(index)
       } catch {
-        if error.code != .superseded {
+        if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
         }
         throw error
@@ -87,6 +91,24 @@ extension Wormhole {
     public func fail(_ reason: String) throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       try delivery.fail(index, attempt: attempt, reason)
+    }
+
+    /// Nobody was given it after all.
+    func putBack() {
+      guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
+      delivery.putBack(index)
+    }
+
+    /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
+    func acknowledgeForSure() {
+      do throws(WormholeError) {
+        try acknowledge()
+      } catch {
+        delivery.mailbox.hole.log(.error, "\(error)")
+        guard ![.superseded, .notJoined].contains(error.code) else { return }
+        isFinished.store(true, ordering: .releasing)
+        delivery.endLater()
+      }
     }
 
     /// Whether it was acknowledged, or has failed.

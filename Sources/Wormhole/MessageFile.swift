@@ -6,8 +6,8 @@ internal import Syscalls
 /// The form of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`, perhaps
 /// `file`, and `value`; in a batch, `values`.
 ///
-/// Who sent it stands in the file's name. Values are encoded straight into it, and read from it only
-/// by those who ask for them.
+/// Who sent it stands in the file's name. Values are encoded straight into it, and read from it
+/// only by those who ask for them.
 enum MessageFile {
   enum Key: String, CodingKey { case kind, sent, to, expires, file, value, values }
 
@@ -36,17 +36,9 @@ enum MessageFile {
       self.expires = expires
       self.file = file
     }
-
-    func encode(into container: inout KeyedEncodingContainer<Key>) throws {
-      try container.encode(kind, forKey: .kind)
-      try container.encode(sent, forKey: .sent)
-      try container.encode(to, forKey: .to)
-      try container.encodeIfPresent(expires, forKey: .expires)
-      try container.encodeIfPresent(file, forKey: .file)
-    }
   }
 
-  /// What a message says of its file, which lies in `files/` under the message's own name.
+  /// What a message says of its file, which lies in `files/`; see ``MessageName/fileName``.
   struct Attached: Codable, Equatable {
     /// What the sender's file was called; the sender may be anybody.
     var name: String
@@ -57,37 +49,21 @@ enum MessageFile {
     var synced: Bool?
   }
 
-  /// A message about to be written that says nothing but that there is a file.
-  struct Bare: Encodable {
+  /// A message with a file, about to be written.
+  struct WithFile<Value: Encodable>: Encodable {
     let header: Header
+    let file: Attached
+    /// What is told of the file; nil if that is nothing.
+    let value: Value?
 
     func encode(to encoder: any Encoder) throws {
       var container = encoder.container(keyedBy: Key.self)
-      try header.encode(into: &container)
-    }
-  }
-
-  /// One message about to be written.
-  struct Single<Value: Encodable>: Encodable {
-    let header: Header
-    let value: Value
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try header.encode(into: &container)
-      try container.encode(value, forKey: .value)
-    }
-  }
-
-  /// Several messages about to be written.
-  struct Batch<Value: Encodable>: Encodable {
-    let header: Header
-    let values: ArraySlice<Value>
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try header.encode(into: &container)
-      try container.encode(Array(values), forKey: .values)
+      try container.encode(header.kind, forKey: .kind)
+      try container.encode(header.sent, forKey: .sent)
+      try container.encode(header.to, forKey: .to)
+      try container.encodeIfPresent(header.expires, forKey: .expires)
+      try container.encode(file, forKey: .file)
+      try container.encodeIfPresent(value, forKey: .value)
     }
   }
 
@@ -120,20 +96,69 @@ enum MessageFile {
     }
   }
 
-  /// How many values a file holds; reads none of them.
-  struct Count: Decodable {
-    let count: Int?
+  /// A file that has been opened: validated once, with its header and how many values it holds.
+  struct Document: Sendable {
+    let list: BinaryDocument
+    let header: Header
+    let count: Int
 
-    private struct Nothing: Decodable { init(from decoder: any Decoder) {} }
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
-      guard container.contains(.values) else {
-        count = container.contains(.value) ? 1 : nil
+    init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
+      list = try decoder.open(bytes)
+      guard let fields = list.fields, let header = Header(usual: fields) else {
+        // What is missing or of another type, it says better.
+        header = try decoder.decode(Header.self, from: list)
+        count = list.fields.map(Self.count) ?? 0
         return
       }
-      count = try container.nestedUnkeyedContainer(forKey: .values).count
+      self.header = header
+      count = Self.count(fields)
     }
+
+    private static func count(_ fields: BinaryDocument.Fields) -> Int {
+      fields.count(ofArray: "values") ?? (fields["value"] == nil ? 0 : 1)
+    }
+  }
+}
+
+extension MessageFile.Header {
+  /// As everybody writes it; nil for what is not, good or bad.
+  init?(usual fields: BinaryDocument.Fields) {
+    // A file is described in a dictionary of its own.
+    guard fields["file"] == nil, case .string(let kind) = fields["kind"],
+      case .date(let sent) = fields["sent"], case .string(let to) = fields["to"]
+    else { return nil }
+    var expires: Date?
+    switch fields["expires"] {
+    case .date(let date): expires = Date(timeIntervalSinceReferenceDate: date)
+    case nil: break
+    default: return nil
+    }
+    self.init(
+      kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
+  }
+
+  /// What is written beside the values.
+  var fields: [(key: String, leaf: BinaryDocument.Field)] {
+    var fields: [(key: String, leaf: BinaryDocument.Field)] = [
+      ("kind", .string(kind)), ("sent", .date(sent.timeIntervalSinceReferenceDate)),
+      ("to", .string(to)),
+    ]
+    if let expires { fields.append(("expires", .date(expires.timeIntervalSinceReferenceDate))) }
+    return fields
+  }
+}
+
+extension BinaryEncoder {
+  /// The file of one message.
+  func seal<Value: Encodable>(_ header: MessageFile.Header, _ value: Value) throws -> [UInt8] {
+    try encode(header.fields, value, forKey: MessageFile.Key.value.rawValue)
+  }
+
+  /// The file of several.
+  func seal<Value: Encodable>(
+    _ header: MessageFile.Header, batch values: ArraySlice<Value>
+  ) throws -> [UInt8] {
+    try encode(header.fields, Array(values), forKey: MessageFile.Key.values.rawValue)
   }
 }
 

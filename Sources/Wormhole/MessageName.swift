@@ -35,8 +35,9 @@ struct MessageStamp: Hashable, Comparable, Sendable {
 ///     1,00001000001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone
 ///
 /// Names sort as messages are to be delivered. The stamp has five digits for the epoch and fifteen
-/// for the nanoseconds, all hexadecimal. The marks are `r` if the sender is to be told how it ends
-/// and `n` if not, and how many messages are in the file. The id is the sender's; `from` is its
+/// for the nanoseconds, all hexadecimal. The marks are `r` if the sender is to be told how it ends,
+/// `n` if not, and `a` if it was given up and is tried again, of which nobody is told; and how many
+/// messages are in the file. The id is the sender's; `from` is its
 /// escaped name, `~` and sixteen digits for a guest, or empty. No escaped name holds a comma.
 struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   let text: String
@@ -86,7 +87,7 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   private static func isName(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count > 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
       bytes[1] == comma, bytes[22] == comma, bytes[26] == comma,
-      bytes[23] == UInt8(ascii: "r") || bytes[23] == UInt8(ascii: "n"),
+      [UInt8(ascii: "r"), UInt8(ascii: "n"), UInt8(ascii: "a")].contains(bytes[23]),
       bytes[2..<22].allSatisfy({ digit($0) != nil }),
       bytes[24..<26].allSatisfy({ digit($0) != nil }),
       bytes[24] != UInt8(ascii: "0") || bytes[25] != UInt8(ascii: "0")
@@ -128,6 +129,35 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
 
   var wantsReceipt: Bool { text.utf8.dropFirst(23).first == UInt8(ascii: "r") }
 
+  /// Whether it was given up before.
+  var isRetried: Bool { text.utf8.dropFirst(23).first == UInt8(ascii: "a") }
+
+  /// The same message, tried again after it was given up.
+  var retried: MessageName {
+    MessageName(marked("a"))!
+  }
+
+  /// What the file is called that came with the message, however often that is tried: the same
+  /// name, with the mark `f`.
+  var fileName: String { marked("f") }
+
+  /// The names that the message of a file may have; nil if the file's name is in no such form.
+  static func messages(ofFile fileName: String) -> [String]? {
+    let bytes = Array(fileName.utf8)
+    guard bytes.count > 23, bytes[23] == UInt8(ascii: "f") else { return nil }
+    var name = bytes
+    name[23] = UInt8(ascii: "r")
+    return MessageName(String(decoding: name, as: UTF8.self)).map { name in
+      ["r", "n", "a"].map { name.marked($0) }
+    }
+  }
+
+  private func marked(_ mark: Unicode.Scalar) -> String {
+    var bytes = Array(text.utf8)
+    bytes[23] = UInt8(ascii: mark)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   /// How many messages are in the file.
   var count: Int { Int(number(24, 2)) }
 
@@ -144,6 +174,9 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   }
 
   var sender: Sender? { Sender(escapedSender) }
+
+  /// Where it is written down why the message was given up: two commas stand in no message's name.
+  var reasonFile: String { "\(text),reason" }
 
   static func < (left: MessageName, right: MessageName) -> Bool { left.text < right.text }
 }

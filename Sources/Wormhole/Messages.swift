@@ -22,7 +22,7 @@ extension Wormhole {
   /// What a member is sent, as an asynchronous sequence.
   ///
   /// A message is claimed when the loop asks for it, so nothing is taken that nobody handles.
-  /// Several loops take turns. It ends when the task is cancelled.
+  /// Several loops take turns. It ends when the task is cancelled, or when the member leaves.
   public struct Messages: AsyncSequence, Sendable {
     /// What iterating may throw.
     public typealias Failure = WormholeError
@@ -128,12 +128,18 @@ final class Pump: Sendable {
         switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
         case .idle(let due):
           return due
+        case .ended:
+          stop()
         case .work(let work):
           let asking = state.withLock { $0.asking.take() }
           if let asking {
             asking.resume(returning: work)
-          } else if case .file(let delivery) = work {
-            delivery.release()  // Claimed for somebody who no longer asks.
+          } else {
+            // Claimed for somebody who no longer asks.
+            switch work {
+            case .file(let delivery): delivery.release()
+            case .message(let message): message.putBack()
+            }
           }
         }
       }

@@ -20,13 +20,25 @@ extension Wormhole {
     /// Calls a closure whenever the notice is posted.
     ///
     /// - Parameters:
-    ///   - queue: where the closure is called; by default on a queue of the watch's own.
+    ///   - queue: where the closure is called; by default on a thread of the module's own.
     ///   - handler: is called once for several postings if it is not fast enough for each.
     public func watch(
       on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void
     ) throws(WormholeError) -> Watching {
       // Nothing is read, so there is nothing that could fail later.
       try watching.observe(on: queue, handler, { _ in })
+    }
+
+    /// Calls an asynchronous closure, or one of an actor's, whenever the notice is posted.
+    ///
+    /// It is called as that of
+    /// ``Channel/watch(present:on:_:failure:)-(_,Wormhole.ClosurePlace,_,_)`` is.
+    public func watch(
+      on place: ClosurePlace, _ handler: @escaping @isolated(any) @Sendable () async -> Void
+    ) throws(WormholeError) -> Watching {
+      try watching.observe(
+        IsolatedHandler(isolation: handler.isolation) { _ in await handler() },
+        IsolatedHandler { _ in })
     }
 
     /// An element whenever the notice is posted.

@@ -5,8 +5,8 @@ internal import Syscalls
 
 /// What a member has sent and wants to know the end of: reads the receipts as they come.
 ///
-/// A receipt stays until it was told: to the ``Wormhole/Sent`` that waits for it, and to all who ask
-/// for outcomes. One of an earlier incarnation waits until somebody asks.
+/// A receipt stays until it was told: to the ``Wormhole/Sent`` that waits for it, and to all who
+/// ask for outcomes. One of an earlier incarnation waits until somebody asks.
 final class Outbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
@@ -16,15 +16,28 @@ final class Outbox: Sendable {
   private let watch = Monitor<Watch?>(nil)
 
   private struct State {
-    var waiting: [MessageName: WeakSent] = [:]
+    /// There may be several of one name: who asks what is outstanding gets others.
+    var waiting: [MessageName: [WeakSent]] = [:]
     var listeners: [ObjectIdentifier: OutcomeListener] = [:]
-    /// How many listeners have yet to be done with a receipt.
-    var untold: [ReceiptName: Int] = [:]
+    var telling: [ReceiptName: Telling] = [:]
+    /// What listeners were told of and have not heard before they were stopped, nor anybody else.
+    var unheard: Set<ReceiptName> = []
   }
 
   private struct WeakSent {
+    let identifier: ObjectIdentifier
     weak var sent: Wormhole.Sent?
   }
+
+  /// A receipt that listeners have been told of.
+  private struct Telling {
+    /// How many have yet to be done with it.
+    var left: Int
+    var isHeard = false
+  }
+
+  /// Held while the receipts are looked at, so that they are told in order.
+  private let looking = Monitor(())
 
   init(_ hole: Wormhole, _ home: MemberDirectory, joinedAt: Int64) {
     self.hole = hole
@@ -37,10 +50,24 @@ final class Outbox: Sendable {
   /// Expects a receipt, from before the message can be seen.
   func expect(_ sent: Wormhole.Sent) throws(WormholeError) {
     try begin()
-    state.withLock { $0.waiting[sent.name] = WeakSent(sent: sent) }
+    let entry = WeakSent(identifier: ObjectIdentifier(sent), sent: sent)
+    state.withLock { $0.waiting[sent.name, default: []].append(entry) }
   }
 
-  func forget(_ name: MessageName) { state.withLock { $0.waiting[name] = nil } }
+  /// The one that waits for this message's receipt, if somebody keeps it.
+  func expected(_ name: MessageName) -> Wormhole.Sent? {
+    let kept = state.withLock { $0.waiting[name]?.compactMap(\.sent) }
+    return kept?.first
+  }
+
+  func forget(_ name: MessageName, _ sent: ObjectIdentifier) {
+    state.withLock { state in
+      // Not asked whether they are still there: to ask is to hold one, and to let go of it here
+      // might be to come back here.
+      state.waiting[name]?.removeAll { $0.identifier == sent }
+      if state.waiting[name]?.isEmpty == true { state.waiting[name] = nil }
+    }
+  }
 
   func add(_ listener: OutcomeListener) throws(WormholeError) {
     try begin()
@@ -50,14 +77,7 @@ final class Outbox: Sendable {
 
   func remove(_ listener: OutcomeListener) {
     state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil }
-    // What it has not heard waits for somebody else.
-    let unheard = listener.abandon()
-    state.withLock { state in
-      for receipt in unheard {
-        guard let left = state.untold[receipt] else { continue }
-        state.untold[receipt] = left > 1 ? left - 1 : nil
-      }
-    }
+    for receipt in listener.abandon() { settle(receipt, isHeard: false) }
   }
 
   private func begin() throws(WormholeError) {
@@ -79,7 +99,9 @@ final class Outbox: Sendable {
   // MARK: Receipts
 
   /// Reads what has come.
-  func look() {
+  func look() { looking.withLock { _ in lookAround() } }
+
+  private func lookAround() {
     var found: [ReceiptName] = []
     do throws(Errno) {
       try home.list(.receipts) { name in
@@ -92,47 +114,73 @@ final class Outbox: Sendable {
   }
 
   private func take(_ receipt: ReceiptName) {
-    let (sent, listeners) = state.withLock { state -> (Wormhole.Sent?, [OutcomeListener]) in
-      guard state.untold[receipt] == nil else { return (nil, []) }
-      let sent = state.waiting.removeValue(forKey: receipt.name)?.sent
+    let told = state.withLock { state -> ([Wormhole.Sent], [OutcomeListener])? in
+      guard state.telling[receipt] == nil else { return nil }
+      let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
       let listeners = Array(state.listeners.values)
-      let isEarlier = receipt.name.stamp < joined
       // Nobody to tell, and somebody may come who wants to know.
-      if sent == nil, listeners.isEmpty, isEarlier { return (nil, []) }
-      state.untold[receipt] = listeners.count
+      let mayWait = receipt.name.stamp < joined || state.unheard.contains(receipt)
+      if sent.isEmpty, listeners.isEmpty, mayWait { return nil }
+      state.unheard.remove(receipt)
+      state.telling[receipt] = Telling(left: listeners.count)
       return (sent, listeners)
     }
-    guard state.withLock({ $0.untold[receipt] != nil }) else { return }
-    if sent != nil || !listeners.isEmpty {
-      let outcome = outcome(of: receipt)
-      sent?.end(outcome.end)
-      for listener in listeners { listener.tell(receipt, outcome) }
+    guard let (sent, listeners) = told else { return }
+    if !sent.isEmpty || !listeners.isEmpty {
+      guard let outcome = outcome(of: receipt) else {
+        // It was listed before whoever was told last had done with it.
+        return state.withLock { $0.telling[receipt] = nil }
+      }
+      for sent in sent { sent.end(outcome.end) }
+      for listener in listeners { tell(listener, receipt, outcome) }
     }
     if listeners.isEmpty { remove(receipt) }
   }
 
+  private func tell(
+    _ listener: OutcomeListener, _ receipt: ReceiptName, _ outcome: Wormhole.Outcome
+  ) {
+    listener.tell(receipt, outcome)
+    // It may have been stopped after it was found among the listeners.
+    guard state.withLock({ $0.listeners[ObjectIdentifier(listener)] == nil }) else { return }
+    for receipt in listener.abandon() { settle(receipt, isHeard: false) }
+  }
+
   /// A listener is done with it.
-  func done(_ receipt: ReceiptName) {
-    let isLast = state.withLock { state in
-      guard let left = state.untold[receipt] else { return false }
-      state.untold[receipt] = left - 1
-      return left <= 1
+  func done(_ receipt: ReceiptName) { settle(receipt, isHeard: true) }
+
+  private func settle(_ receipt: ReceiptName, isHeard: Bool) {
+    let isOver = state.withLock { state in
+      guard var telling = state.telling[receipt] else { return false }
+      telling.left -= 1
+      telling.isHeard = telling.isHeard || isHeard
+      state.telling[receipt] = telling
+      guard telling.left <= 0 else { return false }
+      if !telling.isHeard {
+        // It waits for somebody else.
+        state.unheard.insert(receipt)
+        state.telling[receipt] = nil
+      }
+      return telling.isHeard
     }
-    if isLast { remove(receipt) }
+    if isOver { remove(receipt) }
   }
 
   private func remove(_ receipt: ReceiptName) {
     do throws(Errno) {
       _ = try home.remove(receipt.text, from: .receipts)
-      state.withLock { $0.untold[receipt] = nil }
+      state.withLock { $0.telling[receipt] = nil }
     } catch {
       hole.log(.error, "cannot remove a receipt of '\(home.name)': \(error)")
     }
   }
 
   /// What a receipt says; its file is the message that was sent.
-  private func outcome(of receipt: ReceiptName) -> Wormhole.Outcome {
+  ///
+  /// Nil if it is there no more.
+  private func outcome(of receipt: ReceiptName) -> Wormhole.Outcome? {
     let found = try? home.read(receipt.text, in: .receipts, "read receipt")
+    if case .missing? = found { return nil }
     var header: MessageFile.Header?
     if case .sound(let bytes, _)? = found {
       header = try? BinaryDecoder(limits: hole.options.limits)

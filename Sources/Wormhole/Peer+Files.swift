@@ -13,8 +13,8 @@ extension Wormhole.Peer {
   ///
   /// The call blocks its thread while it copies, unless the file system shares blocks between
   /// copies, or the file is moved; memory is constant. Only regular files are sent; a path may lead
-  /// to one through symbolic links, unless it is moved. What it throws means that nothing was sent, but for
-  /// ``WormholeError/Code-swift.enum/notDurable``, and
+  /// to one through symbolic links, unless it is moved. What it throws means that nothing was sent,
+  /// but for ``WormholeError/Code-swift.enum/notDurable``, and
   /// ``WormholeError/Code-swift.enum/partlyDone`` if a file that was to be moved could not be
   /// removed.
   ///
@@ -31,9 +31,7 @@ extension Wormhole.Peer {
     progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Metadata.self))
-    return try sending.send(file: path, handing, progress) { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Single(header: header, value: metadata))
-    }
+    return try sending.send(file: path, handing, progress, metadata)
   }
 
   /// Sends a file and nothing else, as a message of the kind `file`.
@@ -46,9 +44,7 @@ extension Wormhole.Peer {
     progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, "file")
-    return try sending.send(file: path, handing, progress) { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Bare(header: header))
-    }
+    return try sending.send(file: path, handing, progress, String?.none)
   }
 }
 
@@ -57,10 +53,9 @@ extension Sending {
 
   /// The file is complete and, if asked, synced before the message's stamp is taken; it is in the
   /// peer's `files/` before the message is in its inbox; and locked until then.
-  func send(
+  fileprivate func send<Metadata: Encodable>(
     file path: String, _ handing: Wormhole.FileHanding,
-    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?,
-    _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
+    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?, _ metadata: Metadata?
   ) throws(WormholeError) -> Wormhole.Sent {
     let source = try UserPath(path).open(fileOperation)
     if handing == .moving, source.path.isLink {
@@ -77,11 +72,12 @@ extension Sending {
     var sent: Wormhole.Sent?
     do throws(WormholeError) {
       sent = try send { (message) throws(Errno) in
-        try attachment.place(as: message.text, in: home)
+        try attachment.place(as: message.fileName, in: home)
       } _: { (header) throws(WormholeError) in
-        var header = header
-        header.file = attached
-        return try encode(header)
+        try encode { encoder in
+          try encoder.encode(
+            MessageFile.WithFile(header: header, file: attached, value: metadata))
+        }
       }
     } catch {
       guard error.code == .notDurable else { throw error }

@@ -17,7 +17,7 @@ extension Wormhole.Peer {
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Value.self))
     return try sending.send { (header) throws(WormholeError) in
-      try sending.encode(MessageFile.Single(header: header, value: value))
+      try sending.encode { (encoder) in try encoder.seal(header, value) }
     }
   }
 
@@ -39,33 +39,53 @@ extension Wormhole.Peer {
   /// those that it sent in an earlier life.
   public var outstanding: [Wormhole.Sent] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name), let sender = escapedSender else {
-        return []
-      }
-      var found: Set<MessageName> = []
-      do throws(Errno) {
-        // In the direction in which they move, so that none is missed on its way.
-        try home.list(.inbox) { if let name = MessageName($0) { found.insert(name) } }
-        try home.list(.claimed) { file in
-          if let claimed = ClaimedName(String(cString: file)) { found.insert(claimed.name) }
-        }
-      } catch {
-        throw WormholeError(error, "list messages to", name)
-      }
+      let sender = senderMark
+      guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
+      let found = try messages(from: sender, to: home)
       var sent: [Wormhole.Sent] = []
-      for name in found.filter({ $0.escapedSender == sender }).sorted() {
-        let one = Wormhole.Sent(name, to: home, hole, name.wantsReceipt ? member?.outbox : nil)
-        if name.wantsReceipt { try member?.outbox.expect(one) }
+      for name in found.sorted() {
+        let outbox = name.wantsReceipt ? outbox : nil
+        if let one = outbox?.expected(name) {
+          sent.append(one)
+          continue
+        }
+        let one = Wormhole.Sent(name, to: home, hole, outbox)
+        try outbox?.expect(one)
         sent.append(one)
       }
-      return sent
+      // One that ended before its end was expected would be waited for in vain.
+      let left = try messages(from: sender, to: home)
+      return sent.filter { left.contains($0.name) }
     }
   }
 
-  /// The sender's name as it stands in names of messages.
-  var escapedSender: String? {
-    member.map(\.home.escaped)
+  private func messages(
+    from sender: String, to home: MemberDirectory
+  ) throws(WormholeError) -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    func add(_ name: MessageName?) {
+      if let name, name.escapedSender == sender { found.insert(name) }
+    }
+    do throws(Errno) {
+      // In the direction in which they move, so that none is missed on its way.
+      try home.list(.inbox) { add(MessageName($0)) }
+      try home.list(.claimed) { add(ClaimedName(String(cString: $0))?.name) }
+    } catch {
+      throw WormholeError(error, "list messages to", name)
+    }
+    return found
   }
+
+  /// The sender's name, escaped; nil if it has none, or none that can be used.
+  var escapedSender: String? {
+    member?.home.escaped ?? sender.flatMap { try? EscapedName.escape($0) }
+  }
+
+  /// The sender as it stands in names of messages.
+  var senderMark: String { guest?.mark ?? escapedSender ?? "" }
+
+  /// Where the sender is told how its messages ended.
+  var outbox: Outbox? { member?.outbox ?? guest?.outbox }
 }
 
 /// One call of `send`.
@@ -83,21 +103,23 @@ struct Sending {
     self.peer = peer
     self.options = options
     self.kind = options.kind ?? kind
-    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
-    if options.wantsOutcome == true, peer.member == nil {
+    if let sender = peer.sender { _ = try Container.escape(sender) }
+    if options.wantsOutcome == true, peer.outbox == nil {
       throw WormholeError(
         .notFound, "send message to", peer.name,
         because: "an outcome is wanted, and the sender is no member whom it could be told",
-        hint: "join, and send through the member")
+        hint: "join, and send through the member, or be a guest")
     }
+    // Last, since it makes one that is missing.
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
   }
 
   var operation: String { "send message to" }
 
-  func encode<Sealed: Encodable>(_ message: Sealed) throws(WormholeError) -> [UInt8] {
+  func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: hole.options.limits).encode(message)
+      try body(BinaryEncoder(limits: hole.options.limits))
     }
   }
 
@@ -138,10 +160,11 @@ struct Sending {
     var size = Progress.slotCount
     while !rest.isEmpty {
       let part = rest.prefix(size)
-      let bytes =
+      let header = header
+      let bytes = try encode { encoder in
         part.count == 1
-        ? try encode(MessageFile.Single(header: header, value: part.first!))
-        : try encode(MessageFile.Batch(header: header, values: part))
+          ? try encoder.seal(header, part.first!) : try encoder.seal(header, batch: part)
+      }
       if bytes.count > Self.largestBatch, part.count > 1 {
         size = max(1, part.count / 2)
         continue
@@ -173,12 +196,12 @@ struct Sending {
     }
     try hole.quotas.admit(bytes.count, to: home, options.whenFull, hole.options.mail)
     if let id { try refuseTwin(id) }
-    let wantsReceipt = options.wantsOutcome ?? (peer.member != nil)
+    let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
     // The stamp comes last of all that may wait, so that it is no older than it must be.
     let name = MessageName(
       isUrgent: options.isUrgent, MessageStamp(home.container), wantsReceipt: wantsReceipt,
-      count: count, id: id ?? freshIdentifier(), from: peer.escapedSender ?? "")
-    let outbox = wantsReceipt ? peer.member?.outbox : nil
+      count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
+    let outbox = wantsReceipt ? peer.outbox : nil
     let sent = Wormhole.Sent(name, to: home, hole, outbox)
     try outbox?.expect(sent)
     do throws(Errno) {
@@ -210,7 +233,7 @@ struct Sending {
   /// Refuses an id under which a message is on its way already.
   private func refuseTwin(_ id: String) throws(WormholeError) {
     var isThere = false
-    let sender = peer.escapedSender ?? ""
+    let sender = peer.senderMark
     func look(_ name: MessageName?) {
       guard let name, name.escapedIdentifier == id, name.escapedSender == sender else { return }
       isThere = true

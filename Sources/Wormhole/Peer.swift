@@ -7,6 +7,10 @@ extension Wormhole {
     let hole: Wormhole
     /// Who looks and sends; nil for one that has not joined.
     let member: Member?
+    /// Who sends for a while without a name.
+    var guest: Guest?
+    /// The name under which somebody sends who has not joined.
+    var sender: String?
     /// The peer's name.
     public let name: String
 
@@ -55,5 +59,13 @@ extension Wormhole {
   /// A member to look at, for programs that have not joined.
   ///
   /// Nothing is looked at before it is used; a name that cannot be used is an error then.
-  public func peer(_ name: String) -> Peer { Peer(hole: self, member: nil, name: name) }
+  ///
+  /// - Parameters:
+  ///   - name: whose name it is.
+  ///   - sender: the name that messages sent through it are from. Nobody need have joined under it,
+  ///     and several may send under one name at the same time; who does is not told how a message
+  ///     ended.
+  public func peer(_ name: String, from sender: String? = nil) -> Peer {
+    Peer(hole: self, member: nil, sender: sender, name: name)
+  }
 }

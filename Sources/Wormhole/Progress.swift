@@ -18,7 +18,7 @@ final class Progress: Sendable {
   static let recordSize = 128
   static let recordCount = 256
   static let size = recordSize * recordCount
-  static let fileName = "progress"
+  static let fileName = MemberDirectory.progressName
   private static let keySize = 28
   private static let slotsOffset = 32
   static let slotCount = 64

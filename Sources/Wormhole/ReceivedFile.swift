@@ -1,5 +1,4 @@
 public import SharedContainer
-internal import PropertyLists
 internal import Syscalls
 
 extension Wormhole {
@@ -24,11 +23,11 @@ extension Wormhole {
     /// How many bytes it has.
     public var size: Int { attached.size }
 
-    /// Where it lies until it is taken, or its message ends: to be read there, and not to be changed
-    /// or moved.
+    /// Where it lies until it is taken, or its message ends: to be read there, and not to be
+    /// changed or moved.
     public var path: String {
       let home = delivery.mailbox.home
-      return "\(home.container.path)/\(home.path)/files/\(delivery.name.text)"
+      return "\(home.container.path)/\(home.path)/files/\(delivery.name.fileName)"
     }
 
     /// Whether it is there: false once it was taken, perhaps by an earlier attempt to handle the
@@ -36,7 +35,7 @@ extension Wormhole {
     public var isThere: Bool {
       get throws(WormholeError) {
         do throws(Errno) {
-          return try delivery.mailbox.home.status(of: delivery.name.text, in: .files) != nil
+          return try delivery.mailbox.home.status(of: delivery.name.fileName, in: .files) != nil
         } catch {
           throw WormholeError(error, "look for file", name)
         }
@@ -66,7 +65,7 @@ extension Wormhole {
       }
       try checkClaim(operation, path)
       let taking = MemberDirectory.Taking(
-        name: delivery.name.text, size: size, checksum: attached.checksum,
+        name: delivery.name.fileName, size: size, checksum: attached.checksum,
         durability: attached.synced == true ? .power : .process, isReplacing: isReplacing)
       do throws(MemberDirectory.AttachmentProblem) {
         try delivery.mailbox.home.takeAttachment(taking, to: target) { _ in true }
@@ -111,12 +110,7 @@ extension Wormhole {
     public func metadata<Metadata: Decodable & Sendable>(
       as type: Metadata.Type = Metadata.self
     ) throws(WormholeError) -> Metadata? {
-      let bytes = delivery.bytes
-      let limits = delivery.mailbox.hole.options.limits
-      let count = try WormholeError.reading("read message", delivery.name.id) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Count.self, from: bytes).count
-      }
-      return count == nil ? nil : try delivery.value(0, as: type)
+      delivery.document.count == 0 ? nil : try delivery.value(0, as: type)
     }
   }
 }

@@ -39,7 +39,8 @@ extension Wormhole.Member {
   ///   - kinds: which messages it wants, by what the sender called them; nil for all. Messages that
   ///     no closure wants wait.
   ///   - acknowledgement: whether returning acknowledges.
-  ///   - queue: where the closure is called; by default on a thread of its own.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: gets each message.
   public func receive(
     kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
     on queue: DispatchQueue? = nil,
@@ -72,7 +73,9 @@ final class Receiver: Sendable {
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
   private let isStopped = Atomic<Bool>(false)
-  /// The thread that is inside the closure; 0 for none. A gate would cost as much as a message.
+  /// The thread that is inside the closure; 0 for none.
+  ///
+  /// A gate would cost as much as a message.
   private let caller = Atomic<UInt>(0)
   private let departures = Monitor(())
 
@@ -98,6 +101,7 @@ final class Receiver: Sendable {
     while true {
       switch mailbox.step(for: number, until: { hasStopped }) {
       case .idle(let due): return due
+      case .ended: return nil
       case .work(.message(let message)): handle(message)
       case .work(.file(let delivery)):
         let hand = Hand(delivery)
@@ -113,16 +117,21 @@ final class Receiver: Sendable {
   private func call(_ message: Message) {
     // Told before it is asked, so that whoever stops it sees the call or the call sees the stop.
     caller.store(Thread.currentNumber, ordering: .sequentiallyConsistent)
-    if !isStopped.load(ordering: .sequentiallyConsistent) {
-      do {
-        try handler(message)
-        if acknowledgement == .automatic { try message.acknowledge() }
-      } catch {
-        mailbox.reject(message, error)
-      }
-    }
+    let isGiven = !isStopped.load(ordering: .sequentiallyConsistent)
+    if isGiven { give(message) }
     caller.store(0, ordering: .sequentiallyConsistent)
     if isStopped.load(ordering: .sequentiallyConsistent) { departures.signal { _ in } }
+    if !isGiven { message.putBack() }
+  }
+
+  private func give(_ message: Message) {
+    do {
+      try handler(message)
+    } catch {
+      return mailbox.reject(message, error)
+    }
+    // What was handled is not handled again because that could not be written down.
+    if acknowledgement == .automatic { message.acknowledgeForSure() }
   }
 
   /// Ends it; waits for the call under way, unless that is where it is called.
@@ -139,14 +148,11 @@ final class Receiver: Sendable {
 }
 
 extension Mailbox {
-  /// A handler has thrown, or an acknowledgement has failed.
+  /// A handler has thrown.
   func reject(_ message: Message, _ error: any Error) {
     do throws(WormholeError) {
-      if let error = error as? WormholeError, error.code == .superseded {
-        hole.log(.warning, "\(error)")
-      } else if !message.hasEnded {
-        try message.fail("\(error)")
-      }
+      // Its own acknowledgement may be what has failed.
+      if !message.hasEnded { try message.fail("\(error)") }
     } catch {
       hole.log(.error, "\(error)")
     }

@@ -1,5 +1,5 @@
 public import SharedContainer
-internal import Syscalls
+package import Syscalls
 
 extension Wormhole {
   /// A message that was sent and is on its way, or a batch of them.
@@ -31,7 +31,7 @@ extension Wormhole {
       self.outbox = outbox
     }
 
-    deinit { outbox?.forget(name) }
+    deinit { outbox?.forget(name, ObjectIdentifier(self)) }
 
     /// The sender's name for it.
     public var id: String { name.id }
@@ -82,7 +82,8 @@ extension Wormhole {
 
     /// Waits until it has ended, and says how.
     ///
-    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil to
+    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil
+    /// to
     ///   wait for as long as the task runs.
     public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
     {
@@ -126,6 +127,11 @@ extension Wormhole {
       }
     }
 
+    /// Waits on this thread until it has ended; nil if it has not when the deadline has passed.
+    package func waitForEnd(until deadline: Instant?) -> Outcome.End? {
+      state.wait(until: deadline) { $0.end }
+    }
+
     private func undelivered(_ code: WormholeError.Code, _ reason: String) -> WormholeError {
       WormholeError(code, "deliver message", id, because: reason)
     }
@@ -157,7 +163,7 @@ extension Wormhole {
     }
 
     func end(_ end: Outcome.End) {
-      let waiting = state.withLock { state in
+      let waiting = state.signal { state in
         state.end = end
         defer { state.waiting = [:] }
         return state.waiting.values
@@ -188,7 +194,7 @@ enum Cancelling {
           try receiver.remove(name.text, from: .inbox)
         }
       // Whoever ends a message takes its file along; most have none.
-      if isOurs { _ = try? receiver.remove(name.text, from: .files) }
+      if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
       return isOurs
     } catch {
       throw WormholeError(error, "cancel message", name.id)

@@ -10,7 +10,10 @@ extension Wormhole.Peer {
   /// by message. It returns once the last is sent. If it throws, all that it counts were sent and
   /// nothing else.
   ///
-  /// - Parameter sent: is called after each file with how many messages have been sent so far.
+  /// - Parameters:
+  ///   - elements: what is sent, one message each.
+  ///   - options: how it is sent.
+  ///   - sent: is called after each file with how many messages have been sent so far.
   /// - Returns: how many messages were sent.
   @discardableResult
   public func send<Elements: AsyncSequence & Sendable>(

@@ -27,11 +27,11 @@ struct SlotWriter {
   func seal<Value: Encodable>(
     _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    let envelope = Envelope.Sealed(
-      version: version, sent: Date(sinceEpoch: options.environment.sinceEpoch()),
-      from: options.name, value: value)
+    let sent = Date(sinceEpoch: options.environment.sinceEpoch())
     return try WormholeError.writing(operation(), name) {
-      try BinaryEncoder(limits: options.limits).encode(envelope)
+      try Envelope.seal(
+        value, version: version, sent: sent, from: options.name,
+        BinaryEncoder(limits: options.limits))
     }
   }
 

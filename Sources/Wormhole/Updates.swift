@@ -8,7 +8,7 @@ extension Wormhole {
   /// sequence was made. It ends when the task is cancelled, and is released with its iterator.
   ///
   /// A value that cannot be had is thrown, as by `next()` of the iterator; the iterator then goes
-  /// on with the next change. Files are read on a queue of the module's own, never on the task's
+  /// on with the next change. Files are read on a thread of the module's own, never on the task's
   /// thread.
   public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     /// What iterating may throw.

@@ -3,6 +3,25 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Synchronization
 
+/// A closure, and the actor that it runs on.
+struct IsolatedHandler<Element: Sendable>: Sendable {
+  let isolation: (any Actor)?
+  let body: nonisolated(nonsending) @Sendable (Element) async -> Void
+
+  init(_ body: @escaping @isolated(any) @Sendable (Element) async -> Void) {
+    isolation = body.isolation
+    self.body = { await body($0) }
+  }
+
+  init(
+    isolation: (any Actor)?,
+    _ body: nonisolated(nonsending) @escaping @Sendable (Element) async -> Void
+  ) {
+    self.isolation = isolation
+    self.body = body
+  }
+}
+
 /// What to watch, and how it becomes what the watcher is told: behind both doors, closures and
 /// sequences.
 struct WatchPlan<Element: Sendable>: Sendable {
@@ -28,6 +47,27 @@ struct WatchPlan<Element: Sendable>: Sendable {
     // Stops the listener should joining fail.
     let observation = Wormhole.Watching(listener)
     try join(listener)
+    return observation
+  }
+
+  /// Calls closures from a task, one at a time.
+  func observe(
+    _ handler: IsolatedHandler<Element>, _ failure: IsolatedHandler<WormholeError>
+  ) throws(WormholeError) -> Wormhole.Watching {
+    let listener = Listener(seen: seen)
+    // Stops the listener should joining fail, and with it ends the task.
+    let observation = Wormhole.Watching(listener)
+    try join(listener)
+    let interpret = interpreter()
+    Task.detached {
+      while let finding = await listener.next() {
+        switch interpret(finding) {
+        case .success(let element): await listener.call(handler, element, on: handler.isolation)
+        case .failure(let error): await listener.call(failure, error, on: failure.isolation)
+        case nil: break
+        }
+      }
+    }
     return observation
   }
 
@@ -60,6 +100,13 @@ extension Wormhole {
   ) -> @Sendable (WormholeError) -> Void {
     let log = options.log
     return given ?? { log(.error, "\($0)") }
+  }
+
+  func isolatedFailureHandler(
+    _ given: (@isolated(any) @Sendable (WormholeError) async -> Void)?
+  ) -> IsolatedHandler<WormholeError> {
+    let log = options.log
+    return IsolatedHandler(given ?? { log(.error, "\($0)") })
   }
 
   func watching<Value: Codable & Sendable>(

@@ -22,9 +22,11 @@ extension Wormhole {
       let home = try container.member(name)
       guard let presence = try takePresence(home) else { continue }
       let joinedAt = container.options.environment.sinceBoot()
-      let profile = try introduce(home, info)
+      let (profile, folder) = try introduce(home, info)
       sweepFiles(of: home)
-      return Member(hole: self, home: home, presence, profile, joinedAt: joinedAt)
+      let live = Live(self, home, folder, profile.incarnation, mark: home.escaped)
+      try live.begin()
+      return Member(hole: self, home: home, presence, profile, live, joinedAt: joinedAt)
     }
     throw WormholeError(
       .conflict, "join as", name, because: "its directory was removed again and again")
@@ -34,16 +36,15 @@ extension Wormhole {
   private func takePresence(_ home: MemberDirectory) throws(WormholeError) -> Presence? {
     // One that has died a moment ago may not be quite gone, and one that has joined a moment ago
     // may not have said who it is.
-    for pause in [1, 2, 5, 10, 20, 0] {
+    for pause in [1, 2, 5, 10, 20, 50, 100, 0] {
       do throws(Errno) {
         if let presence = try home.takePresence() { return presence }
       } catch {
         if home.isStale { return nil }
         throw Self.refusal(error, home)
       }
-      let holder = (try? home.readProfile())?.profile?.holder
-      if let holder, holder.state != .gone { throw Self.taken(home, by: holder) }
-      guard pause > 0 else { throw Self.taken(home, by: holder) }
+      let holder = home.presenceHolder()
+      guard holder == nil, pause > 0 else { throw Self.taken(home, by: holder) }
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(pause)) { _ in nil }
     }
     return nil
@@ -70,7 +71,7 @@ extension Wormhole {
   /// Writes down who has joined.
   private func introduce(
     _ home: MemberDirectory, _ info: [String: String]
-  ) throws(WormholeError) -> MemberProfile {
+  ) throws(WormholeError) -> (MemberProfile, OpenDirectory) {
     let before: FoundProfile
     do throws(Errno) {
       before = try home.readProfile()
@@ -89,7 +90,14 @@ extension Wormhole {
     }
     let profile = MemberProfile(
       name: home.name, info: info, start: before.profile?.start, container.options.environment)
+    // Whoever reads the profile finds the folder.
+    let folder: OpenDirectory
+    do throws(Errno) {
+      folder = try home.makeLive(profile.incarnation)
+    } catch {
+      throw WormholeError(error, "join as", home.name)
+    }
     try home.write(profile)
-    return profile
+    return (profile, folder)
   }
 }

@@ -5,7 +5,7 @@ import Foundation
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
     DecodeValue.self, Lock.self, Update.self, PutToWatch.self, SendOne.self,
-    SendBatch.self, SendFile.self, DeliverFile.self,
+    SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self,
   ]
 
   static let usage = """
@@ -30,6 +30,9 @@ import Foundation
       }
       if arguments.first == EchoProcess.argument {
         return try EchoProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == RequestProcess.argument {
+        return try RequestProcess.run(Array(arguments.dropFirst()))
       }
       if arguments.first == MailProcess.argument {
         return try MailProcess.run(Array(arguments.dropFirst()))

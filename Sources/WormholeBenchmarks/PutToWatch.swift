@@ -37,7 +37,14 @@ struct PutToWatch: Benchmark {
     defer { EchoProcess.pin(-1) }  // Asked for last; other workloads may have both processors.
     let there = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
     let bare = try Measurement.measure(for: .milliseconds(200)) { try floor.exchange() }
-    return [
+    // Of this process: ten puts, and the looks at ten answers.
+    let counts = [
+      try Detail.calls("calls, ten times there and back", limit: 230) { try channels.exchange() },
+      Detail(
+        "allocations, ten times there and back",
+        try Allocations.count { try channels.exchange() } ?? 0, limit: 300),
+    ]
+    return counts + [
       Detail("one way, us", there.median / Double(2000 * Self.rally)),
       Detail("one way with the bare calls, us", bare.median / Double(2000 * Self.rally)),
       Detail("times the bare calls", there.median / bare.median),

@@ -53,6 +53,9 @@ enum Completions {
         "    \(verb.name):--\(option.name)) COMPREPLY=($(compgen -W "
           + "'\(words.joined(separator: " "))' -- \"$word\")); return ;;\n"
       case .any: "    \(verb.name):--\(option.name)) return ;;\n"
+      case .member:
+        "    \(verb.name):--\(option.name)) COMPREPLY=($(compgen -W "
+          + "\"\(bashMembers)\" -- \"$word\")); return ;;\n"
       case .file, nil: nil
       }
     }.joined()
@@ -69,11 +72,15 @@ enum Completions {
       switch operand.values {
       case .any: ""
       case .channels: "$(wormhole \"${place[@]}\" list --prefix \"$word\" 2>/dev/null)"
+      case .members: bashMembers
       case .words(let words): words.joined(separator: " ")
       case .verbs: verbNames
       }
     return "    \(verb.name)) \(isLast)COMPREPLY=($(compgen -W \"\(words)\" -- \"$word\")) ;;\n"
   }
+
+  private static let bashMembers =
+    "$(wormhole \"${place[@]}\" members 2>/dev/null | cut -f 1)"
 
   // MARK: zsh
 
@@ -104,6 +111,13 @@ enum Completions {
       names=(${(f)"$(wormhole $place list 2>/dev/null)"})
       compadd -a names
     }
+    _wormhole_members() {
+      local -a place names
+      [[ -n ${opt_args[--container]} ]] && place=(--container ${opt_args[--container]})
+      [[ -n ${opt_args[--group]} ]] && place=(--group ${opt_args[--group]})
+      names=(${(f)"$(wormhole $place members 2>/dev/null | cut -f 1)"})
+      compadd -a names
+    }
     if [ "$funcstack[1]" = _wormhole ]; then _wormhole "$@"; else compdef _wormhole wormhole; fi
 
     """
@@ -116,6 +130,7 @@ enum Completions {
         switch operand.values {
         case .any: operand.kind == .command ? "_normal" : " "
         case .channels: "_wormhole_channels"
+        case .members: "_wormhole_members"
         case .words(let words): "(\(words.joined(separator: " ")))"
         case .verbs: "(\(verbNames))"
         }
@@ -133,6 +148,7 @@ enum Completions {
       case .any(let name): ":\(name): "
       case .oneOf(let name, let words): ":\(name):(\(words.joined(separator: " ")))"
       case .file(let name): ":\(name):_files -/"
+      case .member(let name): ":\(name):_wormhole_members"
       case nil: ""
       }
     return "    '--\(option.name)[\(quoted(option.help))]\(argument)'\n"
@@ -176,7 +192,7 @@ extension Verb {
   static let completions = Verb(
     "completions", "print what makes a shell complete this command",
     [Operand("SHELL", .one, .words(Completions.Shell.allCases.map(\.rawValue)))], [],
-    ["SHELL is bash or zsh. Channels are completed too, where a container is named."],
+    ["SHELL is bash or zsh. Channels and members are completed too, where a container is named."],
     [
       Example("eval \"$(wormhole completions bash)\"", "in ~/.bashrc"),
       Example("eval \"$(wormhole completions zsh)\"", "in ~/.zshrc, after compinit"),

@@ -29,12 +29,14 @@ final class Demo: Sendable {
     try ask()
     try tell("\nA process is killed in the middle of a change. Nobody waits, nothing is lost.")
     try kill()
+    try tell("\nA process is killed in the middle of a message. It comes again, and says so.")
+    try handle()
     try tell("\nA process is stopped in the middle of a change. After a second the others go on.")
     try stop()
     try tell("\nThe directory is removed again.")
   }
 
-  // MARK: The three acts
+  // MARK: The four acts
 
   private func ask() throws {
     let question = "watch question --now --count 1 --exec"
@@ -50,6 +52,18 @@ final class Demo: Sendable {
     try expect(.signalled(9), of: victim)
     try tell("  it was killed, with the lock in its hands")
     try show("update tickets --add 1")
+  }
+
+  private func handle() throws {
+    let sender = try start("send --to till --wait", ["two seats"], beside: true)
+    let victim = try start("receive --as till --exec", ["kill -KILL $PPID"])
+    try expect(.signalled(9), of: victim)
+    try tell("  it was killed, with the message in its hands")
+    try show(
+      "receive --as till --count 1 --exec",
+      ["echo \"$(cat), attempt $WORMHOLE_MESSAGE_ATTEMPT\""])
+    try expect(.exited(0), of: sender)
+    try tell("  the sender was told that it is handled, and ended")
   }
 
   private func stop() throws {
@@ -211,7 +225,7 @@ extension Verb {
       "Works in a directory of its own below TMPDIR, which it removes. It takes two seconds: one "
         + "of them is the time after which others go on without a process that stands still."
     ],
-    [Example("wormhole demo", "three short acts")]
+    [Example("wormhole demo", "four short acts")]
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

@@ -91,12 +91,12 @@ extension WormholeError.Code {
   /// The one place where a code becomes an exit status.
   var exitCode: ExitCode {
     switch self {
-    case .notFound, .timedOut, .undelivered: .no
+    case .notFound, .timedOut, .undelivered, .rejected: .no
     case .invalidName: .usage
     case .invalidValue, .tooLarge, .typeMismatch, .damaged: .data
     case .system, .nested, .cancelled: .software
     case .full: .full
-    case .nameTaken, .notJoined: .unavailable
+    case .nameTaken, .notJoined, .unreachable: .unavailable
     case .conflict, .superseded, .exhausted, .notDurable, .partlyDone: .tryAgain
     case .refused, .permissionDenied, .readOnly: .refused
     case .notAContainer, .laterFormat: .configuration

@@ -10,6 +10,8 @@ enum Interruption {
   private struct State {
     var isReady = false
     var child: Child?
+    /// A signal that came while there was a child.
+    var passedOn: Int32?
     var cleanUp: (@Sendable () -> Void)?
   }
 
@@ -37,12 +39,24 @@ enum Interruption {
   private static func handle(_ signal: Signals.Arrival) {
     state.withLock { state in
       if let child = state.child {
+        state.passedOn = signal.number
         // It may have ended this very moment.
         if !signal.isFromKernel { try? child.send(number: signal.number) }
         return
       }
       state.cleanUp?()
       Signals.end(by: signal.number)
+    }
+  }
+
+  /// Ends by the signal that came while a child ran, if one did.
+  ///
+  /// For those that would run another one next.
+  static func endIfAsked() {
+    state.withLock { state in
+      guard let number = state.passedOn else { return }
+      state.cleanUp?()
+      Signals.end(by: number)
     }
   }
 

@@ -6,10 +6,11 @@ struct Option: Sendable {
     case any(String)
     case oneOf(String, [String])
     case file(String)
+    case member(String)
 
     var name: String {
       switch self {
-      case .any(let name), .oneOf(let name, _), .file(let name): name
+      case .any(let name), .oneOf(let name, _), .file(let name), .member(let name): name
       }
     }
   }
@@ -19,11 +20,16 @@ struct Option: Sendable {
   let argument: Argument?
   /// One line, without a full stop.
   let help: String
+  /// Whether the verb makes no sense without it.
+  let isRequired: Bool
 
-  init(_ name: String, _ argument: Argument? = nil, _ help: String) {
+  init(
+    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false
+  ) {
     self.name = name
     self.argument = argument
     self.help = help
+    self.isRequired = isRequired
   }
 
   /// As in `--timeout S`.
@@ -38,6 +44,7 @@ struct Operand: Sendable {
   enum Values: Sendable {
     case any
     case channels
+    case members
     case words([String])
     case verbs
   }
@@ -121,7 +128,9 @@ final class Verb: Sendable {
   var usage: String {
     let operands = operands.filter { $0.kind != .command }.map(\.usage)
     let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]
-    let words = operands + options.map { "[\($0.usage)]" } + command
+    let required = options.filter(\.isRequired).map(\.usage)
+    let optional = options.filter { !$0.isRequired }.map { "[\($0.usage)]" }
+    let words = required + operands + optional + command
     return (["wormhole \(name)"] + words).joined(separator: " ")
   }
 }

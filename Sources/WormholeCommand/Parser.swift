@@ -105,6 +105,13 @@ struct Parser {
     guard let verb else {
       throw .usage("cannot guess what to do: no verb given; try 'wormhole --help'")
     }
+    let missing = verb.options.first { option in
+      option.isRequired && !options.contains { $0.name == option.name }
+    }
+    if let missing {
+      throw .usage(
+        "cannot \(verb.name): --\(missing.name) is missing; try 'wormhole help \(verb.name)'")
+    }
     let places = verb.operands.filter { $0.kind != .command }
     let least = places.reduce(0) { $0 + $1.least }
     let most = places.contains { $0.most == .max } ? Int.max : places.count

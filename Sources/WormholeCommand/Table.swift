@@ -7,7 +7,8 @@ enum Table {
   /// By name, so that a verb's own texts are all that its start has to set up.
   private static let entries: [(name: String, verb: @Sendable () -> Verb)] = [
     ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
-    ("clear", { .clear }), ("list", { .list }), ("lock", { .lock }), ("post", { .post }),
+    ("clear", { .clear }), ("list", { .list }), ("send", { .send }), ("receive", { .receive }),
+    ("queue", { .queue }), ("members", { .members }), ("lock", { .lock }), ("post", { .post }),
     ("observe", { .observe }), ("defaults", { .defaults }), ("doctor", { .doctor }),
     ("demo", { .demo }), ("completions", { .completions }), ("manual", { .manual }),
     ("help", { .help }),

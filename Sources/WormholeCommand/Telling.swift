@@ -9,37 +9,75 @@ final class Telling: Sendable {
   private let operation: String
   private let subject: String
   private let count: Int?
-  private let state = Monitor((told: 0, end: Result<Int32, any Error>?.none))
+  /// Whether what has begun when time is up, or the reader has gone, is brought to its end.
+  private let finishes: Bool
+  private let state = Monitor(State())
 
-  init(_ operation: String, _ subject: String, count: Int?) {
+  private struct State {
+    var told = 0
+    var isBusy = false
+    var end: Result<Int32, any Error>?
+  }
+
+  init(_ operation: String, _ subject: String, count: Int?, finishes: Bool = false) {
     self.operation = operation
     self.subject = subject
     self.count = count
+    self.finishes = finishes
   }
 
-  /// Tells one more, unless it is over; a status other than 0 ends it.
-  func tell(_ body: () throws -> Int32) {
-    guard state.withLock({ $0.end }) == nil else { return }
+  /// Tells one more, unless it is over; a status other than 0 ends it, and without one it does not
+  /// count.
+  func tell(_ body: () throws -> Int32?) {
+    let isFree = state.withLock { state in
+      guard state.end == nil else { return false }
+      state.isBusy = true
+      return true
+    }
+    guard isFree else { return }
     let status = Result { try body() }
     state.signal { state in
-      state.told += 1
+      state.isBusy = false
       switch status {
-      case .success(0): if state.told == count { state.end = .success(0) }
-      default: state.end = status
+      case .success(nil): break
+      case .success(0):
+        state.told += 1
+        if state.told == count { state.end = state.end ?? .success(0) }
+      case .success(let status?): state.end = state.end ?? .success(status)
+      case .failure(let error): state.end = state.end ?? .failure(error)
       }
     }
+  }
+
+  /// Keeps this thread for good once it is over: what it has in its hands is not let go of before
+  /// the process ends.
+  func restIfOver() {
+    guard state.withLock({ $0.end }) != nil else { return }
+    let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
   }
 
   func end(_ error: any Error) { state.signal { $0.end = $0.end ?? .failure(error) } }
 
   func wait(until deadline: Instant?) throws -> Int32 {
     try watchReader()
-    if let end = state.wait(until: deadline, { $0.end }) { return try end.get() }
-    let told = state.withLock { $0.told }
-    if count == nil, told > 0 { return 0 }
-    throw WormholeError(
-      .timedOut, operation, subject,
-      because: told == 0 ? "nothing came in time" : "only \(told) came in time")
+    let early = state.wait(until: deadline) { state -> Result<Int32, any Error>? in
+      finishes && state.isBusy ? nil : state.end
+    }
+    if let early { return try early.get() }
+    let end = state.wait(until: nil) { state -> Result<Int32, any Error>? in
+      if finishes, state.isBusy { return nil }
+      state.end = state.end ?? timeUp(state.told)
+      return state.end
+    }
+    return try end!.get()
+  }
+
+  private func timeUp(_ told: Int) -> Result<Int32, any Error> {
+    if count == nil, told > 0 { return .success(0) }
+    return .failure(
+      WormholeError(
+        .timedOut, operation, subject,
+        because: told == 0 ? "nothing came in time" : "only \(told) came in time"))
   }
 
   /// Ends when whoever reads the output has gone, and not only with the next line.

@@ -6,7 +6,7 @@ import Testing
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite struct CommandTests {
-  @Test(arguments: ["values", "changes", "settings", "locks"])
+  @Test(arguments: ["values", "changes", "settings", "locks", "messages"])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()
     let session = try Session(fixture: "command/\(name).session")

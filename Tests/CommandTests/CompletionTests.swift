@@ -51,6 +51,9 @@ import Testing
     #expect(
       try offers(["wormhole", "defaults", ""], in: stage)
         == Set(DefaultsAction.allCases.map(\.rawValue)))
+    for name in ["watch", "tv"] { _ = try stage.run("wormhole receive --as \(name) --timeout 0") }
+    #expect(try offers(["wormhole", "queue", ""], in: stage) == ["tv", "watch"])
+    #expect(try offers(["wormhole", "send", "--to", "w"], in: stage) == ["watch"])
     let elsewhere = ["wormhole", "--container", "none", "get", ""]
     #expect(try offers(elsewhere, in: stage).isEmpty)
   }
@@ -65,11 +68,12 @@ import Testing
       autoload -U compinit && compinit -u -D
       eval "$(wormhole completions zsh)"
       print -r -- $_comps[wormhole]
-      whence -w _wormhole _wormhole_channels
+      whence -w _wormhole _wormhole_channels _wormhole_members
       """
     let outcome = try stage.run("exec zsh -f -c \"$SCRIPT\"", environment: ["SCRIPT=\(script)"])
     #expect(outcome.errors == "")
     #expect(
-      outcome.output == "_wormhole\n_wormhole: function\n_wormhole_channels: function\n")
+      outcome.output == "_wormhole\n_wormhole: function\n_wormhole_channels: function\n"
+        + "_wormhole_members: function\n")
   }
 }

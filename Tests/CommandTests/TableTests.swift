@@ -62,6 +62,14 @@ import Testing
     }
   }
 
+  @Test func whatHasToBeGivenIsMissed() {
+    #expect(Verb.send.usage.hasPrefix("wormhole send --to PEER [VALUE] [--from NAME] "))
+    #expect(
+      failure(of: ["send", "hello"])
+        == "cannot send: --to is missing; try 'wormhole help send'")
+    #expect(failure(of: ["send", "hello", "--to=watch"]) == "")
+  }
+
   private func failure(of words: [String]) -> String? {
     do throws(Failure) {
       _ = try Parser.parse(words)

@@ -147,14 +147,3 @@ import Testing
     #expect(try slot.number() == 1)
   }
 }
-
-extension Running {
-  /// Lets it go on until it has ended: it may stop more than once, as an update may run again.
-  func waitOrGo() throws -> String {
-    try eventually("it ends") {
-      if try Processes.isStopped(child.process) { try child.send(.go) }
-      return hasEnded
-    }
-    return try outcome().output
-  }
-}

@@ -48,16 +48,35 @@ extension Peer {
     try stay(member)
   }
 
-  /// `fork-while-joining <container> <name>`: one thread makes copies of the process and says their
-  /// numbers, another joins and leaves, until it is killed.
+  /// `fork-while-joining <container> <name> <file>`: joins, and leaves once the file is there.
+  ///
+  /// While it does either, another thread makes copies of the process and says their numbers.
   static let forkWhileJoining = Job("fork-while-joining") { arguments in
     let hole = try meeting(arguments[0])
-    let forking = try Thread("forking") {
-      // A bound, in case nobody kills it.
-      for _ in 0..<500 { try? say("\(forking_copy())") }
+    let member = try whileForking { try hole.join(as: arguments[1]) }
+    try say("joined")
+    try eventually("it may leave") {
+      (try? Descriptor.open(path: arguments[2], [.readOnly])) != nil
     }
-    forking.detach()
-    while true { try hole.join(as: arguments[1]).leave() }
+    try whileForking { member.leave() }
+    try stay(member)
+  }
+
+  private static func whileForking<Result>(_ body: () throws -> Result) throws -> Result {
+    let state = Monitor((copies: 0, isOver: false))
+    let thread = try Thread("forking") {
+      while !state.withLock({ $0.isOver || $0.copies >= 300 }) {
+        try? say("\(forking_copy())")
+        state.signal { $0.copies += 1 }
+        // Bounded, and still several copies in each pause of the faults.
+        let _: Void? = state.wait(until: .now + .milliseconds(1)) { _ in nil }
+      }
+    }
+    let _: Void? = state.wait(until: nil) { $0.copies > 0 ? () : nil }
+    let result = try body()
+    state.signal { $0.isOver = true }
+    thread.join()
+    return result
   }
 
   /// `join-in-turns <container> <name> <processes> <rounds>`: in each round all of the processes
@@ -83,8 +102,20 @@ extension Peer {
     try say("\(try meeting(arguments[0]).peer(arguments[1]).reachability)")
   }
 
+  /// `watch-member <container> <name>`: says how the member can be reached, and each change, and on
+  /// standard error what goes to the log.
+  static let watchMember = Job("watch-member") { arguments in
+    let log = { @Sendable (_: LogLevel, words: String) in _ = try? say(words, on: .error) }
+    let watch = try meeting(arguments[0], log).peer(arguments[1]).watchReachability {
+      try? say($0.rawValue)
+    }
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    watch.stop()
+  }
+
   /// `guard-forks <directory> <name>`: opens a guarded file and one that is not, makes a copy of
-  /// itself, and says the copy's number and those of the files.
+  /// itself, and one of a copy that has another file under the guarded number; says the number of
+  /// the first, those of the files, and that of the second.
   static let guardForks = Job("guard-forks") { arguments in
     let directory = try Descriptor.open(path: arguments[0], [.readOnly, .directory])
     let closed = try GuardedFile(opening: arguments[1], in: directory, [.readWrite])
@@ -92,16 +123,39 @@ extension Peer {
     let plain = try directory.open(arguments[1], [.readWrite])
     let guarded = try GuardedFile(opening: arguments[1], in: directory, [.readWrite])
     let number = try guarded.with { $0.rawValue }!
-    try say("\(forking_copy()) \(number) \(plain.rawValue)")
+    let second = forking_copy_of_copy(number, "/dev/null")
+    try say("\(forking_copy()) \(number) \(plain.rawValue) \(second)")
     let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
     guarded.close()
   }
 
+  /// `guard-many <directory> <name>`: opens guarded files until it cannot, says why, closes them,
+  /// and opens one more.
+  static let guardMany = Job("guard-many") { arguments in
+    let directory = try Descriptor.open(path: arguments[0], [.readOnly, .directory])
+    var files: [GuardedFile] = []
+    do throws(Errno) {
+      for _ in 0..<100_000 {
+        files.append(try GuardedFile(opening: arguments[1], in: directory, [.readWrite]))
+      }
+    } catch {
+      files = []
+      try say(error.name)
+    }
+    try GuardedFile(opening: arguments[1], in: directory, [.readWrite]).close()
+    try say("done")
+  }
+
   /// As tests open containers, with the faults that the environment asks for.
-  private static func meeting(_ path: String) throws -> Wormhole {
+  static func meeting(
+    _ path: String, attempts: Int = 5, _ log: @escaping LogHook = { _, _ in }
+  ) throws -> Wormhole {
     var options = Wormhole.Options()
+    options.mail.attempts = attempts
+    options.mail.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
+    options.log = log
     return try Wormhole(directory: path, options: options)
   }
 
@@ -115,7 +169,8 @@ extension Peer {
     do throws(WormholeError) {
       return try hole.join(as: name)
     } catch {
-      guard error.code == .nameTaken else { throw error }
+      // The one that has it has said so, and nobody has wiped that out.
+      guard error.code == .nameTaken, error.reason.hasPrefix("'TestPeer'") else { throw error }
       return nil
     }
   }

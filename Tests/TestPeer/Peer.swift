@@ -9,7 +9,9 @@ import Syscalls
     open, add, readSlot, stopInside, holdLock, addBetween, forkInside, spawnInside, linger,
     acknowledge, watch, names, probe,
     count, countAloud, put, putInGroup, stopUpdating, post, set,
-    join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask, guardForks,
+    join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
+    watchMember, guardForks, guardMany,
+    send, receive, refuse, cancel, outcomes, drain,
     sendFile, receiveFile, fileMemory,
   ]
 

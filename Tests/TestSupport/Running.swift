@@ -77,6 +77,17 @@ package final class Running: Sendable {
   }
 }
 
+extension Running {
+  /// Lets it go on until it has ended: it may stop more than once, as an update may run again.
+  package func waitOrGo() throws -> String {
+    try eventually("it ends") {
+      if try Processes.isStopped(child.process) { try child.send(.go) }
+      return hasEnded
+    }
+    return try outcome().output
+  }
+}
+
 /// Runs a program to its end.
 package func run(
   _ program: String, _ arguments: [String] = [], environment: [String] = [],

@@ -45,18 +45,23 @@ import Wormhole
       return
     }
     refusing.stop()
-    let name = try #require(try files.names("dead").first { !$0.hasSuffix(".reason") })
-    #expect(try files.names("files") == [name])
-    // As retrying a dead letter does.
-    let home = try Descriptor.open(path: files.home(), [.readOnly, .directory])
-    let inbox = try home.open("inbox", [.readOnly, .directory])
-    try home.open("dead", [.readOnly, .directory]).rename(name, to: inbox, name)
+    #expect(try files.names("files").count == 1)
+    #expect(try files.phone.retry(id: sent.id))
     try files.receive { message in
       #expect(try message.digest() == before)
       try #require(message.file).take(to: files.path("taken"))
     }
     #expect(try Digest(files.path("taken")) == before)
-    try files.waitUntilNothingIsLeft(besides: 1)
+    try files.waitUntilNothingIsLeft()
+  }
+
+  @Test func discardingRemovesIt() throws {
+    let (files, sent) = try one()
+    let refusing = try files.watch.receive { _ in throw Refusal() }
+    _ = try sent.waitForEnd()
+    refusing.stop()
+    #expect(try files.phone.discard(id: sent.id))
+    try files.waitUntilNothingIsLeft()
   }
 
   // MARK: Damage

@@ -181,6 +181,34 @@ import Wormhole
     watch.stop()
   }
 
+  /// Out of inotify instances: it looks by itself, and says so once for each directory.
+  @Test func whereTheKernelDoesNotTellItLooksByItself() throws {
+    let listener = try Running(
+      peer, ["watch-member", meeting.path, "phone"],
+      environment: ["WORMHOLE_FAULTS=inotifyInit@1+:before:fail=EMFILE"])
+    func hears(_ words: String) throws {
+      try eventually(words) {
+        try listener.output.split(separator: "\n").joined(separator: " ") == words
+      }
+    }
+    try hears("notReachable")
+    let first = try be("phone")
+    try hears("notReachable immediatelyReachable")
+    try first.child.send(.kill)
+    try hears("notReachable immediatelyReachable backgroundOnly")
+    #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
+    try hears("notReachable immediatelyReachable backgroundOnly notReachable")
+    let second = try be("phone")
+    try hears("notReachable immediatelyReachable backgroundOnly notReachable immediatelyReachable")
+    func count() throws -> Int { try listener.errors.split(separator: "\n").count }
+    try eventually("the new directory is watched") { try count() >= 3 }
+    try listener.child.send(.kill)
+    let warnings = try listener.outcome().errors.split(separator: "\n")
+    #expect(warnings.allSatisfy { $0.contains("inotify failed: EMFILE") || $0.contains("many") })
+    #expect(warnings.count == 3, "\(warnings)")
+    try second.child.send(.kill)
+  }
+
   // MARK: All members
 
   @Test func membersAreListedByName() throws {

@@ -10,18 +10,24 @@ struct Meeting {
 
   init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
     folder = try TemporaryDirectory()
-    var options = Wormhole.Options()
-    options.lease = .milliseconds(50)
+    var options = Self.options
     adjust(&options)
     hole = try Wormhole(directory: folder.path + "/c", options: options)
+  }
+
+  /// A short lease, and what the environment asks for.
+  private static var options: Wormhole.Options {
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    options.environment = ContainerOptions.testing().environment
+    return options
   }
 
   var path: String { hole.directory }
 
   /// The same container, opened once more.
   func another(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws -> Wormhole {
-    var options = Wormhole.Options()
-    options.lease = .milliseconds(50)
+    var options = Self.options
     adjust(&options)
     return try Wormhole(directory: path, options: options)
   }
@@ -83,6 +89,23 @@ final class Heard<Element: Sendable>: Sendable {
   func wait(_ what: String, until condition: ([Element]) -> Bool) throws {
     let met: Void? = monitor.wait(until: .now + patience) { condition($0) ? () : nil }
     if met == nil { throw NeverCame(description: "\(what): heard \(all.suffix(5))") }
+  }
+}
+
+extension Heard {
+  /// The same for a task, whose thread others need meanwhile.
+  func comes(
+    _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
+  ) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      do {
+        try Thread("waiter") {
+          continuation.resume(with: Result { try self.wait(what, until: condition) })
+        }.detach()
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    } as Void
   }
 }
 

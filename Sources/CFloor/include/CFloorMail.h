@@ -14,11 +14,25 @@ struct floor_mailbox {
 int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watched);
 void floor_mailbox_close(struct floor_mailbox *mailbox);
 /* Writes a new file and moves it into the inbox; syncs it first if asked, and the inbox after. */
-int floor_post(struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync, int is_last);
+int floor_post(struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync,
+               int is_last);
 /* Receives for ever: list, and of each file in order claim, read and unlink; the last of a round is
    moved to the receipts instead. */
 int floor_receive(struct floor_mailbox *mailbox);
 /* Waits for a receipt and removes it. */
 int floor_await_receipt(struct floor_mailbox *mailbox);
+
+/* Two directories, in each of which one of two processes hears of files of the other. */
+struct floor_line {
+  int staging, there, here, notices;
+  unsigned long next;
+};
+
+int floor_line_open(struct floor_line *line, const char *path, int side);
+void floor_line_close(struct floor_line *line);
+/* Writes a new file and moves it to where the other side listens. */
+int floor_tell(struct floor_line *line, const void *bytes, size_t size);
+/* Waits for a file, reads and unlinks it; answers its size. */
+int floor_listen(struct floor_line *line, void *bytes, size_t size);
 
 #endif

@@ -53,7 +53,7 @@ int linux_duplicate(int descriptor);
 /* Lets a process that posix_spawn starts keep no descriptor but the first three. */
 int linux_close_others(void *file_actions);
 void linux_name_thread(const char *name);
-/* One byte that other processes, or the next one after this has died, read as it was stored last. */
+/* One byte that other processes, or the next one after a death, read as it was stored last. */
 static inline uint8_t linux_load_byte(const void *from) {
   return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
 }

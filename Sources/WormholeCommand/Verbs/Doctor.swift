@@ -7,9 +7,9 @@ extension Verb {
     "doctor", "look for what is wrong with a container", [], [.repair],
     [
       "Looks through the whole container and changes nothing: owner and modes, format, what the "
-        + "file system can do, limits, what ended processes left, damaged and foreign files, and "
-        + "who holds locks. Each finding says what can be done. Exits with 1 if there is a "
-        + "problem.",
+        + "file system can do, limits, what ended processes left, damaged and foreign files, who "
+        + "holds locks and the names of members, and messages that wait, were given up or cannot "
+        + "be read. Each finding says what can be done. Exits with 1 if there is a problem.",
       "With --repair, does what can be done without losing anything, and then looks again. With "
         + "--json, writes one object a finding.",
     ],
@@ -24,7 +24,8 @@ extension Verb {
         try invocation.output.write(finding, isRepaired: true)
       }
     }
-    let findings = try hole.container.inspect() + hole.sweepFiles(isLooking: true)
+    let findings =
+      try hole.container.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
     for finding in findings { try invocation.output.write(finding) }
     return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
   }

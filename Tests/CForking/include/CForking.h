@@ -6,4 +6,8 @@
    a minute has passed. Returns its number, or -1. */
 int forking_copy(void);
 
+/* A copy of a copy, which was made after the first copy had opened the file under that number.
+   Returns its number, or -1; the first copy has ended. */
+int forking_copy_of_copy(int number, const char *path);
+
 #endif

@@ -1,10 +1,8 @@
-import Syscalls
-import TestSupport
-import Testing
+package import Syscalls
 
 /// A small file system of one test's own; unmounted when the test lets go of it.
-final class TestFileSystem {
-  enum Kind: String, CaseIterable, Sendable {
+package final class TestFileSystem {
+  package enum Kind: String, CaseIterable, Sendable {
     case ext4, xfs
     /// Ext4 with room for few files.
     case fewFiles
@@ -32,17 +30,17 @@ final class TestFileSystem {
     }
   }
 
-  let kind: Kind
+  package let kind: Kind
   /// Where it is mounted.
-  let path: String
+  package let path: String
   private let folder: TemporaryDirectory
   private var isMounted = false
 
   /// Makes a file system and mounts it; nil, and a word about it, where that cannot be done.
-  static func make(_ kind: Kind, for what: String) throws -> TestFileSystem? {
+  package static func make(_ kind: Kind, for what: String) throws -> TestFileSystem? {
     guard Processes.effectiveUser == 0 else {
       if Processes.environment("CI") != nil, Processes.environment("WORMHOLE_NO_ROOT") == nil {
-        Issue.record("\(what): needs root; set WORMHOLE_NO_ROOT to go without")
+        throw Failed(description: "\(what): needs root; set WORMHOLE_NO_ROOT to go without")
       } else {
         skip(what, because: "only root mounts file systems")
       }
@@ -84,7 +82,7 @@ final class TestFileSystem {
     if isMounted { _ = try? run("umount", ["--lazy", path]) }
   }
 
-  func mount() throws {
+  package func mount() throws {
     if kind == .memory {
       try must("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", path])
     } else {
@@ -94,23 +92,23 @@ final class TestFileSystem {
   }
 
   /// Unmounts it; ended processes may still hold it for a moment.
-  func unmount() throws {
+  package func unmount() throws {
     try eventually("\(kind) is unmounted") {
       try run("umount", [path]).status == .exited(0)
     }
     isMounted = false
   }
 
-  func remount(readOnly: Bool) throws {
+  package func remount(readOnly: Bool) throws {
     try must("mount", ["-o", readOnly ? "remount,ro" : "remount,rw", path])
   }
 
   /// Loses all that is not on disk, as a power cut does; answers when it began to.
-  func cut() throws -> Instant {
+  package func cut() throws -> Instant {
     let mounted = try Descriptor.open(path: path, [.readOnly, .directory])
     // What must never be cut is the machine's own file system.
-    try #require(isMounted)
-    try #require(try mounted.status().device != (try folder.descriptor.status().device))
+    let isOwn = try mounted.status().device != (try folder.descriptor.status().device)
+    guard isMounted, isOwn else { throw Failed(description: "\(path) is not a disk of the test") }
     let moment = Instant.now
     try mounted.cutFileSystem()
     return moment
@@ -123,5 +121,46 @@ final class TestFileSystem {
     }
   }
 
-  struct Failed: Error, CustomStringConvertible { let description: String }
+  package struct Failed: Error, CustomStringConvertible {
+    package let description: String
+  }
+}
+
+extension TestFileSystem {
+  /// Takes all room, for bytes or, where that is scarcer, for files.
+  package func fill() throws {
+    let root = try Descriptor.open(path: path, [.readOnly, .directory])
+    try root.makeDirectory("fill", mode: 0o700)
+    let fill = try root.open("fill", [.readOnly, .directory])
+    if kind == .fewFiles {
+      try untilFull { number in
+        _ = try fill.open("\(number)", [.writeOnly, .create], mode: 0o600)
+      }
+      return
+    }
+    let file = try fill.open("big", [.writeOnly, .create], mode: 0o600)
+    for size in [1 << 20, 1 << 12, 1] {
+      let words = String(repeating: "x", count: size)
+      try untilFull { _ in try file.write(words) }
+    }
+    try? file.sync()
+  }
+
+  private func untilFull(_ body: (Int) throws -> Void) throws {
+    for number in 0..<1_000_000 {
+      do {
+        try body(number)
+      } catch let error as Errno {
+        guard error == .noSpace else { throw error }
+        return
+      }
+    }
+    throw Failed(description: "\(kind) does not get full")
+  }
+
+  package func makeRoom() throws {
+    let root = try Descriptor.open(path: path, [.readOnly, .directory])
+    try root.open("fill", [.readOnly, .directory]).removeContents()
+    try root.removeDirectory("fill")
+  }
 }

@@ -1,0 +1,289 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// What one member, or one guest, does with others that live now (P5): asks and is asked, and hears
+/// messages that only make sense at once.
+///
+/// Everything goes through one folder for each incarnation, which nobody reads any more when its
+/// process has ended. What is in it is named by files that come; each is read and removed. Answers
+/// are looked at apart from the rest, so that no handler can be in the way of an answer that it
+/// waits for.
+final class Live: Sendable {
+  let hole: Wormhole
+  let incarnation: String
+  /// As others find this folder: the escaped name of a member, or the mark of a guest.
+  let mark: String
+  let asking: Asking
+  let peers: LivePeers
+  private let home: MemberDirectory
+  private let folder: OpenDirectory
+  private let watch = Monitor<Watch?>(nil)
+  private let arrived = Monitor((answers: [LiveName](), others: [LiveName]()))
+  private let answerRunner = Runner(staysOnQueue: false)
+  private let otherRunner = Runner(staysOnQueue: false)
+  private let handlers = Monitor(Handlers())
+  private let askers: LiveFolders
+
+  private struct Handlers {
+    var next = 0
+    /// By kind, or nil for all that nobody else answers; the latest counts.
+    var answering: [String?: [(Int, Answering)]] = [:]
+    var hearing: [Int: (kinds: Set<String>?, call: @Sendable (Wormhole.ImmediateMessage) -> Void)] =
+      [:]
+  }
+
+  /// What answers a question.
+  typealias Answering = @Sendable (Wormhole.Request) -> Void
+
+  init(
+    _ hole: Wormhole, _ home: MemberDirectory, _ folder: OpenDirectory, _ incarnation: String,
+    mark: String
+  ) {
+    self.hole = hole
+    self.home = home
+    self.folder = folder
+    self.incarnation = incarnation
+    self.mark = mark
+    let asking = Asking(hole.container)
+    self.asking = asking
+    peers = LivePeers(hole, asking)
+    askers = LiveFolders(hole.container)
+  }
+
+  /// Begins to listen.
+  func begin() throws(WormholeError) {
+    answerRunner.begin { [weak self] in self?.handleAnswers() }
+    otherRunner.begin { [weak self] in self?.handleOthers() }
+    do throws(Errno) {
+      let environment = hole.container.options.environment
+      let watch = try Watcher.shared.watch(
+        folder.descriptor, .movedTo, mutants: environment.mutants, log: environment.log
+      ) { [weak self] signal in self?.hear(signal) }
+      self.watch.withLock { $0 = watch }
+    } catch {
+      throw WormholeError(error, "listen as", home.name)
+    }
+    list()
+  }
+
+  /// Ends it; whoever waits for an answer is told.
+  func close() {
+    watch.withLock { $0.take() }?.stop()
+    answerRunner.end()
+    otherRunner.end()
+    peers.close()
+    asking.failAll(
+      WormholeError(.unreachable, "ask", home.name, because: "this member has left meanwhile"))
+    try? home.removeLive(incarnation)
+  }
+
+  // MARK: Arrivals
+
+  private func hear(_ signal: Watcher.Signal) {
+    switch signal {
+    case .changed(let names): arrive(names.compactMap { LiveName($0) })
+    case .lookAgain, .gone: list()
+    }
+  }
+
+  private func list() {
+    let names = (try? folder.descriptor.names()) ?? []
+    // Named by when they were sent; what comes twice is found only once.
+    arrive(names.compactMap { LiveName($0) }.sorted { $0.text < $1.text })
+  }
+
+  private func arrive(_ names: [LiveName]) {
+    let (hasAnswers, hasOthers) = arrived.withLock { arrived in
+      for name in names {
+        if name.letter == .answer {
+          arrived.answers.append(name)
+        } else {
+          arrived.others.append(name)
+        }
+      }
+      return (!arrived.answers.isEmpty, !arrived.others.isEmpty)
+    }
+    if hasAnswers { answerRunner.kick() }
+    if hasOthers { otherRunner.kick() }
+  }
+
+  private func content(of name: LiveName) -> [UInt8]? {
+    do throws(WormholeError) {
+      switch try hole.container.take(name.text, from: folder) {
+      case .sound(let bytes, _)?: return bytes
+      case .damaged(let reason, _)?:
+        hole.log(.error, "dropped something that came for '\(home.name)': it is damaged: \(reason)")
+      case .missing?, nil: break
+      }
+    } catch {
+      hole.log(.error, "\(error)")
+    }
+    return nil
+  }
+
+  private func handleAnswers() -> Int64? {
+    while true {
+      let names = arrived.withLock { arrived in
+        defer { arrived.answers = [] }
+        return arrived.answers
+      }
+      if names.isEmpty { return nil }
+      for name in names {
+        if let bytes = content(of: name) { asking.answer(name.id, bytes) }
+      }
+    }
+  }
+
+  private func handleOthers() -> Int64? {
+    while true {
+      let names = arrived.withLock { arrived in
+        defer { arrived.others = [] }
+        return arrived.others
+      }
+      if names.isEmpty { return nil }
+      for name in names {
+        if let bytes = content(of: name) { handle(name, bytes) }
+      }
+    }
+  }
+
+  private func handle(_ name: LiveName, _ bytes: [UInt8]) {
+    let decoder = BinaryDecoder(limits: hole.options.limits)
+    guard let header = try? decoder.decode(LiveFile.Header.self, from: bytes) else {
+      return hole.log(.error, "dropped something that came for '\(home.name)': of no known form")
+    }
+    guard hole.options.environment.sinceBoot() < header.deadline else {
+      return hole.log(.info, "dropped a '\(header.kind)' that came for '\(home.name)' too late")
+    }
+    let core = LiveArrival(hole, header, bytes)
+    if name.letter == .message { return hear(core) }
+    let request = Wormhole.Request(core, id: name.id, self)
+    guard let answering = answering(header.kind) else {
+      return request.refuse("'\(home.name)' answers no requests of kind '\(header.kind)'")
+    }
+    answering(request)
+  }
+
+  private func hear(_ core: LiveArrival) {
+    let calls = handlers.withLock { handlers in
+      handlers.hearing.values.filter { $0.kinds?.contains(core.header.kind) ?? true }
+    }
+    if calls.isEmpty {
+      hole.log(.debug, "nobody here wants an immediate '\(core.header.kind)'; dropped")
+    }
+    let message = Wormhole.ImmediateMessage(core)
+    for (_, call) in calls { call(message) }
+  }
+
+  private func answering(_ kind: String) -> Answering? {
+    handlers.withLock { ($0.answering[kind]?.last ?? $0.answering[nil]?.last)?.1 }
+  }
+
+  // MARK: Those who answer and hear
+
+  func add(answering kind: String?, _ answering: @escaping Answering) -> Int {
+    handlers.withLock { handlers in
+      handlers.next += 1
+      handlers.answering[kind, default: []].append((handlers.next, answering))
+      return handlers.next
+    }
+  }
+
+  func add(
+    hearing kinds: Set<String>?, _ call: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
+  ) -> Int {
+    handlers.withLock { handlers in
+      handlers.next += 1
+      handlers.hearing[handlers.next] = (kinds, call)
+      return handlers.next
+    }
+  }
+
+  func remove(_ number: Int) {
+    handlers.withLock { handlers in
+      handlers.hearing[number] = nil
+      handlers.answering = handlers.answering.mapValues { $0.filter { $0.0 != number } }
+        .filter { !$0.value.isEmpty }
+    }
+  }
+
+  // MARK: Answering
+
+  /// Puts an answer where the asker looks; one that is no more needs none.
+  func answer(_ request: LiveFile.Header, _ id: String, _ bytes: [UInt8]) throws(WormholeError) {
+    guard let folder = try askers.folder(request.from, request.incarnation) else { return }
+    let name = LiveName(MessageStamp(hole.container), .answer, id: id)
+    do throws(Errno) {
+      try hole.container.place(bytes, in: folder, as: name.text)
+    } catch {
+      guard error == .noSuchFile else {
+        throw WormholeError(error, "answer request of", request.from)
+      }
+      askers.forget(request.incarnation)
+    }
+  }
+}
+
+/// Something that has come and is for now.
+final class LiveArrival: Sendable {
+  let hole: Wormhole
+  let header: LiveFile.Header
+  private let bytes: [UInt8]
+
+  init(_ hole: Wormhole, _ header: LiveFile.Header, _ bytes: [UInt8]) {
+    self.hole = hole
+    self.header = header
+    self.bytes = bytes
+  }
+
+  var from: String? {
+    if case .member(let name)? = MessageName.Sender(header.from) { name } else { nil }
+  }
+
+  func value<Value: Decodable>(
+    as type: Value.Type, _ operation: String
+  ) throws(WormholeError) -> Value {
+    let (bytes, limits) = (bytes, hole.options.limits)
+    return try WormholeError.reading(operation, header.kind) {
+      try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
+    }
+  }
+}
+
+/// The folders of those who have asked, by incarnation.
+final class LiveFolders: Sendable {
+  private let container: Container
+  private let known = Monitor<[String: OpenDirectory]>([:])
+
+  init(_ container: Container) { self.container = container }
+
+  /// Nil if it is no more.
+  func folder(_ mark: String, _ incarnation: String) throws(WormholeError) -> OpenDirectory? {
+    if let folder = known.withLock({ $0[incarnation] }) { return folder }
+    // It becomes part of a path, and comes from a file.
+    guard incarnation.utf8.count == 16, let sender = MessageName.Sender(mark),
+      incarnation.utf8.allSatisfy({ $0 > 0x2f && $0 < 0x7f })
+    else { return nil }
+    let home: MemberDirectory? =
+      switch sender {
+      case .member(let name): try container.existingMember(name)
+      case .guest(let name): try container.existingMember(name, in: .guests)
+      }
+    do throws(Errno) {
+      guard let folder = try home?.live(incarnation) else { return nil }
+      known.withLock { known in
+        // Askers come and go; those who still ask are looked up again.
+        if known.count >= 64 { known = [:] }
+        known[incarnation] = folder
+      }
+      return folder
+    } catch {
+      throw WormholeError(error, "find the asker", mark)
+    }
+  }
+
+  func forget(_ incarnation: String) { known.withLock { $0[incarnation] = nil } }
+}

@@ -1,0 +1,167 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// Standard input, line by line.
+struct LineReader {
+  private var rest: [UInt8] = []
+  private var hasEnded = false
+
+  /// The lines that have come, without their line feeds; waits for some.
+  ///
+  /// - Returns: nil at the end.
+  mutating func next(limit: Int) throws -> [[UInt8]]? {
+    while !hasEnded {
+      let bytes: [UInt8]
+      do throws(Errno) {
+        bytes = try StandardStream.input.read()
+      } catch {
+        throw WormholeError(error, "read", "standard input")
+      }
+      hasEnded = bytes.isEmpty
+      let lines = take(bytes)
+      guard rest.count <= limit else {
+        throw WormholeError(
+          .tooLarge, "read", "standard input", because: "a line has more than \(limit) bytes")
+      }
+      if !lines.isEmpty { return lines }
+    }
+    return nil
+  }
+
+  private mutating func take(_ bytes: [UInt8]) -> [[UInt8]] {
+    guard !bytes.isEmpty else {
+      defer { rest = [] }
+      return rest.isEmpty ? [] : [rest]
+    }
+    guard let last = bytes.lastIndex(of: UInt8(ascii: "\n")) else {
+      rest += bytes
+      return []
+    }
+    let whole = rest + bytes[..<last]
+    rest = Array(bytes[(last + 1)...])
+    return whole.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .map(Array.init)
+  }
+}
+
+/// How many lines have been sent, as it is told to whoever looks on.
+final class LineCount: Sendable {
+  private struct State {
+    var sent = 0
+    var isSending = false
+    var shown = Instant(nanoseconds: 0)
+  }
+
+  private let state = Monitor(State())
+  private let output: Output
+  private let isShown: Bool
+
+  init(_ output: Output) {
+    self.output = output
+    isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
+  }
+
+  var sent: Int { state.withLock { $0.sent } }
+
+  /// Sends some more.
+  func send(_ count: Int, _ body: () throws -> Void) throws {
+    state.withLock { $0.isSending = true }
+    let result = Result { try body() }
+    let shown: Int? = state.signal { state in
+      state.isSending = false
+      guard case .success = result else { return nil }
+      state.sent += count
+      guard isShown, Instant.now - state.shown > .milliseconds(100) else { return nil }
+      state.shown = .now
+      return state.sent
+    }
+    if let shown { try? StandardStream.error.write("\r\(shown) lines sent") }
+    try result.get()
+  }
+
+  /// A signal has come: what is being sent is sent, if that takes no long time.
+  func interrupt() {
+    let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isSending ? nil : () }
+    clear()
+    output.tell("interrupted; \(words)")
+  }
+
+  /// It is over.
+  func finish() {
+    clear()
+    if isShown { output.tell(words) } else { output.explain(words) }
+  }
+
+  /// Something stands in the way of the rest.
+  func fail() {
+    clear()
+    output.tell(words)
+  }
+
+  private var words: String {
+    let sent = sent
+    return sent == 1 ? "1 line was sent" : "\(sent) lines were sent"
+  }
+
+  private func clear() {
+    if isShown { try? StandardStream.error.write("\r\u{1B}[K") }
+  }
+}
+
+extension Invocation {
+  /// Sends what comes, as it comes.
+  func sendLines(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
+    let count = LineCount(output)
+    try Interruption.prepare { count.interrupt() }
+    var options = options
+    // Whoever is faster than the receiver waits for it.
+    options.whenFull = .wait(.seconds(1_000_000_000))
+    let peer = try open(create: true).peer(name, from: value(.from))
+    let limit = Wormhole.Options().largestValue
+    var reader = LineReader()
+    do {
+      while let lines = try reader.next(limit: limit) {
+        try send(lines, to: peer, options, count)
+      }
+    } catch {
+      count.fail()
+      throw error
+    }
+    count.finish()
+    return 0
+  }
+
+  /// Those before one that cannot be sent are sent.
+  private func send(
+    _ lines: [[UInt8]], to peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ count: LineCount
+  ) throws {
+    let first = count.sent
+    let type = value(.type).flatMap(ValueType.init)
+    var values: [PropertyListValue] = []
+    var failure: (any Error)?
+    for (index, line) in lines.enumerated() {
+      do {
+        let name = "line \(first + index + 1)"
+        values.append(try type?.value(of: line, for: name) ?? ValueType.value(ofAny: line))
+      } catch {
+        failure = error
+        break
+      }
+    }
+    var rest = values[...]
+    while let next = rest.first {
+      // Messages of a file are of one kind.
+      let kind = kind(of: next)
+      let run = rest.prefix { self.kind(of: $0) == kind }
+      rest = rest.dropFirst(run.count)
+      var options = options
+      options.kind = kind
+      var sent: [Wormhole.Sent] = []
+      try count.send(run.count) { sent = try peer.send(contentsOf: Array(run), options) }
+      if output.isJSON { for one in sent { try output.write(one) } }
+    }
+    if let failure { throw failure }
+  }
+}

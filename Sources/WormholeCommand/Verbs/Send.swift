@@ -1,0 +1,177 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+extension Verb {
+  static let send = Verb(
+    "send", "send a message to a member", [Operand("VALUE", .optional)],
+    [
+      .to, .from, .type, .kind, .id, .ttl, .urgent, .process, .lines, .waitForEnd, .timeout,
+      .context,
+    ],
+    [
+      "Sends VALUE, or what comes on standard input, as 'put' takes it, to the member of the name "
+        + "PEER, who need not run and need never have joined. The message waits in its inbox until "
+        + "it is handled, and has been synced to the disk when this ends, unless --process is "
+        + "given. What a message is called by, for receivers that want certain kinds, is String, "
+        + "Data or PropertyListValue, or what --kind says.",
+      "With --wait, waits until the message was handled, and exits with 1 if it ends otherwise: "
+        + "cancelled, expired, given up, or not ended when --timeout is over. With --from it joins "
+        + "under NAME for that time, so nobody else must have the name.",
+      "With --lines, each line of standard input is a message. What has come while others were "
+        + "being sent is sent together. While PEER's queue is full it waits.",
+      "With --context, tells PEER a state in place of a message: only the latest that NAME has "
+        + "told is kept until PEER receives it, and what equals the one before is not told again.",
+      "With --json, writes the id that the message has.",
+    ],
+    [
+      Example("wormhole send --to watch 'Tickets please'", "a string"),
+      Example("wormhole send --to watch --from till --type json '[1, 2]'", "with a sender's name"),
+      Example("wormhole send --to watch --wait --timeout 10 go", "until it was handled"),
+      Example("wormhole send --to watch --lines <orders.txt", "each line"),
+      Example("wormhole send --to watch --from till --context open", "a state"),
+    ]
+  ) { invocation in
+    let peer = invocation.value(.to) ?? ""
+    let options = try invocation.sendOptions()
+    if invocation.has(.lines) { return try invocation.sendLines(to: peer, options) }
+    let value = try invocation.givenValue(at: 0, for: peer)
+    if invocation.has(.context) { return try invocation.tell(value, to: peer) }
+    return try invocation.send(value, to: peer, options)
+  }
+}
+
+extension Invocation {
+  fileprivate func sendOptions() throws -> Wormhole.SendOptions {
+    try exclude(.lines, [.id, .waitForEnd, .context])
+    try exclude(.context, [.id, .ttl, .urgent, .process, .waitForEnd])
+    if has(.timeout), !has(.waitForEnd) {
+      throw Failure.usage("cannot send: --timeout goes with --wait")
+    }
+    _ = try seconds(.timeout)
+    if has(.context), !has(.from) {
+      throw Failure.usage("cannot send: --context goes with --from: it is somebody's")
+    }
+    if has(.lines), let value = operands.first, value != "-" {
+      throw Failure.usage("cannot send: --lines takes them from standard input, and not '\(value)'")
+    }
+    var options = Wormhole.SendOptions()
+    options.id = value(.id)
+    options.timeToLive = try seconds(.ttl)
+    options.isUrgent = has(.urgent)
+    options.durability = has(.process) ? .process : .power
+    options.kind = value(.kind)
+    return options
+  }
+
+  private func exclude(_ option: Option, _ others: [Option]) throws(Failure) {
+    guard has(option), let other = others.first(where: has) else { return }
+    throw .usage("cannot send: --\(option.name) and --\(other.name) exclude each other")
+  }
+
+  /// What a value is called where nobody says, as a Swift program calls its own.
+  func kind(of value: PropertyListValue) -> String {
+    if let kind = self.value(.kind) { return kind }
+    return switch (self.value(.type).flatMap(ValueType.init), value) {
+    case (.json, _), (.plist, _): "PropertyListValue"
+    case (_, .data): "Data"
+    case (_, .string): "String"
+    default: "PropertyListValue"
+    }
+  }
+
+  fileprivate func send(
+    _ value: PropertyListValue, to name: String, _ options: Wormhole.SendOptions
+  ) throws -> Int32 {
+    var options = options
+    options.kind = kind(of: value)
+    if has(.waitForEnd) { return try sendAndWait(value, to: name, options) }
+    let peer = try open(create: true).peer(name, from: self.value(.from))
+    try output.write(try peer.send(value, options))
+    return 0
+  }
+
+  private func sendAndWait(
+    _ value: PropertyListValue, to name: String, _ options: Wormhole.SendOptions
+  ) throws -> Int32 {
+    try Interruption.prepare()
+    let deadline = try deadline(.timeout)
+    let hole = try open(create: true)
+    let (peer, leave) = try sender(in: hole, to: name)
+    try Interruption.prepare(cleanUp: leave)
+    defer { leave() }
+    let sent = try peer.send(value, options)
+    output.explain("message '\(sent.id)' waits for '\(name)'")
+    switch sent.waitForEnd(until: deadline) {
+    case .delivered: break
+    case .cancelled: throw Failure(undelivered: sent, .cancelled, "it was cancelled")
+    case .expired: throw Failure(undelivered: sent, .timedOut, "it was not received in time")
+    case .givenUp(let reason): throw Failure(undelivered: sent, .undelivered, reason)
+    case nil:
+      throw Failure(
+        undelivered: sent, .timedOut, "it was not handled in time",
+        hint: "it is still on its way; see 'wormhole queue'")
+    }
+    try output.write(sent, end: "delivered")
+    return 0
+  }
+
+  /// Who is told how the message ended: a member of the name, or a guest.
+  private func sender(
+    in hole: Wormhole, to name: String
+  ) throws -> (Wormhole.Peer, @Sendable () -> Void) {
+    guard let from = self.value(.from) else {
+      let guest = try hole.guest()
+      return (guest.peer(name), { guest.leave() })
+    }
+    let member = try hole.join(as: from)
+    return (member.peer(name), { member.leave() })
+  }
+
+  fileprivate func tell(_ value: PropertyListValue, to name: String) throws -> Int32 {
+    let peer = try open(create: true).peer(name, from: self.value(.from))
+    let isNew = try peer.setContext(value, kind: kind(of: value))
+    output.explain(isNew ? "'\(name)' is told" : "'\(name)' has been told that already")
+    return 0
+  }
+}
+
+extension Failure {
+  /// However it ended, it is a 'no'.
+  fileprivate init(
+    undelivered sent: Wormhole.Sent, _ code: WormholeError.Code, _ reason: String,
+    hint: String? = nil
+  ) {
+    self.init(WormholeError(code, "deliver message", sent.id, because: reason, hint: hint))
+    status = ExitCode.no.rawValue
+  }
+}
+
+extension Output {
+  /// That a message was sent, and how it ended if that was waited for.
+  func write(_ sent: Wormhole.Sent, end: String? = nil) throws {
+    guard isJSON else {
+      let what = end.map { "was \($0)" } ?? "was sent to '\(sent.to)'"
+      return explain("message '\(sent.id)' \(what)")
+    }
+    var object: [String: PropertyListValue] = [
+      "id": .string(sent.id), "to": .string(sent.to), "count": .integer(Int64(sent.count)),
+    ]
+    object["end"] = end.map { .string($0) }
+    try write(object)
+  }
+}
+
+extension Option {
+  static let to = Option("to", .member("PEER"), "the member it is for", isRequired: true)
+  static let from = Option("from", .member("NAME"), "send it under that name")
+  static let kind = Option("kind", .any("KIND"), "what the message is called by")
+  static let id = Option("id", .any("ID"), "give it that id; refused if one is on its way with it")
+  static let ttl = Option("ttl", .any("S"), "nobody is to receive it after that many seconds")
+  static let urgent = Option("urgent", nil, "let it go before all that are not urgent")
+  static let process = Option("process", nil, "do not sync it: a power cut may take it back")
+  static let lines = Option("lines", nil, "send each line of standard input")
+  static let waitForEnd = Option("wait", nil, "wait until it was handled")
+  static let context = Option("context", nil, "tell a state, of which the latest counts")
+}

@@ -1,0 +1,69 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// Files that a forked copy does not have.
+@Suite struct GuardedFileTests {
+  private let folder: TemporaryDirectory
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    try folder.write("", to: "file")
+  }
+
+  private func open(_ name: String = "file") throws(Errno) -> GuardedFile {
+    try GuardedFile(opening: name, in: folder.descriptor, [.readWrite])
+  }
+
+  /// Where a descriptor of another process leads.
+  private func target(_ process: Int32, _ number: Substring) throws -> String {
+    let directory = try Descriptor.open(path: "/proc/\(process)/fd", [.readOnly, .directory])
+    return String(decoding: try directory.readSymbolicLink(String(number)), as: UTF8.self)
+  }
+
+  @Test func aCopyHasAnotherFileUnderTheNumber() throws {
+    let parent = try Running(Programs.built("TestPeer"), ["guard-forks", folder.path, "file"])
+    try eventually("it has forked") { try parent.output.hasSuffix("\n") }
+    let words = try parent.output.split { $0 == " " || $0 == "\n" }
+    let copies = [words[0], words[3]].compactMap { Int32($0) }
+    defer { for copy in copies { try? Processes.send(.kill, to: copy) } }
+    try #require(copies.count == 2)
+    // Then it has come through the guard.
+    try eventually("they wait") { try copies.allSatisfy { try Processes.state($0) == "S" } }
+    let copy = copies[0]
+    let file = folder.path + "/file"
+    #expect(try target(parent.child.process, words[1]) == file)
+    #expect(try target(copy, words[2]) == file)
+    // What the first copy has opened under the number is no affair of the guard's.
+    #expect(try target(copies[1], words[1]) == "/dev/null")
+    // Something without rights, and closed by exec as all are.
+    #expect(try target(copy, words[1]) == "/")
+    let status = try Descriptor.open(path: "/proc/\(copy)/fdinfo/\(words[1])", [.readOnly])
+    let flags = String(decoding: try status.contents(), as: UTF8.self)
+      .split(separator: "\n").first { $0.hasPrefix("flags:") }
+    // O_PATH and O_CLOEXEC, octal.
+    let bits = flags.flatMap { Int($0.split(separator: "\t").last ?? "", radix: 8) }
+    #expect((bits ?? 0) & 0o12000000 == 0o12000000, "\(flags ?? "none")")
+  }
+
+  @Test func itCanBeUsedUntilItIsClosed() throws {
+    let file = try open()
+    #expect(try file.with { file throws(Errno) in try file.status().kind } == .regular)
+    file.close()
+    file.close()
+    #expect(try file.with { file throws(Errno) in try file.status().kind } == nil)
+  }
+
+  @Test func whatCannotBeOpenedKeepsNobodyOut() throws {
+    #expect(throws: Errno.noSuchFile) { try open("none") }
+    // Were forks still kept out, this would wait for ever.
+    try open().close()
+  }
+
+  /// Of files or of room in the table: who has too many is told, and has room again afterwards.
+  @Test func tooManyAreAnError() throws {
+    let outcome = try run(Programs.built("TestPeer"), ["guard-many", folder.path, "file"])
+    #expect(outcome.errors == "")
+    #expect(outcome.output == "EMFILE\ndone\n")
+  }
+}

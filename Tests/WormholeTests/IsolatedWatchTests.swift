@@ -1,0 +1,193 @@
+import SharedContainer
+import Syscalls
+import Testing
+import Wormhole
+
+/// Watching with closures of actors, and with asynchronous ones.
+///
+/// The tests wait without blocking: what they wait for runs on the same threads.
+@Suite struct IsolatedWatchTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func aClosureOfTheMainActorRunsThere() async throws {
+    let (heard, told) = AsyncStream<Int?>.makeStream()
+    let watch = try number.watch(on: .itsActor) { @MainActor snapshot in
+      MainActor.preconditionIsolated()
+      told.yield(snapshot.value)
+    }
+    var news = heard.makeAsyncIterator()
+    for value in 1...5 {
+      try number.put(value)
+      #expect(await news.next() == value)
+    }
+    watch.stop()
+  }
+
+  @Test func aClosureMayWaitForAnActor() async throws {
+    let board = Board()
+    let watch = try await board.watch(number)
+    for value in 1...5 {
+      try number.put(value)
+      await board.wait(for: value)
+    }
+    #expect(await board.values == [1, 2, 3, 4, 5])
+    watch.stop()
+  }
+
+  @Test func anAsynchronousClosureIsCalledOnceAtATimeWithTheNewest() async throws {
+    let (heard, told) = AsyncStream<Int?>.makeStream()
+    let (gate, opener) = AsyncStream<Void>.makeStream()
+    let calls = Monitor(0)
+    let watch = try number.watch(on: .itsActor) { snapshot in
+      let underWay = calls.withLock { calls in
+        calls += 1
+        return calls
+      }
+      #expect(underWay == 1)
+      told.yield(snapshot.value)
+      for await _ in gate { break }
+      calls.withLock { $0 -= 1 }
+    }
+    var news = heard.makeAsyncIterator()
+    try number.put(1)
+    #expect(await news.next() == 1)
+    for value in 2...20 { try number.put(value) }
+    // Another watch has heard the last, so this one has been told of it too.
+    var snapshots = number.values.makeAsyncIterator()
+    while try await snapshots.next(isolation: nil) != 20 {}
+    opener.yield()
+    #expect(await news.next() == 20)
+    opener.finish()
+    watch.stop()
+  }
+
+  /// It is not waited for: the actor may be the one that stops.
+  @Test @MainActor func whoStopsOnTheActorIsNotCalledAgain() async throws {
+    for round in 0..<50 {
+      let stage = Stage()
+      let (heard, told) = AsyncStream<Void>.makeStream()
+      let watch = try number.watch(on: .itsActor) { @MainActor _ in
+        #expect(!stage.isStopped)
+        stage.calls += 1
+        told.yield()
+      }
+      let putter = try Thread("putter") { for _ in 0..<10 { _ = try? number.put(round) } }
+      for await _ in heard { break }
+      watch.stop()
+      stage.isStopped = true
+      putter.join()
+      await Task.yield()
+      #expect(stage.calls > 0)
+    }
+  }
+
+  @Test func aClosureMayStopItsOwnWatch() async throws {
+    let (heard, told) = AsyncStream<Int?>.makeStream()
+    let box = Monitor<Wormhole.Watching?>(nil)
+    let watch = try number.watch(present: false, on: .itsActor) { @MainActor snapshot in
+      box.withLock { $0 }?.stop()
+      told.yield(snapshot.value)
+    }
+    box.withLock { $0 = watch }
+    try number.put(1)
+    var news = heard.makeAsyncIterator()
+    #expect(await news.next() == 1)
+    try number.put(2)
+    var values = number.values.makeAsyncIterator()
+    #expect(try await values.next(isolation: nil) == 2)
+    told.finish()
+    #expect(await news.next() == nil)
+    box.withLock { $0 = nil }
+  }
+
+  @Test func failuresAreToldOnTheActorToo() async throws {
+    let (failures, told) = AsyncStream<WormholeError.Code>.makeStream()
+    let watch = try number.watch(on: .itsActor) { @MainActor _ in
+    } failure: { @MainActor error in
+      MainActor.preconditionIsolated()
+      told.yield(error.code)
+    }
+    try hole.channel("number").put("text")
+    for await code in failures {
+      #expect(code == .typeMismatch)
+      break
+    }
+    watch.stop()
+  }
+
+  /// A closure that neither waits nor belongs to an actor is called without a task, as ever.
+  @Test func aPlainClosureNeedsNoTask() async throws {
+    let (heard, told) = AsyncStream<Bool>.makeStream()
+    let watch = try number.watch { _ in
+      told.yield(withUnsafeCurrentTask { $0 == nil })
+    }
+    try number.put(1)
+    for await hasNoTask in heard {
+      #expect(hasNoTask)
+      break
+    }
+    watch.stop()
+  }
+
+  @Test func allThatCanBeWatchedHasThisDoor() async throws {
+    let (heard, told) = AsyncStream<String>.makeStream()
+    let note: @MainActor @Sendable (String) -> Void = { word in
+      MainActor.preconditionIsolated()
+      told.yield(word)
+    }
+    let notice = hole.notice("ready")
+    let defaults = hole.defaults("app")
+    let watches = [
+      try hole.watch([number], on: .itsActor) { @MainActor in note("several \($0.channel)") },
+      try hole.watch(prefix: "num", of: Int.self, on: .itsActor) {
+        @MainActor in note("prefix \($0.channel)")
+      },
+      try notice.watch(on: .itsActor) { @MainActor in note("notice") },
+      try defaults.watch("key", of: Int.self, present: false, on: .itsActor) {
+        @MainActor in note("key \($0 ?? 0)")
+      },
+    ]
+    try number.put(1)
+    try notice.post()
+    try defaults.set(3, forKey: "key")
+    var missing: Set = ["several number", "prefix number", "notice", "key 3"]
+    for await word in heard {
+      missing.remove(word)
+      if missing.isEmpty { break }
+    }
+    for watch in watches { watch.stop() }
+  }
+}
+
+/// An actor that watches.
+private actor Board {
+  private(set) var values: [Int] = []
+  private var waiting: [(value: Int, continuation: CheckedContinuation<Void, Never>)] = []
+
+  func watch(_ channel: Wormhole.Channel<Int>) throws(WormholeError) -> Wormhole.Watching {
+    try channel.watch(on: .itsActor) { snapshot in
+      await self.hear(snapshot.value ?? 0)
+    }
+  }
+
+  private func hear(_ value: Int) {
+    values.append(value)
+    for entry in waiting where entry.value == value { entry.continuation.resume() }
+    waiting.removeAll { $0.value == value }
+  }
+
+  func wait(for value: Int) async {
+    if values.contains(value) { return }
+    await withCheckedContinuation { waiting.append((value, $0)) }
+  }
+}
+
+/// What a closure and a test of the main actor share.
+@MainActor private final class Stage {
+  var isStopped = false
+  var calls = 0
+}

@@ -1,0 +1,160 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// A member that leaves, or whose place another takes, with messages in its hands.
+@Suite struct MailLeavingTests {
+  private let meeting: Meeting
+  private let sender: Wormhole.Member
+  private let phone: Wormhole.Peer
+
+  init() throws {
+    meeting = try Meeting()
+    sender = try meeting.hole.join(as: "phone")
+    phone = sender.peer("watch")
+  }
+
+  private func join() throws -> Wormhole.Member {
+    try meeting.another { $0.mail.attempts = 60 }.join(as: "watch")
+  }
+
+  private func leaveInHand(_ what: String) throws -> [String] {
+    try meeting.names("members/watch/" + what)
+  }
+
+  @Test func whatWasInHandComesFirstAndMarked() throws {
+    for number in 1...4 { try phone.send(number, .quick()) }
+    let old = try join()
+    let messages = try old.take(2)
+    old.leave()
+    let heard = Heard<Handed>()
+    let new = try join()
+    let receiving = try new.note(heard)
+    try heard.wait("all") { $0.count == 4 }
+    #expect(heard.all == [Handed(1, 2), Handed(2, 2), Handed(3), Handed(4)])
+    for message in messages {
+      #expect(try failure { try message.acknowledge() }.code == .superseded)
+    }
+    receiving.stop()
+  }
+
+  @Test func ofABatchComesWhatWasNotDone() throws {
+    try phone.send(contentsOf: [1, 2, 3, 4], .quick())
+    let old = try join()
+    let messages = try old.take(3)
+    try messages[1].acknowledge()
+    old.leave()
+    let heard = Heard<Handed>()
+    let new = try join()
+    let receiving = try new.note(heard)
+    try heard.wait("all") { $0.count == 3 }
+    #expect(heard.all == [Handed(1, 2), Handed(3, 2), Handed(4)])
+    receiving.stop()
+    #expect(try leaveInHand("claimed") == [])
+  }
+
+  @Test func afterLeavingASingleMessageCanBeAcknowledgedIfNobodyHasIt() throws {
+    try phone.send(1, .quick())
+    try phone.send(contentsOf: [2, 3], .quick())
+    let old = try join()
+    let messages = try old.take(3)
+    old.leave()
+    try messages[0].acknowledge()
+    // How far a batch has come is written down for whoever comes next, who may have read it.
+    #expect(try failure { try messages[1].acknowledge() }.code == .notJoined)
+    let heard = Heard<Handed>()
+    let new = try join()
+    let receiving = try new.note(heard)
+    try heard.wait("the batch") { $0.count == 2 }
+    #expect(heard.all == [Handed(2, 2), Handed(3, 2)])
+    #expect(try failure { try messages[2].acknowledge() }.code == .notJoined)
+    receiving.stop()
+  }
+
+  /// A receiver that still runs hands over nothing more of a batch that the next one has by now.
+  @Test func afterLeavingNothingMoreIsHandedOver() throws {
+    try phone.send(contentsOf: Array(1...5), .quick())
+    let old = try join()
+    let (gate, early, late) = (Gate(), Heard<Handed>(), Heard<Handed>())
+    let receiving = try old.receive { message in
+      early.add(try Handed(message))
+      gate.pass()
+    }
+    try gate.waitForSomebody()
+    old.leave()
+    let new = try join()
+    let next = try new.note(late)
+    try late.wait("all that is left") { $0.count == 5 }
+    gate.open()
+    receiving.stop()
+    #expect(early.all == [Handed(1)])
+    #expect(late.all == [Handed(1, 2)] + (2...5).map { Handed($0) })
+    next.stop()
+  }
+
+  @Test func leavingInsideTheClosureEndsTheReceiver() throws {
+    for number in 1...3 { try phone.send(number, .quick()) }
+    let old = try join()
+    let heard = Heard<Handed>()
+    let receiving = try old.receive { message in
+      heard.add(try Handed(message))
+      old.leave()
+    }
+    try heard.wait("the first") { $0.count == 1 }
+    try eventually("it is acknowledged") { try leaveInHand("claimed") == [] }
+    receiving.stop()
+    let new = try join()
+    let other = Heard<Handed>()
+    let next = try new.note(other)
+    try other.wait("the rest") { $0.count == 2 }
+    #expect(other.all == [Handed(2), Handed(3)])
+    next.stop()
+  }
+
+  @Test func aLoopEndsWhenItsMemberLeaves() async throws {
+    try phone.send(1, .quick())
+    let old = try join()
+    var heard: [Handed] = []
+    for try await message in old.messages {
+      heard.append(try Handed(message))
+      try message.acknowledge()
+      old.leave()
+    }
+    #expect(heard == [Handed(1)])
+  }
+
+  /// Many lives of one member, each of which takes a few and ends: none is lost or comes unmarked.
+  @Test func manyLives() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var random = SeededRandom(seed: seed)
+    for start in stride(from: 1, to: 60, by: 10) {
+      try phone.send(start, .quick())
+      try phone.send(contentsOf: Array(start + 1...start + 9), .quick())
+    }
+    var handed: [Handed] = []
+    var acknowledged: Set<Int> = []
+    while acknowledged.count < 60 {
+      let member = try join()
+      let count = Int.random(in: 1...12, using: &random)
+      let messages = try member.take(min(count, 60 - acknowledged.count))
+      for message in messages {
+        let one = try Handed(message)
+        #expect(!acknowledged.contains(one.number), "seed \(seed)")
+        #expect(one.isMarked == handed.contains { $0.number == one.number }, "seed \(seed)")
+        handed.append(one)
+        if Bool.random(using: &random) {
+          try message.acknowledge()
+          acknowledged.insert(one.number)
+        }
+      }
+      member.leave()
+      // Let go of before, they would have failed; this way they are cut off.
+      _ = consume messages
+    }
+    var first: [Int] = []
+    for one in handed where !first.contains(one.number) { first.append(one.number) }
+    #expect(first == Array(1...60), "seed \(seed)")
+  }
+}

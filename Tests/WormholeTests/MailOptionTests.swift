@@ -1,0 +1,264 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// How messages may be sent, and what that means for their receiver.
+@Suite struct MailOptionTests {
+  /// A clock that a test holds.
+  private final class Clock: Sendable {
+    private let ahead = Monitor(Int64(0))
+    func pass(_ seconds: Int64) { ahead.withLock { $0 += seconds * 1_000_000_000 } }
+    var now: Int64 { Clocks.sinceEpoch + ahead.withLock { $0 } }
+  }
+
+  @Test func whatIsReceivedTooLateIsHandledByNobody() async throws {
+    let clock = Clock()
+    let pair = try Pair { $0.environment.sinceEpoch = { clock.now } }
+    let late = try pair.send([1]) { $0.timeToLive = .seconds(60) }[0]
+    let batch = try pair.phone.send(
+      contentsOf: [2, 3], .quick { $0.timeToLive = .seconds(60) })[0]
+    try pair.send([4]) { $0.timeToLive = .seconds(600) }
+    try pair.send([5])
+    clock.pass(300)
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("the last") { $0.last?.number == 5 }
+    #expect(heard.all == [Handed(4), Handed(5)])
+    for sent in [late, batch] { #expect(try await sent.outcome(within: patience) == .expired) }
+    let error = try await failure { try await late.waitUntilDelivered() }
+    #expect(error.code == .timedOut)
+    try eventually("nothing is in hand") { try pair.files("claimed") == [] }
+    receiving.stop()
+  }
+
+  /// It was received in time, and that it then failed is no reason to call it late.
+  @Test func whatWasReceivedInTimeDoesNotExpireBetweenTwoAttempts() async throws {
+    let clock = Clock()
+    let pair = try Pair {
+      $0.environment.sinceEpoch = { clock.now }
+      $0.mail.retryDelay = .milliseconds(1)
+    }
+    let sent = try pair.send([1]) { $0.timeToLive = .seconds(60) }[0]
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive { message in
+      heard.add(try Handed(message))
+      clock.pass(300)
+      if message.attempt == 1 { throw Refusal() }
+    }
+    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(heard.all == [Handed(1), Handed(1, 2)])
+    receiving.stop()
+  }
+
+  @Test func urgentComesFirst() throws {
+    let pair = try Pair()
+    try pair.send(1...3)
+    let heard = Heard<Handed>()
+    let gate = Gate()
+    let receiving = try pair.watch.receive { message in
+      #expect(message.isUrgent == (try message.value(as: Int.self) > 100))
+      heard.add(try Handed(message))
+      if heard.count == 1 { gate.pass() }
+    }
+    try gate.waitForSomebody()
+    try pair.send([101, 102]) { $0.isUrgent = true }
+    try pair.send([4])
+    gate.open()
+    try heard.wait("all") { $0.count == 6 }
+    #expect(heard.all == [1, 101, 102, 2, 3, 4].map { Handed($0) })
+    receiving.stop()
+  }
+
+  @Test func anIdIsRefusedWhileItIsOnItsWay() throws {
+    let pair = try Pair()
+    func send(_ number: Int) throws { try pair.send([number]) { $0.id = "ticket 7/8" } }
+    try send(1)
+    #expect(try failure { try send(2) }.code == .conflict)
+    // Somebody else's ids are somebody else's, and ours to another member are others.
+    try pair.meeting.hole.peer("watch").send(3, .quick { $0.id = "ticket 7/8" })
+    try pair.sender.peer("tv").send(4, .quick { $0.id = "ticket 7/8" })
+    let messages = try pair.watch.take(2)
+    #expect(messages.map(\.id) == ["ticket 7/8", "ticket 7/8"])
+    #expect(messages.map(\.from) == ["phone", nil])
+    #expect(try failure { try send(2) }.code == .conflict, "in hand")
+    for message in messages { try message.acknowledge() }
+    try send(5)
+    #expect(try pair.phone.outstanding[0].cancel())
+    try send(6)
+  }
+
+  @Test func anIdThatIsNoneIsRefused() throws {
+    let pair = try Pair()
+    for id in ["", String(repeating: "x", count: 37), String(repeating: "/", count: 13)] {
+      #expect(try failure { try pair.send([1]) { $0.id = id } }.code == .invalidName)
+    }
+    try pair.send([1]) { $0.id = String(repeating: "x", count: 36) }
+    let many = Array(1...65)
+    let error = try failure { try pair.phone.send(contentsOf: many, .quick { $0.id = "x" }) }
+    #expect(error.code == .tooLarge)
+    #expect(try pair.phone.outstanding.count == 1)
+  }
+
+  @Test func whatNobodyWantsWaits() throws {
+    let pair = try Pair()
+    try pair.send([1, 3]) { $0.kind = "odd" }
+    try pair.send([2, 4]) { $0.kind = "even" }
+    try pair.phone.send(contentsOf: [6, 8], .quick { $0.kind = "even" })
+    let (odd, even) = (Heard<Handed>(), Heard<Handed>())
+    let first = try pair.watch.note(odd, kinds: ["odd", "other"])
+    try pair.send([5]) { $0.kind = "odd" }
+    try odd.wait("the odd") { $0.count == 3 }
+    #expect(try pair.files("inbox").count == 3)
+    let second = try pair.watch.note(even, kinds: ["even"])
+    try even.wait("the even") { $0.count == 4 }
+    #expect(even.all == [2, 4, 6, 8].map { Handed($0) })
+    try pair.send([7]) { $0.kind = "odd" }
+    try pair.send([10]) { $0.kind = "even" }
+    try odd.wait("seven") { $0.last?.number == 7 }
+    try even.wait("ten") { $0.last?.number == 10 }
+    #expect(odd.all == [1, 3, 5, 7].map { Handed($0) })
+    first.stop()
+    try pair.send([9]) { $0.kind = "odd" }
+    let all = Heard<Handed>()
+    let third = try pair.watch.note(all)
+    try all.wait("what waited") { $0 == [Handed(9)] }
+    second.stop()
+    third.stop()
+  }
+
+  @Test func receiversTakeTurns() throws {
+    let pair = try Pair()
+    let gates = (0..<3).map { _ in Gate() }
+    let heard = Heard<Int>()
+    let receivers = try gates.map { gate in
+      try pair.watch.receive(Int.self) { value, _ in
+        heard.add(value)
+        gate.pass()
+      }
+    }
+    for number in 1...3 {
+      try pair.send([number])
+      try heard.wait("\(number)") { $0.count == number }
+    }
+    // All three hold one, so none is left for the fourth message.
+    try pair.send([4])
+    for gate in gates { try gate.waitForSomebody() }
+    #expect(heard.all == [1, 2, 3])
+    gates[1].open()
+    try heard.wait("the fourth") { $0.count == 4 }
+    for gate in gates { gate.open() }
+    for receiver in receivers { receiver.stop() }
+  }
+
+  @Test(arguments: [false, true])
+  func whatFailsHoldsUpTheOthersOnlyIfAsked(_ isStrict: Bool) throws {
+    let pair = try Pair {
+      $0.mail.isStrict = isStrict
+      $0.mail.retryDelay = .milliseconds(30)
+    }
+    try pair.send(1...3)
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive { message in
+      let handed = try Handed(message)
+      heard.add(handed)
+      if handed.number == 1, handed.attempt < 3 { throw Refusal() }
+    }
+    try heard.wait("all") { $0.count == 5 }
+    let first = [Handed(1), Handed(1, 2), Handed(1, 3)]
+    if isStrict {
+      #expect(heard.all == first + [Handed(2), Handed(3)])
+    } else {
+      #expect(heard.all.filter { $0.number == 1 } == first)
+      #expect(Array(heard.all.prefix(3)) == [1, 2, 3].map { Handed($0) })
+    }
+    receiving.stop()
+  }
+
+  @Test(arguments: [Wormhole.Acknowledgement.automatic, .explicit])
+  func strictOrderHoldsWithinABatch(_ acknowledgement: Wormhole.Acknowledgement) throws {
+    let pair = try Pair {
+      $0.mail.isStrict = true
+      $0.mail.retryDelay = .milliseconds(5)
+      $0.mail.attempts = 2
+    }
+    try pair.phone.send(contentsOf: Array(1...4), .quick())
+    try pair.send([5])
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive(acknowledging: acknowledgement) { message in
+      let handed = try Handed(message)
+      heard.add(handed)
+      // The second is refused once, the third for good.
+      if handed.number == 2 && handed.attempt == 1 || handed.number == 3 { throw Refusal() }
+      if acknowledgement == .explicit { try message.acknowledge() }
+    }
+    try heard.wait("the last") { $0.last?.number == 5 }
+    #expect(
+      heard.all == [
+        Handed(1), Handed(2), Handed(2, 2), Handed(3), Handed(3, 2), Handed(4), Handed(5),
+      ])
+    receiving.stop()
+  }
+
+  @Test func aMemberThatNeverJoinedFindsWhatWasSentToIt() throws {
+    let pair = try Pair()
+    let tv = pair.sender.peer("tv")
+    let sent = try tv.send("hello")
+    #expect(try sent.place == .waiting)
+    #expect(try tv.outstanding.map(\.id) == [sent.id])
+    #expect(try pair.sender.peer("nobody").outstanding.isEmpty)
+    let heard = Heard<String>()
+    let member = try pair.meeting.another().join(as: "tv")
+    let receiving = try member.receive(String.self) { value, _ in heard.add(value) }
+    try heard.waitForLast("hello")
+    receiving.stop()
+  }
+
+  @Test func aHugeMessageArrivesAndALargerOneIsRefused() throws {
+    let pair = try Pair { $0.largestValue = 1 << 20 }
+    let huge = (0..<(7 << 17)).map { UInt8(truncatingIfNeeded: $0) }
+    let text = String(decoding: huge.map { $0 & 0x3f | 0x40 }, as: UTF8.self)
+    try pair.phone.send(text, .quick())
+    let error = try failure { try pair.phone.send(text + text, .quick()) }
+    #expect(error.code == .tooLarge)
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
+    try heard.waitForLast(text)
+    receiving.stop()
+    #expect(try pair.files("inbox") == [])
+  }
+
+  @Test func aLargeBatchIsSplitBySize() throws {
+    let pair = try Pair()
+    let part = String(repeating: "x", count: 400_000)
+    let texts = (1...5).map { "\($0)" + part }
+    let sent = try pair.phone.send(contentsOf: texts, .quick())
+    #expect(sent.map(\.count).reduce(0, +) == 5)
+    #expect(sent.count == 3)
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
+    try heard.wait("all") { $0.count == 5 }
+    #expect(heard.all == texts)
+    #expect(try pair.phone.send(contentsOf: [Int]()).isEmpty)
+    receiving.stop()
+  }
+
+  @Test func whoIsNoMemberCannotBeToldHowItEnded() async throws {
+    let pair = try Pair()
+    let stranger = pair.meeting.hole.peer("watch")
+    #expect(
+      try failure { try stranger.send(1, .quick { $0.wantsOutcome = true }) }.code == .notFound)
+    let sent = try stranger.send(1, .quick())
+    #expect(try await failure { _ = try await sent.outcome() }.code == .notFound)
+    let quiet = try pair.send([2]) { $0.wantsOutcome = false }[0]
+    #expect(try await failure { _ = try await quiet.outcome() }.code == .notFound)
+    #expect(try quiet.cancel())
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("the stranger's") { $0 == [Handed(1)] }
+    try eventually("nothing is left") { try sent.place == .ended }
+    #expect(try pair.files("receipts", of: "phone") == [])
+    receiving.stop()
+  }
+}

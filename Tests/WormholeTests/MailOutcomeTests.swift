@@ -1,0 +1,210 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// What a sender learns of how its messages ended.
+@Suite struct MailOutcomeTests {
+  private let meeting: Meeting
+  private let watch: Wormhole.Member
+
+  init() throws {
+    meeting = try Meeting()
+    watch = try meeting.hole.join(as: "watch")
+  }
+
+  private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
+
+  /// Acknowledges all that is there.
+  private func handle(_ count: Int) throws {
+    // Not more than may be in hand.
+    for start in stride(from: 0, to: count, by: 100) {
+      for message in try watch.take(min(100, count - start)) { try message.acknowledge() }
+    }
+  }
+
+  @Test func theNextLifeIsToldOnceOfWhatTheLastOneSent() throws {
+    let old = try join()
+    let peer = old.peer("watch")
+    let sent = try (1...3).map { try peer.send($0, .quick { $0.kind = "n" }) }
+    try peer.send(contentsOf: [4, 5], .quick())
+    old.leave()
+    #expect(try sent[1].cancel())
+    try handle(4)
+    #expect(try meeting.names("members/phone/receipts").count == 4)
+    let new = try join()
+    let heard = Heard<Wormhole.Outcome>()
+    let watching = try new.watchOutcomes { heard.add($0) }
+    try heard.wait("all") { $0.count == 4 }
+    try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
+    #expect(heard.all.prefix(3).map(\.id) == sent.map(\.id))
+    #expect(heard.all.map(\.end) == [.delivered, .cancelled, .delivered, .delivered])
+    #expect(heard.all.map(\.to) == ["watch", "watch", "watch", "watch"])
+    #expect(heard.all.map(\.kind) == ["n", "n", "n", "Int"])
+    watching.stop()
+  }
+
+  /// What is told of is not forgotten before it was heard, whatever comes meanwhile.
+  @Test func aReceiptStaysUntilItWasHeard() throws {
+    let member = try join()
+    let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
+    let watching = try member.watchOutcomes { outcome in
+      gate.pass()
+      heard.add(outcome)
+    }
+    let peer = member.peer("watch")
+    let first = try peer.send(1, .quick())
+    try handle(1)
+    try gate.waitForSomebody()
+    let later = try (2...5).map { try peer.send($0, .quick()) }
+    try handle(4)
+    try eventually("all have ended") { later.allSatisfy { $0.end == .delivered } }
+    #expect(try meeting.names("members/phone/receipts").count == 5)
+    gate.open()
+    try heard.wait("all") { $0.count == 5 }
+    try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
+    #expect(heard.all.map(\.id) == [first.id] + later.map(\.id))
+    watching.stop()
+  }
+
+  @Test func eachListenerIsToldOnce() throws {
+    let member = try join()
+    let heard = (0..<3).map { _ in Heard<Wormhole.Outcome>() }
+    let watching = try heard.map { heard in try member.watchOutcomes { heard.add($0) } }
+    let peer = member.peer("watch")
+    for number in 1...200 { try peer.send(number, .quick()) }
+    try handle(200)
+    for heard in heard { try heard.wait("all") { $0.count >= 200 } }
+    try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
+    for heard in heard {
+      #expect(heard.count == 200)
+      #expect(Set(heard.all.map(\.id)).count == 200)
+      #expect(heard.all.allSatisfy { $0.to == "watch" })
+    }
+    for watching in watching { watching.stop() }
+  }
+
+  /// One who stops leaves what it has not heard to others.
+  @Test func whatAListenerHasNotHeardIsToldToTheNext() throws {
+    let member = try join()
+    let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
+    let watching = try member.watchOutcomes { outcome in
+      heard.add(outcome)
+      gate.pass()
+    }
+    let peer = member.peer("watch")
+    for number in 1...3 { try peer.send(number, .quick()) }
+    try handle(3)
+    try gate.waitForSomebody()
+    let stopper = try Thread("stopper") { watching.stop() }
+    gate.open()
+    stopper.join()
+    let told = heard.count
+    let sent = try peer.send(4, .quick())
+    try handle(1)
+    try eventually("the next has ended") { sent.end != nil }
+    let other = Heard<Wormhole.Outcome>()
+    let next = try member.watchOutcomes { other.add($0) }
+    try other.wait("the rest") { $0.count >= 3 - told }
+    #expect(Set(heard.all.map(\.id)).isDisjoint(with: other.all.map(\.id)))
+    next.stop()
+  }
+
+  @Test func outstandingAfterARestart() async throws {
+    let old = try join()
+    for number in 1...3 { try old.peer("watch").send(number, .quick()) }
+    try old.peer("watch").send(contentsOf: [4, 5], .quick())
+    let ids = try old.peer("watch").outstanding.map(\.id)
+    old.leave()
+    let messages = try watch.take(2)
+    let new = try join()
+    let sent = try new.peer("watch").outstanding
+    #expect(sent.map(\.id) == ids)
+    #expect(sent.map(\.count) == [1, 1, 1, 2])
+    #expect(try sent.map { try $0.place } == [.inHand, .inHand, .waiting, .waiting])
+    #expect(try !sent[0].cancel())
+    #expect(try sent[3].cancel())
+    for message in messages { try message.acknowledge() }
+    #expect(try await sent[0].outcome(within: patience) == .delivered)
+    #expect(try await sent[3].outcome(within: patience) == .cancelled)
+    #expect(try new.peer("watch").outstanding.map(\.id) == [ids[2]])
+  }
+
+  /// To ask what is outstanding takes nothing away from those who wait already.
+  @Test func askingWhatIsOutstandingDeafensNobody() async throws {
+    let member = try join()
+    let sent = try member.peer("watch").send(1, .quick())
+    #expect(try member.peer("watch").outstanding.map(\.id) == [sent.id])
+    let again = try member.peer("watch").outstanding
+    try handle(1)
+    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(try await again[0].outcome(within: patience) == .delivered)
+  }
+
+  /// It ends while it is asked for: either it is not outstanding, or its end comes.
+  @Test func whatEndsWhileItIsAskedForIsNotWaitedForInVain() async throws {
+    let member = try join()
+    let peer = member.peer("watch")
+    let receiving = try watch.receive { _ in }
+    for number in 1...100 {
+      try peer.send(number, .quick())
+      for sent in try peer.outstanding {
+        #expect(try await sent.outcome(within: patience) == .delivered)
+      }
+    }
+    receiving.stop()
+  }
+
+  @Test func patienceEndsAndTheMessageIsStillOnItsWay() async throws {
+    let member = try join()
+    let sent = try member.peer("watch").send(1, .quick())
+    let error = try await failure { try await sent.waitUntilDelivered(within: .milliseconds(1)) }
+    #expect(error.code == .timedOut)
+    #expect(try sent.place == .waiting)
+    let waiting = Task { try await failure { try await sent.waitUntilDelivered() }.code }
+    waiting.cancel()
+    #expect(try await waiting.value == .cancelled)
+    let both = (0..<2).map { _ in Task { try await sent.outcome() } }
+    try handle(1)
+    for waiting in both { #expect(try await waiting.value == .delivered) }
+    #expect(try await sent.outcome() == .delivered)
+    #expect(sent.end == .delivered)
+  }
+
+  @Test func whoWaitsForACancelledMessageIsTold() async throws {
+    let member = try join()
+    let sent = try member.peer("watch").send(1, .quick())
+    let waiting = Task { try await failure { try await sent.waitUntilDelivered() }.code }
+    #expect(try sent.cancel())
+    #expect(try await waiting.value == .cancelled)
+  }
+
+  /// A sender whose directory is gone keeps nobody from acknowledging.
+  @Test func aSenderThatIsNoMoreNeedNotBeTold() throws {
+    let member = try join()
+    let sent = try member.peer("watch").send(1, .quick())
+    let messages = try watch.take(1)
+    member.leave()
+    try meeting.folder("members/phone").removeContents()
+    try meeting.folder("members").removeDirectory("phone")
+    try messages[0].acknowledge()
+    #expect(try sent.place == .ended)
+  }
+
+  /// That it cannot be told now is no reason never to tell it.
+  @Test func aReceiptThatCannotBeWrittenIsNotDropped() async throws {
+    let member = try join()
+    let sent = try member.peer("watch").send(1, .quick())
+    let message = try watch.take(1)[0]
+    #if FAULT_POINTS
+      FaultPoints.with([FaultRule(.open, path: "phone", .fail(.tooManyOpenFiles))]) {
+        let error = try? failure { try message.acknowledge() }
+        #expect(error?.code == .exhausted)
+      }
+    #endif
+    #expect(try sent.place == .inHand)
+    try message.acknowledge()
+    #expect(try await sent.outcome(within: patience) == .delivered)
+  }
+}

@@ -1,0 +1,139 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// P7 for messages: what is there after the power was cut, on real file systems that are lost
+/// without flushing; and what happens on one that is full.
+@Suite(.serialized) struct MailPowerTests {
+  private static let kinds: [TestFileSystem.Kind] = [.ext4, .xfs]
+  private static let cuts = Processes.environment("WORMHOLE_LONG") == nil ? 3 : 20
+
+  /// As a machine does that has been started again: the epoch rises.
+  private func open(_ disk: TestFileSystem, after cuts: Int) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.environment = ContainerOptions.testing().environment
+    options.environment.bootIdentifier = { "boot \(cuts)" }
+    options.mail.attempts = 60
+    return try Wormhole(directory: disk.path + "/c", options: options)
+  }
+
+  @Test(arguments: kinds)
+  func aCutLosesNoMessageThatWasAcknowledged(_ kind: TestFileSystem.Kind) throws {
+    let what = "messages after a power cut on \(kind)"
+    guard let disk = try TestFileSystem.make(kind, for: what) else { return }
+    let folder = try TemporaryDirectory()
+    let peer = Programs.built("TestPeer")
+    var handed: Set<Int> = []
+    var sent: Set<Int> = []
+    for cut in 1...Self.cuts {
+      try folder.write("", to: "log")
+      let first = cut * 1_000_000
+      let senders = try [(1, "1"), (2, "7")].map { index, batch in
+        try Running(
+          peer,
+          [
+            "send", disk.path + "/c", "phone\(index)", "watch", "\(first + index * 100_000)",
+            "90000", batch, "power",
+          ])
+      }
+      let receiver = try Running(
+        peer, ["receive", disk.path + "/c", "watch", folder.path + "/log", "-1"])
+      try eventually("they are in the middle of it") {
+        try senders.allSatisfy { try $0.output.split(separator: "\n").count > 5 * cut }
+          && folder.read("log").split(separator: "\n").count > 20
+      }
+      // Taken before the cut: a file system that is stopped still says yes to some.
+      let said = try senders.map { try $0.output }
+      _ = try disk.cut()
+      for process in senders + [receiver] {
+        try? process.child.send(.kill)
+        _ = try process.outcome()
+      }
+      for (index, output) in said.enumerated() {
+        let start = first + (index + 1) * 100_000
+        let whole = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        if let last = whole.last.flatMap({ Int($0) }) { sent.formUnion(start...last) }
+      }
+      try disk.unmount()
+      try disk.mount()
+      for line in try folder.read("log").split(separator: "\n") where !line.hasSuffix("done") {
+        if let number = Int(line.split(separator: " ")[0]) { handed.insert(number) }
+      }
+      try drain(try open(disk, after: cut), &handed, "cut \(cut) on \(kind)")
+      #expect(sent.subtracting(handed) == [], "lost: cut \(cut) on \(kind)")
+    }
+    try disk.unmount()
+  }
+
+  /// Receives all that is left; what was handed over before is marked.
+  private func drain(_ hole: Wormhole, _ handed: inout Set<Int>, _ place: String) throws {
+    let member = try hole.join(as: "watch")
+    let heard = Heard<Handed>()
+    let receiving = try member.note(heard)
+    try hole.peer("watch").send(9)
+    try heard.wait("\(place): the last") { $0.contains { $0.number == 9 } }
+    receiving.stop()
+    member.leave()
+    for one in heard.all where one.number != 9 {
+      if !handed.insert(one.number).inserted { #expect(one.isMarked, "\(one): \(place)") }
+    }
+  }
+
+  @Test(arguments: [TestFileSystem.Kind.memory, .ext4, .fewFiles])
+  func aFullDiskLosesNoMessage(_ kind: TestFileSystem.Kind) throws {
+    guard let disk = try TestFileSystem.make(kind, for: "messages on a full disk (\(kind))") else {
+      return
+    }
+    let hole = try open(disk, after: 0)
+    let (watch, sender) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
+    let peer = sender.peer("watch")
+    for number in 1...3 { try peer.send(number) }
+    try disk.fill()
+    for durability in [Durability.process, .power] {
+      let error = try failure { try peer.send(4, .quick { $0.durability = durability }) }
+      #expect(error.code == .full, "\(error)")
+    }
+    #expect(try failure { try sender.peer("tv").send(5) }.code == .full)
+    #expect(try peer.outstanding.count == 3)
+    // What begins to receive needs room for the file that says how far it has come.
+    let early = Heard<Handed>()
+    let error = try? failure { try watch.note(early).stop() }
+    #expect(error == nil || error?.code == .full)
+    try disk.makeRoom()
+    try peer.send(4)
+    let heard = Heard<Handed>()
+    let receiving = try watch.note(heard)
+    try heard.wait("all") { $0.last?.number == 4 }
+    #expect(Set((early.all + heard.all).map(\.number)) == [1, 2, 3, 4])
+    receiving.stop()
+    sender.leave()
+    watch.leave()
+    #expect(
+      try Descriptor.open(path: hole.directory + "/staging", [.readOnly, .directory]).names()
+        == [])
+  }
+
+  @Test func aDiskThatMayOnlyBeReadLosesNoMessage() throws {
+    let what = "messages on a disk that may only be read"
+    guard let disk = try TestFileSystem.make(.ext4, for: what) else { return }
+    do {
+      let hole = try open(disk, after: 0)
+      let sender = try hole.join(as: "phone")
+      try sender.peer("watch").send(1)
+      sender.leave()
+    }
+    try disk.remount(readOnly: true)
+    let hole = try open(disk, after: 0)
+    let error = try failure { try hole.peer("watch").send(2) }
+    #expect(error.code == .readOnly, "\(error)")
+    #expect(try hole.peer("watch").queue.count == 1)
+    try disk.remount(readOnly: false)
+    let member = try hole.join(as: "watch")
+    let heard = Heard<Handed>()
+    let receiving = try member.note(heard)
+    try heard.wait("it comes") { $0 == [Handed(1)] }
+    receiving.stop()
+  }
+}

@@ -1,0 +1,237 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// P4 among processes that are killed and stopped.
+@Suite(.serialized) struct MailProcessesTests {
+  private let meeting: Meeting
+  private let peer = Programs.built("TestPeer")
+  private let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  init() throws {
+    meeting = try Meeting()
+    try meeting.folder.write("", to: "log")
+  }
+
+  private var log: String { meeting.folder.path + "/log" }
+
+  private func send(
+    _ from: String, _ numbers: Range<Int>, batch: Int, faults: String = ""
+  ) throws -> Running {
+    try Running(
+      peer,
+      [
+        "send", meeting.path, from, "watch", "\(numbers.lowerBound)", "\(numbers.count)",
+        "\(batch)", "process", "wait",
+      ], environment: ["WORMHOLE_FAULTS=\(faults)"])
+  }
+
+  private func receive(until last: Int, poison: Int? = nil, faults: String = "") throws -> Running {
+    try Running(
+      peer, ["receive", meeting.path, "watch", log, "\(last)"] + (poison.map { ["\($0)"] } ?? []),
+      environment: ["WORMHOLE_FAULTS=\(faults)"])
+  }
+
+  /// What was handed over, in order, and what of it was acknowledged.
+  private func record() throws -> (handed: [Handed], done: [Int]) {
+    var (handed, done) = ([Handed](), [Int]())
+    for line in try meeting.folder.read("log").split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.count > 1, let number = Int(words[0]) else { continue }
+      if words[1] == "done" {
+        done.append(number)
+      } else if words.count == 3 {
+        handed.append(Handed(number, Int(words[1])!, marked: words[2] == "true"))
+      }
+    }
+    return (handed, done)
+  }
+
+  /// First deliveries alone; fails the test if a later one is not marked.
+  private func firsts(_ handed: [Handed], _ place: String = "") -> [Int] {
+    var seen: Set<Int> = []
+    var firsts: [Int] = []
+    for one in handed {
+      if seen.insert(one.number).inserted {
+        firsts.append(one.number)
+      } else if !one.isMarked {
+        Issue.record("\(one) came before and is not marked \(place)")
+      }
+    }
+    return firsts
+  }
+
+  @Test(arguments: [1, 64])
+  func inOrderAndExactlyOnce(_ batch: Int) throws {
+    let count = isLong ? 100_000 : batch > 1 ? 64_000 : 3_000
+    let receiver = try receive(until: count)
+    let sender = try send("phone", 1..<count + 1, batch: batch)
+    let outcome = try receiver.outcome(within: .seconds(120))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(try sender.outcome().status == .exited(0))
+    let (handed, done) = try record()
+    #expect(handed == (1...count).map { Handed($0) })
+    #expect(done == Array(1...count))
+  }
+
+  /// Killed and stopped at random: no acknowledged send is lost, the order of first deliveries is
+  /// kept, each duplicate is marked, and what was acknowledged never comes again.
+  @Test func killedAndStoppedAtRandom() throws {
+    let seed =
+      Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) } ?? .random(in: 1 ... .max)
+    let line = "WORMHOLE_SEED=\(seed) swift test --filter killedAndStoppedAtRandom"
+    try StandardStream.output.write("messages: replay: \(line)\n")
+    var random = SeededRandom(seed: seed)
+    let end = Instant.now + (isLong ? .seconds(60) : .seconds(3))
+    var senders: [(first: Int, process: Running)] = []
+    // Each sender has numbers of its own, a million apart, and goes on where its last life ended.
+    var said: [Int: Int] = [:]
+    func start(_ index: Int) throws {
+      let first = (said[index] ?? index * 1_000_000) + 1
+      let process = try Running(
+        peer,
+        [
+          "send", meeting.path, "phone\(index)", "watch", "\(first)", "500000",
+          index == 1 ? "1" : "7", "process", "wait",
+        ])
+      if senders.count < index { senders.append((first, process)) }
+      senders[index - 1] = (first, process)
+    }
+    func kill(_ process: Running) throws -> Outcome {
+      try? process.child.send(.kill)
+      return try process.outcome()
+    }
+    /// The last number that it is sure of; what it had no time to say may have been sent too.
+    func endSender(_ index: Int) throws {
+      let output = try kill(senders[index - 1].process).output
+      let whole = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+      if let last = whole.last.flatMap({ Int($0) }) { said[index] = last }
+    }
+    for index in 1...2 { try start(index) }
+    var receiver = try receive(until: -1)
+    let pause = Monitor(())
+    func wait(_ milliseconds: ClosedRange<Int>) {
+      let length = Duration.milliseconds(Int.random(in: milliseconds, using: &random))
+      let _: Void? = pause.wait(until: .now + length) { _ in nil }
+    }
+    var kills = 0
+    while Instant.now < end {
+      wait(10...150)
+      switch Int.random(in: 0..<5, using: &random) {
+      case 0, 1:
+        _ = try kill(receiver)
+        receiver = try receive(until: -1)
+        kills += 1
+      case 2:
+        let index = Int.random(in: 1...2, using: &random)
+        try endSender(index)
+        // What was sent and not said would come under its number again: go on behind it.
+        said[index] = (said[index] ?? index * 1_000_000) + 100
+        try start(index)
+        kills += 1
+      default:
+        let victims = senders.map(\.process) + [receiver]
+        let victim = victims.randomElement(using: &random)!
+        try? victim.child.send(.stop)
+        wait(5...60)
+        try? victim.child.send(.go)
+      }
+    }
+    for index in 1...2 { try endSender(index) }
+    #expect(kills > 2)
+    // A last message tells the receiver that it has had all.
+    let member = try meeting.another().join(as: "last")
+    _ = try kill(receiver)
+    receiver = try receive(until: 9_999_999)
+    try member.peer("watch").send(9_999_999, .quick())
+    let outcome = try receiver.outcome(within: .seconds(60))
+    #expect(outcome.status == .exited(0), "\(outcome.errors) \(line)")
+    try check(said, kills, line)
+  }
+
+  private func check(_ said: [Int: Int], _ kills: Int, _ line: String) throws {
+    let (handed, done) = try record()
+    let firsts = firsts(handed, line)
+    var acknowledged: Set<Int> = []
+    for number in done { #expect(acknowledged.insert(number).inserted, "\(number) twice: \(line)") }
+    for index in 1...2 {
+      let mine = firsts.filter { $0 / 1_000_000 == index }
+      #expect(mine == mine.sorted(), "\(line)")
+      #expect(mine.count > 10, "they came to send at all")
+    }
+    // One that was killed may have acknowledged what it had no time to write down.
+    #expect(Set(firsts).subtracting(acknowledged).count <= kills, "\(line)")
+    #expect(try meeting.names("members/watch/inbox") == [])
+    #expect(try meeting.names("members/watch/claimed") == [])
+    #expect(try meeting.names("members/watch/dead") == [])
+    // What was said was sent; it comes without gaps up to there, but where a life began anew.
+    let all = Set(firsts)
+    for (index, last) in said where all.contains(index * 1_000_000 + 1) {
+      #expect(all.contains(last) || all.contains(last - 100), "\(line)")
+    }
+  }
+
+  /// Of four senders one is stopped and one killed, wherever that is; the others' messages flow.
+  @Test(arguments: ["rename", "write", "unlink"])
+  func aStoppedAndAKilledSenderHoldUpNobody(_ place: String) throws {
+    // The directory is there, so that all meet at the same calls.
+    _ = try meeting.hole.join(as: "watch").leave()
+    let stopped = try send("stopped", 1_000..<1_050, batch: 1, faults: "\(place)@2:before:stop")
+    let killed = try send("killed", 2_000..<2_050, batch: 3, faults: "\(place)@2:before:kill")
+    try eventually("it stops or ends") {
+      try stopped.hasEnded || Processes.isStopped(stopped.child.process)
+    }
+    let others = [
+      try send("third", 3_000..<3_080, batch: 1), try send("fourth", 4_000..<4_080, batch: 7),
+    ]
+    for other in others { #expect(try other.outcome().status == .exited(0)) }
+    _ = try killed.outcome()
+    let receiver = try receive(until: 9_999)
+    try eventually("the others' have come") {
+      let numbers = Set(try record().done)
+      return numbers.isSuperset(of: 3_000..<3_080) && numbers.isSuperset(of: 4_000..<4_080)
+    }
+    _ = try stopped.waitOrGo()
+    _ = try send("last", 9_999..<10_000, batch: 1).outcome()
+    #expect(try receiver.outcome().status == .exited(0))
+    let firsts = firsts(try record().handed)
+    for sender in [1_000..<2_000, 2_000..<3_000, 3_000..<4_000, 4_000..<5_000] {
+      let mine = firsts.filter { sender.contains($0) }
+      #expect(mine == mine.sorted())
+    }
+    #expect(firsts.filter { $0 < 2_000 }.count == 50, "it goes on where it was stopped")
+  }
+
+  /// It kills its receiver each time, and takes none of its neighbours along.
+  @Test func aPoisonousMessageGoesToTheDeadLettersAlone() throws {
+    _ = try send("phone", 1..<6, batch: 5).outcome()
+    _ = try send("phone", 6..<7, batch: 1).outcome()
+    var lives = 0
+    var isOver = false
+    while !isOver, lives < 10 {
+      isOver = try receive(until: 6, poison: 3).outcome().status == .exited(0)
+      lives += 1
+    }
+    #expect(lives == 6, "five attempts, and one life to give it up")
+    let (handed, done) = try record()
+    #expect(done == [1, 2, 4, 5, 6])
+    let expected =
+      [1, 2].map { Handed($0) } + (1...5).map { Handed(3, $0) } + [4, 5, 6].map { Handed($0) }
+    #expect(handed == expected)
+    let dead = try meeting.names("members/watch/dead")
+    #expect(dead.count == 2, "\(dead)")
+    #expect(dead.allSatisfy { $0.contains(".2,") }, "the third of its batch: \(dead)")
+  }
+
+  /// The same for one that was sent alone.
+  @Test func aPoisonousSingleMessageIsGivenUp() throws {
+    _ = try send("phone", 1..<4, batch: 1).outcome()
+    var lives = 0
+    while lives < 10, try receive(until: 3, poison: 2).outcome().status != .exited(0) { lives += 1 }
+    #expect(lives == 5)
+    #expect(try record().done == [1, 3])
+    #expect(try meeting.names("members/watch/dead").count == 2)
+  }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Receivers that begin, end, fail and forget.
+@Suite struct MailReceiverTests {
+  @Test func whatIsNotAcknowledgedStaysInHand() throws {
+    let pair = try Pair()
+    let sent = try pair.send([1])[0]
+    let message = try pair.watch.take(1)[0]
+    #expect(try sent.place == .inHand)
+    #expect(try pair.phone.outstanding.map(\.id) == [sent.id])
+    #expect(try !sent.cancel())
+    try message.acknowledge()
+    try message.acknowledge()
+    try message.fail("too late")
+    #expect(try sent.place == .ended)
+    #expect(try pair.phone.outstanding.isEmpty)
+  }
+
+  @Test func whatIsLetGoOfWithoutAWordComesAgain() throws {
+    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    try pair.send([1])
+    try pair.phone.send(contentsOf: [2, 3], .quick())
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive(acknowledging: .explicit) { message in
+      let handed = try Handed(message)
+      heard.add(handed)
+      if handed.attempt > 1 || handed.number == 3 { try message.acknowledge() }
+    }
+    try heard.wait("all") { $0.count == 5 }
+    try eventually("all have ended") { try pair.files("claimed") == [] }
+    for number in [1, 2] {
+      let expected = [Handed(number), Handed(number, 2)]
+      #expect(heard.all.filter { $0.number == number } == expected)
+    }
+    receiving.stop()
+  }
+
+  @Test func theReasonOfAFailureIsTold() async throws {
+    let pair = try Pair { $0.mail.attempts = 2 }
+    let sent = try pair.send([1])[0]
+    let receiving = try pair.watch.receive(acknowledging: .explicit) { message in
+      try message.fail("no seats left")
+    }
+    #expect(try await sent.outcome(within: patience) == .givenUp("no seats left"))
+    let error = try await failure { try await sent.waitUntilDelivered() }
+    #expect(error.code == .undelivered)
+    #expect(error.reason == "no seats left")
+    #expect(try pair.files("dead").count == 2, "the letter and the reason")
+    receiving.stop()
+  }
+
+  @Test func stoppedInsideTheClosure() throws {
+    let pair = try Pair()
+    try pair.send(1...3)
+    let heard = Heard<Handed>()
+    let own = Monitor<Wormhole.Receiving?>(nil)
+    let receiving = try pair.watch.receive { message in
+      heard.add(try Handed(message))
+      let receiving = own.wait(until: .now + patience) { $0 }
+      receiving?.stop()
+    }
+    own.signal { $0 = receiving }
+    try heard.wait("the first") { $0.count == 1 }
+    let other = Heard<Handed>()
+    let next = try pair.watch.note(other)
+    try other.wait("the rest") { $0.count == 2 }
+    #expect(other.all == [Handed(2), Handed(3)])
+    #expect(heard.all == [Handed(1)])
+    next.stop()
+  }
+
+  @Test func stopWaitsForTheCallUnderWay() throws {
+    let pair = try Pair()
+    try pair.phone.send(contentsOf: [1, 2, 3], .quick())
+    let heard = Heard<Handed>()
+    let (inside, stopping) = (Gate(), Heard<String>())
+    let receiving = try pair.watch.receive { message in
+      inside.pass()
+      heard.add(try Handed(message))
+      stopping.add("handled")
+    }
+    try inside.waitForSomebody()
+    let stopper = try Thread("stopper") {
+      stopping.add("stopping")
+      receiving.stop()
+      stopping.add("stopped")
+    }
+    try stopping.wait("it stops") { $0.count == 1 }
+    inside.open()
+    stopper.join()
+    #expect(stopping.all.last == "stopped")
+    let before = heard.count
+    let other = Heard<Handed>()
+    let next = try pair.watch.note(other)
+    try other.wait("the rest of the batch") { $0.count == 3 - before }
+    #expect(heard.count == before, "nothing came after stop had returned")
+    #expect((heard.all + other.all) == [1, 2, 3].map { Handed($0) }, "nor twice, nor marked")
+    next.stop()
+  }
+
+  @Test func stoppedOnItsOwnSerialQueue() throws {
+    let pair = try Pair()
+    try pair.send(1...3)
+    let queue = DispatchQueue(label: "mail")
+    let heard = Heard<Handed>()
+    let busy = Gate()
+    queue.async { busy.pass() }
+    let receiving = try pair.watch.receive(on: queue) { heard.add(try Handed($0)) }
+    // The queue is busy, so the first message waits for it; then the queue itself stops it.
+    try eventually("a message is in hand") { try pair.files("claimed") != [] }
+    let stopped = Heard<Int>()
+    queue.async {
+      receiving.stop()
+      stopped.add(heard.count)
+    }
+    busy.open()
+    try stopped.wait("it is stopped") { $0.count == 1 }
+    let other = Heard<Handed>()
+    let next = try pair.watch.note(other)
+    // The one that waited for the queue is given back when the queue gets to it.
+    try other.wait("the rest") { $0.count == 3 - stopped.all[0] }
+    #expect(heard.count == stopped.all[0])
+    let handed = (heard.all + other.all).sorted { $0.number < $1.number }
+    #expect(handed == [1, 2, 3].map { Handed($0) })
+    next.stop()
+  }
+
+  @Test func aHandlerThatThrowsSupersededHasFailed() async throws {
+    let pair = try Pair { $0.mail.attempts = 1 }
+    let sent = try pair.send([1])[0]
+    let receiving = try pair.watch.receive { message in
+      // As an update inside the handler may.
+      throw WormholeError(.superseded, "update channel", "speed", because: "it took too long")
+    }
+    guard case .givenUp(let reason) = try await sent.outcome(within: patience) else {
+      Issue.record("\(String(describing: sent.end))")
+      return
+    }
+    #expect(reason.contains("speed"))
+    receiving.stop()
+  }
+
+  // MARK: Sequences
+
+  @Test func brokenOutOfInTheMiddleOfABatch() async throws {
+    let pair = try Pair()
+    try pair.phone.send(contentsOf: [1, 2, 3, 4], .quick())
+    try pair.send([5])
+    var heard: [Handed] = []
+    for try await message in pair.watch.messages {
+      heard.append(try Handed(message))
+      try message.acknowledge()
+      if heard.count == 2 { break }
+    }
+    for try await message in pair.watch.messages {
+      heard.append(try Handed(message))
+      try message.acknowledge()
+      if heard.count == 5 { break }
+    }
+    #expect(heard == [1, 2, 3, 4, 5].map { Handed($0) })
+    #expect(try pair.files("claimed") == [])
+  }
+
+  @Test func cancelledInTheMiddleOfABatch() async throws {
+    let pair = try Pair()
+    try pair.phone.send(contentsOf: [1, 2, 3], .quick())
+    let heard = Heard<Handed>()
+    let watch = pair.watch
+    let first = Task {
+      for try await message in watch.messages {
+        heard.add(try Handed(message))
+        try message.acknowledge()
+        withUnsafeCurrentTask { $0?.cancel() }
+      }
+    }
+    try await first.value
+    #expect(heard.all == [Handed(1)])
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("the rest") { $0.count == 3 }
+    #expect(heard.all == [1, 2, 3].map { Handed($0) })
+    receiving.stop()
+  }
+
+  @Test func cancelledWhileItWaits() async throws {
+    let pair = try Pair()
+    let watch = pair.watch
+    for number in 1...30 {
+      let waiting = Task { () -> [Handed] in
+        var heard: [Handed] = []
+        for try await message in watch.messages {
+          heard.append(try Handed(message))
+          try message.acknowledge()
+        }
+        return heard
+      }
+      // The cancellation meets the claim now here, now there.
+      let sending = try Thread("sending") { _ = try? pair.send([number]) }
+      for _ in 0..<(number * 37 % 50) { Processes.yield() }
+      waiting.cancel()
+      sending.join()
+      var heard = try await waiting.value
+      if heard.isEmpty {
+        for try await message in pair.watch.messages(acknowledging: .automatic) {
+          heard.append(try Handed(message))
+          try message.acknowledge()
+          break
+        }
+      }
+      #expect(heard == [Handed(number)], "neither lost nor counted as an attempt")
+    }
+  }
+
+  @Test func automaticAcknowledgementInALoop() async throws {
+    let pair = try Pair()
+    let sent = try pair.send(1...3)
+    var places: [Wormhole.Sent.Place] = []
+    for try await message in pair.watch.messages(acknowledging: .automatic) {
+      let number = try message.value(as: Int.self)
+      places.append(try sent[number - 1].place)
+      if number > 1 { #expect(try sent[number - 2].place == .ended) }
+      if number == 3 { break }
+    }
+    #expect(places == [.inHand, .inHand, .inHand])
+  }
+
+  @Test func aLoopThatForgetsAMessageGetsItAgain() async throws {
+    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    try pair.send([1])
+    var heard: [Handed] = []
+    for try await message in pair.watch.messages {
+      heard.append(try Handed(message))
+      if heard.count == 3 {
+        try message.acknowledge()
+        break
+      }
+    }
+    #expect(heard == [Handed(1), Handed(1, 2), Handed(1, 3)])
+  }
+}

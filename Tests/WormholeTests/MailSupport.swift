@@ -1,0 +1,93 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+extension Pair {
+  /// Sends numbers, each by itself.
+  @discardableResult
+  func send(
+    _ numbers: some Sequence<Int>, _ adjust: (inout Wormhole.SendOptions) -> Void = { _ in }
+  ) throws -> [Wormhole.Sent] {
+    try numbers.map { try phone.send($0, Wormhole.SendOptions.quick(adjust)) }
+  }
+
+  /// The names in a part of a member's directory.
+  func files(_ part: String, of name: String = "watch") throws -> [String] {
+    try meeting.names("members/\(name)/\(part)")
+  }
+}
+
+extension Meeting {
+  func names(_ folder: String) throws -> [String] {
+    try Descriptor.open(path: path + "/" + folder, [.readOnly, .directory]).names().sorted()
+  }
+
+  func folder(_ folder: String) throws -> Descriptor {
+    try Descriptor.open(path: path + "/" + folder, [.readOnly, .directory])
+  }
+}
+
+extension Wormhole.SendOptions {
+  /// Without a sync, which tests of anything but power cuts need not wait for.
+  static func quick(
+    _ adjust: (inout Wormhole.SendOptions) -> Void = { _ in }
+  ) -> Wormhole.SendOptions {
+    var options = Wormhole.SendOptions()
+    options.durability = .process
+    adjust(&options)
+    return options
+  }
+}
+
+/// What was handed over: the number, which attempt it was, and whether it may have come before.
+struct Handed: Equatable, Sendable, CustomStringConvertible {
+  let number: Int
+  let attempt: Int
+  let isMarked: Bool
+
+  init(_ number: Int, _ attempt: Int = 1, marked: Bool? = nil) {
+    self.number = number
+    self.attempt = attempt
+    isMarked = marked ?? (attempt > 1)
+  }
+
+  init(_ message: Wormhole.Message) throws {
+    self.init(try message.value(), message.attempt, marked: message.isRedelivered)
+  }
+
+  var description: String { "\(number)~\(attempt)\(isMarked ? "!" : "")" }
+}
+
+extension Wormhole.Member {
+  /// Acknowledges all that comes and notes what it was.
+  func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Wormhole.Receiving {
+    try receive(kinds: kinds) { heard.add(try Handed($0)) }
+  }
+
+  /// Takes so many messages in hand and keeps them there.
+  func take(_ count: Int) throws -> [Wormhole.Message] {
+    let taken = Heard<Wormhole.Message>()
+    let own = Monitor<Wormhole.Receiving?>(nil)
+    let receiving = try receive(acknowledging: .explicit) { message in
+      taken.add(message)
+      if taken.count == count { own.wait(until: .now + patience) { $0 }?.stop() }
+    }
+    own.signal { $0 = receiving }
+    defer { own.withLock { $0 = nil } }
+    try taken.wait("\(count) in hand") { $0.count >= count }
+    receiving.stop()
+    return taken.all
+  }
+}
+
+/// The error that an asynchronous body throws; fails the test if there is none.
+func failure(_ body: () async throws -> Void) async throws -> WormholeError {
+  do {
+    try await body()
+  } catch let error as WormholeError {
+    return error
+  }
+  throw Missing()
+}

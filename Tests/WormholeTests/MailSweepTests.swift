@@ -1,0 +1,216 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Every operation on messages killed, stopped and failed at its system calls: a few of them,
+/// chosen at random; all of them in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized) struct MailSweepTests {
+  private let seed =
+    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0 ... .max)
+  private static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  /// What is disturbed: messages 1, 2 (a batch of 2 and 3) and 4 wait from the beginning.
+  enum Operation: String, CaseIterable, Sendable {
+    case sendSingle, sendBatch, sendDurable, sendNamed, receive, recover, refuse, cancel, expire
+    case outcomes
+
+    /// What the peer is told; it is a member of its own where it may be.
+    func arguments(_ path: String, _ log: String) -> [String] {
+      switch self {
+      case .sendSingle: ["send", path, "phone", "watch", "101", "2", "1", "process"]
+      case .sendBatch: ["send", path, "phone", "watch", "101", "6", "3", "process"]
+      case .sendDurable: ["send", path, "phone", "watch", "101", "2", "1", "power"]
+      case .sendNamed: ["send", path, "phone", "tv", "101", "2", "1", "process", "id"]
+      case .receive, .recover, .expire: ["receive", path, "watch", log, "4"]
+      case .refuse: ["refuse", path, "watch", "2"]
+      case .cancel: ["cancel", path, "phone", "watch"]
+      case .outcomes: ["outcomes", path, "phone", "1"]
+      }
+    }
+  }
+
+  /// One run of an operation in a container of its own.
+  private struct Run {
+    let operation: Operation
+    let meeting: Meeting
+
+    init(_ operation: Operation) throws {
+      self.operation = operation
+      meeting = try Meeting()
+      try meeting.folder.write("", to: "log")
+      let phone = try meeting.hole.join(as: "phone")
+      let watch = phone.peer("watch")
+      try watch.send(1, .quick())
+      try watch.send(contentsOf: [2, 3], .quick())
+      if operation == .expire {
+        try watch.send(9, .quick { $0.timeToLive = .nanoseconds(1) })
+      }
+      try watch.send(4, .quick())
+      if operation == .outcomes { #expect(try watch.outstanding[0].cancel() == true) }
+      phone.leave()
+      if operation == .recover {
+        let member = try meeting.hole.join(as: "watch")
+        let messages = try member.take(3)
+        try messages[1].acknowledge()
+        try meeting.folder.write("1 1 false\n2 1 false\n2 done\n3 1 false\n", to: "log")
+        member.leave()
+      }
+    }
+
+    func start(_ faults: String = "", trace: Bool = false) throws -> Running {
+      var environment = ["WORMHOLE_FAULTS=\(faults)"]
+      if trace { environment.append("WORMHOLE_FAULT_TRACE=\(meeting.folder.path)/trace") }
+      return try Running(
+        Programs.built("TestPeer"), operation.arguments(meeting.path, meeting.folder.path + "/log"),
+        environment: environment)
+    }
+  }
+
+  private func points(_ operation: Operation, _ random: inout SeededRandom) throws -> [Int] {
+    let run = try Run(operation)
+    _ = try run.start(trace: true).outcome()
+    let count = try run.meeting.folder.read("trace").split(separator: "\n").count
+    if Self.isLong { return Array(1...count) }
+    return Array((1...count).shuffled(using: &random).prefix(2))
+  }
+
+  @Test(arguments: Operation.allCases)
+  func killed(_ operation: Operation) throws {
+    var random = SeededRandom(seed: seed)
+    for point in try points(operation, &random) {
+      let rule = "any@\(point):before:kill"
+      let run = try Run(operation)
+      let outcome = try run.start(rule).outcome()
+      try check(run, outcome.output, "\(operation) \(rule) seed \(seed)")
+    }
+  }
+
+  /// While it is stopped, the messages of others flow; or, if it is the receiver, can be sent.
+  @Test(arguments: Operation.allCases)
+  func stopped(_ operation: Operation) throws {
+    var random = SeededRandom(seed: seed)
+    for point in try points(operation, &random) {
+      let place = "\(operation) any@\(point):before:stop seed \(seed)"
+      let run = try Run(operation)
+      let peer = try run.start("any@\(point):before:stop")
+      try eventually("\(place): stops or ends") {
+        try peer.hasEnded || Processes.isStopped(peer.child.process)
+      }
+      let other = try run.meeting.another().join(as: "other")
+      let sent = try other.peer("watch").send(50, .quick())
+      #expect(try other.peer("watch").outstanding.map(\.id) == [sent.id], "\(place)")
+      #expect(try sent.cancel(), "\(place)")
+      // Its name is the member's as long as it lives, so what waits for it waits.
+      let mayReceive = !["receive", "recover", "expire", "refuse"].contains(operation.rawValue)
+      if mayReceive {
+        let member = try run.meeting.another().join(as: "watch")
+        let heard = Heard<Handed>()
+        let receiving = try member.note(heard)
+        try other.peer("watch").send(51, .quick())
+        try heard.wait("\(place): it flows") { $0.contains(Handed(51)) }
+        receiving.stop()
+        member.leave()
+        let lines = heard.all.filter { $0.number != 51 }
+        try note(lines, run)
+      }
+      let output = try peer.waitOrGo()
+      try check(run, output, place)
+    }
+  }
+
+  /// An error of the system is told truthfully, or mended by trying again.
+  @Test(arguments: Operation.allCases)
+  func failed(_ operation: Operation) throws {
+    var random = SeededRandom(seed: seed)
+    let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "ENOMEM"]
+    for point in try points(operation, &random) {
+      for kind in Self.isLong ? kinds : [kinds.randomElement(using: &random)!] {
+        let rule = "any@\(point):before:fail=\(kind)"
+        let place = "\(operation) \(rule) seed \(seed)"
+        let run = try Run(operation)
+        let peer = try run.start(rule)
+        // What is refused to a receiver may come only after a minute.
+        try? eventually("it ends", within: .seconds(3)) { peer.hasEnded }
+        if !peer.hasEnded { try peer.child.send(.kill) }
+        let outcome = try peer.outcome()
+        #expect(
+          [.exited(0), .exited(70), .signalled(9)].contains(outcome.status),
+          "\(place): \(outcome.errors)")
+        if outcome.status == .exited(70) {
+          #expect(outcome.errors.contains("cannot "), "\(place): \(outcome.errors)")
+        }
+        try check(run, outcome.output, place)
+      }
+    }
+  }
+
+  // MARK: Afterwards
+
+  private func note(_ handed: [Handed], _ run: Run) throws {
+    var text = try run.meeting.folder.read("log")
+    for one in handed {
+      text += "\(one.number) \(one.attempt) \(one.isMarked)\n\(one.number) done\n"
+    }
+    try run.meeting.folder.write(text, to: "log")
+  }
+
+  /// Receives all that is there and compares: nothing acknowledged is lost, nothing comes twice
+  /// unmarked, nothing done comes again, and nothing is left lying about.
+  private func check(_ run: Run, _ output: String, _ place: String) throws {
+    let said = output.split(separator: "\n").map(String.init)
+    let meeting = run.meeting
+    let hole = try meeting.another { $0.mail.attempts = 30 }
+    let member = try eventually("\(place): the name is free") { try? hole.join(as: "watch") }
+    var (before, done) = ([Int](), Set<Int>())
+    for line in try meeting.folder.read("log").split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard let number = Int(words[0]) else { continue }
+      if words.last == "done" { done.insert(number) } else { before.append(number) }
+    }
+    let heard = Heard<Handed>()
+    let receiving = try member.note(heard)
+    try hole.peer("watch").send(999, .quick())
+    try heard.wait("\(place): the last") { $0.contains { $0.number == 999 } }
+    try eventually("\(place): all is done") {
+      try meeting.names("members/watch/claimed") == []
+        && meeting.names("members/watch/inbox") == []
+    }
+    receiving.stop()
+    let dead = Set(try hole.peer("watch").deadLetters.map(\.id))
+    var seen = Set(before)
+    for one in heard.all {
+      #expect(!done.contains(one.number), "\(one) was done: \(place)")
+      if !seen.insert(one.number).inserted { #expect(one.isMarked, "\(one): \(place)") }
+    }
+    #expect(!seen.contains(9), "it was too late: \(place)")
+    let numbers = seen.filter { $0 < 50 }
+    switch run.operation {
+    case .cancel, .outcomes, .refuse:
+      // What is missing was taken back or given up, and each of that can be accounted for.
+      let receipts = try meeting.names("members/phone/receipts").count
+      if run.operation == .refuse {
+        #expect(numbers.count + dead.count >= 4, "\(numbers) \(dead): \(place)")
+      } else {
+        let told = run.operation == .cancel ? 0 : said.count
+        #expect(numbers.count + 2 * receipts + told >= 4, "\(numbers) \(receipts): \(place)")
+      }
+    default: #expect(numbers == [1, 2, 3, 4], "\(place)")
+    }
+    let sent = heard.all.filter { (101..<900).contains($0.number) }.map(\.number)
+    if run.operation.rawValue.hasPrefix("send"), run.operation != .sendNamed {
+      let all = sent + before.filter { (101..<900).contains($0) }
+      #expect(all.count == Set(all).count, "twice: \(place)")
+      if let last = said.compactMap({ Int($0) }).last {
+        #expect(Set(all).isSuperset(of: 101...last), "\(all) of \(last): \(place)")
+      }
+    }
+    member.leave()
+    _ = try meeting.another()
+    #expect(try meeting.names("staging") == [], "\(place)")
+  }
+}

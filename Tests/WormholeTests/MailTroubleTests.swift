@@ -1,0 +1,175 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Full queues, foreign and damaged files, and directories that cannot be written.
+@Suite struct MailTroubleTests {
+  @Test func aFullInboxIsAnErrorOrWaitedFor() throws {
+    let pair = try Pair { $0.mail.largestQueue = 10 }
+    try pair.send(1...10)
+    let begin = Instant.now
+    #expect(try failure { try pair.send([11]) }.code == .full)
+    let error = try failure { try pair.send([11]) { $0.whenFull = .wait(.milliseconds(30)) } }
+    #expect(error.code == .full)
+    #expect(Instant.now - begin >= .milliseconds(30))
+    #expect(try pair.files("inbox").count == 10)
+    // One that waits goes on when there is room.
+    let sent = Heard<Int>()
+    let waiter = try Thread("waiting") {
+      _ = try? pair.send([11]) { $0.whenFull = .wait(patience) }
+      sent.add(11)
+    }
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("all") { $0.count == 11 }
+    waiter.join()
+    #expect(heard.all == (1...11).map { Handed($0) })
+    receiving.stop()
+  }
+
+  @Test func aFullInboxIsToldByItsBytes() throws {
+    let pair = try Pair { $0.mail.largestQueueBytes = 5000 }
+    let text = String(repeating: "x", count: 2000)
+    try pair.phone.send(text, .quick())
+    try pair.phone.send(text, .quick())
+    #expect(try failure { try pair.phone.send(text, .quick()) }.code == .full)
+    #expect(try pair.files("inbox").count == 2)
+  }
+
+  @Test(arguments: [false, true])
+  func withTooManyDeadLettersTheMessageIsKept(_ inBatch: Bool) throws {
+    let pair = try Pair {
+      $0.mail.largestDeadLetters = 1
+      $0.mail.attempts = 1
+    }
+    try pair.send([1])
+    if inBatch {
+      try pair.phone.send(contentsOf: [2, 3], .quick())
+    } else {
+      try pair.send([2, 3])
+    }
+    try pair.send([4])
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive { message in
+      let handed = try Handed(message)
+      heard.add(handed)
+      if handed.number < 3 { throw Refusal() }
+    }
+    try heard.wait("the last") { $0.last?.number == 4 }
+    try eventually("only the kept one is in hand") { try pair.files("claimed").count == 1 }
+    receiving.stop()
+    #expect(try pair.meeting.hole.peer("watch").deadLetters.count == 1)
+    #expect(heard.all == (1...4).map { Handed($0) })
+    // With room again, whoever comes next gives it up too.
+    #expect(
+      try pair.meeting.hole.peer("watch").discard(
+        id: pair.meeting.hole.peer("watch").deadLetters[0].id))
+    pair.watch.leave()
+    let next = try pair.meeting.another { $0.mail.attempts = 1 }.join(as: "watch")
+    let again = try next.receive { _ in throw Refusal() }
+    try eventually("it is given up") {
+      try pair.files("claimed") == []
+        && pair.meeting.hole.peer("watch").deadLetters.count == 1
+    }
+    again.stop()
+  }
+
+  /// Whatever lies there, what was sent comes, and nothing foreign is removed.
+  @Test func foreignFilesHoldUpNobody() throws {
+    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    try pair.send([1])
+    let form = try pair.files("inbox")[0]
+    /// A name of the proper form, sent before all others.
+    func name(_ letter: Character) -> String {
+      String(form.prefix(27)) + "forged\(letter)," + form.split(separator: ",").last!
+    }
+    for part in ["inbox", "claimed", "dead", "receipts"] {
+      let folder = try pair.meeting.folder("members/watch/" + part)
+      try folder.makeFIFO("pipe", mode: 0o600)
+      try folder.makeSymbolicLink("link", to: "/dev/null")
+      try folder.makeDirectory("folder", mode: 0o700)
+      _ = try folder.open("garbage", [.writeOnly, .create], mode: 0o600)
+    }
+    let inbox = try pair.meeting.folder("members/watch/inbox")
+    try inbox.makeFIFO(name("a"), mode: 0o600)
+    try inbox.makeSymbolicLink(name("b"), to: "/dev/zero")
+    try inbox.makeDirectory(name("c"), mode: 0o700)
+    try inbox.open(name("d"), [.writeOnly, .create], mode: 0o600).write("bplist00 and so on")
+    _ = try inbox.open(name("e"), [.writeOnly, .create], mode: 0o600)
+    let claimed = try pair.meeting.folder("members/watch/claimed")
+    try claimed.makeFIFO(name("f") + "~1", mode: 0o600)
+    try claimed.makeDirectory(name("g") + "~3", mode: 0o700)
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try pair.send([2])
+    try heard.wait("the sound ones") { $0.count == 2 }
+    #expect(heard.all == [Handed(1), Handed(2)])
+    let dead = "abcdefg".map { name($0) }
+    try eventually("the forged ones are given up") {
+      Set(try pair.files("dead")).isSuperset(of: dead)
+    }
+    for part in ["inbox", "claimed", "dead", "receipts"] {
+      let left = try pair.files(part).filter { !$0.contains("forged") }
+      #expect(left == ["folder", "garbage", "link", "pipe"], "\(part)")
+    }
+    receiving.stop()
+  }
+
+  /// Receipts that are none are told to nobody, or as far as they can be read.
+  @Test func foreignReceiptsAreHarmless() throws {
+    let pair = try Pair()
+    try pair.send([1])
+    let form = try pair.files("inbox")[0]
+    let receipts = try pair.meeting.folder("members/phone/receipts")
+    try receipts.makeFIFO("pipe.ok", mode: 0o600)
+    try receipts.makeFIFO(String(form.prefix(27)) + "forged,phone.ok", mode: 0o600)
+    let heard = Heard<Wormhole.Outcome>()
+    let watching = try pair.sender.watchOutcomes { heard.add($0) }
+    let receiving = try pair.watch.receive { _ in }
+    try heard.wait("both") { $0.count == 2 }
+    #expect(heard.all.map(\.id).contains("forged"))
+    receiving.stop()
+    watching.stop()
+  }
+
+  /// What the system refuses for a moment is no reason to give a message up, nor an attempt.
+  @Test func aClaimThatIsRefusedIsTriedAgain() throws {
+    let meeting = try Meeting()
+    try meeting.folder.write("", to: "log")
+    let sender = try meeting.hole.join(as: "phone")
+    for number in 1...2 { try sender.peer("watch").send(number, .quick()) }
+    try sender.peer("watch").send(contentsOf: [3, 4], .quick())
+    let faults = [
+      "rename~watch/claimed@1:before:fail=EIO", "open~watch/claimed/1@2:before:fail=EMFILE",
+      "rename~phone/receipts@2:before:fail=ENOSPC", "getdents~inbox@1:before:fail=ENOMEM",
+    ]
+    let receiver = try Running(
+      Programs.built("TestPeer"), ["drain", meeting.path, "watch", "4"],
+      environment: ["WORMHOLE_FAULTS=" + faults.joined(separator: ";")])
+    #expect(try receiver.outcome().status == .exited(0))
+    #expect(try meeting.names("members/watch/dead") == [])
+    #expect(try meeting.names("members/watch/inbox") == [])
+  }
+
+  /// It is handled once, and its end is written down when the system lets it.
+  @Test(arguments: [1, 3])
+  func anAcknowledgementThatFailsIsWrittenDownLater(_ count: Int) async throws {
+    let pair = try Pair()
+    let sent = try pair.phone.send(contentsOf: Array(1...count), .quick())[0]
+    let heard = Heard<Handed>()
+    // In place of the sender's receipts is something that nothing can be moved to.
+    let phone = try pair.meeting.folder("members/phone")
+    try phone.rename("receipts", to: phone, "away")
+    _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("all") { $0.count == count }
+    try phone.unlink("receipts")
+    try phone.rename("away", to: phone, "receipts")
+    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(heard.all == (1...count).map { Handed($0) })
+    #expect(try pair.files("claimed") == [])
+    receiving.stop()
+  }
+}

@@ -1,0 +1,133 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Joining and leaving, killed, stopped and failed at each of their system calls.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized) struct MemberSweepTests {
+  private let seed =
+    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0 ... .max)
+
+  enum Beginning: String, CaseIterable, Sendable {
+    /// Nobody has ever joined under the name.
+    case first
+    /// Somebody has, and has left.
+    case again
+  }
+
+  /// One run in a container of its own.
+  private struct Run {
+    let meeting: Meeting
+    let running: Running
+
+    init(_ beginning: Beginning, _ environment: String) throws {
+      meeting = try Meeting()
+      if beginning == .again { try meeting.hole.join(as: "phone").leave() }
+      running = try Running(
+        Programs.built("TestPeer"), ["join", meeting.path, "phone"], environment: [environment])
+    }
+
+    /// Waits until it stands or has ended.
+    func settle() throws {
+      try eventually("it stops or ends") {
+        try running.hasEnded || Processes.isStopped(running.child.process)
+      }
+    }
+  }
+
+  private func countCalls(_ beginning: Beginning) throws -> Int {
+    let folder = try TemporaryDirectory()
+    let run = try Run(beginning, "WORMHOLE_FAULT_TRACE=\(folder.path)/trace")
+    #expect(try run.running.outcome().output == "joined\nleft\n")
+    return try folder.read("trace").split(separator: "\n").count
+  }
+
+  /// The name is free, a member can join and be seen, and nothing is left over.
+  private func check(_ run: Run, _ place: Comment) throws {
+    let hole = run.meeting.hole
+    let reachability = try hole.peer("phone").reachability
+    #expect(reachability != .immediatelyReachable, place)
+    let member = try hole.join(as: "phone")
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable, place)
+    #expect(try hole.peer("phone").profile?.incarnation == member.incarnation, place)
+    member.leave()
+    #expect(try hole.peer("phone").reachability == .backgroundOnly, place)
+    let container = try run.meeting.another().container
+    let home = try container.root.open("members/phone", [.readOnly, .directory])
+    let names = MemberDirectory.Part.allCases.map(\.rawValue) + ["presence", "profile.plist"]
+    #expect(try home.names().sorted() == names.sorted(), place)
+    let staging = try container.root.open("staging", [.readOnly, .directory])
+    #expect(try staging.names() == [], place)
+  }
+
+  @Test(arguments: Beginning.allCases)
+  func killed(_ beginning: Beginning) throws {
+    let count = try countCalls(beginning)
+    #expect(count > 30)
+    for number in 1...count {
+      let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:kill")
+      #expect(try run.running.outcome().status == .signalled(9))
+      try check(run, "\(beginning) before call \(number)")
+    }
+  }
+
+  @Test(arguments: Beginning.allCases)
+  func stopped(_ beginning: Beginning) throws {
+    for number in 1...(try countCalls(beginning)) {
+      let place: Comment = "\(beginning) before call \(number)"
+      let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:stop")
+      try run.settle()
+      let (start, bystander) = (Instant.now, try Bystander())
+      let hole = run.meeting.hole
+      _ = try hole.peer("phone").reachability
+      var other: Wormhole.Member?
+      do throws(WormholeError) {
+        other = try hole.join(as: "phone")
+      } catch {
+        #expect(error.code == .nameTaken, place)
+        let who = [
+          "a process that has not said who it is has the name",
+          "'TestPeer' (process \(run.running.child.process), stopped) has the name",
+        ]
+        #expect(who.contains(error.reason), "\(place) \(error)")
+      }
+      #expect(Instant.now - start < .milliseconds(500) + bystander.longestDelay(), place)
+      try run.running.child.send(.go)
+      let outcome = try run.running.outcome()
+      // Whoever was there first has it.
+      if other == nil || outcome.status == .exited(0) {
+        #expect(outcome.output == "joined\nleft\n", "\(place) \(outcome.errors)")
+      } else {
+        #expect(outcome.errors.contains("has the name"), "\(place) \(outcome.errors)")
+      }
+      other?.leave()
+      try check(run, place)
+    }
+  }
+
+  @Test(arguments: Beginning.allCases)
+  func failed(_ beginning: Beginning) throws {
+    var random = SeededRandom(seed: seed)
+    let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR", "ENOENT"]
+    let isLong = Processes.environment("WORMHOLE_LONG") != nil
+    for number in 1...(try countCalls(beginning)) {
+      for kind in isLong ? kinds : [kinds.randomElement(using: &random)!] {
+        let place: Comment = "\(beginning) call \(number) \(kind) seed \(seed)"
+        let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:fail=\(kind)")
+        let outcome = try run.running.outcome()
+        switch outcome.status {
+        case .exited(0): #expect(outcome.output == "joined\nleft\n", place)
+        default:
+          #expect(outcome.status == .exited(70), place)
+          #expect(outcome.output == "", place)
+          #expect(outcome.errors.contains("cannot "), "\(place) \(outcome.errors)")
+        }
+        try check(run, place)
+      }
+    }
+  }
+}

@@ -1,0 +1,245 @@
+import FoundationEssentials
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Profiles: what members tell of themselves, and what else may lie under that name.
+@Suite struct ProfileTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private let path = "members/phone/profile.plist"
+
+  init() throws { meeting = try Meeting() }
+
+  private func home() throws -> Descriptor {
+    try hole.container.root.open("members/phone", [.readOnly, .directory])
+  }
+
+  private func entries() throws -> [String: PropertyListValue] {
+    try #require(try BinaryPropertyList.decode(meeting.bytes(of: path)).dictionaryValue)
+  }
+
+  private func replace(_ entries: [String: PropertyListValue]) throws {
+    let bytes = try BinaryPropertyList.encode(.dictionary(entries))
+    try home().unlink("profile.plist")
+    try home().open("profile.plist", [.writeOnly, .create], mode: 0o600).write(bytes)
+  }
+
+  @Test func theFileIsAsTheArticleSays() throws {
+    let before = Date()
+    let member = try hole.join(as: "phone", info: ["a": "b"])
+    let found = try entries()
+    let own = ProcessIdentity.current
+    #expect(found["name"] == "phone")
+    #expect(found["incarnation"] == .string(member.incarnation))
+    #expect(found["process"] == .integer(Int64(own.process)))
+    #expect(found["namespace"] == .unsigned(own.namespace))
+    #expect(found["started"] == .unsigned(own.started))
+    #expect(found["program"] == .string(own.program))
+    #expect(found["info"] == ["a": "b"])
+    #expect(found.count == 8)
+    let since = try #require(found["since"]?.dateValue)
+    #expect(abs(since.timeIntervalSince(before)) < 60)
+    #expect(try home().status(of: "profile.plist").mode == 0o600)
+    #expect(try home().status(of: "presence").mode == 0o600)
+    #expect(try hole.container.root.open("staging", [.readOnly, .directory]).names() == [])
+  }
+
+  @Test func whatAMemberTellsCanChange() throws {
+    let member = try hole.join(as: "phone", info: ["a": "b"])
+    let since = try hole.peer("phone").profile?.since
+    try member.update(info: ["c": "d"])
+    #expect(member.info == ["c": "d"])
+    let profile = try #require(try hole.peer("phone").profile)
+    #expect(profile.info == ["c": "d"])
+    #expect(profile.incarnation == member.incarnation)
+    #expect(profile.since == since)
+    member.leave()
+    let error = try failure { try member.update(info: [:]) }
+    #expect(error.code == .notJoined)
+    #expect("\(error)" == "cannot update info of 'phone': it has left; join again")
+    #expect(try hole.peer("phone").profile?.info == ["c": "d"])
+  }
+
+  @Test func whatATakenNameTellsIsNotOverwritten() throws {
+    let first = try hole.join(as: "phone", info: ["a": "first"])
+    first.leave()
+    let second = try hole.join(as: "phone", info: ["a": "second"])
+    #expect(try failure { try first.update(info: ["a": "late"]) }.code == .notJoined)
+    #expect(try hole.peer("phone").profile?.info == ["a": "second"])
+    second.leave()
+  }
+
+  @Test func whatIsTooMuchIsRefused() throws {
+    let largest = ["k": String(repeating: "x", count: 4095)]
+    let member = try hole.join(as: "phone", info: largest)
+    var more = largest
+    more["l"] = ""
+    #expect(try failure { try member.update(info: more) }.code == .tooLarge)
+    #expect(member.info == largest)
+    #expect(try failure { _ = try hole.join(as: "watch", info: more) }.code == .tooLarge)
+    #expect(try hole.container.existingMember("watch") == nil)
+  }
+
+  @Test func aNameThatCannotBeUsedIsAnError() throws {
+    #expect(try failure { _ = try hole.join(as: "") }.code == .invalidName)
+    let long = String(repeating: "ä", count: 60)
+    #expect(try failure { _ = try hole.peer(long).reachability }.code == .invalidName)
+    #expect(try failure { _ = try hole.peer(long).watchReachability { _ in } }.code == .invalidName)
+    let odd = "../ä\n%2F"
+    let member = try hole.join(as: odd)
+    #expect(try hole.members().map(\.name) == [odd])
+    #expect(try member.peer(odd).reachability == .immediatelyReachable)
+  }
+
+  @Test func howAMemberIsStartedIsKeptAndTheRestIsNot() throws {
+    try hole.join(as: "phone").leave()
+    var changed = try entries()
+    changed["start"] = ["arguments": ["a", 7]]
+    changed["later"] = "unknown"
+    try replace(changed)
+    #expect(try hole.peer("phone").profile?.name == "phone")
+    let member = try hole.join(as: "phone")
+    try member.update(info: ["a": "b"])
+    #expect(try entries()["start"] == ["arguments": ["a", 7]])
+    #expect(try entries()["later"] == nil)
+  }
+
+  @Test(arguments: [
+    "incarnation", "process", "namespace", "started", "program", "since", "info",
+  ])
+  func aProfileOfAnotherFormIsUnknown(_ key: String) throws {
+    try hole.join(as: "phone").leave()
+    let sound = try entries()
+    for value: PropertyListValue? in [nil, [1], -1, "../x", .unsigned(.max), ["a": 1]] {
+      var changed = sound
+      changed[key] = value
+      // Any text names a program, and any number that is not negative a namespace or a start.
+      if key == "program", value == "../x" { continue }
+      if key == "namespace" || key == "started", value == .unsigned(.max) { continue }
+      if key == "process", value == -1 { continue }
+      try replace(changed)
+      #expect(try hole.peer("phone").profile == nil, "\(key) \(String(describing: value))")
+      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    }
+    try hole.join(as: "phone").leave()
+    #expect(try hole.peer("phone").profile != nil)
+  }
+
+  @Test func aProfileThatIsDamagedIsReplacedAndSaidSo() throws {
+    let messages = Heard<String>()
+    let hole = try meeting.another { $0.log = { _, words in messages.add(words) } }
+    for junk in ["", "junk", "bplist00junk", String(repeating: "x", count: 100_000)] {
+      try hole.join(as: "phone").leave()
+      try meeting.overwrite(path, Array(junk.utf8))
+      #expect(try hole.peer("phone").profile == nil)
+      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+      #expect(try hole.members() == [])
+      let before = messages.count
+      let member = try hole.join(as: "phone")
+      #expect(messages.count == before + 1)
+      #expect(try hole.peer("phone").profile?.incarnation == member.incarnation)
+    }
+    #expect(messages.all.allSatisfy { $0.contains("profile of member 'phone' was damaged") })
+  }
+
+  @Test(arguments: ["profile.plist", "presence"], ["fifo", "link", "directory", "socket"])
+  func whatIsNoFileIsRefusedAndLeft(_ name: String, _ kind: String) throws {
+    try hole.join(as: "phone").leave()
+    let home = try home()
+    try home.unlink(name)
+    switch kind {
+    case "fifo": try home.makeFIFO(name, mode: 0o600)
+    case "link": try home.makeSymbolicLink(name, to: "../elsewhere")
+    case "socket": try home.makeSocket(name, mode: 0o600)
+    default: try home.makeDirectory(name, mode: 0o700)
+    }
+    let before = try home.status(of: name)
+    let heard = Heard<Wormhole.Reachability>()
+    let watch = try hole.peer("phone").watchReachability { heard.add($0) }
+    try heard.waitForLast(name == "presence" ? .backgroundOnly : .notReachable)
+    watch.stop()
+    #expect(try hole.members().count == (name == "presence" ? 1 : 0))
+    let error = try failure { _ = try hole.join(as: "phone") }
+    #expect(error.code == .refused, "\(error)")
+    #expect("\(error)".hasPrefix("cannot join as 'phone': '\(name)' in its directory "), "\(error)")
+    #expect(try home.status(of: name).isSameFile(as: before))
+    #expect(try hole.peer("phone").reachability != .immediatelyReachable)
+  }
+
+  // MARK: Hands
+
+  @Test func aPresenceThatWasRemovedIsMadeAgain() throws {
+    try hole.join(as: "phone").leave()
+    try home().unlink("presence")
+    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    let member = try hole.join(as: "phone")
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try home().status(of: "presence").mode == 0o600)
+    member.leave()
+  }
+
+  /// Another file has the name by the time the first is locked: that one is to be locked.
+  @Test func aPresenceThatIsReplacedUnderAJoinerIsNoticed() throws {
+    try hole.join(as: "phone").leave()
+    let joiner = try Running(
+      Programs.built("TestPeer"), ["be", meeting.path, "phone"],
+      environment: ["WORMHOLE_FAULTS=ofdlock:before:stop"])
+    try joiner.waitUntilStopped()
+    try home().unlink("presence")
+    let member = try hole.join(as: "phone")
+    try joiner.child.send(.go)
+    let outcome = try joiner.outcome()
+    #expect(outcome.status == .exited(70))
+    #expect(outcome.errors.contains("cannot join as 'phone'"))
+    member.leave()
+  }
+
+  @Test func aMemberWhoseDirectoryWasRemovedIsTold() throws {
+    let member = try hole.join(as: "phone")
+    #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
+    #expect(try hole.peer("phone").reachability == .notReachable)
+    #expect(try hole.members() == [])
+    let error = try failure { try member.update(info: ["a": "b"]) }
+    #expect(error.code == .notJoined)
+    #expect(
+      "\(error)" == "cannot update info of 'phone': its directory was removed; join again")
+    // Nobody can see that it has the name still.
+    let other = try meeting.another().join(as: "phone")
+    #expect(try failure { try member.update(info: ["a": "b"]) }.code == .notJoined)
+    member.leave()
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").profile?.incarnation == other.incarnation)
+  }
+
+  /// A process of another container of the machine: its number means nothing here.
+  @Test func whatCannotBeSeenIsNotGuessed() throws {
+    let member = try hole.join(as: "phone")
+    var changed = try entries()
+    changed["namespace"] = .unsigned(ProcessIdentity.current.namespace + 1)
+    try replace(changed)
+    let profile = try #require(try hole.peer("phone").profile)
+    #expect(profile.isRunning)
+    #expect(profile.isStopped == nil)
+    member.leave()
+  }
+
+  @Test func aGroupSharesItsMembers() throws {
+    let meeting = try Meeting { $0.sharing = .group }
+    let member = try meeting.hole.join(as: "phone")
+    let home = try meeting.hole.container.root.open("members/phone", [.readOnly, .directory])
+    for name in ["presence", "profile.plist"] {
+      #expect(try home.status(of: name).mode == 0o660, "\(name)")
+    }
+    #expect(try home.status().mode == 0o2770)
+    try member.update(info: ["a": "b"])
+    #expect(try home.status(of: "profile.plist").mode == 0o660)
+    member.leave()
+    try home.unlink("presence")
+    _ = try meeting.hole.join(as: "phone")
+    #expect(try home.status(of: "presence").mode == 0o660)
+  }
+}

@@ -1,0 +1,218 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Looking into members' queues from outside, and changing them; guests, and senders by name.
+@Suite struct QueueTests {
+  @Test func listsWhatWaitsInOrder() throws {
+    let pair = try Pair()
+    try pair.phone.send("first")
+    try pair.phone.send(contentsOf: ["a", "b", "c"])
+    var options = Wormhole.SendOptions()
+    options.isUrgent = true
+    options.id = "now"
+    try pair.meeting.hole.peer("watch").send(1, options)
+    let queue = try pair.meeting.hole.peer("watch").queue
+    #expect(queue.map(\.count) == [1, 1, 3])
+    #expect(queue.map(\.kind) == ["Int", "String", "String"])
+    #expect(queue.map(\.from) == [nil, "phone", "phone"])
+    #expect(queue.map(\.isUrgent) == [true, false, false])
+    #expect(queue[0].id == "now")
+    #expect(queue.allSatisfy { $0.place == .waiting && $0.size > 50 && $0.sent != nil })
+    #expect(queue.allSatisfy { $0.damage == nil })
+  }
+
+  @Test func whatIsInHandComesFirst() async throws {
+    let pair = try Pair()
+    try pair.phone.send("first")
+    try pair.phone.send("second")
+    var messages = pair.watch.messages.makeAsyncIterator()
+    let message = try #require(try await messages.next())
+    let queue = try pair.phone.queue
+    #expect(queue.map(\.place) == [.inHand, .waiting])
+    #expect(queue.map(\.attempt) == [1, 0])
+    #expect(try !pair.phone.cancel(id: queue[0].id))
+    try message.acknowledge()
+    #expect(try pair.phone.queue.map(\.id) == [queue[1].id])
+  }
+
+  @Test func aPeerThatNobodyKnowsHasNothing() throws {
+    let meeting = try Meeting()
+    let nobody = meeting.hole.peer("nobody")
+    #expect(try nobody.queue.isEmpty)
+    #expect(try nobody.deadLetters.isEmpty)
+    #expect(try !nobody.cancel(id: "1"))
+    #expect(try !nobody.retry(id: "1"))
+    #expect(try !nobody.discard(id: "1"))
+    #expect(try meeting.hole.members().isEmpty)
+  }
+
+  @Test func aDamagedMessageIsListed() throws {
+    let pair = try Pair()
+    try pair.phone.send("sound")
+    let inbox = try Descriptor.open(
+      path: pair.meeting.path + "/members/watch/inbox", [.readOnly, .directory])
+    try pair.meeting.overwrite("members/watch/inbox/" + inbox.names()[0], [1, 2, 3])
+    let queue = try pair.phone.queue
+    #expect(queue.count == 1)
+    #expect(queue[0].kind == nil)
+    #expect(queue[0].from == "phone")
+    #expect(queue[0].damage != nil)
+  }
+
+  @Test func cancellingTellsTheSender() async throws {
+    let pair = try Pair()
+    let sent = try pair.phone.send("never")
+    #expect(try pair.meeting.hole.peer("watch").cancel(id: sent.id))
+    #expect(try await sent.outcome(within: .seconds(10)) == .cancelled)
+    #expect(try pair.phone.queue.isEmpty)
+    #expect(try !pair.meeting.hole.peer("watch").cancel(id: sent.id))
+  }
+
+  /// Has the watch give up all that it is sent.
+  private func giveUp(_ pair: Pair, _ sent: Wormhole.Sent) async throws {
+    let receiving = try pair.watch.receive { _ in throw Refusal() }
+    _ = try await sent.outcome(within: .seconds(10))
+    receiving.stop()
+  }
+
+  private func pair() throws -> Pair {
+    try Pair {
+      $0.mail.retryDelay = .milliseconds(1)
+      $0.mail.attempts = 2
+    }
+  }
+
+  @Test func aDeadLetterIsHandledOnceMore() async throws {
+    let pair = try pair()
+    let sent = try pair.phone.send("poison")
+    try await giveUp(pair, sent)
+    let letters = try pair.phone.deadLetters
+    #expect(letters.map(\.id) == [sent.id])
+    #expect(letters[0].attempts == 2)
+    #expect(letters[0].from == "phone")
+    #expect(letters[0].kind == "String")
+    #expect(letters[0].reason == "\(Refusal())")
+    #expect(letters[0].given != nil)
+    #expect(try pair.phone.retry(id: sent.id))
+    #expect(try !pair.phone.retry(id: sent.id))
+    #expect(try pair.phone.deadLetters.isEmpty)
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, message in
+      heard.add("\(value) \(message.attempt) \(message.isRedelivered) \(message.from ?? "")")
+    }
+    try heard.waitForLast("poison 1 true phone")
+    receiving.stop()
+  }
+
+  @Test func aRetriedMessageMayBeGivenUpAgain() async throws {
+    let pair = try pair()
+    let sent = try pair.phone.send("poison")
+    try await giveUp(pair, sent)
+    #expect(try pair.phone.retry(id: sent.id))
+    let receiving = try pair.watch.receive { _ in throw Refusal() }
+    try eventually("it is given up again") { try !pair.phone.deadLetters.isEmpty }
+    receiving.stop()
+    #expect(try pair.phone.queue.isEmpty)
+    #expect(try pair.phone.deadLetters.map(\.id) == [sent.id])
+    #expect(try pair.phone.discard(id: sent.id))
+    let dead = try Descriptor.open(
+      path: pair.meeting.path + "/members/watch/dead", [.readOnly, .directory])
+    #expect(try dead.names() == [])
+  }
+
+  /// A name that ends like one of ours is a name like others.
+  @Test func aSenderMayBeCalledReason() async throws {
+    let pair = try pair()
+    let sender = try pair.meeting.hole.join(as: "phone.reason")
+    let sent = try sender.peer("watch").send("poison")
+    try await giveUp(pair, sent)
+    #expect(try pair.phone.deadLetters.map(\.from) == ["phone.reason"])
+  }
+
+  /// Asking what is on its way takes no outcome from whoever waits for it.
+  @Test func lookingAtWhatIsOutstandingTakesNothing() async throws {
+    let pair = try Pair()
+    let sent = try pair.phone.send("one")
+    #expect(try pair.phone.outstanding.first === sent)
+    let receiving = try pair.watch.receive { _ in }
+    #expect(try await sent.outcome(within: .seconds(10)) == .delivered)
+    receiving.stop()
+  }
+
+  // MARK: Senders who have not joined
+
+  @Test func aNameMayBeUsedByWhoHasNotJoined() throws {
+    let pair = try Pair()
+    let peer = pair.meeting.hole.peer("watch", from: "script")
+    try peer.send("one")
+    try pair.meeting.hole.peer("watch", from: "phone").send("two")
+    #expect(try peer.queue.map(\.from) == ["script", "phone"])
+    #expect(try peer.outstanding.count == 1)
+    #expect(try pair.meeting.hole.members().map(\.name) == ["phone", "watch"])
+    var options = Wormhole.SendOptions()
+    options.wantsOutcome = true
+    #expect(try failure { try peer.send("three", options) }.code == .notFound)
+    let nameless = pair.meeting.hole.peer("watch", from: "")
+    #expect(try failure { try nameless.send("four") }.code == .invalidName)
+    #expect(try peer.queue.count == 2)
+  }
+
+  private func guests(_ meeting: Meeting) throws -> [String] {
+    try Descriptor.open(path: meeting.path + "/guests", [.readOnly, .directory]).names()
+  }
+
+  @Test func aGuestLearnsHowItEnded() async throws {
+    let pair = try Pair()
+    let guest = try pair.meeting.hole.guest()
+    let peer = guest.peer("watch")
+    let (first, second) = (try peer.send("one"), try peer.send("two"))
+    #expect(try peer.outstanding.map(\.id) == [first.id, second.id])
+    #expect(try pair.phone.queue.map(\.from) == [nil, nil])
+    #expect(try second.cancel())
+    #expect(try await second.outcome(within: .seconds(10)) == .cancelled)
+    let heard = Heard<String?>()
+    let receiving = try pair.watch.receive(String.self) { _, message in heard.add(message.from) }
+    #expect(try await first.outcome(within: .seconds(10)) == .delivered)
+    #expect(heard.all == [nil])
+    #expect(try guests(pair.meeting).count == 1)
+    guest.leave()
+    guest.leave()
+    #expect(try guests(pair.meeting) == [])
+    receiving.stop()
+  }
+
+  @Test func aGuestThatHasGoneNeedNotBeTold() throws {
+    let pair = try Pair()
+    let guest = try pair.meeting.hole.guest()
+    try guest.peer("watch").send("one")
+    try guest.peer("watch").send("two")
+    guest.leave()
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
+    try heard.wait("both") { $0 == ["one", "two"] }
+    try eventually("nothing is left") { try pair.phone.queue.isEmpty }
+    receiving.stop()
+  }
+
+  /// A living guest's directory stays, a dead one's goes with the next opening.
+  @Test func whatADeadGuestLeftIsSwept() throws {
+    let meeting = try Meeting()
+    let guest = try meeting.hole.guest()
+    let living = try guests(meeting)
+    let other = try Descriptor.open(path: meeting.path + "/guests", [.readOnly, .directory])
+    try other.makeDirectory("0123456789abcdef", mode: 0o700)
+    try other.makeDirectory("foreign", mode: 0o700)
+    let dead = try other.open("0123456789abcdef", [.readOnly, .directory])
+    try dead.open("presence", [.writeOnly, .create], mode: 0o600).write("")
+    try dead.makeDirectory("receipts", mode: 0o700)
+    #expect(try guests(meeting).count == 3)
+    _ = try meeting.another()
+    #expect(Set(try guests(meeting)) == Set(living + ["foreign"]))
+    let staging = try Descriptor.open(path: meeting.path + "/staging", [.readOnly, .directory])
+    #expect(try staging.names() == [])
+    guest.leave()
+  }
+}

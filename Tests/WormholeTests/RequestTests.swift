@@ -1,0 +1,193 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Requests and immediate messages within one process: two members of one container.
+@Suite struct RequestTests {
+  @Test func isAnswered() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
+    for number in 1...20 {
+      #expect(try await pair.phone.request(number, as: Int.self) == number * 2)
+    }
+    responding.stop()
+  }
+
+  @Test func isAnsweredByTasks() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: String.self) { (text: String) async -> String in
+      await Task.yield()
+      return text + "!"
+    }
+    #expect(try await pair.phone.request("hello", as: String.self) == "hello!")
+    responding.stop()
+  }
+
+  @Test func typedQuestionKnowsItsAnswer() async throws {
+    struct Price: Wormhole.Askable {
+      typealias Answer = Double
+      let film: String
+    }
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: Price.self) { $0.film == "Metropolis" ? 9.5 : 0 }
+    #expect(try await pair.phone.request(Price(film: "Metropolis")) == 9.5)
+    responding.stop()
+  }
+
+  @Test func handlerMayAnswerLater() async throws {
+    let pair = try Pair()
+    let kept = Heard<Wormhole.Request>()
+    let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
+    async let answer = pair.phone.request(1, as: Int.self)
+    try await kept.comes("the request") { $0.count == 1 }
+    try kept.all[0].answer(2)
+    try kept.all[0].answer(3)  // A logged no-op.
+    #expect(try await answer == 2)
+    responding.stop()
+  }
+
+  @Test func whatTheHandlerThrowsIsToldToTheAsker() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: Int.self) { (_: Int) throws -> Int in throw Refusal() }
+    let error = await #expect(throws: WormholeError.self) {
+      try await pair.phone.request(1, as: Int.self)
+    }
+    #expect(error?.code == .rejected)
+    #expect(error?.reason == "Refusal()")
+    responding.stop()
+  }
+
+  @Test func nobodyAnswersSuchRequests() async throws {
+    let pair = try Pair()
+    let error = await #expect(throws: WormholeError.self) {
+      try await pair.phone.request(1, as: Int.self)
+    }
+    #expect(error?.code == .rejected)
+  }
+
+  @Test func nobodyIsThere() async throws {
+    let pair = try Pair()
+    for name in ["nobody", "gone"] {
+      if name == "gone" { try pair.meeting.another().join(as: "gone").leave() }
+      let error = await #expect(throws: WormholeError.self) {
+        try await pair.sender.peer(name).request(1, as: Int.self)
+      }
+      #expect(error?.code == .unreachable)
+    }
+  }
+
+  @Test func neverAnsweredIsATimeout() async throws {
+    let pair = try Pair()
+    let kept = Heard<Wormhole.Request>()
+    let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
+    let error = await #expect(throws: WormholeError.self) {
+      try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
+    }
+    #expect(error?.code == .timedOut)
+    // A late answer is dropped, and disturbs nothing.
+    try await kept.comes("the request") { $0.count == 1 }
+    try kept.all[0].answer(2)
+    responding.stop()
+    let answering = pair.watch.respond(to: Int.self) { $0 }
+    #expect(try await pair.phone.request(7, as: Int.self) == 7)
+    answering.stop()
+  }
+
+  @Test func peerThatLeavesIsNotWaitedFor() async throws {
+    let pair = try Pair()
+    let kept = Heard<Wormhole.Request>()
+    let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    try await kept.comes("the request") { $0.count == 1 }
+    pair.watch.leave()
+    let error = await #expect(throws: WormholeError.self) { try await asking.value }
+    #expect(error?.code == .unreachable)
+    responding.stop()
+  }
+
+  @Test func cancelledTaskTakesItsQuestionBack() async throws {
+    let pair = try Pair()
+    let kept = Heard<Wormhole.Request>()
+    let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    try await kept.comes("the request") { $0.count == 1 }
+    asking.cancel()
+    let error = await #expect(throws: WormholeError.self) { try await asking.value }
+    #expect(error?.code == .cancelled)
+    responding.stop()
+  }
+
+  @Test func guestMayAsk() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(toKind: nil) { request in
+      #expect(request.from == nil)
+      try? request.answer("yes")
+    }
+    let hole = try pair.meeting.another()
+    #expect(try await hole.peer("watch").request("?", as: String.self) == "yes")
+    #expect(try hole.peer("watch").requestAndWait("?", as: String.self) == "yes")
+    let guest = try hole.guest()
+    #expect(try await guest.peer("watch").request("?", as: String.self) == "yes")
+    guest.leave()
+    responding.stop()
+  }
+
+  @Test func immediateMessageIsHeard() throws {
+    let pair = try Pair()
+    let heard = Heard<Int>()
+    let watching = pair.watch.watchImmediate { message in
+      #expect(message.from == "phone")
+      heard.add((try? message.value()) ?? -1)
+    }
+    for number in 1...20 { try pair.phone.send(number, .immediate) }
+    try heard.wait("twenty") { $0 == Array(1...20) }
+    watching.stop()
+    let error = try failure { try pair.sender.peer("nobody").send(1, .immediate) }
+    #expect(error.code == .unreachable)
+  }
+
+  @Test func handlerMayAskInTurn() async throws {
+    let pair = try Pair()
+    let other = try pair.meeting.another().join(as: "clock")
+    let clock = other.respond(to: Int.self) { $0 + 1 }
+    let back = pair.watch.peer("clock")
+    // Synchronously, on the thread that handles requests: its answer must not wait for that thread.
+    let responding = pair.watch.respond(to: String.self) { (text: String) throws -> Int in
+      try back.requestAndWait(text.count, as: Int.self, within: .seconds(20))
+    }
+    #expect(try await pair.phone.request("abc", as: Int.self) == 4)
+    responding.stop()
+    clock.stop()
+  }
+
+  @Test func manyAskAtOnce() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: Int.self) { $0 * 3 }
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<200 {
+        group.addTask { try await pair.phone.request(number, as: Int.self) == number * 3 }
+      }
+      for try await isRight in group { #expect(isRight) }
+    }
+    responding.stop()
+  }
+
+  @Test func nothingIsLeftBehind() async throws {
+    let pair = try Pair()
+    let responding = pair.watch.respond(to: Int.self) { $0 }
+    _ = try await pair.phone.request(1, as: Int.self)
+    responding.stop()
+    for name in ["watch", "phone"] {
+      let member = name == "watch" ? pair.watch : pair.sender
+      let folder = "\(pair.meeting.path)/members/\(name)/live/\(member.incarnation)"
+      try eventually("nothing in \(folder)") {
+        try Descriptor.open(path: folder, [.readOnly, .directory]).names().isEmpty
+      }
+      member.leave()
+      #expect(
+        try Descriptor.open(path: "\(pair.meeting.path)/members/\(name)/live", [.readOnly])
+          .names().isEmpty)
+    }
+  }
+}
