@@ -8,8 +8,8 @@ package import Syscalls
 ///     …                                                               // the message is placed
 ///     attachment.keep()
 ///
-/// From the beginning until ``keep()`` it is flocked, so whoever finds it without a lock and without
-/// a message knows that its sender is dead, and removes it: see
+/// From the beginning until ``keep()`` it is flocked, so whoever finds it without a lock and
+/// without a message knows that its sender is dead, and removes it: see
 /// ``MemberDirectory/sweepFiles(isLooking:_:)``. What is not kept is removed with the object.
 package final class Attachment {
   package let size: Int

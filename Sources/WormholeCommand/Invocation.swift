@@ -34,6 +34,11 @@ struct Invocation: Sendable {
     options.first { $0.name == option.name }?.value
   }
 
+  /// All that it was given with.
+  func values(_ option: Option) -> [String] {
+    options.filter { $0.name == option.name }.map(\.value)
+  }
+
   func number(_ option: Option, least: Int = 0) throws(Failure) -> Int? {
     guard let text = value(option) else { return nil }
     guard let number = Int(text), number >= least else {

@@ -22,10 +22,14 @@ struct Option: Sendable {
   let help: String
   /// Whether the verb makes no sense without it.
   let isRequired: Bool
+  /// Whether it may be given several times.
+  let isRepeated: Bool
 
   init(
-    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false
+    _ name: String, _ argument: Argument? = nil, _ help: String, isRequired: Bool = false,
+    isRepeated: Bool = false
   ) {
+    self.isRepeated = isRepeated
     self.name = name
     self.argument = argument
     self.help = help

@@ -81,7 +81,7 @@ struct Parser {
       let help = verb.map { "wormhole help \($0.name)" } ?? "wormhole --help"
       throw .usage("cannot use '\(parts[0])': there is no such option; try '\(help)'")
     }
-    guard !options.contains(where: { $0.name == option.name }) else {
+    guard option.isRepeated || !options.contains(where: { $0.name == option.name }) else {
       throw .usage("cannot use '--\(option.name)': it is given twice")
     }
     guard let argument = option.argument else {
