@@ -19,6 +19,7 @@ let package = Package(
   name: "wormhole",
   products: [
     .library(name: "Wormhole", targets: ["Wormhole"]),
+    .library(name: "WormholeTesting", targets: ["WormholeTesting"]),
     .executable(name: "wormhole", targets: ["WormholeCommand"]),
     .executable(name: "wormhole-bench", targets: ["WormholeBenchmarks"]),
   ],
@@ -36,6 +37,9 @@ let package = Package(
       name: "SharedContainer", dependencies: ["PropertyLists", "Syscalls"], swiftSettings: house),
     .target(
       name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      swiftSettings: house),
+    .target(
+      name: "WormholeTesting", dependencies: ["SharedContainer", "Syscalls", "Wormhole"],
       swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
@@ -87,6 +91,12 @@ let package = Package(
       ],
       swiftSettings: house),
     .testTarget(
+      name: "WormholeTestingTests",
+      dependencies: [
+        "Syscalls", "TestSupport", "Wormhole", "WormholeCommand", "WormholeTesting",
+      ],
+      swiftSettings: house),
+    .testTarget(
       name: "CommandTests",
       dependencies: [
         "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport",
@@ -95,7 +105,9 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "ReadmeTests",
-      dependencies: ["Syscalls", "TestSupport", "Wormhole", "WormholeCommand"],
+      dependencies: [
+        "Syscalls", "TestSupport", "Wormhole", "WormholeCommand", "WormholeTesting",
+      ],
       swiftSettings: house),
     .testTarget(
       name: "TidyTests", dependencies: ["Syscalls", "TestSupport"], swiftSettings: house),

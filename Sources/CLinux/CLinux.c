@@ -122,6 +122,12 @@ int linux_close_others(void *file_actions) {
   return posix_spawn_file_actions_addclosefrom_np(file_actions, 3);
 }
 
+int linux_begin_in(void *file_actions, const char *directory) {
+  return posix_spawn_file_actions_addchdir_np(file_actions, directory);
+}
+
+const int linux_spawn_session = POSIX_SPAWN_SETSID;
+
 /* The kernel keeps fifteen characters. */
 void linux_name_thread(const char *name) {
   char kept[16];

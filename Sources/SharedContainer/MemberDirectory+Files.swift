@@ -156,7 +156,7 @@ extension Descriptor {
   ///
   /// By exchange where there is something: some file systems write a file out at once that is
   /// renamed over another. What comes out is left under the first name.
-  fileprivate func replace(
+  func replace(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor,
     _ visible: UnsafePointer<CChar>
   ) throws(Errno) {

@@ -1,5 +1,5 @@
 package import FoundationEssentials
-package import PropertyLists
+internal import PropertyLists
 package import Syscalls
 
 /// Who a member is, as `profile.plist` has it: written by the process that joins, read by everybody
@@ -20,8 +20,6 @@ package struct MemberProfile: Equatable, Sendable {
   package let since: Date
   /// Whatever the member tells of itself.
   package var info: [String: String]
-  /// How the member is started, as whoever wrote it means it; kept from one joining to the next.
-  package var start: PropertyListValue?
 
   /// The largest that ``info`` may be: the bytes of its keys and values.
   package static let largestInfo = 4096
@@ -29,9 +27,7 @@ package struct MemberProfile: Equatable, Sendable {
   static let largestFile = 64 << 10
 
   /// The profile of this process, which joins now.
-  package init(
-    name: String, info: [String: String], start: PropertyListValue?, _ environment: Environment
-  ) {
+  package init(name: String, info: [String: String], _ environment: Environment) {
     let identity = ProcessIdentity.current
     self.name = name
     incarnation = environment.randomName()
@@ -42,7 +38,6 @@ package struct MemberProfile: Equatable, Sendable {
     since = Date(
       timeIntervalSince1970: Double(environment.sinceEpoch() / 1_000_000) / 1000)
     self.info = info
-    self.start = start
   }
 
   /// Reads the file; nil if it is not of this form.
@@ -66,17 +61,15 @@ package struct MemberProfile: Equatable, Sendable {
     self.since = since
     self.info = info.compactMapValues(\.stringValue)
     guard self.info.count == info.count else { return nil }
-    start = list["start"]
   }
 
   func encoded() throws -> [UInt8] {
-    var entries: [String: PropertyListValue] = [
+    let entries: [String: PropertyListValue] = [
       "name": .string(name), "incarnation": .string(incarnation),
       "process": .integer(Int64(process)), "namespace": .unsigned(namespace),
       "started": .unsigned(started), "program": .string(program), "since": .date(since),
       "info": .dictionary(info.mapValues { .string($0) }),
     ]
-    entries["start"] = start
     var limits = PropertyListLimits.default
     limits.bytes = Self.largestFile
     return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))

@@ -20,8 +20,11 @@ final class Staging: Sendable {
   /// visible name.
   ///
   /// Whatever is left under the staged name afterwards is removed.
+  ///
+  /// - Parameter isPrivate: whether nobody but its owner may ever write to it, in a group's
+  ///   container either.
   func withFile<Result: ~Copyable>(
-    _ bytes: UnsafeRawBufferPointer, sync: Bool = false,
+    _ bytes: UnsafeRawBufferPointer, sync: Bool = false, isPrivate: Bool = false,
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     try retrying { () throws(Errno) in
@@ -29,7 +32,7 @@ final class Staging: Sendable {
       let file = try directory.open(name, [.readWrite, .create, .exclusive], mode: 0o600)
       defer { try? directory.unlink(name) }  // A rename has taken the name along; a link has not.
       guard try file.tryLock(.exclusive) else { throw .noSuchFile }
-      if sharing == .group { try file.setMode(sharing.fileMode) }
+      if sharing == .group, !isPrivate { try file.setMode(sharing.fileMode) }
       try file.writeFully(bytes)
       if sync { try file.sync() }
       return try publish(name, file)

@@ -53,6 +53,13 @@ extension Descriptor {
     return FileStatus(status)
   }
 
+  /// The status of what a path of the user's leads to, through links too.
+  package static func status(ofPath path: UnsafePointer<CChar>) throws(Errno) -> FileStatus {
+    var status = stat()
+    _ = try perform(.fstatat, path) { Glibc.fstatat(AT_FDCWD, path, &status, 0) }
+    return FileStatus(status)
+  }
+
   /// The status of a name in this directory; of a symbolic link, the link's own.
   package func status(of name: UnsafePointer<CChar>) throws(Errno) -> FileStatus {
     let directory = rawValue

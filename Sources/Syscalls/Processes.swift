@@ -75,10 +75,15 @@ package struct Child: Sendable {
   ///
   /// It inherits the three standard descriptors named here and nothing else.
   ///
-  /// - Parameter program: a path, or a name to be looked up in PATH.
+  /// - Parameters:
+  ///   - program: a path, or a name to be looked up in PATH.
+  ///   - ownSession: whether it is to be nobody's: signals of this process's terminal do not reach
+  ///     it, and what this process ignores it does not.
+  ///   - directory: where it begins; by default where this process is.
   package static func spawn(
     _ program: String, _ arguments: [String] = [], environment: [String]? = nil,
-    input: CInt = 0, output: CInt = 1, error: CInt = 2
+    input: CInt = 0, output: CInt = 1, error: CInt = 2, ownSession: Bool = false,
+    directory: String? = nil
   ) throws(Errno) -> Child {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -89,6 +94,7 @@ package struct Child: Sendable {
     posix_spawn_file_actions_adddup2(&actions, error, 2)
     // What other libraries have left open without close-on-exec stays out too.
     linux_close_others(&actions)
+    if let directory { linux_begin_in(&actions, directory) }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -97,12 +103,13 @@ package struct Child: Sendable {
     posix_spawnattr_setsigmask(&attributes, &none)
     var all = sigset_t()
     sigfillset(&all)
-    for number in [SIGHUP, SIGINT, SIGQUIT] where Signals.isIgnored(number) {
+    for number in [SIGHUP, SIGINT, SIGQUIT] where !ownSession && Signals.isIgnored(number) {
       sigdelset(&all, number)
     }
     posix_spawnattr_setsigdefault(&attributes, &all)
+    let session = ownSession ? linux_spawn_session : 0
     posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+      &attributes, Int16(CInt(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session))
     var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
     words.append(nil)
     defer { for word in words { free(word) } }
@@ -121,6 +128,18 @@ package struct Child: Sendable {
       return failure == 0 ? 0 : -1
     }
     return Child(process: process)
+  }
+
+  /// Starts a program that goes on without this process: in a session of its own, with nothing on
+  /// its standard descriptors.
+  package static func spawnAlone(
+    _ program: String, _ arguments: [String], environment: [String], directory: String
+  ) throws(Errno) -> Child {
+    let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
+    let number = nothing.rawValue
+    return try spawn(
+      program, arguments, environment: environment, input: number, output: number, error: number,
+      ownSession: true, directory: directory)
   }
 
   /// Waits until the child has ended.

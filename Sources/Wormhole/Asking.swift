@@ -25,11 +25,11 @@ final class Asking: Sendable {
     var alarm = Instant.distantFuture
   }
 
-  private let container: Container
+  private let time: MailTime
   private let state = Monitor(State())
   private let queue = DispatchQueue(label: "wormhole.deadlines")
 
-  init(_ container: Container) { self.container = container }
+  init(_ time: MailTime) { self.time = time }
 
   /// Expects an answer, from before the question can be seen.
   func expect(_ question: Question) {
@@ -56,6 +56,12 @@ final class Asking: Sendable {
     question.end(.failure(error))
     return true
   }
+
+  /// Who was asked; nil if nobody waits for that answer.
+  func peer(asked id: String) -> String? { state.withLock { $0.waiting[id]?.peer } }
+
+  /// All who were asked and have not answered.
+  var peers: Set<String> { state.withLock { Set($0.waiting.values.map(\.peer)) } }
 
   /// The incarnations of a peer to which something was put that is not answered.
   func incarnations(of peer: String) -> Set<String> {
@@ -97,12 +103,11 @@ final class Asking: Sendable {
   // MARK: Deadlines
 
   private func setAlarm(_ deadline: Instant) {
-    let pause = max(0, (deadline - .now).inNanoseconds)
-    queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in self?.ring() }
+    time.ring(at: deadline, on: queue) { [weak self] in self?.ring() }
   }
 
   private func ring() {
-    let now = Instant.now
+    let now = time.now
     let (late, next) = state.withLock { state in
       let late = state.waiting.values.filter { $0.deadline <= now }
       for question in late { state.waiting[question.file.id] = nil }
@@ -131,11 +136,14 @@ final class LivePeers: Sendable {
 
   private let hole: Wormhole
   private let asking: Asking
+  /// Whose they are.
+  private let owner: String
   private let known = Monitor<[String: Known]>([:])
 
-  init(_ hole: Wormhole, _ asking: Asking) {
+  init(_ hole: Wormhole, _ asking: Asking, of owner: String) {
     self.hole = hole
     self.asking = asking
+    self.owner = owner
   }
 
   func close() {
@@ -150,6 +158,7 @@ final class LivePeers: Sendable {
   func target(
     _ name: String, _ operation: String
   ) throws(WormholeError) -> (folder: OpenDirectory, incarnation: String) {
+    guard !isCut(name) else { throw Self.cut(name, operation) }
     let isWatched = known.withLock { known in
       if known[name]?.watching != nil { return true }
       known[name] = known[name] ?? Known()
@@ -158,6 +167,17 @@ final class LivePeers: Sendable {
     if let found = cached(name) { return found }
     if !isWatched { try watch(name) }
     return try look(name, operation)
+  }
+
+  private func isCut(_ name: String) -> Bool {
+    hole.options.link?.isCut(between: owner, and: name) ?? false
+  }
+
+  /// Something was cut: whoever cannot be reached any more will not answer.
+  func lookAtLink() {
+    for name in asking.peers where isCut(name) {
+      asking.fail(name, asking.incarnations(of: name), Self.cut(name, "ask").reason)
+    }
   }
 
   private func cached(_ name: String) -> (folder: OpenDirectory, incarnation: String)? {
@@ -259,6 +279,10 @@ final class LivePeers: Sendable {
     WormholeError(.unreachable, operation, name, because: "it has just left")
   }
 
+  private static func cut(_ name: String, _ operation: String) -> WormholeError {
+    WormholeError(.unreachable, operation, name, because: "the link to it is cut")
+  }
+
   private static func unreachable(
     _ name: String, _ operation: String, _ reachability: Wormhole.Reachability
   ) -> WormholeError {
@@ -266,6 +290,6 @@ final class LivePeers: Sendable {
       .unreachable, operation, name,
       because: reachability == .notReachable
         ? "nobody has ever joined under that name" : "it does not run",
-      hint: "what is sent as a guaranteed message waits for it; 'wake' starts it if it says how")
+      hint: "a guaranteed message waits for it; 'wake' starts it where somebody has said how")
   }
 }

@@ -30,6 +30,16 @@ extension Wormhole {
       }
     }
 
+    /// One that a test has made.
+    init(_ from: String, _ header: MessageFile.Header, _ bytes: [UInt8]) {
+      self.from = from
+      sent = header.sent
+      kind = header.kind
+      isReceived = true
+      self.bytes = bytes
+      limits = PropertyListLimits()
+    }
+
     /// Nil if there is none of that name, or it is damaged, which the log is told.
     init?(_ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole) {
       limits = hole.options.limits

@@ -127,6 +127,7 @@ final class Delivery: Sendable {
 
   /// One of the messages is done; the last one ends the file.
   func acknowledge(_ index: Int) throws(WormholeError) {
+    if mailbox.isAcknowledgementLost(name, index) { return mailbox.cutOff(self, index) }
     guard record != nil else { return try end(.ok) }
     // The next incarnation reads how far a batch has come, and what is noted later it never sees.
     let isNoted: Void? = mailbox.whileOpen { finish(index) }

@@ -21,7 +21,11 @@ final class Live: Sendable {
   private let home: MemberDirectory
   private let folder: OpenDirectory
   private let watch = Monitor<Watch?>(nil)
-  private let arrived = Monitor((answers: [LiveName](), others: [LiveName]()))
+  private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
+  private let arrived = Monitor(
+    (answers: [LiveName](), others: [LiveName](), early: [(LiveName, LiveArrival)]()))
+  /// What a link has let through.
+  private let carried = Monitor<[@Sendable (Live) -> Void]>([])
   private let answerRunner = Runner(staysOnQueue: false)
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
@@ -33,7 +37,18 @@ final class Live: Sendable {
     var answering: [String?: [(Int, Answering)]] = [:]
     var hearing: [Int: (kinds: Set<String>?, call: @Sendable (Wormhole.ImmediateMessage) -> Void)] =
       [:]
+    /// What came before there was anybody for it.
+    var early: [(LiveName, LiveArrival)] = []
   }
+
+  /// Until when what nobody wants is kept, in case somebody comes who does.
+  ///
+  /// Others see who has joined before it can have said what it answers, above all those who have
+  /// woken it.
+  private let youngUntil: Instant
+  /// How much is kept.
+  private static let mostEarly = 1000
+  private static let aging = DispatchQueue(label: "wormhole.early")
 
   /// What answers a question.
   typealias Answering = @Sendable (Wormhole.Request) -> Void
@@ -47,10 +62,11 @@ final class Live: Sendable {
     self.folder = folder
     self.incarnation = incarnation
     self.mark = mark
-    let asking = Asking(hole.container)
+    let asking = Asking(hole.options.time)
     self.asking = asking
-    peers = LivePeers(hole, asking)
+    peers = LivePeers(hole, asking, of: home.name)
     askers = LiveFolders(hole.container)
+    youngUntil = .now + hole.options.youth
   }
 
   /// Begins to listen.
@@ -66,12 +82,16 @@ final class Live: Sendable {
     } catch {
       throw WormholeError(error, "listen as", home.name)
     }
+    linkWatching.withLock { watching in
+      watching = hole.options.link?.watch { [weak peers] in peers?.lookAtLink() }
+    }
     list()
   }
 
   /// Ends it; whoever waits for an answer is told.
   func close() {
     watch.withLock { $0.take() }?.stop()
+    linkWatching.withLock { $0 = nil }
     answerRunner.end()
     otherRunner.end()
     peers.close()
@@ -132,74 +152,143 @@ final class Live: Sendable {
       }
       if names.isEmpty { return nil }
       for name in names {
-        if let bytes = content(of: name) { asking.answer(name.id, bytes) }
+        guard let bytes = content(of: name) else { continue }
+        carry(name, from: asking.peer(asked: name.id)) { $0.asking.answer(name.id, bytes) }
       }
     }
   }
 
   private func handleOthers() -> Int64? {
     while true {
-      let names = arrived.withLock { arrived in
-        defer { arrived.others = [] }
-        return arrived.others
+      let arrived = arrived.withLock { arrived in
+        defer { (arrived.others, arrived.early) = ([], []) }
+        return (early: arrived.early, others: arrived.others)
       }
-      if names.isEmpty { return nil }
-      for name in names {
-        if let bytes = content(of: name) { handle(name, bytes) }
+      let carried = carried.withLock { carried in
+        defer { carried = [] }
+        return carried
+      }
+      if arrived.early.isEmpty, arrived.others.isEmpty, carried.isEmpty { return nil }
+      for handle in carried { handle(self) }
+      for (name, core) in arrived.early { handle(name, core) }
+      for name in arrived.others {
+        if let bytes = content(of: name) { open(name, bytes) }
       }
     }
   }
 
-  private func handle(_ name: LiveName, _ bytes: [UInt8]) {
+  /// Has what has come handled, when the link lets it through if there is one.
+  private func carry(
+    _ name: LiveName, from: @autoclosure () -> String?,
+    _ handle: @escaping @Sendable (Live) -> Void
+  ) {
+    guard let link = hole.options.link else { return handle(self) }
+    link.carry(LinkLetter(name, from: from(), to: home.name)) { [weak self] in
+      guard let self else { return }
+      // No handler may be in the way of an answer; handlers are called one after the other.
+      if name.letter == .answer { return handle(self) }
+      carried.withLock { $0.append(handle) }
+      otherRunner.kick()
+    }
+  }
+
+  private func open(_ name: LiveName, _ bytes: [UInt8]) {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     guard let header = try? decoder.decode(LiveFile.Header.self, from: bytes) else {
       return hole.log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
-    guard hole.options.environment.sinceBoot() < header.deadline else {
-      return hole.log(.info, "dropped a '\(header.kind)' that came for '\(home.name)' too late")
-    }
     let core = LiveArrival(hole, header, bytes)
-    if name.letter == .message { return hear(core) }
-    let request = Wormhole.Request(core, id: name.id, self)
-    guard let answering = answering(header.kind) else {
-      return request.refuse("'\(home.name)' answers no requests of kind '\(header.kind)'")
-    }
-    answering(request)
+    carry(name, from: core.from) { $0.handle(name, core) }
   }
 
-  private func hear(_ core: LiveArrival) {
-    let calls = handlers.withLock { handlers in
-      handlers.hearing.values.filter { $0.kinds?.contains(core.header.kind) ?? true }
+  private func handle(_ name: LiveName, _ core: LiveArrival) {
+    let kind = core.header.kind
+    guard hole.options.time.sinceBoot < core.header.deadline else {
+      return hole.log(.info, "dropped a '\(kind)' that came for '\(home.name)' too late")
     }
-    if calls.isEmpty {
-      hole.log(.debug, "nobody here wants an immediate '\(core.header.kind)'; dropped")
+    switch taker(of: name, core) {
+    case .later: break
+    case .hearing(let calls):
+      let message = Wormhole.ImmediateMessage(core)
+      for call in calls { call(message) }
+    case .answering(let answering):
+      answering(Wormhole.Request(core, id: name.id, self))
+    case .nobody where name.letter == .message:
+      hole.log(.debug, "nobody here wants an immediate '\(kind)'; dropped")
+    case .nobody:
+      Wormhole.Request(core, id: name.id, self)
+        .refuse("'\(home.name)' answers no requests of kind '\(kind)'")
     }
-    let message = Wormhole.ImmediateMessage(core)
-    for (_, call) in calls { call(message) }
   }
 
-  private func answering(_ kind: String) -> Answering? {
-    handlers.withLock { ($0.answering[kind]?.last ?? $0.answering[nil]?.last)?.1 }
+  private enum Taker {
+    case answering(Answering)
+    case hearing([@Sendable (Wormhole.ImmediateMessage) -> Void])
+    /// It is kept until somebody comes, or it is clear that nobody will.
+    case later
+    case nobody
+  }
+
+  private func taker(of name: LiveName, _ core: LiveArrival) -> Taker {
+    let (taker, isFirst) = handlers.withLock { handlers -> (Taker, Bool) in
+      let kind = core.header.kind
+      if name.letter == .message {
+        let calls = handlers.hearing.values.filter { $0.kinds?.contains(kind) ?? true }
+        if !calls.isEmpty { return (.hearing(calls.map(\.call)), false) }
+      } else if let last = handlers.answering[kind]?.last ?? handlers.answering[nil]?.last {
+        return (.answering(last.1), false)
+      }
+      guard Instant.now < youngUntil, handlers.early.count < Self.mostEarly else {
+        return (.nobody, false)
+      }
+      handlers.early.append((name, core))
+      return (.later, handlers.early.count == 1)
+    }
+    if isFirst {
+      let pause = max(0, (youngUntil - .now).inNanoseconds)
+      Self.aging.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+        self?.handleEarly()
+      }
+    }
+    return taker
+  }
+
+  /// How much is kept for those who may still come.
+  var earlyCount: Int { handlers.withLock { $0.early.count } }
+
+  /// Goes once more through what was kept.
+  private func handleEarly() {
+    let early = handlers.withLock { handlers in
+      defer { handlers.early = [] }
+      return handlers.early
+    }
+    guard !early.isEmpty else { return }
+    arrived.withLock { $0.early += early }
+    otherRunner.kick()
   }
 
   // MARK: Those who answer and hear
 
   func add(answering kind: String?, _ answering: @escaping Answering) -> Int {
-    handlers.withLock { handlers in
+    let number = handlers.withLock { handlers in
       handlers.next += 1
       handlers.answering[kind, default: []].append((handlers.next, answering))
       return handlers.next
     }
+    handleEarly()
+    return number
   }
 
   func add(
     hearing kinds: Set<String>?, _ call: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
   ) -> Int {
-    handlers.withLock { handlers in
+    let number = handlers.withLock { handlers in
       handlers.next += 1
       handlers.hearing[handlers.next] = (kinds, call)
       return handlers.next
     }
+    handleEarly()
+    return number
   }
 
   func remove(_ number: Int) {
@@ -229,15 +318,18 @@ final class Live: Sendable {
 
 /// Something that has come and is for now.
 final class LiveArrival: Sendable {
-  let hole: Wormhole
+  /// Nil for what a test has made.
+  let hole: Wormhole?
   let header: LiveFile.Header
   private let bytes: [UInt8]
 
-  init(_ hole: Wormhole, _ header: LiveFile.Header, _ bytes: [UInt8]) {
+  init(_ hole: Wormhole?, _ header: LiveFile.Header, _ bytes: [UInt8]) {
     self.hole = hole
     self.header = header
     self.bytes = bytes
   }
+
+  var limits: PropertyListLimits { hole?.options.limits ?? PropertyListLimits() }
 
   var from: String? {
     if case .member(let name)? = MessageName.Sender(header.from) { name } else { nil }
@@ -246,7 +338,7 @@ final class LiveArrival: Sendable {
   func value<Value: Decodable>(
     as type: Value.Type, _ operation: String
   ) throws(WormholeError) -> Value {
-    let (bytes, limits) = (bytes, hole.options.limits)
+    let (bytes, limits) = (bytes, limits)
     return try WormholeError.reading(operation, header.kind) {
       try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
     }

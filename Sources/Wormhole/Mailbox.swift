@@ -56,7 +56,7 @@ final class Mailbox: Sendable {
   }
 
   var mutants: Mutants { hole.options.environment.mutants }
-  private var now: Int64 { hole.options.environment.now().nanoseconds }
+  private var now: Int64 { hole.options.time.now.nanoseconds }
 
   // MARK: Receivers
 
@@ -215,7 +215,8 @@ final class Mailbox: Sendable {
       try home.list(.inbox) { name in
         if let name = MessageName(name) { names.append(name) }
       }
-      tell { $0.listed(names, before: start) }
+      let here = arrived(names, before: start)
+      tell { $0.listed(here, before: start) }
     } catch {
       hole.log(.error, "cannot list the inbox of '\(home.name)': \(error)")
       tell { $0.listingFailed(until: pause) }
@@ -420,7 +421,7 @@ final class Mailbox: Sendable {
   /// A message was let go of without a word.
   func abandon(_ delivery: Delivery, _ index: Int, _ attempt: Int) {
     do throws(WormholeError) {
-      try delivery.fail(index, attempt: attempt, "it was received and never acknowledged")
+      try delivery.fail(index, attempt: attempt, Message.abandoned)
     } catch {
       hole.log(.error, "\(error)")
     }
@@ -432,6 +433,13 @@ final class Mailbox: Sendable {
 
   /// Leaves a message to whoever asks next.
   func release(_ delivery: Delivery, _ index: Int) { comeAgain(delivery, index, at: now) }
+
+  /// Has a message come again as its next attempt, as if this one had been cut off.
+  func cutOff(_ delivery: Delivery, _ index: Int) {
+    guard delivery.count == 1 else { return release(delivery, index) }
+    forget(delivery)
+    tell { $0.postpone(delivery.claimed, kind: delivery.header.kind, until: now) }
+  }
 
   /// What was handled could not be ended; it is tried again.
   func endLater(_ delivery: Delivery) { comeAgain(delivery, 0, at: pause) }

@@ -21,6 +21,7 @@ extension Wormhole {
     let contexts: ContextInbox
     let live: Live
     private let presence: Presence
+    private let linkWatching: (any AnyObject & Sendable)?
     private let profile: Monitor<MemberProfile>
 
     init(
@@ -32,7 +33,9 @@ extension Wormhole {
       self.hole = hole
       self.home = home
       self.joinedAt = joinedAt
-      mailbox = Mailbox(hole, home)
+      let mailbox = Mailbox(hole, home)
+      self.mailbox = mailbox
+      linkWatching = hole.options.link?.watch { [weak mailbox] in mailbox?.wake(urgent: true) }
       outbox = Outbox(hole, home, joinedAt: joinedAt)
       contexts = ContextInbox(hole, home)
       self.live = live

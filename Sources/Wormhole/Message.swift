@@ -10,49 +10,97 @@ extension Wormhole {
   /// receives it again, and ``isRedelivered`` says so there. A message that is let go of without
   /// either call counts as one that has failed.
   public final class Message: Sendable {
-    private let delivery: Delivery
+    private let source: Source
     private let index: Int
     private let isFinished = Atomic<Bool>(false)
 
     /// Which attempt to handle it this is; 1 for the first.
     public let attempt: Int
 
+    /// Where it comes from.
+    private enum Source {
+      case delivery(Delivery)
+      case test(MadeMessage)
+    }
+
     init(_ delivery: Delivery, index: Int, attempt: Int) {
-      self.delivery = delivery
+      source = .delivery(delivery)
       self.index = index
+      self.attempt = attempt
+    }
+
+    /// One that nobody has sent; what is done to it is written down.
+    package init(_ made: MadeMessage, attempt: Int) {
+      source = .test(made)
+      index = 0
       self.attempt = attempt
     }
 
     deinit {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      delivery.mailbox.abandon(delivery, index, attempt)
+      switch source {
+      case .delivery(let delivery): delivery.mailbox.abandon(delivery, index, attempt)
+      case .test(let made): made.end(.failed(Self.abandoned))
+      }
+    }
+
+    static let abandoned = "it was received and never acknowledged"
+
+    /// What a test reads off what was done to it, if one has made it.
+    package var made: MadeMessage? {
+      if case .test(let made) = source { made } else { nil }
+    }
+
+    private var header: MessageFile.Header {
+      switch source {
+      case .delivery(let delivery): delivery.header
+      case .test(let made): made.header
+      }
     }
 
     /// The sender's name for it; the messages of a batch share one.
-    public var id: String { delivery.name.id }
+    public var id: String {
+      switch source {
+      case .delivery(let delivery): delivery.name.id
+      case .test(let made): made.id
+      }
+    }
 
     /// Its place in the batch it was sent in; 0 for one that was sent alone.
     public var place: Int { index }
 
     /// The member who sent it; nil if it was sent by somebody who has not joined.
     public var from: String? {
-      if case .member(let name) = delivery.name.sender { name } else { nil }
+      switch source {
+      case .delivery(let delivery):
+        if case .member(let name) = delivery.name.sender { name } else { nil }
+      case .test(let made): made.from
+      }
     }
 
     /// What the sender called it: by default the name of the value's type.
-    public var kind: String { delivery.header.kind }
+    public var kind: String { header.kind }
 
     /// When it was sent, by the sender's clock.
-    public var sent: Date { delivery.header.sent }
+    public var sent: Date { header.sent }
 
     /// Whether it was sent to the front of the queue.
-    public var isUrgent: Bool { delivery.name.isUrgent }
+    public var isUrgent: Bool {
+      switch source {
+      case .delivery(let delivery): delivery.name.isUrgent
+      case .test(let made): made.isUrgent
+      }
+    }
 
     /// Whether it may have been handled before, in whole or in part: an earlier attempt failed or
     /// was cut off, it was given up and is tried again, or the machine has been started since it
     /// was sent.
     public var isRedelivered: Bool {
-      attempt > 1 || delivery.isFromEarlierEpoch || delivery.name.isRetried
+      switch source {
+      case .delivery(let delivery):
+        attempt > 1 || delivery.isFromEarlierEpoch || delivery.name.isRetried
+      case .test(let made): attempt > 1 || made.isRedelivered
+      }
     }
 
     /// What was sent.
@@ -61,11 +109,17 @@ extension Wormhole {
     public func value<Value: Decodable & Sendable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
-      try delivery.value(index, as: type)
+      switch source {
+      case .delivery(let delivery): try delivery.value(index, as: type)
+      case .test(let made): try made.value(as: type)
+      }
     }
 
     /// The file that came with it; nil if none was sent.
-    public var file: ReceivedFile? { delivery.header.file.map { ReceivedFile(delivery, $0) } }
+    public var file: ReceivedFile? {
+      guard case .delivery(let delivery) = source else { return nil }
+      return delivery.header.file.map { ReceivedFile(delivery, $0) }
+    }
 
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
@@ -75,7 +129,10 @@ extension Wormhole {
     public func acknowledge() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       do throws(WormholeError) {
-        try delivery.acknowledge(index)
+        switch source {
+        case .delivery(let delivery): try delivery.acknowledge(index)
+        case .test(let made): made.end(.acknowledged)
+        }
       } catch {
         if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
@@ -90,13 +147,16 @@ extension Wormhole {
     /// - Parameter reason: is kept with the dead letter, and told to the sender.
     public func fail(_ reason: String) throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      try delivery.fail(index, attempt: attempt, reason)
+      switch source {
+      case .delivery(let delivery): try delivery.fail(index, attempt: attempt, reason)
+      case .test(let made): made.end(.failed(reason))
+      }
     }
 
     /// Nobody was given it after all.
     func putBack() {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      delivery.putBack(index)
+      if case .delivery(let delivery) = source { delivery.putBack(index) }
     }
 
     /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
@@ -104,6 +164,7 @@ extension Wormhole {
       do throws(WormholeError) {
         try acknowledge()
       } catch {
+        guard case .delivery(let delivery) = source else { return }
         delivery.mailbox.hole.log(.error, "\(error)")
         guard ![.superseded, .notJoined].contains(error.code) else { return }
         isFinished.store(true, ordering: .releasing)

@@ -112,12 +112,13 @@ final class Pump: Sendable {
     }
 
     private let mailbox: Mailbox
-    private let runner = Runner(staysOnQueue: false)
+    private let runner: Runner
     private let number: Int
     private let state = Monitor(State())
 
     init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
       self.mailbox = mailbox
+      runner = Runner(staysOnQueue: false, mailbox.hole.options.time)
       number = try mailbox.add(runner, kinds: kinds)
     }
 

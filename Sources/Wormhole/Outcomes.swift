@@ -25,6 +25,14 @@ extension Wormhole {
     public let kind: String
     /// What became of it.
     public let end: End
+
+    /// What a member is told; for tests of what is done with it.
+    public init(id: String, to: String, kind: String, end: End) {
+      self.id = id
+      self.to = to
+      self.kind = kind
+      self.end = end
+    }
   }
 }
 

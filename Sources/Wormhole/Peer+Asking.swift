@@ -29,13 +29,18 @@ extension Wormhole.Peer {
   ///   - immediacy: tells this from a guaranteed message.
   ///   - kind: what it is called; by default the name of the value's type.
   ///   - timeout: after which nobody is to see it any more.
+  ///   - waking: whether the peer is started if it does not run; that takes of the same time, and
+  ///     this waits for it.
   public func send<Value: Encodable>(
     _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
-    within timeout: Duration = .seconds(10)
+    within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
+    let deadline = hole.options.time.now + timeout
+    if waking { try wake(within: timeout) }
     try withLive { (live) throws(WormholeError) in
       let asked = try Asked(
-        self, live, value, kind ?? MessageKind.name(of: Value.self), timeout, "send message to")
+        self, live, value, kind ?? MessageKind.name(of: Value.self), timeout, until: deadline,
+        "send message to")
       _ = try asked.place(.message) { _ in }
     }
   }
@@ -51,15 +56,20 @@ extension Wormhole.Peer {
   ///   - type: what the answer is to be.
   ///   - kind: what the question is called; by default the name of its type.
   ///   - timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``.
+  ///   - waking: whether the peer is started if it does not run, as `wake` does; that takes of the
+  ///     same time.
   public func request<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
-    within timeout: Duration = .seconds(10)
+    within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Answer {
+    let deadline = hole.options.time.now + timeout
+    if waking { try await wake(within: timeout) }
     let guest = member == nil && guest == nil ? try hole.guest() : nil
     defer { guest?.leave() }
     let live = try live ?? guest!.live
     let asked = try Asked(
-      self, live, question, kind ?? MessageKind.name(of: Question.self), timeout, "ask")
+      self, live, question, kind ?? MessageKind.name(of: Question.self), timeout,
+      until: deadline, "ask")
     let end = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         asked.put { continuation.resume(returning: $0) }
@@ -74,21 +84,24 @@ extension Wormhole.Peer {
 
   /// Asks a question that knows the type of its answer.
   public func request<Question: Wormhole.Askable>(
-    _ question: Question, within timeout: Duration = .seconds(10)
+    _ question: Question, within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Question.Answer {
-    try await request(question, as: Question.Answer.self, within: timeout)
+    try await request(question, as: Question.Answer.self, within: timeout, waking: waking)
   }
 
   /// Asks, and waits for the answer on the thread that calls: for programs without tasks.
   ///
-  /// As ``request(_:as:kind:within:)``.
+  /// As ``request(_:as:kind:within:waking:)``.
   public func requestAndWait<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
-    within timeout: Duration = .seconds(10)
+    within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) -> Answer {
-    try withLive { (live) throws(WormholeError) in
+    let deadline = hole.options.time.now + timeout
+    if waking { try wake(within: timeout) }
+    return try withLive { (live) throws(WormholeError) in
       let asked = try Asked(
-        self, live, question, kind ?? MessageKind.name(of: Question.self), timeout, "ask")
+        self, live, question, kind ?? MessageKind.name(of: Question.self), timeout,
+        until: deadline, "ask")
       let ended = Monitor<Asking.End?>(nil)
       asked.put { end in ended.signal { $0 = end } }
       return try asked.answer(ended.wait(until: nil) { $0 }!)
@@ -122,17 +135,18 @@ struct Asked: Sendable {
 
   init<Value: Encodable>(
     _ peer: Wormhole.Peer, _ live: Live, _ value: Value, _ kind: String, _ timeout: Duration,
-    _ operation: String
+    until deadline: Instant, _ operation: String
   ) throws(WormholeError) {
     self.live = live
     self.peer = peer.name
     self.operation = operation
     self.timeout = timeout
     let environment = live.hole.options.environment
-    deadline = .now + timeout
+    self.deadline = deadline
+    let time = live.hole.options.time
     id = environment.randomName()
-    let (sinceBoot, overflow) = environment.sinceBoot().addingReportingOverflow(
-      timeout.inNanoseconds)
+    let (sinceBoot, overflow) = time.sinceBoot.addingReportingOverflow(
+      (deadline - time.now).inNanoseconds)
     let header = LiveFile.Header(
       from: live.mark, incarnation: live.incarnation, kind: kind,
       deadline: overflow ? .max : sinceBoot)

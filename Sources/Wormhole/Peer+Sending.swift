@@ -194,7 +194,8 @@ struct Sending {
         .tooLarge, operation, peer.name,
         because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.largestValue)")
     }
-    try hole.quotas.admit(bytes.count, to: home, options.whenFull, hole.options.mail)
+    try hole.quotas.admit(
+      bytes.count, to: home, options.whenFull, hole.options.mail, hole.options.time)
     if let id { try refuseTwin(id) }
     let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
     // The stamp comes last of all that may wait, so that it is no older than it must be.

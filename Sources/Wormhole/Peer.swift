@@ -19,7 +19,10 @@ extension Wormhole {
     /// The kernel is asked each time, so a process that was killed is not taken for a living one.
     /// Nobody hears of the question, and it waits for nobody.
     public var reachability: Reachability {
-      get throws(WormholeError) { try Sighting(name, in: hole.container).reachability }
+      get throws(WormholeError) {
+        let found = try Sighting(name, in: hole.container).reachability
+        return line?.isCut == true ? found.whenCut : found
+      }
     }
 
     /// What is known of it; nil if it has never joined, or if its profile is damaged.
@@ -48,11 +51,16 @@ extension Wormhole {
     public var reachabilities: Updates<Reachability> { watching.updates }
 
     private var watching: WatchPlan<Reachability> {
-      let (container, name) = (hole.container, name)
+      let (container, name, line) = (hole.container, name, line)
       return WatchPlan(
         join: { (listener) throws(WormholeError) in
-          try PresenceFeed.join(listener, name, container, .reachability)
+          try PresenceFeed.join(listener, name, container, .reachability, line)
         }, interpreter: { PresenceFeed.reachability })
+    }
+
+    /// The link between the two that a test has put there.
+    private var line: LinkLine? {
+      hole.options.link.map { LinkLine(link: $0, own: member?.name ?? sender ?? "", other: name) }
     }
   }
 

@@ -10,11 +10,13 @@ final class PresenceFeed: Feed {
   private let name: String
   private let container: Container
   private let interest: Interest
+  private let line: LinkLine?
   private let state = Monitor(State())
 
   private struct State {
     weak var listener: Listener?
     var watch: PresenceWatch?
+    var linkWatching: (any AnyObject & Sendable)?
     var isOver = false
     /// Which of the pauses comes next, after word that presence was let go.
     var nextPause = PresenceFeed.pauses.count
@@ -31,7 +33,10 @@ final class PresenceFeed: Feed {
   private static let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500]
   private static let queue = DispatchQueue(label: "wormhole.presence")
 
-  private init(_ name: String, _ container: Container, _ interest: Interest) {
+  private init(
+    _ name: String, _ container: Container, _ interest: Interest, _ line: LinkLine?
+  ) {
+    self.line = line
     self.name = name
     self.container = container
     self.interest = interest
@@ -39,12 +44,17 @@ final class PresenceFeed: Feed {
 
   /// Has a listener told of a member, and of what is the case now.
   static func join(
-    _ listener: Listener, _ name: String, _ container: Container, _ interest: Interest
+    _ listener: Listener, _ name: String, _ container: Container, _ interest: Interest,
+    _ line: LinkLine? = nil
   ) throws(WormholeError) {
-    let feed = PresenceFeed(name, container, interest)
+    let feed = PresenceFeed(name, container, interest, line)
     feed.state.withLock { $0.listener = listener }
     let watch = try container.watchPresence(of: name) { [weak feed] signal in feed?.hear(signal) }
-    feed.state.withLock { $0.watch = watch }
+    let linkWatching = line?.link.watch { [weak listener] in listener?.change(name) }
+    feed.state.withLock { state in
+      state.watch = watch
+      state.linkWatching = linkWatching
+    }
     listener.join(name, feed) { feed.end() }
     listener.change(name)
   }
@@ -82,7 +92,9 @@ final class PresenceFeed: Feed {
 
   private func stamp(of sighting: Sighting) -> Stamp {
     switch interest {
-    case .reachability: return .reachability(sighting.reachability)
+    case .reachability:
+      let found = sighting.reachability
+      return .reachability(line?.isCut == true ? found.whenCut : found)
     case .profile:
       return state.withLock { state in
         if let profile = sighting.profile {

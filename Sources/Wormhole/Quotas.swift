@@ -17,7 +17,7 @@ final class Quotas: Sendable {
   /// Waits for room, or throws.
   func admit(
     _ bytes: Int, to home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull,
-    _ options: Wormhole.MailOptions
+    _ options: Wormhole.MailOptions, _ time: MailTime
   ) throws(WormholeError) {
     guard !take(bytes, home) else { return }
     var waiting: Waiting?
@@ -31,7 +31,7 @@ final class Quotas: Sendable {
         }
         return
       }
-      if waiting == nil { waiting = try Waiting(home, whenFull) }
+      if waiting == nil { waiting = try Waiting(home, whenFull, time) }
       guard let waiting, waiting.wait() else {
         throw WormholeError(
           .full, "send message to", home.name,
@@ -73,16 +73,19 @@ final class Quotas: Sendable {
 
   /// A wait for something to leave an inbox.
   private final class Waiting {
+    private let time: MailTime
     private let deadline: Instant
     private let departures = Monitor(0)
     private var seen = 0
     private var watch: Watch?
 
     init?(
-      _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull
+      _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull, _ time: MailTime
     ) throws(WormholeError) {
       guard case .wait(let patience) = whenFull else { return nil }
-      deadline = .now + patience
+      self.time = time
+      deadline = time.now + patience
+      time.moved?.ring(at: deadline) { [departures] in departures.signal { $0 += 1 } }
       do throws(Errno) {
         watch = try home.watch(.inbox, [.movedFrom, .deleted]) { [departures] _ in
           departures.signal { $0 += 1 }
@@ -99,9 +102,10 @@ final class Quotas: Sendable {
     /// What left before the watch began is found by the count that follows the first wait, which is
     /// why that one is short.
     func wait() -> Bool {
-      guard Instant.now < deadline else { return false }
-      let pause = min(deadline, .now + .milliseconds(seen == 0 ? 10 : 1000))
-      let now = departures.wait(until: pause) { [seen] in $0 > seen ? $0 : nil }
+      let left = deadline - time.now
+      guard left > .zero else { return false }
+      let pause = min(left, .milliseconds(seen == 0 ? 10 : 1000))
+      let now = departures.wait(until: .now + pause) { [seen] in $0 > seen ? $0 : nil }
       seen = max(seen, now ?? 1)
       return true
     }

@@ -87,7 +87,7 @@ final class Receiver: Sendable {
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    runner = Runner(staysOnQueue: queue != nil)
+    runner = Runner(staysOnQueue: queue != nil, mailbox.hole.options.time)
     number = try mailbox.add(runner, kinds: kinds)
   }
 

@@ -11,19 +11,33 @@ extension Wormhole {
   /// lets go of it without either leaves the asker waiting until then, and the log is told.
   public final class Request: Sendable {
     private let core: LiveArrival
-    private let id: String
-    private let live: Live
+    private let asker: Asker
     private let isAnswered = Atomic<Bool>(false)
+
+    /// Where the answer goes.
+    private enum Asker {
+      case live(Live, id: String)
+      case test(MadeRequest)
+    }
 
     init(_ core: LiveArrival, id: String, _ live: Live) {
       self.core = core
-      self.id = id
-      self.live = live
+      asker = .live(live, id: id)
+    }
+
+    init(_ core: LiveArrival, _ record: MadeRequest) {
+      self.core = core
+      asker = .test(record)
+    }
+
+    /// What a test reads the answer from, if one has made it.
+    package var made: MadeRequest? {
+      if case .test(let record) = asker { record } else { nil }
     }
 
     deinit {
       guard !isAnswered.load(ordering: .acquiring) else { return }
-      core.hole.log(
+      core.hole?.log(
         .warning, "a request '\(core.header.kind)' of '\(core.header.from)' was never answered")
     }
 
@@ -35,7 +49,7 @@ extension Wormhole {
 
     /// How long the asker still waits.
     public var timeLeft: Duration {
-      .nanoseconds(max(0, core.header.deadline - core.hole.options.environment.sinceBoot()))
+      .nanoseconds(max(0, core.header.deadline - (core.hole?.options.time ?? MailTime()).sinceBoot))
     }
 
     /// What is asked.
@@ -47,10 +61,9 @@ extension Wormhole {
 
     /// Answers it.
     ///
-    /// A second answer does nothing, and the log is told; nor does one for an asker that is no
-    /// more.
+    /// A second answer does nothing, and the log is told; nor does one for an asker that is gone.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
-      let limits = core.hole.options.limits
+      let limits = core.limits
       let bytes = try WormholeError.writing("answer request", kind) {
         try BinaryEncoder(limits: limits).encode(LiveFile.Answering(value: value))
       }
@@ -65,16 +78,20 @@ extension Wormhole {
         }
         try end(bytes)
       } catch {
-        core.hole.log(.error, "\(error)")
+        core.hole?.log(.error, "\(error)")
       }
     }
 
     private func end(_ bytes: [UInt8]) throws(WormholeError) {
       guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else {
-        return core.hole.log(
+        core.hole?.log(
           .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already")
+        return
       }
-      try live.answer(core.header, id, bytes)
+      switch asker {
+      case .live(let live, let id): try live.answer(core.header, id, bytes)
+      case .test(let record): record.end(bytes)
+      }
     }
   }
 
@@ -127,6 +144,9 @@ extension Wormhole {
 // MARK: Answering
 
 extension Wormhole.Member {
+  /// How much has come, right after joining, that nobody here has wanted so far.
+  package var unclaimed: Int { live.earlyCount }
+
   /// Answers requests of a type.
   ///
   /// What the closure throws is told to the asker. It is called on a thread that nobody else waits

@@ -19,9 +19,13 @@ final class Runner: Sendable {
   private let state = Monitor(State())
   private let queue = DispatchQueue(label: "wormhole.receive")
   private let staysOnQueue: Bool
+  private let time: MailTime
 
   /// - Parameter staysOnQueue: whether it waits for others when it runs.
-  init(staysOnQueue: Bool) { self.staysOnQueue = staysOnQueue }
+  init(staysOnQueue: Bool, _ time: MailTime = MailTime()) {
+    self.staysOnQueue = staysOnQueue
+    self.time = time
+  }
 
   /// - Parameter body: does what there is to do, and answers when there will be more.
   func begin(_ body: @escaping @Sendable () -> Int64?) {
@@ -66,8 +70,7 @@ final class Runner: Sendable {
       return true
     }
     guard isNews else { return }
-    let pause = max(0, due - Instant.now.nanoseconds)
-    queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+    time.ring(at: Instant(nanoseconds: due), on: queue) { [weak self] in
       guard let self else { return }
       state.withLock { $0.due = nil }
       kick()

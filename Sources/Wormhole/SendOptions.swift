@@ -8,7 +8,8 @@ extension Wormhole {
 
     /// For how long it may wait to be received; nil for ever.
     ///
-    /// One that is received later counts as expired, and is handled by nobody.
+    /// One that is received later counts as expired, and is handled by nobody. One that was received
+    /// in time may be handled later: when an attempt has failed, or was cut off.
     public var timeToLive: Duration?
 
     /// Whether it goes before all that were not sent so.

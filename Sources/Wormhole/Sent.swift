@@ -9,8 +9,9 @@ extension Wormhole {
     let name: MessageName
     /// The member it was sent to.
     public let to: String
-    private let hole: Wormhole
-    private let receiver: MemberDirectory
+    private let time: MailTime
+    /// Nil for one that a test has made.
+    private let receiver: MemberDirectory?
     /// Where the receipt comes to; nil if none was asked for.
     private let outbox: Outbox?
     private let state = Monitor(State())
@@ -26,12 +27,20 @@ extension Wormhole {
     init(_ name: MessageName, to receiver: MemberDirectory, _ hole: Wormhole, _ outbox: Outbox?) {
       self.name = name
       to = receiver.name
-      self.hole = hole
+      time = hole.options.time
       self.receiver = receiver
       self.outbox = outbox
     }
 
+    init(_ name: MessageName, made to: String) {
+      self.name = name
+      self.to = to
+      (time, receiver, outbox) = (MailTime(), nil, nil)
+    }
+
     deinit { outbox?.forget(name, ObjectIdentifier(self)) }
+
+    package var isMade: Bool { receiver == nil }
 
     /// The sender's name for it.
     public var id: String { name.id }
@@ -52,6 +61,7 @@ extension Wormhole {
     /// Where it is now.
     public var place: Place {
       get throws(WormholeError) {
+        guard let receiver else { return end == nil ? .waiting : .ended }
         // In the direction in which it moves, so that it is not missed on its way.
         do throws(Errno) {
           if try receiver.status(of: name.text, in: .inbox) != nil { return .waiting }
@@ -72,7 +82,8 @@ extension Wormhole {
     ///
     /// If it answers true, no receiver ever sees the message.
     public func cancel() throws(WormholeError) -> Bool {
-      try Cancelling.end(name, at: receiver, .cancelled, outbox?.home)
+      guard let receiver else { return end(.cancelled) }
+      return try Cancelling.end(name, at: receiver, .cancelled, outbox?.home)
     }
 
     // MARK: How it ended
@@ -87,20 +98,15 @@ extension Wormhole {
     ///   wait for as long as the task runs.
     public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
     {
-      guard outbox != nil else {
+      guard outbox != nil || receiver == nil else {
         throw WormholeError(
           .notFound, "wait for the end of message", id,
           because: "it was sent without asking for one",
           hint: "send it with 'wantsOutcome', as a member")
       }
       if let end { return end }
-      let (ticket, deadline) = (takeTicket(), timeout.map { .now + $0 } ?? Instant.distantFuture)
-      let timer = timeout.map { _ in
-        Task {
-          try? await Task.sleep(for: deadline - .now)
-          self.giveUp(ticket)
-        }
-      }
+      let ticket = takeTicket()
+      let timer = timeout.flatMap { giveUp(ticket, after: $0) }
       defer { timer?.cancel() }
       let end = await withTaskCancellationHandler {
         await withCheckedContinuation { wait($0, ticket) }
@@ -154,6 +160,19 @@ extension Wormhole {
       if now.1 { continuation.resume(returning: now.0) }
     }
 
+    /// - Returns: what is to be cancelled once nobody waits.
+    private func giveUp(_ ticket: Int, after timeout: Duration) -> Task<Void, Never>? {
+      let deadline = time.now + timeout
+      if let clock = time.moved {
+        clock.ring(at: deadline) { [weak self] in self?.giveUp(ticket) }
+        return nil
+      }
+      return Task {
+        try? await Task.sleep(for: deadline - .now)
+        self.giveUp(ticket)
+      }
+    }
+
     private func giveUp(_ ticket: Int) {
       let waiting = state.withLock { state in
         state.givenUp.insert(ticket)
@@ -162,13 +181,18 @@ extension Wormhole {
       waiting?.resume(returning: nil)
     }
 
-    func end(_ end: Outcome.End) {
-      let waiting = state.signal { state in
+    /// - Returns: whether it had not ended before.
+    @discardableResult
+    package func end(_ end: Outcome.End) -> Bool {
+      let waiting = state.signal { state -> [CheckedContinuation<Outcome.End?, Never>]? in
+        guard state.end == nil else { return nil }
         state.end = end
         defer { state.waiting = [:] }
-        return state.waiting.values
+        return Array(state.waiting.values)
       }
+      guard let waiting else { return false }
       for continuation in waiting { continuation.resume(returning: end) }
+      return true
     }
   }
 }

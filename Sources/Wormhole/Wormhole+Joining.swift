@@ -89,7 +89,7 @@ extension Wormhole {
     case .missing, .sound: break
     }
     let profile = MemberProfile(
-      name: home.name, info: info, start: before.profile?.start, container.options.environment)
+      name: home.name, info: info, container.options.environment)
     // Whoever reads the profile finds the folder.
     let folder: OpenDirectory
     do throws(Errno) {

@@ -51,6 +51,12 @@ extension Wormhole {
     /// Whether nothing but reading is meant, so that what only writers need is not seen to.
     package var isForReading = false
 
+    /// For how long after joining a member keeps what comes for now and nobody in it wants yet.
+    package var youth = Duration.seconds(1)
+
+    /// How long somebody is believed to be about to start a member before another one does it.
+    package var wakeGrace = Duration.seconds(5)
+
     /// Is told what happens inside and is nobody's error: damage that was mended, locks that were
     /// taken over, watches that have to poll.
     ///
@@ -59,6 +65,12 @@ extension Wormhole {
 
     /// The rest of what comes from outside, which tests hold in their hands.
     package var environment = Environment()
+
+    /// What messages go by in place of the machine's clock.
+    package var clock: (any MailClock)?
+
+    /// What stands between the members; nil but in tests.
+    package var link: (any MessageLink)?
 
     /// The options that suit programs of one user.
     public init() {}

@@ -33,7 +33,8 @@ struct RequestRoundTrip: Benchmark {
       throw BenchmarkError.floor(String(cString: strerror(errno)))
     }
     others = [
-      try RequestProcess("ours", size, scratch.path), try RequestProcess("floor", size, scratch.path),
+      try RequestProcess("ours", size, scratch.path),
+      try RequestProcess("floor", size, scratch.path),
     ]
     // The other side of the bare calls says when it listens.
     var bytes = [UInt8](repeating: 0, count: 100)

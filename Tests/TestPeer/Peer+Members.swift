@@ -159,7 +159,7 @@ extension Peer {
     return try Wormhole(directory: path, options: options)
   }
 
-  private static func stay(_ member: Wormhole.Member) throws {
+  static func stay(_ member: Wormhole.Member) throws {
     try say(member.incarnation)
     let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
     member.leave()

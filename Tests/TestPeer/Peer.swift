@@ -12,6 +12,7 @@ import Syscalls
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
     watchMember, guardForks, guardMany,
     send, receive, refuse, cancel, outcomes, drain,
+    respond, hear, request, wake, awaken, joinOften,
     sendFile, receiveFile, fileMemory,
   ]
 

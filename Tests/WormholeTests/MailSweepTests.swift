@@ -187,8 +187,10 @@ import Wormhole
       #expect(!done.contains(one.number), "\(one) was done: \(place)")
       if !seen.insert(one.number).inserted { #expect(one.isMarked, "\(one): \(place)") }
     }
-    #expect(!seen.contains(9), "it was too late: \(place)")
-    let numbers = seen.filter { $0 < 50 }
+    // Whoever is cut off between the claim and the end leaves a message that may have been received
+    // in time.
+    #expect(heard.all.allSatisfy { $0.number != 9 || $0.isMarked }, "it was too late: \(place)")
+    let numbers = seen.filter { $0 < 50 && $0 != 9 }
     switch run.operation {
     case .cancel, .outcomes, .refuse:
       // What is missing was taken back or given up, and each of that can be accounted for.

@@ -110,6 +110,8 @@ import Wormhole
     try eventually("the forged ones are given up") {
       Set(try pair.files("dead")).isSuperset(of: dead)
     }
+    // A message is heard before it is acknowledged.
+    try eventually("the sound ones have ended") { try pair.phone.outstanding.isEmpty }
     for part in ["inbox", "claimed", "dead", "receipts"] {
       let left = try pair.files(part).filter { !$0.contains("forged") }
       #expect(left == ["folder", "garbage", "link", "pipe"], "\(part)")

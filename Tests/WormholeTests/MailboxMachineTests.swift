@@ -128,6 +128,17 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .claim(name(101)))
   }
 
+  @Test func whatIsUrgentIsLookedForBeforeTheRestIsTaken() {
+    var machine = machine([nil], [name(1), name(2)])
+    #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
+    machine.signal(urgent: true)
+    #expect(machine.next(for: 1, now: 0) == .list)
+    machine.listed(
+      [name(2), name(150, urgent: true)], before: MessageStamp(epoch: 1, nanoseconds: 200))
+    #expect(machine.next(for: 1, now: 0) == .claim(name(150, urgent: true)))
+    #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
+  }
+
   @Test func aClockThatIsFarAheadHoldsUpNobody() {
     let ahead = name(5_000_000_000)
     var machine = machine([nil], [ahead, name(1)])

@@ -95,16 +95,14 @@ import Wormhole
     #expect(try member.peer(odd).reachability == .immediatelyReachable)
   }
 
-  @Test func howAMemberIsStartedIsKeptAndTheRestIsNot() throws {
+  @Test func whatIsUnknownIsNotKept() throws {
     try hole.join(as: "phone").leave()
     var changed = try entries()
-    changed["start"] = ["arguments": ["a", 7]]
     changed["later"] = "unknown"
     try replace(changed)
     #expect(try hole.peer("phone").profile?.name == "phone")
     let member = try hole.join(as: "phone")
     try member.update(info: ["a": "b"])
-    #expect(try entries()["start"] == ["arguments": ["a", 7]])
     #expect(try entries()["later"] == nil)
   }
 

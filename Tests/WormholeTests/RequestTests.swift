@@ -5,11 +5,14 @@ import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
 @Suite struct RequestTests {
+  /// Tasks wait for other tests, which have all threads of the pool; nothing here takes that long.
+  private let long = Duration.seconds(300)
+
   @Test func isAnswered() async throws {
     let pair = try Pair()
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
     for number in 1...20 {
-      #expect(try await pair.phone.request(number, as: Int.self) == number * 2)
+      #expect(try await pair.phone.request(number, as: Int.self, within: long) == number * 2)
     }
     responding.stop()
   }
@@ -20,7 +23,7 @@ import Wormhole
       await Task.yield()
       return text + "!"
     }
-    #expect(try await pair.phone.request("hello", as: String.self) == "hello!")
+    #expect(try await pair.phone.request("hello", as: String.self, within: long) == "hello!")
     responding.stop()
   }
 
@@ -39,7 +42,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    async let answer = pair.phone.request(1, as: Int.self)
+    async let answer = pair.phone.request(1, as: Int.self, within: long)
     try await kept.comes("the request") { $0.count == 1 }
     try kept.all[0].answer(2)
     try kept.all[0].answer(3)  // A logged no-op.
@@ -64,6 +67,33 @@ import Wormhole
       try await pair.phone.request(1, as: Int.self)
     }
     #expect(error?.code == .rejected)
+  }
+
+  /// Whoever has woken a member asks at once, and it may not have said yet what it answers.
+  @Test func whatComesRightAfterJoiningWaitsForThoseWhoWantIt() async throws {
+    let pair = try Pair { $0.youth = .seconds(3600) }
+    let heard = Heard<String>()
+    let answer = Task { try await pair.phone.request(2, as: Int.self) }
+    let refused = Task { try await pair.phone.request("what", as: Int.self) }
+    try pair.phone.send("now", .immediate)
+    try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
+    let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
+    let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? "damaged") }
+    #expect(try await answer.value == 4)
+    try await heard.comes("the message") { $0 == ["now"] }
+    #expect(pair.watch.unclaimed == 1)
+    refused.cancel()
+    responding.stop()
+    watching.stop()
+  }
+
+  @Test func whatNobodyWantsIsRefusedInTheEnd() async throws {
+    let pair = try Pair { $0.youth = .milliseconds(50) }
+    let error = await #expect(throws: WormholeError.self) {
+      try await pair.phone.request(1, as: Int.self, within: .seconds(60))
+    }
+    #expect(error?.code == .rejected)
+    #expect(pair.watch.unclaimed == 0)
   }
 
   @Test func nobodyIsThere() async throws {
@@ -98,7 +128,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
     pair.watch.leave()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -110,7 +140,7 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
     asking.cancel()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -166,7 +196,7 @@ import Wormhole
     let responding = pair.watch.respond(to: Int.self) { $0 * 3 }
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
-        group.addTask { try await pair.phone.request(number, as: Int.self) == number * 3 }
+        group.addTask { try await pair.phone.request(number, as: Int.self, within: long) == number * 3 }
       }
       for try await isRight in group { #expect(isRight) }
     }

@@ -86,8 +86,10 @@ final class Heard<Element: Sendable>: Sendable {
   var count: Int { all.count }
 
   /// Waits until what was heard satisfies the condition.
-  func wait(_ what: String, until condition: ([Element]) -> Bool) throws {
-    let met: Void? = monitor.wait(until: .now + patience) { condition($0) ? () : nil }
+  func wait(
+    _ what: String, within time: Duration = patience, until condition: ([Element]) -> Bool
+  ) throws {
+    let met: Void? = monitor.wait(until: .now + time) { condition($0) ? () : nil }
     if met == nil { throw NeverCame(description: "\(what): heard \(all.suffix(5))") }
   }
 }
@@ -100,7 +102,9 @@ extension Heard {
     try await withCheckedThrowingContinuation { continuation in
       do {
         try Thread("waiter") {
-          continuation.resume(with: Result { try self.wait(what, until: condition) })
+          // What it waits for is done by tasks, and other tests have the threads of the pool.
+          continuation.resume(
+            with: Result { try self.wait(what, within: patience * 10, until: condition) })
         }.detach()
       } catch {
         continuation.resume(throwing: error)
@@ -135,3 +139,12 @@ final class Gate: Sendable {
 
 /// What was waited for did not come.
 struct NeverCame: Error, CustomStringConvertible { let description: String }
+
+/// Looks again and again without holding up other tasks.
+func eventuallyAsync(_ what: String, _ condition: () throws -> Bool) async throws {
+  let deadline = Instant.now + patience
+  while try !condition() {
+    guard Instant.now < deadline else { throw NeverCame(description: what) }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+}

@@ -52,6 +52,10 @@ off_t linux_next_hole(int descriptor, off_t from);
 int linux_duplicate(int descriptor);
 /* Lets a process that posix_spawn starts keep no descriptor but the first three. */
 int linux_close_others(void *file_actions);
+/* Lets it begin in that directory. */
+int linux_begin_in(void *file_actions, const char *directory);
+/* Gives it a session of its own. */
+extern const int linux_spawn_session;
 void linux_name_thread(const char *name);
 /* One byte that other processes, or the next one after a death, read as it was stored last. */
 static inline uint8_t linux_load_byte(const void *from) {

@@ -1,0 +1,226 @@
+internal import Dispatch
+internal import Syscalls
+public import Wormhole
+
+/// What is between members, to be disturbed: it drops, delays, doubles and reorders by plan, and
+/// can be cut.
+///
+/// The messages are real, and lie where they always lie; the link decides when the receivers see
+/// them. It stands between the members of all openings whose options
+/// ``Wormhole/Wormhole/Options/use(_:)-(Link)`` it, as both of ``TwoMembers`` do. Of a pair in two
+/// processes it acts on what the test's own process receives and asks.
+public final class Link: Sendable {
+  /// What is counted together.
+  struct Stream: Hashable, Sendable {
+    let from: String
+    let to: String
+    let kind: LinkLetter.Kind
+    let isUrgent: Bool
+
+    init(_ letter: LinkLetter) {
+      from = letter.from
+      to = letter.to
+      kind = letter.kind
+      isUrgent = letter.isUrgent
+    }
+  }
+
+  private struct Place: Hashable {
+    let inbox: String
+    let name: String
+  }
+
+  private struct State {
+    var isCut = false
+    var isCutOff: Set<String> = []
+    var watchers: [Int: @Sendable () -> Void] = [:]
+    var watcherCount = 0
+    var counts: [Stream: Int] = [:]
+    /// When what lies in the inboxes has come, or will have, by inbox and name.
+    var arrivals: [String: [String: Instant]] = [:]
+    /// When an inbox is to be looked at again.
+    var alarms: [String: Instant] = [:]
+    /// Letters that come once more, and which of their messages did.
+    var doubled: [Place: Set<Int>] = [:]
+    var log: [String] = []
+  }
+
+  /// What it does.
+  public let plan: LinkPlan
+  private let time: MailTime
+  private let queue = DispatchQueue(label: "wormhole.link")
+  private let state = Monitor(State())
+
+  /// A link that disturbs by a plan, and is not cut.
+  ///
+  /// - Parameter clock: what delays go by; nil for the machine's.
+  public init(_ plan: LinkPlan = LinkPlan(), clock: TestClock? = nil) {
+    self.plan = plan
+    time = MailTime(moved: clock)
+  }
+
+  /// What it has done, a line for each message that suffered: for a test to print or to compare.
+  public var log: [String] { state.withLock { $0.log } }
+
+  // MARK: Cutting
+
+  /// Whether anything is cut.
+  public var isCut: Bool { state.withLock { $0.isCut || !$0.isCutOff.isEmpty } }
+
+  /// Cuts it: no member can reach another.
+  ///
+  /// The others look as if they did not run. Requests fail at once, those under way too, and
+  /// immediate messages throw. Guaranteed messages can be sent, and wait until it is healed.
+  public func cut() { change { $0.isCut = true } }
+
+  /// Cuts one member off from all others.
+  public func cut(off name: String) { change { $0.isCutOff.insert(name) } }
+
+  /// Heals all cuts; what waited comes.
+  public func heal() {
+    change { state in
+      state.isCut = false
+      state.isCutOff = []
+    }
+  }
+
+  private func change(_ body: (inout State) -> Void) {
+    let watchers = state.withLock { state in
+      body(&state)
+      return state.watchers.sorted { $0.key < $1.key }.map(\.value)
+    }
+    for watcher in watchers { watcher() }
+  }
+
+  private static func isCut(_ one: String, _ other: String, _ state: State) -> Bool {
+    one != other
+      && (state.isCut || state.isCutOff.contains(one) || state.isCutOff.contains(other))
+  }
+
+  // MARK: Faults
+
+  private func fault(_ letter: LinkLetter, _ state: inout State) -> LinkPlan.Fault? {
+    // What somebody sends to itself goes over no link.
+    guard letter.from != letter.to else { return nil }
+    let stream = Stream(letter)
+    let number = state.counts[stream, default: 0] + 1
+    state.counts[stream] = number
+    guard let fault = plan.fault(stream, number),
+      fault != .duplicate || letter.kind == .guaranteed
+    else { return nil }
+    let from = letter.from.isEmpty ? "somebody" : letter.from
+    state.log.append("\(letter.kind) \(number) of \(from) to \(letter.to): \(fault)")
+    return fault
+  }
+
+  /// How long a fault keeps something back.
+  private func pause(_ fault: LinkPlan.Fault?) -> Duration {
+    switch fault {
+    case .drop: plan.rediscovery
+    case .delay(let duration): duration
+    case .reorder: plan.window
+    case .duplicate, nil: .zero
+    }
+  }
+
+  /// When a letter in an inbox has come, or will have.
+  private func arrival(of letter: LinkLetter, _ state: inout State) -> Instant {
+    let fault = fault(letter, &state)
+    if fault == .duplicate { state.doubled[Place(inbox: letter.to, name: letter.name)] = [] }
+    return time.now + pause(fault)
+  }
+
+  /// Has an inbox looked at again when more has come.
+  private func setAlarm(
+    _ inbox: String, at moment: Instant, _ again: @escaping @Sendable () -> Void
+  ) {
+    time.ring(at: moment, on: queue) { [weak self] in
+      self?.state.withLock { state in
+        if state.alarms[inbox] == moment { state.alarms[inbox] = nil }
+      }
+      again()
+    }
+  }
+}
+
+extension Link: MessageLink {
+  package func isCut(between one: String, and other: String) -> Bool {
+    state.withLock { Self.isCut(one, other, $0) }
+  }
+
+  package func watch(_ changed: @escaping @Sendable () -> Void) -> any AnyObject & Sendable {
+    let number = state.withLock { state in
+      state.watcherCount += 1
+      state.watchers[state.watcherCount] = changed
+      return state.watcherCount
+    }
+    return Watching { [weak self] in self?.state.withLock { $0.watchers[number] = nil } }
+  }
+
+  private final class Watching: Sendable {
+    private let end: @Sendable () -> Void
+    init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+    deinit { end() }
+  }
+
+  package func haveArrived(
+    _ letters: [LinkLetter], again: @escaping @Sendable () -> Void
+  ) -> [Bool] {
+    guard let inbox = letters.first?.to else { return [] }
+    let now = time.now
+    let (answers, next) = state.withLock { state -> ([Bool], Instant?) in
+      let known = state.arrivals[inbox] ?? [:]
+      var arrivals: [String: Instant] = [:]
+      // What follows something that has not come does not come before it.
+      var held: Set<Stream> = []
+      var next: Instant?
+      let answers = letters.map { letter in
+        let arrives = known[letter.name] ?? arrival(of: letter, &state)
+        arrivals[letter.name] = arrives
+        if arrives > now { next = min(next ?? arrives, arrives) }
+        if arrives <= now, !held.contains(Stream(letter)),
+          !Self.isCut(letter.from, inbox, state)
+        {
+          return true
+        }
+        held.insert(Stream(letter))
+        return false
+      }
+      state.arrivals[inbox] = arrivals
+      guard let moment = next, moment < state.alarms[inbox] ?? .distantFuture else {
+        return (answers, nil)
+      }
+      state.alarms[inbox] = moment
+      return (answers, moment)
+    }
+    if let next { setAlarm(inbox, at: next, again) }
+    return answers
+  }
+
+  package func losesAcknowledgement(of letter: LinkLetter, place: Int) -> Bool {
+    state.withLock { state in
+      let key = Place(inbox: letter.to, name: letter.name)
+      return state.doubled[key]?.insert(place).inserted ?? false
+    }
+  }
+
+  package func carry(_ letter: LinkLetter, _ arrive: @escaping @Sendable () -> Void) {
+    let suffered = state.withLock { state -> LinkPlan.Fault? in
+      Self.isCut(letter.from, letter.to, state) ? .drop : fault(letter, &state)
+    }
+    switch suffered {
+    case .drop: return
+    case .duplicate, nil: arrive()
+    case .delay, .reorder:
+      time.ring(at: time.now + pause(suffered), on: queue) { [weak self] in
+        guard let self, !isCut(between: letter.from, and: letter.to) else { return }
+        arrive()
+      }
+    }
+  }
+}
+
+extension Wormhole.Options {
+  /// Puts a link between the members of this opening and all others.
+  public mutating func use(_ link: Link) { self.link = link }
+}

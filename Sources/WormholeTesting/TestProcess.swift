@@ -1,0 +1,218 @@
+internal import SharedContainer
+internal import Syscalls
+public import Wormhole
+
+/// A program that a test has started, to be killed, stopped and waited for.
+///
+/// It finds the test's container in `WORMHOLE_CONTAINER`. When the test lets go of it, it is killed.
+public final class TestProcess: Sendable {
+  /// How a process has ended.
+  public enum Ending: Hashable, Sendable {
+    /// By itself, with this status.
+    case exited(Int32)
+    /// By the signal of this number.
+    case signalled(Int32)
+  }
+
+  /// The number of the process.
+  public var number: Int32 { child.process }
+
+  private let name: String
+  private let child: Child
+  private let folder: TemporaryContainer
+  private let ended = Monitor<Ending?>(nil)
+  private let waiter: Thread
+
+  /// Starts a program.
+  ///
+  /// - Parameters:
+  ///   - program: its path, or the name of one that was built together with the tests, or of one
+  ///     that is found in `PATH`.
+  ///   - container: what is set as `WORMHOLE_CONTAINER`; nil to leave that as it is.
+  ///   - environment: what is set beside, or instead of, this process's environment.
+  ///   - input: what it reads from standard input.
+  public init(
+    _ program: String, _ arguments: [String] = [], in container: TemporaryContainer?,
+    environment: [String: String] = [:], input: String = ""
+  ) throws(WormholeError) {
+    name = ([program] + arguments).joined(separator: " ")
+    folder = try TemporaryContainer()
+    var settings = environment
+    if let container {
+      settings["WORMHOLE_CONTAINER"] = container.path
+      settings["WORMHOLE_GROUP"] = ""
+    }
+    let kept = Processes.environment.filter { setting in
+      settings[String(setting.prefix { $0 != "=" })] == nil
+    }
+    do throws(Errno) {
+      let files = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
+      try files.open("input", .writeOnlyNew, mode: 0o600).write(input)
+      let reading = try files.open("input", [.readOnly])
+      let output = try files.open("output", [.writeOnly, .create, .append], mode: 0o600)
+      let errors = try files.open("errors", [.writeOnly, .create, .append], mode: 0o600)
+      let child = try Child.spawn(
+        Self.path(of: program), arguments,
+        environment: kept + settings.map { "\($0.key)=\($0.value)" }, input: reading.rawValue,
+        output: output.rawValue, error: errors.rawValue)
+      self.child = child
+      waiter = try Thread("test process") { [ended] in
+        let ending: Ending =
+          switch try? child.wait() {
+          case .exited(let status): .exited(status)
+          case .signalled(let signal): .signalled(signal)
+          case nil: .exited(-1)
+          }
+        ended.signal { $0 = ending }
+      }
+    } catch {
+      throw WormholeError(error, "start program", program)
+    }
+  }
+
+  deinit {
+    if !hasEnded { try? child.send(.kill) }
+    waiter.join()
+  }
+
+  // MARK: What it is made to do
+
+  /// Kills it, as `kill -9` does; nothing if it has ended.
+  public func kill() throws(WormholeError) { try send(.kill, "kill") }
+
+  /// Asks it to end, as `kill` does; nothing if it has ended.
+  public func terminate() throws(WormholeError) { try send(.terminate, "terminate") }
+
+  /// Stops it, and returns once it stands still.
+  public func stop() throws {
+    try send(.stop, "stop")
+    let process = child.process
+    try eventually("'\(name)' to stop") {
+      hasEnded || ProcessStatus(of: process)?.isStopped == true
+    }
+  }
+
+  /// Has it go on after it was stopped.
+  public func resume() throws(WormholeError) { try send(.go, "resume") }
+
+  private func send(_ signal: Processes.Signal, _ verb: String) throws(WormholeError) {
+    // The number of one that has ended may be another's by now.
+    guard !hasEnded else { return }
+    do throws(Errno) {
+      try child.send(signal)
+    } catch {
+      guard error != .noSuchProcess else { return }
+      throw WormholeError(error, verb + " program", name)
+    }
+  }
+
+  // MARK: What it does
+
+  /// Whether it has ended.
+  public var hasEnded: Bool { ended.withLock { $0 } != nil }
+
+  /// What it has written to standard output so far.
+  public var output: String { get throws(WormholeError) { try read("output") } }
+
+  /// What it has written to standard error so far.
+  public var errors: String { get throws(WormholeError) { try read("errors") } }
+
+  /// Waits until it has ended; kills it and throws when it takes too long.
+  public func ending(within time: Duration = .seconds(30)) async throws -> Ending {
+    do {
+      try await eventually("the end of '\(name)'", within: time) { hasEnded }
+    } catch {
+      try? kill()
+      throw error
+    }
+    return ended.withLock { $0! }
+  }
+
+  /// Waits on this thread until it has ended; kills it and throws when it takes too long.
+  public func ending(within time: Duration = .seconds(30)) throws -> Ending {
+    guard let ending = ended.wait(until: .now + time, { $0 }) else {
+      try? kill()
+      throw WormholeError(
+        .timedOut, "wait for", "the end of '\(name)'", because: "it did not end within \(time)")
+    }
+    return ending
+  }
+
+  /// Waits until it has written something to standard output.
+  public func says(_ text: String, within time: Duration = .seconds(30)) async throws {
+    try await eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
+  }
+
+  /// Waits on this thread until it has written something to standard output.
+  public func says(_ text: String, within time: Duration = .seconds(30)) throws {
+    try eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
+  }
+
+  private func hasSaid(_ text: String) throws(WormholeError) -> Bool {
+    let isOver = hasEnded
+    if try output.contains(text) { return true }
+    guard isOver else { return false }
+    throw WormholeError(
+      .notFound, "wait for", "'\(name)' to say '\(text)'",
+      because: "it has ended, and wrote: \(try output)\(try errors)")
+  }
+
+  private func read(_ file: String) throws(WormholeError) -> String {
+    do throws(Errno) {
+      let folder = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
+      return String(decoding: try contents(of: folder.open(file, [.readOnly])), as: UTF8.self)
+    } catch {
+      throw WormholeError(error, "read what was written by", name)
+    }
+  }
+
+  // MARK: Programs
+
+  private static func path(of program: String) -> String {
+    guard !program.contains("/") else { return program }
+    for folder in built {
+      guard let directory = try? Descriptor.open(path: folder, [.path, .directory]),
+        let status = try? directory.status(of: program), status.kind == .regular
+      else { continue }
+      return folder + "/" + program
+    }
+    return program
+  }
+
+  /// Where what was built together with the tests may be: beside the program that runs them, or
+  /// beside the bundle that it was given.
+  private static let built: [String] = {
+    var programs = CommandLine.arguments.filter { $0.contains(".xctest") }
+    // `self` is a link itself, so the number has to be spelled out.
+    if let process = try? Descriptor.open(
+      path: "/proc/\(Processes.current)", [.readOnly, .directory]),
+      let own = try? process.readSymbolicLink("exe")
+    {
+      programs.insert(String(decoding: own, as: UTF8.self), at: 0)
+    }
+    return programs.compactMap { program in
+      program.lastIndex(of: "/").map { String(program[..<$0]) }
+    }
+  }()
+}
+
+private func contents(of file: borrowing Descriptor) throws(Errno) -> [UInt8] {
+  var bytes: [UInt8] = []
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 1)
+  defer { buffer.deallocate() }
+  while true {
+    let count = try file.readFully(into: buffer, at: bytes.count)
+    if count == 0 { return bytes }
+    bytes.append(contentsOf: buffer[..<count])
+  }
+}
+
+extension Descriptor {
+  fileprivate func write(_ text: String) throws(Errno) {
+    let bytes = Array(text.utf8)
+    let failure: Errno? = bytes.withUnsafeBytes { buffer in
+      Errno.of { () throws(Errno) in try writeFully(buffer) }
+    }
+    if let failure { throw failure }
+  }
+}

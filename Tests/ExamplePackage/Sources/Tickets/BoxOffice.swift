@@ -1,0 +1,84 @@
+import Wormhole
+
+/// So many seats for a film, please.
+public struct Order: Codable, Equatable, Sendable {
+  /// The name of the film.
+  public var film: String
+  /// How many seats.
+  public var seats: Int
+
+  /// An order for so many seats.
+  public init(film: String, seats: Int) {
+    self.film = film
+    self.seats = seats
+  }
+}
+
+/// The question how many seats there are still.
+public struct SeatsLeft: Wormhole.Askable {
+  /// The number of seats.
+  public typealias Answer = Int
+  /// The name of the film.
+  public var film: String
+
+  /// The question about one film.
+  public init(film: String) { self.film = film }
+}
+
+/// There are not as many seats as were ordered.
+public struct SoldOut: Error {}
+
+/// Sells the seats of a container's films to those who send orders.
+public final class BoxOffice: Sendable {
+  private let hole: Wormhole
+  private let member: Wormhole.Member
+
+  /// A box office that is closed.
+  public init(_ member: Wormhole.Member, in hole: Wormhole) {
+    self.hole = hole
+    self.member = member
+  }
+
+  private func seats(_ film: String) -> Wormhole.Channel<Int> {
+    hole.channel("seats.\(film)", of: Int.self)
+  }
+
+  private func sales() -> Wormhole.Channel<Set<String>> {
+    hole.channel("sales", of: Set<String>.self)
+  }
+
+  /// Puts up a film.
+  public func show(_ film: String, seats count: Int) throws { try seats(film).put(count) }
+
+  /// Handles one order.
+  ///
+  /// A message may come twice, marked the second time: what was sold is not sold again.
+  public func sell(_ message: Wormhole.Message) throws {
+    let order = try message.value(as: Order.self)
+    if message.isRedelivered, try sales().value?.contains(message.id) == true { return }
+    try seats(order.film).update(default: 0) { left in
+      guard left >= order.seats else { throw SoldOut() }
+      left -= order.seats
+    }
+    try sales().update(default: []) { _ = $0.insert(message.id) }
+  }
+
+  /// Answers one question.
+  public func answer(_ request: Wormhole.Request) throws {
+    let question = try request.value(as: SeatsLeft.self)
+    guard let left = try seats(question.film).value else {
+      return request.refuse("there is no film '\(question.film)'")
+    }
+    try request.answer(left)
+  }
+
+  /// Sells, until what is returned is let go of.
+  public func open() throws -> [any Sendable] {
+    [
+      try member.receive(kinds: ["Order"]) { [self] in try sell($0) },
+      member.respond(toKind: "SeatsLeft") { [self] request in
+        do { try answer(request) } catch { request.refuse("\(error)") }
+      },
+    ]
+  }
+}

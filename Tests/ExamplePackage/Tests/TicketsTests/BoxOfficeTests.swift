@@ -1,0 +1,86 @@
+import Testing
+import Tickets
+import Wormhole
+import WormholeTesting
+
+/// The box office, tested with Swift Testing.
+@Suite struct BoxOfficeTests {
+  /// A handler is called with messages that nobody has sent.
+  @Test func nothingIsSoldTwice() throws {
+    let container = try TemporaryContainer()
+    let hole = try container.open()
+    let office = BoxOffice(try hole.join(as: "office"), in: hole)
+    try office.show("Metropolis", seats: 10)
+    let order = Order(film: "Metropolis", seats: 4)
+    try office.sell(.make(order, id: "1"))
+    try office.sell(.make(order, id: "1", attempt: 2))
+    #expect(try hole.channel("seats.Metropolis", of: Int.self).value == 6)
+    #expect(throws: SoldOut.self) { try office.sell(.make(Order(film: "Metropolis", seats: 7))) }
+  }
+
+  @Test func questionIsAnswered() throws {
+    let container = try TemporaryContainer()
+    let hole = try container.open()
+    let office = BoxOffice(try hole.join(as: "office"), in: hole)
+    try office.show("Metropolis", seats: 10)
+    let request = try Wormhole.Request.make(SeatsLeft(film: "Metropolis"))
+    try office.answer(request)
+    #expect(try request.record?.answer(as: Int.self) == 10)
+    let other = try Wormhole.Request.make(SeatsLeft(film: "M"))
+    try office.answer(other)
+    #expect(other.record?.refusal == "there is no film 'M'")
+  }
+
+  /// Two members of one container, and a link that doubles and delays.
+  @Test func ordersSurviveABadLink() async throws {
+    var plan = LinkPlan(seed: 1985)
+    plan.duplicate = 0.3
+    plan.delay = 0.3
+    plan.delays = .milliseconds(1) ... .milliseconds(5)
+    let two = try TwoMembers("phone", "office", plan: plan)
+    let office = BoxOffice(two.second, in: try two.container.open())
+    try office.show("Metropolis", seats: 100)
+    let sales = try office.open()
+    var sent: [Wormhole.Sent] = []
+    for _ in 1...20 { sent.append(try two.toSecond.send(Order(film: "Metropolis", seats: 3))) }
+    for one in sent { try await one.waitUntilDelivered(within: .seconds(30)) }
+    // Should it fail, the plan says how to see it again.
+    let left = try await two.toSecond.request(SeatsLeft(film: "Metropolis"))
+    #expect(left == 40, "\(plan)")
+    two.link.cut()
+    await #expect(throws: WormholeError.self) {
+      try await two.toSecond.request(SeatsLeft(film: "Metropolis"))
+    }
+    _ = sales
+  }
+
+  /// A clock that the test moves: nobody waits for the second attempt.
+  @Test func orderForAFilmToComeIsTriedAgain() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers("phone", "office", clock: clock)
+    let office = BoxOffice(two.second, in: try two.container.open())
+    let sales = try office.open()
+    let sent = try two.toSecond.send(Order(film: "M", seats: 1))
+    try await eventually("the first attempt to fail") { clock.alarms > 0 }
+    try office.show("M", seats: 1)
+    try await clock.advanceToNextAlarm()
+    #expect(try await sent.outcome() == .delivered)
+    _ = sales
+  }
+
+  /// The box office in a process of its own, which is killed.
+  @Test func orderWaitsForTheNextBoxOffice() async throws {
+    let container = try TemporaryContainer()
+    let hole = try container.open()
+    try hole.channel("seats.Metropolis", of: Int.self).put(10)
+    let office = try hole.join(as: "phone").peer("office")
+    for _ in 1...2 {
+      let process = try TestProcess("TicketWindow", [container.path], in: container)
+      let sent = try office.send(Order(film: "Metropolis", seats: 2))
+      #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+      try process.kill()
+      #expect(try await process.ending() == .signalled(9))
+    }
+    #expect(try hole.channel("seats.Metropolis", of: Int.self).value == 6)
+  }
+}

@@ -1,0 +1,121 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+@testable import WormholeTesting
+
+/// Containers of a test's own, and members in one process and in two.
+@Suite struct ContainerTests {
+  @Test func containerGoesWithItsObject() throws {
+    var container: TemporaryContainer? = try TemporaryContainer()
+    let directory = try #require(container?.directory)
+    let path = try #require(container?.path)
+    do {
+      let hole = try #require(try container?.open())
+      #expect(hole.directory == path)
+      try hole.channel("speed", of: Int.self).put(88)
+    }
+    #expect((try? Descriptor.open(path: path, [.readOnly, .directory])) != nil)
+    container = nil
+    let parent = try Descriptor.open(path: "/", [.readOnly, .directory])
+    #expect(throws: Errno.noSuchFile) { try parent.status(of: String(directory.dropFirst())) }
+  }
+
+  @Test func membersSeeEachOther() async throws {
+    let two = try TwoMembers("left", "right")
+    #expect(two.first.name == "left")
+    #expect(try two.toSecond.reachability == .immediatelyReachable)
+    #expect(try two.toFirst.reachability == .immediatelyReachable)
+    let responding = two.first.respond(to: Int.self) { $0 + 1 }
+    #expect(try await two.toFirst.request(1, as: Int.self) == 2)
+    responding.stop()
+  }
+
+  @Test func eventuallyWaits() async throws {
+    let heard = Heard<Int>()
+    try await WormholeTesting.eventually("three looks") {
+      heard.add(1)
+      return heard.count == 3
+    }
+    let error = try await failure {
+      try await WormholeTesting.eventually("a wonder", within: .milliseconds(1)) { false }
+    }
+    #expect(error.description.hasPrefix("cannot wait for 'a wonder': it did not happen within"))
+  }
+}
+
+/// Members in processes of their own.
+@Suite struct TestProcessTests {
+  @Test func commandIsAMember() async throws {
+    let container = try TemporaryContainer()
+    let hole = try container.open()
+    let phone = try hole.join(as: "phone")
+    let process = try TestProcess(
+      "wormhole", ["receive", "--as", "watch", "--count", "2"], in: container)
+    let watch = phone.peer("watch")
+    let sent = try watch.send("hello")
+    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+    try await process.says("hello")
+    #expect(!process.hasEnded)
+
+    try process.stop()
+    #expect(try watch.profile?.isStopped == true)
+    let waiting = try watch.send("and again")
+    try process.resume()
+    #expect(try await waiting.outcome(within: .seconds(30)) == .delivered)
+    #expect(try await process.ending() == .exited(0))
+    #expect(try process.output.contains("and again"))
+    #expect(try process.errors == "")
+    // Nothing happens to one that has ended.
+    try process.kill()
+    try process.stop()
+  }
+
+  @Test func processIsKilled() async throws {
+    let container = try TemporaryContainer()
+    let phone = try container.open().join(as: "phone")
+    let process = try TestProcess("wormhole", ["receive", "--as", "watch"], in: container)
+    let watch = phone.peer("watch")
+    try await WormholeTesting.eventually("the watch to join") {
+      try watch.reachability == .immediatelyReachable
+    }
+    try process.kill()
+    #expect(try await process.ending() == .signalled(9))
+    try await WormholeTesting.eventually("the watch to go") {
+      try watch.reachability == .backgroundOnly
+    }
+  }
+
+  @Test func processGoesWithItsObject() async throws {
+    let container = try TemporaryContainer()
+    let hole = try container.open()
+    var process: TestProcess? = try TestProcess(
+      "wormhole", ["receive", "--as", "watch"], in: container)
+    try await WormholeTesting.eventually("the watch to join") {
+      try hole.peer("watch").reachability == .immediatelyReachable
+    }
+    let number = try #require(process?.number)
+    process = nil
+    #expect(throws: Errno.noSuchProcess) { try Processes.send(.kill, to: number) }
+  }
+
+  @Test func deadlineKills() async throws {
+    let process = try TestProcess("cat", in: nil, input: "words")
+    #expect(try await process.ending() == .exited(0))
+    #expect(try process.output == "words")
+    let endless = try TestProcess(
+      "sh", ["-c", "echo $LIFE; while :; do sleep 1; done"], in: nil, environment: ["LIFE": "goes"])
+    try await endless.says("goes")
+    let error = try await failure { _ = try await endless.ending(within: .milliseconds(1)) }
+    #expect(error.code == .timedOut)
+    #expect(try await endless.ending() == .signalled(9))
+    let silent = try await failure { try await endless.says("nothing") }
+    #expect(silent.code == .notFound)
+  }
+
+  @Test func missingProgramIsAnError() async throws {
+    let error = try await failure { _ = try TestProcess("no-such-program", in: nil) }
+    #expect(error.description.hasPrefix("cannot start program 'no-such-program'"))
+  }
+}

@@ -1,0 +1,227 @@
+import Syscalls
+import Testing
+import Wormhole
+import WormholeTesting
+
+/// What a link does to real messages between real members.
+@Suite struct LinkTests {
+  private func pair(_ line: String) throws -> (two: TwoMembers, clock: TestClock) {
+    let clock = TestClock()
+    return (try TwoMembers(plan: try #require(LinkPlan(line)), clock: clock), clock)
+  }
+
+  private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Wormhole.Responding) {
+    let heard = Heard<Int>()
+    let watching = two.second.watchImmediate { message in
+      heard.add((try? message.value(as: Int.self)) ?? 0)
+    }
+    return (heard, watching)
+  }
+
+  // MARK: For now
+
+  @Test func immediateMessageIsDropped() async throws {
+    let (two, _) = try pair("at=2:drop")
+    let (heard, watching) = hearImmediate(two)
+    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    try await heard.comes([1, 3])
+    #expect(two.link.log == ["immediate 2 of phone to watch: drop"])
+    watching.stop()
+  }
+
+  @Test func immediateMessageIsOvertaken() async throws {
+    let (two, clock) = try pair("at=1:reorder")
+    let (heard, watching) = hearImmediate(two)
+    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    try await heard.comes([2, 3])
+    try await clock.advanceToNextAlarm()
+    try await heard.comes([2, 3, 1])
+    watching.stop()
+  }
+
+  /// A delay does not make it arrive after its deadline.
+  @Test func immediateMessageThatTakesTooLongIsDropped() async throws {
+    let (two, clock) = try pair("at=1:delay:5s,2:delay:20s")
+    let (heard, watching) = hearImmediate(two)
+    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    try await heard.comes([3])
+    clock.advance(by: .seconds(5))
+    try await heard.comes([3, 1])
+    clock.advance(by: .seconds(15))
+    // What comes after it shows that it has not come.
+    try two.toSecond.send(4, .immediate)
+    try await heard.comes([3, 1, 4])
+    watching.stop()
+  }
+
+  @Test func questionOrAnswerIsDropped() async throws {
+    for direction in ["watch", "phone"] {
+      let (two, clock) = try pair("at=1:drop to=\(direction)")
+      let heard = Heard<Int>()
+      let responding = two.second.respond(to: Int.self) { question in
+        heard.add(question)
+        return question + 1
+      }
+      let asking = Task { try await two.toSecond.request(1, as: Int.self) }
+      try await eventually("the fault") { two.link.log.count == 1 }
+      try await clock.advanceToNextAlarm()
+      let error = try await failure { _ = try await asking.value }
+      #expect(error.code == .timedOut)
+      #expect(heard.count == (direction == "watch" ? 0 : 1))
+      #expect(try await two.toSecond.request(2, as: Int.self) == 3)
+      responding.stop()
+    }
+  }
+
+  // MARK: Guaranteed
+
+  private func receive(
+    _ two: TwoMembers
+  ) throws -> (heard: Heard<String>, by: Wormhole.Receiving) {
+    let heard = Heard<String>()
+    let receiving = try two.second.receive { message in
+      heard.add("\(try message.value(as: String.self))\(message.isRedelivered ? " again" : "")")
+    }
+    return (heard, receiving)
+  }
+
+  @Test func guaranteedMessageIsFoundThoughTheNoticeIsLost() async throws {
+    let (two, clock) = try pair("at=1:drop")
+    let (heard, receiving) = try receive(two)
+    try two.toSecond.send("a")
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .seconds(1))
+    try await heard.comes(["a"])
+    receiving.stop()
+  }
+
+  /// What one sender sends stays in order; others overtake it, and so does what is urgent.
+  @Test(arguments: ["at=1:delay:200ms", "at=1:reorder window=200ms", "at=1:drop rediscovery=200ms"])
+  func delayKeepsTheOrderOfASender(_ line: String) async throws {
+    let (two, clock) = try pair(line + " to=watch")
+    let tablet = try two.container.open().peer("watch", from: "watch")
+    for value in ["a", "b", "c"] { try two.toSecond.send(value) }
+    try tablet.send("other")
+    let (heard, receiving) = try receive(two)
+    try await heard.comes(["other"])
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .milliseconds(200))
+    try await heard.comes(["other", "a", "b", "c"])
+    receiving.stop()
+  }
+
+  @Test func urgentMessageOvertakes() async throws {
+    let (two, clock) = try pair("at=2:reorder")
+    var urgent = Wormhole.SendOptions()
+    urgent.isUrgent = true
+    for value in ["a", "b", "c"] { try two.toSecond.send(value) }
+    try two.toSecond.send("urgent", urgent)
+    let (heard, receiving) = try receive(two)
+    try await heard.comes(["urgent", "a"])
+    try await clock.advanceToNextAlarm()
+    try await heard.comes(["urgent", "a", "b", "c"])
+    receiving.stop()
+  }
+
+  @Test func duplicateIsMarked() async throws {
+    let (two, _) = try pair("at=1:duplicate")
+    let (heard, receiving) = try receive(two)
+    let sent = try two.toSecond.send("a")
+    try await heard.comes(["a", "a again"])
+    #expect(try await sent.outcome() == .delivered)
+    try two.toSecond.send("b")
+    try await heard.comes(["a", "a again", "b"])
+    receiving.stop()
+  }
+
+  @Test func everyMessageOfABatchIsDoubled() async throws {
+    let (two, _) = try pair("at=1:duplicate")
+    let heard = Heard<String>()
+    let receiving = try two.second.receive { message in
+      heard.add("\(message.place) \(message.attempt)")
+    }
+    let sent = try two.toSecond.send(contentsOf: ["a", "b"])
+    #expect(try await sent[0].outcome() == .delivered)
+    #expect(heard.all.sorted() == ["0 1", "0 2", "1 1", "1 2"])
+    receiving.stop()
+  }
+
+  /// Whatever the link does, each message is handled, in order, and none unmarked a second time.
+  @Test(arguments: [UInt64(1), 2, 3]) func nothingIsLost(_ seed: UInt64) async throws {
+    var plan = LinkPlan(seed: seed)
+    (plan.drop, plan.delay, plan.duplicate, plan.reorder) = (0.1, 0.2, 0.2, 0.2)
+    (plan.rediscovery, plan.window) = (.milliseconds(5), .milliseconds(2))
+    plan.delays = .microseconds(10) ... .milliseconds(3)
+    let two = try TwoMembers(plan: plan)
+    let first = Heard<Int>()
+    let all = Heard<Int>()
+    let receiving = try two.second.receive(Int.self) { value, message in
+      if !message.isRedelivered { first.add(value) }
+      all.add(value)
+    }
+    var options = Wormhole.SendOptions()
+    options.durability = .process
+    var sent: [Wormhole.Sent] = []
+    for number in 1...40 { sent.append(try two.toSecond.send(number, options)) }
+    for one in sent {
+      #expect(try await one.outcome(within: .seconds(30)) == .delivered, "\(plan)")
+    }
+    #expect(first.all == Array(1...40), "\(plan)")
+    #expect(Set(all.all) == Set(1...40))
+    #expect(all.count == 40 + two.link.log.count { $0.hasSuffix("duplicate") }, "\(plan)")
+    receiving.stop()
+  }
+
+  // MARK: Cutting
+
+  @Test func cutLinkFailsAtOnce() async throws {
+    let (two, _) = try pair("")
+    let kept = Heard<Wormhole.Request>()
+    let responding = two.second.respond(toKind: nil) { kept.add($0) }
+    let asking = Task { try await two.toSecond.request(1, as: Int.self) }
+    try await eventually("the request") { kept.count == 1 }
+    two.link.cut()
+    #expect(two.link.isCut)
+    let underWay = try await failure { _ = try await asking.value }
+    #expect(underWay.code == .unreachable)
+    let error = try await failure { _ = try await two.toSecond.request(2, as: Int.self) }
+    #expect(error.code == .unreachable)
+    #expect(error.reason == "the link to it is cut")
+    #expect(throws: WormholeError.self) { try two.toFirst.send(1, .immediate) }
+    two.link.heal()
+    let again = Task { try await two.toSecond.request(3, as: Int.self) }
+    try await eventually("the request") { kept.count == 2 }
+    try kept.all[1].answer(4)
+    #expect(try await again.value == 4)
+    responding.stop()
+  }
+
+  @Test func guaranteedMessagesWaitUntilItIsHealed() async throws {
+    let (two, _) = try pair("")
+    let (heard, receiving) = try receive(two)
+    two.link.cut(off: "watch")
+    let sent = try two.toSecond.send("a")
+    // What goes over no link comes, and shows that the other has not.
+    try two.second.peer("watch").send("own")
+    try await heard.comes(["own"])
+    #expect(try sent.place == .waiting)
+    two.link.heal()
+    try await heard.comes(["own", "a"])
+    receiving.stop()
+  }
+
+  @Test func reachabilityFollowsTheLink() async throws {
+    let (two, _) = try pair("")
+    let heard = Heard<Wormhole.Reachability>()
+    let watching = try two.toSecond.watchReachability { heard.add($0) }
+    try await heard.comes([.immediatelyReachable])
+    two.link.cut(off: "phone")
+    #expect(try two.toSecond.reachability == .backgroundOnly)
+    #expect(try two.second.peer("watch").reachability == .immediatelyReachable)
+    try await heard.comes([.immediatelyReachable, .backgroundOnly])
+    two.link.heal()
+    #expect(try two.toSecond.reachability == .immediatelyReachable)
+    try await heard.comes([.immediatelyReachable, .backgroundOnly, .immediatelyReachable])
+    watching.stop()
+  }
+}

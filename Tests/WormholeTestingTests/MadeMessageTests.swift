@@ -1,0 +1,127 @@
+import Testing
+import Wormhole
+import WormholeTesting
+
+/// Messages that tests make, to call handlers with.
+@Suite struct MadeMessageTests {
+  struct Order: Codable, Equatable, Sendable {
+    var film: String
+    var seats: [Int]
+  }
+
+  @Test func madeMessageIsLikeAReceivedOne() throws {
+    let order = Order(film: "Metropolis", seats: [1, 2])
+    let message = try Wormhole.Message.make(order, from: "till", id: "7", isUrgent: true)
+    #expect(try message.value(as: Order.self) == order)
+    #expect(message.from == "till")
+    #expect(message.kind == "Order")
+    #expect(message.id == "7")
+    #expect(message.isUrgent)
+    #expect(message.attempt == 1)
+    #expect(!message.isRedelivered)
+    #expect(message.place == 0)
+    let error = #expect(throws: WormholeError.self) { try message.value(as: Int.self) }
+    #expect(error?.code == .typeMismatch)
+    try message.acknowledge()
+  }
+
+  @Test func laterAttemptIsRedelivered() throws {
+    let second = try Wormhole.Message.make(1, attempt: 2)
+    #expect(second.attempt == 2)
+    #expect(second.isRedelivered)
+    let early = try Wormhole.Message.make(1, isRedelivered: true)
+    #expect(early.isRedelivered)
+    #expect(early.attempt == 1)
+    #expect(early.id != second.id)
+  }
+
+  @Test func recordSaysWhatTheHandlerDid() throws {
+    let message = try Wormhole.Message.make(1)
+    let record = try #require(message.record)
+    #expect(record.isInHand)
+    try message.acknowledge()
+    try message.fail("too late")
+    #expect(record.isAcknowledged)
+    #expect(record.failure == nil)
+
+    let other = try Wormhole.Message.make(1)
+    try other.fail("no seats")
+    #expect(other.record?.failure == "no seats")
+    #expect(other.record?.isAcknowledged == false)
+  }
+
+  @Test func messageThatIsLetGoOfHasFailed() throws {
+    var message: Wormhole.Message? = try Wormhole.Message.make(1)
+    let record = try #require(message?.record)
+    message = nil
+    #expect(record.failure == "it was received and never acknowledged")
+  }
+
+  @Test func receivedMessageHasNoRecord() async throws {
+    let two = try TwoMembers()
+    try two.toSecond.send(1)
+    for try await message in two.second.messages {
+      #expect(message.record == nil)
+      try message.acknowledge()
+      break
+    }
+  }
+
+  @Test func requestKeepsItsAnswer() throws {
+    let request = try Wormhole.Request.make("how many?", from: nil, timeLeft: .seconds(3))
+    let record = try #require(request.record)
+    #expect(request.from == nil)
+    #expect(request.kind == "String")
+    #expect(request.timeLeft > .seconds(1))
+    #expect(try request.value(as: String.self) == "how many?")
+    #expect(!record.hasEnded)
+    #expect(try record.answer(as: Int.self) == nil)
+    try request.answer(3)
+    try request.answer(4)  // Once answered, always answered.
+    #expect(try record.answer(as: Int.self) == 3)
+    #expect(record.refusal == nil)
+    #expect(throws: WormholeError.self) { try record.answer(as: [String].self) }
+  }
+
+  @Test func requestKeepsItsRefusal() throws {
+    let request = try Wormhole.Request.make(1)
+    request.refuse("sold out")
+    #expect(request.from == "phone")
+    #expect(request.record?.refusal == "sold out")
+    #expect(request.record?.hasEnded == true)
+    #expect(try request.record?.answer(as: Int.self) == .some(nil))
+  }
+
+  @Test func immediateMessagesAndContextsAreMade() throws {
+    let message = try Wormhole.ImmediateMessage.make([1, 2], kind: "numbers")
+    #expect(message.kind == "numbers")
+    #expect(message.from == "phone")
+    #expect(try message.value(as: [Int].self) == [1, 2])
+    let context = try Wormhole.Context.make(["a": 1], from: "watch")
+    #expect(context.from == "watch")
+    #expect(context.isReceived)
+    #expect(try context.value(as: [String: Int].self) == ["a": 1])
+  }
+
+  @Test func sentEndsWhenTheTestSaysSo() async throws {
+    let sent = try Wormhole.Sent.make(id: "a b", to: "watch", count: 3)
+    #expect(sent.id == "a b")
+    #expect(sent.to == "watch")
+    #expect(sent.count == 3)
+    #expect(try sent.place == .waiting)
+    let waiting = Task { try await sent.outcome() }
+    #expect(sent.finish(.givenUp("no room")))
+    #expect(!sent.finish(.delivered))
+    #expect(try await waiting.value == .givenUp("no room"))
+    #expect(try sent.place == .ended)
+    #expect(try !sent.cancel())
+    let cancelled = try Wormhole.Sent.make()
+    #expect(try cancelled.cancel())
+    #expect(cancelled.end == .cancelled)
+  }
+
+  @Test func outcomesAreMade() {
+    let outcome = Wormhole.Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
+    #expect(outcome.end == .expired)
+  }
+}

@@ -1,0 +1,42 @@
+import Syscalls
+import Wormhole
+import WormholeTesting
+
+/// What handlers were called with.
+final class Heard<Element: Sendable>: Sendable {
+  private let heard = Monitor<[Element]>([])
+
+  func add(_ element: Element) { heard.withLock { $0.append(element) } }
+
+  var all: [Element] { heard.withLock { $0 } }
+  var count: Int { all.count }
+}
+
+extension Heard where Element: Equatable {
+  /// Waits until this was heard, and nothing else.
+  func comes(_ elements: [Element]) async throws {
+    do {
+      try await eventually("\(elements)") { count >= elements.count }
+    } catch {
+      throw Unheard(description: "\(elements) was not heard, but \(all)")
+    }
+    guard all == elements else {
+      throw Unheard(description: "\(elements) was not heard, but \(all)")
+    }
+  }
+}
+
+struct Unheard: Error, CustomStringConvertible { let description: String }
+
+/// What a handler throws.
+struct Refusal: Error {}
+
+/// The error that a body throws.
+func failure(_ body: () async throws -> Void) async throws -> WormholeError {
+  do {
+    try await body()
+  } catch let error as WormholeError {
+    return error
+  }
+  throw Unheard(description: "nothing was thrown")
+}

@@ -1,0 +1,147 @@
+import Syscalls
+import Testing
+import Wormhole
+import WormholeTesting
+
+/// A clock that the test moves, and what goes by it.
+@Suite struct TestClockTests {
+  @Test func alarmsRingInOrder() throws {
+    let clock = TestClock()
+    let heard = Heard<Int>()
+    let start = clock.now
+    for (number, pause) in [(2, 20), (1, 10), (3, 31)] {
+      clock.ring(at: start + .seconds(pause)) { heard.add(number) }
+    }
+    #expect(clock.alarms == 3)
+    #expect(clock.untilNextAlarm == .seconds(10))
+    clock.advance(by: .seconds(30))
+    #expect(heard.all == [1, 2])
+    #expect(clock.elapsed == .seconds(30))
+    try clock.advanceToNextAlarm()
+    #expect(heard.all == [1, 2, 3])
+    #expect(clock.elapsed == .seconds(31))
+    clock.ring(at: start) { heard.add(4) }
+    #expect(heard.all == [1, 2, 3, 4])
+    #expect(throws: WormholeError.self) {
+      try clock.advanceToNextAlarm(within: .milliseconds(1))
+    }
+  }
+
+  @Test func messagesExpireByIt() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    var options = Wormhole.SendOptions()
+    options.timeToLive = .seconds(3600)
+    let late = try two.toSecond.send(1, options)
+    clock.advance(by: .seconds(3601))
+    let inTime = try two.toSecond.send(2, options)
+    let heard = Heard<Int>()
+    let receiving = try two.second.receive(Int.self) { value, _ in heard.add(value) }
+    #expect(try await late.outcome(within: .seconds(1)) == .expired)
+    #expect(try await inTime.outcome(within: .seconds(1)) == .delivered)
+    #expect(heard.all == [2])
+    receiving.stop()
+  }
+
+  @Test func failedMessagesComeAgainByIt() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    let heard = Heard<Int>()
+    let receiving = try two.second.receive(Int.self) { _, message in
+      heard.add(message.attempt)
+      if message.attempt < 3 { throw Refusal() }
+    }
+    let sent = try two.toSecond.send(1)
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .milliseconds(100))
+    try await heard.comes([1, 2])
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .milliseconds(300))
+    #expect(try await sent.outcome() == .delivered)
+    #expect(heard.all == [1, 2, 3])
+    receiving.stop()
+  }
+
+  @Test func failedMessagesOfALoopComeAgainByIt() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    try two.toSecond.send(1)
+    let loop = Task {
+      for try await message in two.second.messages {
+        if message.attempt == 2 { return try message.acknowledge() }
+        try message.fail("not yet")
+      }
+    }
+    try await clock.advanceToNextAlarm()
+    try await loop.value
+    #expect(clock.elapsed == .milliseconds(100))
+  }
+
+  @Test func requestsTimeOutByIt() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    let kept = Heard<Wormhole.Request>()
+    let responding = two.second.respond(toKind: nil) { kept.add($0) }
+    let asking = Task {
+      try await two.toSecond.request(1, as: Int.self, within: .seconds(100))
+    }
+    try await eventually("the request") { kept.count == 1 }
+    clock.advance(by: .seconds(99))
+    #expect(kept.all[0].timeLeft <= .seconds(1))
+    clock.advance(by: .seconds(1))
+    let error = try await failure { _ = try await asking.value }
+    #expect(error.code == .timedOut)
+    responding.stop()
+  }
+
+  @Test func waitingForAnOutcomeEndsByIt() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    let sent = try two.toSecond.send(1)
+    let waiting = Task { try await sent.outcome(within: .seconds(5)) }
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .seconds(5))
+    let error = try await failure { _ = try await waiting.value }
+    #expect(error.code == .timedOut)
+  }
+
+  @Test func waitingForRoomEndsByIt() throws {
+    let clock = TestClock()
+    var options = Wormhole.Options()
+    options.mail.largestQueue = 1
+    let two = try TwoMembers(clock: clock, options: options)
+    try two.toSecond.send(1)
+    var patient = Wormhole.SendOptions()
+    patient.whenFull = .wait(.seconds(3600))
+    let heard = Heard<WormholeError.Code?>()
+    let sender = try Thread("sender") { [patient] in
+      do throws(WormholeError) {
+        try two.toSecond.send(2, patient)
+        heard.add(nil)
+      } catch {
+        heard.add(error.code)
+      }
+    }
+    try clock.advanceToNextAlarm()
+    sender.join()
+    #expect(heard.all == [.full])
+    #expect(clock.elapsed == .seconds(3600))
+  }
+
+  /// What another process sends is in order with what this one does, though it has another clock.
+  @Test func locksAndOrderKeepTheMachinesClock() async throws {
+    let clock = TestClock()
+    let two = try TwoMembers(clock: clock)
+    let other = try two.container.open()
+    try two.toSecond.send("a")
+    try other.peer("watch").send("b")
+    clock.advance(by: .seconds(1_000_000))
+    try two.toSecond.send("c")
+    let heard = Heard<String>()
+    let receiving = try two.second.receive(String.self) { value, _ in heard.add(value) }
+    try await heard.comes(["a", "b", "c"])
+    let count = two.first.name.count
+    try other.channel("count", of: Int.self).put(count)
+    receiving.stop()
+  }
+}

@@ -1,0 +1,386 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Members that are started by those who need them: real processes on both sides.
+@Suite struct WakingTests {
+  /// A container with a member `watch` that can be started.
+  private struct Scene {
+    let meeting: Meeting
+    var file: String { meeting.folder.path + "/started" }
+
+    init(_ what: String = "", grace: Duration = .seconds(5), register: Bool = true) throws {
+      meeting = try Meeting { $0.wakeGrace = grace }
+      try meeting.folder.write("", to: "started")
+      guard register else { return }
+      try meeting.hole.registerStart(
+        of: "watch", program: Programs.built("TestPeer"),
+        arguments: ["awaken", file, "watch", what],
+        environment: ["GREETING": "good day", "WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""])
+    }
+
+    var watch: Wormhole.Peer { meeting.hole.peer("watch") }
+
+    /// A line for each that was started.
+    var started: [String] {
+      get throws { try meeting.folder.read("started").split(separator: "\n").map(String.init) }
+    }
+
+    func processes() throws -> [Int32] {
+      try started.map { Int32($0.prefix { $0.isNumber })! }
+    }
+
+    func wakers(_ count: Int, within milliseconds: Int) throws -> [Running] {
+      try (0..<count).map { _ in
+        try Running(
+          Programs.built("TestPeer"), ["wake", meeting.path, "watch", "\(milliseconds)"])
+      }
+    }
+
+    /// Lets what was started end, and waits for that: the file tells it.
+    func end() throws {
+      let processes = try processes()
+      try meeting.folder.descriptor.unlink("started")
+      for process in processes {
+        try eventually("\(process) ends") {
+          try Processes.state(process).map { $0 == "Z" } ?? true
+        }
+      }
+    }
+  }
+
+  // MARK: Once
+
+  @Test func twentyProcessesStartItOnce() throws {
+    let scene = try Scene()
+    for waker in try scene.wakers(20, within: 60_000) {
+      #expect(try waker.outcome(within: .seconds(90)).output == "awake\n")
+    }
+    #expect(try scene.started.count == 1)
+    #expect(try scene.watch.reachability == .immediatelyReachable)
+    try scene.end()
+  }
+
+  @Test func twentyTasksStartItOnce() async throws {
+    let scene = try Scene()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask { try await scene.watch.wake(within: .seconds(30)) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try scene.started.count == 1)
+    try scene.end()
+  }
+
+  @Test func oneThatIsThereIsNotStarted() throws {
+    let scene = try Scene()
+    let member = try scene.meeting.another().join(as: "watch")
+    try scene.watch.wake(within: .zero)
+    #expect(try scene.started == [])
+    member.leave()
+  }
+
+  /// A start that has succeeded is no reason to wait when it is gone again.
+  @Test func oneThatHasGoneAgainIsStartedAgain() throws {
+    let scene = try Scene("leave", grace: .seconds(60))
+    for count in 1...3 {
+      try scene.watch.wake(within: .seconds(30))
+      #expect(try scene.started.count == count)
+      try eventually("it has left") { try scene.watch.reachability == .backgroundOnly }
+    }
+    try scene.end()
+  }
+
+  @Test func whoAsksWakesIt() async throws {
+    let scene = try Scene("answer")
+    let peer = scene.watch
+    #expect(try await peer.request(21, as: Int.self, within: .seconds(30), waking: true) == 42)
+    #expect(try peer.requestAndWait(4, as: Int.self, waking: true) == 8)
+    try peer.send(1, .immediate, waking: true)
+    #expect(try scene.started.count == 1)
+    try scene.end()
+    let error = await #expect(throws: WormholeError.self) {
+      try await peer.request(21, as: Int.self)
+    }
+    #expect(error?.code == .unreachable)
+  }
+
+  // MARK: What was started
+
+  @Test func itInheritsNothing() throws {
+    let scene = try Scene()
+    // The shell leaves a descriptor open that is not closed on exec; the waker has others of its
+    // own, and locks.
+    let command =
+      "exec 7</dev/null 8>/dev/null; trap '' HUP INT; "
+      + "exec \"$0\" wake \"$1\" watch 30000"
+    let waker = try run("sh", ["-c", command, Programs.built("TestPeer"), scene.meeting.path])
+    #expect(waker.output == "awake\n", "\(waker.errors)")
+    let line = try #require(try scene.started.first)
+    #expect(line.hasSuffix(" descriptors 0 1 2 in / greeting good day"))
+    let process = try scene.processes()[0]
+    let folder = try Descriptor.open(path: "/proc/\(process)/fd", [.readOnly, .directory])
+    for number in ["0", "1", "2"] {
+      #expect(String(decoding: try folder.readSymbolicLink(number), as: UTF8.self) == "/dev/null")
+    }
+    let status = String(
+      decoding: try Descriptor.open(path: "/proc/\(process)/status", [.readOnly]).contents(),
+      as: UTF8.self)
+    // The shell ignored hang-up and interrupt, the first two.
+    let ignored = status.split(separator: "\n").first { $0.hasPrefix("SigIgn:") }
+    #expect(ignored?.hasSuffix("0") == true, "\(ignored ?? "")")
+    let stat = String(
+      decoding: try Descriptor.open(path: "/proc/\(process)/stat", [.readOnly]).contents(),
+      as: UTF8.self)
+    let fields = stat.split(separator: ")").last!.split(separator: " ")
+    #expect(fields[3] == "\(process)", "a session of its own")
+    try scene.end()
+  }
+
+  /// It goes on when whoever started it ends, and keeps none of its locks.
+  @Test func itOutlivesItsWaker() throws {
+    let scene = try Scene()
+    let waker = try Running(
+      Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "30000", "stay"])
+    try eventually("it is awake") { try waker.output == "awake\n" }
+    try waker.child.send(.kill)
+    _ = try waker.outcome()
+    #expect(try scene.watch.reachability == .immediatelyReachable)
+    try scene.end()
+    #expect(try scene.watch.reachability == .backgroundOnly)
+  }
+
+  /// Whoever started it waits for its end, so that it does not stay in the table of processes.
+  @Test func itLeavesNoZombie() throws {
+    let scene = try Scene()
+    try scene.watch.wake(within: .seconds(30))
+    let process = try scene.processes()[0]
+    try scene.end()
+    try eventually("it is gone") { try Processes.state(process) == nil }
+  }
+
+  // MARK: Failures
+
+  @Test func nobodyHasSaidHow() throws {
+    let scene = try Scene(register: false)
+    for _ in 1...2 {
+      let error = try failure { try scene.watch.wake(within: .seconds(30)) }
+      #expect(error.code == .notFound)
+      #expect(error.reason == "nobody has said how it is started")
+      _ = try scene.meeting.another().join(as: "watch")
+    }
+  }
+
+  @Test func theProgramIsMissing() throws {
+    let scene = try Scene()
+    let program = scene.meeting.folder.path + "/program"
+    _ = try run("cp", [Programs.built("TestPeer"), program])
+    try scene.meeting.hole.registerStart(of: "watch", program: program)
+    try scene.meeting.folder.descriptor.unlink("program")
+    let start = Instant.now
+    for waker in try scene.wakers(5, within: 60_000) {
+      let reason = "its program '\(program)' could not be started: no such file or directory"
+      #expect(
+        try waker.outcome().output == "unreachable: cannot wake 'watch': \(reason)\n")
+    }
+    #expect(Instant.now - start < .seconds(20))
+    let error = try failure {
+      try scene.meeting.hole.registerStart(of: "watch", program: program)
+    }
+    #expect(error.code == .notFound)
+  }
+
+  @Test(arguments: [
+    ("crash", "it ended with exit code 3"), ("die", "it was ended by signal 9"),
+  ])
+  func itCrashesAtOnce(_ what: String, _ how: String) throws {
+    let scene = try Scene(what)
+    let start = Instant.now
+    for waker in try scene.wakers(20, within: 60_000) {
+      #expect(
+        try waker.outcome().output
+          == "unreachable: cannot wake 'watch': \(how) before it joined as 'watch'\n")
+    }
+    #expect(Instant.now - start < .seconds(30))
+    // All who had begun to ask share one start; those who came later try once more.
+    #expect(try scene.started.count <= 20)
+  }
+
+  /// Those who asked before it failed do not each try again.
+  @Test func aFailureIsForAllWhoAsked() async throws {
+    let scene = try Scene("crash")
+    await withTaskGroup(of: WormholeError.Code?.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          do throws(WormholeError) {
+            try await scene.watch.wake(within: .seconds(30))
+            return nil
+          } catch {
+            return error.code
+          }
+        }
+      }
+      for await code in group { #expect(code == .unreachable) }
+    }
+    #expect(try scene.started.count == 1)
+  }
+
+  @Test func itNeverJoins() throws {
+    let scene = try Scene("never", grace: .milliseconds(100))
+    let start = Instant.now
+    let error = try failure { try scene.watch.wake(within: .milliseconds(700)) }
+    #expect(error.code == .timedOut)
+    #expect(Instant.now - start >= .milliseconds(700))
+    let process = try scene.processes()[0]
+    #expect(
+      error.reason == "it was started as '\(Programs.built("TestPeer"))' (process \(process)), "
+        + "and has not joined within 0.7 seconds")
+    // It lives still, so nobody starts another one.
+    #expect(try failure { try scene.watch.wake(within: .milliseconds(300)) }.code == .timedOut)
+    #expect(try scene.started.count == 1)
+    // Its end is known at once.
+    let waker = try scene.wakers(1, within: 60_000)[0]
+    try eventually("the waker is told") {
+      // Also those that it starts if it has begun later than that.
+      for process in try scene.processes() { try? Processes.send(.kill, to: process) }
+      return waker.hasEnded
+    }
+    #expect(try waker.outcome().output.contains("it was ended by signal 9 before it joined"))
+  }
+
+  @Test func aCancelledTaskWaitsNoLonger() async throws {
+    let scene = try Scene("never")
+    let waking = Task { try await scene.watch.wake(within: .seconds(60)) }
+    try await eventuallyAsync("it is started") { try scene.started.count == 1 }
+    waking.cancel()
+    let error = await #expect(throws: WormholeError.self) { try await waking.value }
+    #expect(error?.code == .cancelled)
+    try scene.end()
+  }
+
+  // MARK: The one who starts it is killed or stopped
+
+  @Test(arguments: ["spawn:before:kill", "spawn:before:stop", "spawn:before:fail=EAGAIN"])
+  func whoeverStartsItIsDisturbed(_ rule: String) throws {
+    let scene = try Scene(grace: .milliseconds(500))
+    let first = try Running(
+      Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "60000"],
+      environment: ["WORMHOLE_FAULTS=\(rule)"])
+    try eventually("it is disturbed") {
+      try first.hasEnded || Processes.isStopped(first.child.process)
+    }
+    let others = try scene.wakers(3, within: 60_000)
+    for other in others { #expect(try other.outcome().output == "awake\n") }
+    #expect(try scene.started.count == 1)
+    if rule.hasSuffix("stop") {
+      try first.child.send(.go)
+      #expect(try first.outcome().output == "awake\n")
+    }
+    if rule.hasSuffix("EAGAIN") {
+      #expect(try first.outcome().output.hasPrefix("unreachable: "))
+    }
+    // One that stood still right before the start finds somebody in its place.
+    try eventually("one is left") {
+      try scene.processes().filter { try Processes.state($0) ?? "Z" != "Z" }.count == 1
+    }
+    try scene.end()
+  }
+
+  // MARK: Who may say what is run
+
+  private func start(of scene: Scene) -> String {
+    scene.meeting.path + "/members/watch/start.plist"
+  }
+
+  @Test func theFileIsForItsOwnerAlone() throws {
+    for sharing in [Sharing.owner, .group] {
+      let meeting = try Meeting { $0.sharing = sharing }
+      try meeting.hole.registerStart(
+        of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
+        directory: "/")
+      let path = meeting.path + "/members/watch/start.plist"
+      let status = try Descriptor.open(path: path, [.readOnly]).status()
+      #expect(status.mode == 0o600)
+      let start = try #require(try meeting.hole.start(of: "watch"))
+      #expect(start.program.hasPrefix("/") && start.program.hasSuffix("/sh"))
+      #expect(start.arguments == ["-c", "exit"])
+      #expect(start.environment == ["A": "b"])
+      #expect(start.directory == "/")
+      #expect(try meeting.hole.removeStart(of: "watch"))
+      #expect(try !meeting.hole.removeStart(of: "watch"))
+      #expect(try meeting.hole.start(of: "watch") == nil)
+      #expect(try meeting.hole.peer("watch").reachability == .notReachable)
+    }
+  }
+
+  @Test func oneThatOthersMayWriteToIsRefused() throws {
+    let scene = try Scene()
+    for mode: FileMode in [0o620, 0o602, 0o666] {
+      try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(mode)
+      let error = try failure { try scene.watch.wake(within: .seconds(30)) }
+      #expect(error.code == .refused)
+      #expect(error.reason.hasPrefix("others may write to its start.plist"))
+      #expect(try failure { _ = try scene.meeting.hole.start(of: "watch") }.code == .refused)
+    }
+    try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(0o600)
+    let home = try Descriptor.open(path: scene.meeting.path + "/members/watch", [.readOnly])
+    try home.setMode(0o720)
+    #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .refused)
+    try home.setMode(0o700)
+    #expect(try scene.started == [])
+  }
+
+  @Test(arguments: [Sharing.owner, .group])
+  func oneOfAnotherOwnerIsRefused(_ sharing: Sharing) throws {
+    guard Processes.effectiveUser == 0 else {
+      skip("a start.plist of another user", because: "only root can make one")
+      return
+    }
+    let meeting = try Meeting { $0.sharing = sharing }
+    try meeting.hole.registerStart(of: "watch", program: "true")
+    let path = meeting.path + "/members/watch/start.plist"
+    #expect(try run("chown", ["12345", path]).status == .exited(0))
+    let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+    #expect(error.code == .refused)
+    #expect(error.reason == "its start.plist belongs to user 12345")
+  }
+
+  @Test func oneOfAnotherMemberOrFormIsRefused() throws {
+    let scene = try Scene()
+    let members = try Descriptor.open(path: scene.meeting.path + "/members", [.readOnly])
+    try scene.meeting.hole.registerStart(of: "phone", program: "true")
+    let phone = try members.open("phone", [.readOnly, .directory])
+    let watch = try members.open("watch", [.readOnly, .directory])
+    try phone.rename("start.plist", to: watch, "start.plist")
+    #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .damaged)
+    for words in ["", "bplist00junk", "words"] {
+      try watch.open("start.plist", [.writeOnly, .truncate]).write(words)
+      #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .damaged)
+    }
+    try watch.unlink("start.plist")
+    try watch.makeSymbolicLink("start.plist", to: "/dev/null")
+    #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .refused)
+    try scene.meeting.hole.registerStart(of: "watch", program: "true")
+    #expect(try scene.meeting.hole.start(of: "watch") != nil)
+    #expect(try scene.started == [])
+  }
+
+  @Test func whatCannotBeRunIsNotRegistered() throws {
+    let hole = try Meeting().hole
+    #expect(throws: WormholeError.self) { try hole.registerStart(of: "a", program: "/dev/null") }
+    #expect(throws: WormholeError.self) { try hole.registerStart(of: "", program: "true") }
+    for variable in ["", "A=B", "A\0"] {
+      let error = try failure {
+        try hole.registerStart(of: "a", program: "true", environment: [variable: "b"])
+      }
+      #expect(error.code == .invalidValue)
+    }
+    #expect(
+      try failure { try hole.registerStart(of: "a", program: "true", directory: "here") }.code
+        == .invalidValue)
+    #expect(try hole.start(of: "a") == nil)
+  }
+}
