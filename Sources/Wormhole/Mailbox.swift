@@ -179,7 +179,7 @@ final class Mailbox: Sendable {
 
   /// Changes what the machine knows, and has all who have nothing to do ask it again.
   @discardableResult
-  private func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+  func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
     let (result, runners) = state.withLock { state in
       (change(&state.machine), Array(state.receivers.values))
     }
@@ -264,20 +264,6 @@ final class Mailbox: Sendable {
     return if let bytes { open(claimed, bytes) } else { open(claimed) }
   }
 
-  /// What a receiver must not do; for tests.
-  private func claimLate(_ claimed: ClaimedName) -> Delivery? {
-    guard
-      case .sound(let bytes, _)? = try? home.read(
-        claimed.name.text, in: .inbox, "read message")
-    else {
-      tell { $0.missing() }
-      return nil
-    }
-    Processes.yield()
-    _ = try? home.move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
-    return open(claimed, bytes)
-  }
-
   /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
   private func reclaim(_ old: ClaimedName) -> Delivery? {
     // What could not even be read was no attempt.
@@ -336,7 +322,7 @@ final class Mailbox: Sendable {
 
   private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
 
-  private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
+  func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
       let document = try WormholeError.reading("read message", claimed.name.id) {
