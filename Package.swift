@@ -31,7 +31,8 @@ let package = Package(
   targets: [
     .target(name: "CLinux"),
     .target(name: "Syscalls", dependencies: ["CLinux"], swiftSettings: house),
-    .target(name: "PropertyLists", swiftSettings: house),
+    .target(name: "CChecksum"),
+    .target(name: "PropertyLists", dependencies: ["CChecksum"], swiftSettings: house),
     .target(
       name: "SharedContainer", dependencies: ["PropertyLists", "Syscalls"], swiftSettings: house),
     .target(
@@ -84,6 +85,7 @@ let package = Package(
       name: "SharedContainerTests",
       dependencies: [
         "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
+        "Wormhole",
       ],
       swiftSettings: house),
     .testTarget(

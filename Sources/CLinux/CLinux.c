@@ -112,6 +112,10 @@ int linux_shutdown_file_system(int descriptor) {
 
 int linux_fallocate(int descriptor, off_t size) { return fallocate(descriptor, 0, 0, size); }
 
+off_t linux_next_data(int descriptor, off_t from) { return lseek(descriptor, from, SEEK_DATA); }
+
+off_t linux_next_hole(int descriptor, off_t from) { return lseek(descriptor, from, SEEK_HOLE); }
+
 int linux_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
 
 int linux_close_others(void *file_actions) {

@@ -89,6 +89,34 @@ extension Descriptor {
     _ = try perform(.ftruncate, on: descriptor) { Glibc.ftruncate(descriptor, size) }
   }
 
+  /// Where data begins, at an offset or behind it; nil if only holes follow, or nothing.
+  ///
+  /// Where the file system knows of no holes, there are none. It moves the present offset.
+  package func nextData(from offset: Int) throws(Errno) -> Int? {
+    let descriptor = rawValue
+    do throws(Errno) {
+      return try perform(.lseek, on: descriptor) { linux_next_data(descriptor, offset) }
+    } catch {
+      if error == .noDevice { return nil }
+      guard error == .invalidArgument || error == .notSupported else { throw error }
+      return offset
+    }
+  }
+
+  /// Where a hole begins, at an offset or behind it; the end of the file counts as one.
+  ///
+  /// Nil if the offset is behind that, or if the file system knows of no holes.
+  package func nextHole(from offset: Int) throws(Errno) -> Int? {
+    let descriptor = rawValue
+    do throws(Errno) {
+      return try perform(.lseek, on: descriptor) { linux_next_hole(descriptor, offset) }
+    } catch {
+      let harmless: Set<Errno> = [.noDevice, .invalidArgument, .notSupported]
+      guard harmless.contains(error) else { throw error }
+      return nil
+    }
+  }
+
   /// Makes this file's blocks those of another, where the file system can share them.
   package func clone(from source: borrowing Descriptor) throws(Errno) {
     let (to, from) = (rawValue, source.rawValue)

@@ -4,7 +4,8 @@ import Synchronization
 
 /// How a file is opened.
 ///
-/// Close-on-exec, no-follow and no-controlling-terminal are always added.
+/// Close-on-exec and no-controlling-terminal are always added; no-follow is, unless the name of a
+/// call says otherwise.
 package struct OpenFlags: OptionSet, Sendable {
   package let rawValue: CInt
   package init(rawValue: CInt) { self.rawValue = rawValue }
@@ -34,6 +35,7 @@ package struct OpenFlags: OptionSet, Sendable {
 
   fileprivate static let always =
     OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
+  fileprivate static let alwaysFollowing = OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY)
 }
 
 /// Permission bits.
@@ -49,6 +51,16 @@ extension Descriptor {
     let all = flags.union(.always).rawValue
     return Descriptor(
       adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, mode) })
+  }
+
+  /// Opens a path of the user's as ``open(path:_:mode:)`` does, but follows a last component that
+  /// is a link: for what the user has named to be read, wherever it lies.
+  package static func open(
+    following path: UnsafePointer<CChar>, _ flags: OpenFlags
+  ) throws(Errno) -> Descriptor {
+    let all = flags.union(.alwaysFollowing).rawValue
+    return Descriptor(
+      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, 0) })
   }
 
   /// Opens a name in this directory, beneath it and through no symbolic link.

@@ -68,7 +68,9 @@ extension Wormhole.Peer {
   /// - Returns: whether there was one.
   public func discard(id: String) throws(WormholeError) -> Bool {
     try endDeadLetters(id, "discard message") { (file, home) throws(Errno) in
-      try home.remove(file.text, from: .dead)
+      guard try home.remove(file.text, from: .dead) else { return false }
+      _ = try? home.remove(file.fileName, from: .files)
+      return true
     }
   }
 

@@ -199,6 +199,7 @@ final class Delivery: Sendable {
         throw error
       }
       ending.hasEnded = true
+      mailbox.dropFile(of: claimed.name, header)
       mailbox.closed(self, record)
     }
   }

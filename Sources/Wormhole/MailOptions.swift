@@ -25,6 +25,10 @@ extension Wormhole {
     /// every minute.
     public var largestDeadLetters = 1000
 
+    /// Is told now and then how far a file has come that is compared with what was sent, before
+    /// its message is handed over; on the thread that receives, so that it should return soon.
+    public var arriving: (@Sendable (_ from: String?, FileProgress) -> Void)?
+
     /// The options that suit most.
     public init() {}
 

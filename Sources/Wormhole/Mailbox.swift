@@ -107,6 +107,9 @@ final class Mailbox: Sendable {
   /// Has all receivers look again.
   func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
 
+  /// Whether nothing more may be claimed.
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
     let runners = state.withLock { state in
@@ -176,7 +179,7 @@ final class Mailbox: Sendable {
 
   /// Changes what the machine knows, and has all who have nothing to do ask it again.
   @discardableResult
-  private func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+  func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
     let (result, runners) = state.withLock { state in
       (change(&state.machine), Array(state.receivers.values))
     }
@@ -261,20 +264,6 @@ final class Mailbox: Sendable {
     return if let bytes { open(claimed, bytes) } else { open(claimed) }
   }
 
-  /// What a receiver must not do; for tests.
-  private func claimLate(_ claimed: ClaimedName) -> Delivery? {
-    guard
-      case .sound(let bytes, _)? = try? home.read(
-        claimed.name.text, in: .inbox, "read message")
-    else {
-      tell { $0.missing() }
-      return nil
-    }
-    Processes.yield()
-    _ = try? home.move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
-    return open(claimed, bytes)
-  }
-
   /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
   private func reclaim(_ old: ClaimedName) -> Delivery? {
     // What could not even be read was no attempt.
@@ -333,7 +322,7 @@ final class Mailbox: Sendable {
 
   private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
 
-  private func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
+  func open(_ claimed: ClaimedName, _ bytes: [UInt8]) -> Delivery? {
     do throws(WormholeError) {
       let decoder = BinaryDecoder(limits: hole.options.limits)
       let document = try WormholeError.reading("read message", claimed.name.id) {
@@ -342,6 +331,7 @@ final class Mailbox: Sendable {
       // What was received in time may come again later.
       if claimed.attempt == 1, let expires = document.header.expires, expires < present {
         try end(claimed, .expired)
+        dropFile(of: claimed.name, document.header)
         tell { $0.finished() }
         return nil
       }
@@ -361,6 +351,7 @@ final class Mailbox: Sendable {
   ) throws(WormholeError) -> Delivery? {
     let count = claimed.name.count
     guard count > 1 else {
+      try verifyFile(of: claimed, document.header)
       return Delivery(self, claimed, document, record: nil, BatchSlots(count: 1))
     }
     guard document.count == count, count <= Progress.slotCount else {

@@ -115,6 +115,12 @@ extension Wormhole {
       }
     }
 
+    /// The file that came with it; nil if none was sent.
+    public var file: ReceivedFile? {
+      guard case .delivery(let delivery) = source else { return nil }
+      return delivery.header.file.map { ReceivedFile(delivery, $0) }
+    }
+
     /// Says that it was handled: it never comes again, and the sender is told if it asked.
     ///
     /// A second time this does nothing. It throws, and changes nothing, if another process has

@@ -3,13 +3,13 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// The form of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`, and
-/// `value`; in a batch, `values`.
+/// The form of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`, perhaps
+/// `file`, and `value`; in a batch, `values`.
 ///
 /// Who sent it stands in the file's name. Values are encoded straight into it, and read from it
 /// only by those who ask for them.
 enum MessageFile {
-  enum Key: String, CodingKey { case kind, sent, to, expires, value, values }
+  enum Key: String, CodingKey { case kind, sent, to, expires, file, value, values }
 
   /// All but the values.
   struct Header: Decodable, Equatable {
@@ -17,6 +17,8 @@ enum MessageFile {
     var sent: Date
     var to: String
     var expires: Date?
+    /// The file that belongs to it, if one does.
+    var file: Attached?
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Key.self)
@@ -24,13 +26,44 @@ enum MessageFile {
       sent = try container.decode(Date.self, forKey: .sent)
       to = try container.decode(String.self, forKey: .to)
       expires = try container.decodeIfPresent(Date.self, forKey: .expires)
+      file = try container.decodeIfPresent(Attached.self, forKey: .file)
     }
 
-    init(kind: String, sent: Date, to: String, expires: Date?) {
+    init(kind: String, sent: Date, to: String, expires: Date?, file: Attached? = nil) {
       self.kind = kind
       self.sent = sent
       self.to = to
       self.expires = expires
+      self.file = file
+    }
+  }
+
+  /// What a message says of its file, which lies in `files/`; see ``MessageName/fileName``.
+  struct Attached: Codable, Equatable {
+    /// What the sender's file was called; the sender may be anybody.
+    var name: String
+    var size: Int
+    /// Its CRC-32.
+    var checksum: UInt32
+    /// Whether it was synced before the message was sent.
+    var synced: Bool?
+  }
+
+  /// A message with a file, about to be written.
+  struct WithFile<Value: Encodable>: Encodable {
+    let header: Header
+    let file: Attached
+    /// What is told of the file; nil if that is nothing.
+    let value: Value?
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(header.kind, forKey: .kind)
+      try container.encode(header.sent, forKey: .sent)
+      try container.encode(header.to, forKey: .to)
+      try container.encodeIfPresent(header.expires, forKey: .expires)
+      try container.encode(file, forKey: .file)
+      try container.encodeIfPresent(value, forKey: .value)
     }
   }
 
@@ -90,8 +123,9 @@ enum MessageFile {
 extension MessageFile.Header {
   /// As everybody writes it; nil for what is not, good or bad.
   init?(usual fields: BinaryDocument.Fields) {
-    guard case .string(let kind) = fields["kind"], case .date(let sent) = fields["sent"],
-      case .string(let to) = fields["to"]
+    // A file is described in a dictionary of its own.
+    guard fields["file"] == nil, case .string(let kind) = fields["kind"],
+      case .date(let sent) = fields["sent"], case .string(let to) = fields["to"]
     else { return nil }
     var expires: Date?
     switch fields["expires"] {

@@ -134,9 +134,28 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
 
   /// The same message, tried again after it was given up.
   var retried: MessageName {
+    MessageName(marked("a"))!
+  }
+
+  /// What the file is called that came with the message, however often that is tried: the same
+  /// name, with the mark `f`.
+  var fileName: String { marked("f") }
+
+  /// The names that the message of a file may have; nil if the file's name is in no such form.
+  static func messages(ofFile fileName: String) -> [String]? {
+    let bytes = Array(fileName.utf8)
+    guard bytes.count > 23, bytes[23] == UInt8(ascii: "f") else { return nil }
+    var name = bytes
+    name[23] = UInt8(ascii: "r")
+    return MessageName(String(decoding: name, as: UTF8.self)).map { name in
+      ["r", "n", "a"].map { name.marked($0) }
+    }
+  }
+
+  private func marked(_ mark: Unicode.Scalar) -> String {
     var bytes = Array(text.utf8)
-    bytes[23] = UInt8(ascii: "a")
-    return MessageName(String(decoding: bytes, as: UTF8.self))!
+    bytes[23] = UInt8(ascii: mark)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// How many messages are in the file.

@@ -95,7 +95,7 @@ struct Sending {
   let kind: String
   let home: MemberDirectory
   private let id: String?
-  private var hole: Wormhole { peer.hole }
+  var hole: Wormhole { peer.hole }
 
   init(
     _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ kind: String
@@ -115,7 +115,7 @@ struct Sending {
     home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
   }
 
-  private var operation: String { "send message to" }
+  var operation: String { "send message to" }
 
   func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
@@ -123,11 +123,13 @@ struct Sending {
     }
   }
 
+  /// - Parameter attaching: puts the message's file in its place, before the message.
   func send(
-    count: Int = 1, _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
+    count: Int = 1, attaching: ((MessageName) throws(Errno) -> Void)? = nil,
+    _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Wormhole.Sent {
     let bytes = try encode(header)
-    let sent = try place(bytes, count: count)
+    let sent = try place(bytes, count: count, attaching)
     try makeDurable()
     return sent
   }
@@ -184,7 +186,9 @@ struct Sending {
 
   // MARK: Into the inbox
 
-  private func place(_ bytes: [UInt8], count: Int) throws(WormholeError) -> Wormhole.Sent {
+  private func place(
+    _ bytes: [UInt8], count: Int, _ attaching: ((MessageName) throws(Errno) -> Void)? = nil
+  ) throws(WormholeError) -> Wormhole.Sent {
     guard bytes.count <= hole.options.largestValue else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
@@ -202,6 +206,7 @@ struct Sending {
     let sent = Wormhole.Sent(name, to: home, hole, outbox)
     try outbox?.expect(sent)
     do throws(Errno) {
+      try attaching?(name)
       try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
     } catch {
       throw WormholeError(error, operation, peer.name)

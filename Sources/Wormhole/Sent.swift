@@ -210,11 +210,16 @@ enum Cancelling {
       if receiver.container.options.environment.mutants.has(.cancelByPuttingBack) {
         try putBack(name, receiver)
       }
-      guard name.wantsReceipt, let sender else {
-        return try receiver.remove(name.text, from: .inbox)
-      }
-      return try receiver.move(
-        name.text, from: .inbox, to: sender, .receipts, as: ReceiptName(name, end).text)
+      let isOurs =
+        if name.wantsReceipt, let sender {
+          try receiver.move(
+            name.text, from: .inbox, to: sender, .receipts, as: ReceiptName(name, end).text)
+        } else {
+          try receiver.remove(name.text, from: .inbox)
+        }
+      // Whoever ends a message takes its file along; most have none.
+      if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
+      return isOurs
     } catch {
       throw WormholeError(error, "cancel message", name.id)
     }

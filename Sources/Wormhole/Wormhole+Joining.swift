@@ -23,6 +23,7 @@ extension Wormhole {
       guard let presence = try takePresence(home) else { continue }
       let joinedAt = container.options.environment.sinceBoot()
       let (profile, folder) = try introduce(home, info)
+      sweepFiles(of: home)
       let live = Live(self, home, folder, profile.incarnation, mark: home.escaped)
       try live.begin()
       return Member(hole: self, home: home, presence, profile, live, joinedAt: joinedAt)

@@ -5,7 +5,7 @@ import Foundation
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
     DecodeValue.self, Lock.self, Update.self, PutToWatch.self, SendOne.self,
-    SendBatch.self, RequestRoundTrip.self,
+    SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self,
   ]
 
   static let usage = """

@@ -18,4 +18,59 @@ import Testing
       }
     }
   }
+
+  /// By the processor's instructions, by the table, and bit by bit.
+  @Test func everyWayComesToTheSame() {
+    var random = SystemRandomNumberGenerator()
+    for length in Array(0...300) + [4096, 65_537] {
+      let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+      var sum = Checksum()
+      bytes.withUnsafeBytes { bytes in
+        sum.add(bytes)
+        #expect(~Checksum.updateByTable(~0, with: bytes) == sum.value, "\(length) bytes")
+      }
+      #expect(bitByBit(bytes) == sum.value, "\(length) bytes")
+    }
+  }
+
+  private func bitByBit(_ bytes: [UInt8]) -> UInt32 {
+    var state = ~UInt32(0)
+    for byte in bytes {
+      state ^= UInt32(byte)
+      for _ in 0..<8 { state = state & 1 == 0 ? state >> 1 : (state >> 1) ^ 0xEDB8_8320 }
+    }
+    return ~state
+  }
+
+  @Test(arguments: [0, 1, 500, 1000])
+  func partsCanBeSummedUpApart(_ cut: Int) {
+    let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    var (whole, first, second) = (Checksum(), Checksum(), Checksum())
+    bytes.withUnsafeBytes { bytes in
+      whole.add(bytes)
+      first.add(UnsafeRawBufferPointer(rebasing: bytes[..<cut]))
+      second.add(UnsafeRawBufferPointer(rebasing: bytes[cut...]))
+    }
+    first.append(second, count: 1000 - cut)
+    #expect(first.value == whole.value)
+  }
+
+  @Test(arguments: [0, 1, 63, 64, 65, 4096, 100_003])
+  func zerosNeedNotBeThere(_ count: Int) {
+    let start = Array("a file with a hole".utf8)
+    let zeros = [UInt8](repeating: 0, count: count)
+    var (written, skipped) = (Checksum(), Checksum())
+    start.withUnsafeBytes { bytes in
+      written.add(bytes)
+      skipped.add(bytes)
+    }
+    zeros.withUnsafeBytes { written.add($0) }
+    skipped.addZeros(count)
+    #expect(written.value == skipped.value)
+    start.withUnsafeBytes { bytes in
+      written.add(bytes)
+      skipped.add(bytes)
+    }
+    #expect(written.value == skipped.value)
+  }
 }

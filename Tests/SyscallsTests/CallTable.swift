@@ -67,6 +67,9 @@ private let namesTable: [Row] = [
   Row(.open, "open(path:_:)") {
     _ = try Descriptor.open(path: $0.folder.path, [.readOnly, .directory])
   },
+  Row(.open, "open(following:_:)") {
+    _ = try Descriptor.open(following: $0.folder.path + "/link", [.readOnly])
+  },
   Row(.close, "close()", .thrown) { try $0.folder.descriptor.duplicate().close() },
   Row(.rename, "rename(_:to:_:)") {
     try $0.folder.descriptor.rename("file", to: $0.folder.descriptor, "renamed")
@@ -122,6 +125,8 @@ private let bytesTable: [Row] = [
       guard error == .notSupported || error == .invalidArgument else { throw error }
     }
   },
+  Row(.lseek, "nextData(from:)") { _ = try $0.file.nextData(from: 0) },
+  Row(.lseek, "nextHole(from:)") { _ = try $0.file.nextHole(from: 0) },
   Row(.copyRange, "copy(from:count:)") { _ = try $0.other.copy(from: $0.file, count: 10) },
 ]
 

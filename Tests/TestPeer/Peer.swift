@@ -13,6 +13,7 @@ import Syscalls
     watchMember, guardForks, guardMany,
     send, receive, refuse, cancel, outcomes, drain,
     respond, respondOnce, hear, hearOften, request, wake, awaken,
+    sendFile, receiveFile, fileMemory,
   ]
 
   static func main() {

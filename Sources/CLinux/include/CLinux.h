@@ -46,6 +46,9 @@ ssize_t linux_copy_file_range(int from, int to, size_t count);
 /* Stops a file system as a power cut would, without flushing. Root only; for tests. */
 int linux_shutdown_file_system(int descriptor);
 int linux_fallocate(int descriptor, off_t size);
+/* Where data, or a hole, begins: at an offset or behind it. Both move the present offset. */
+off_t linux_next_data(int descriptor, off_t from);
+off_t linux_next_hole(int descriptor, off_t from);
 int linux_duplicate(int descriptor);
 /* Lets a process that posix_spawn starts keep no descriptor but the first three. */
 int linux_close_others(void *file_actions);

@@ -20,11 +20,12 @@ extension Verb {
   ) { invocation in
     let hole = try invocation.open(create: false) { $0.isForReading = true }
     if invocation.has(.repair) {
-      for finding in try hole.container.repair() {
+      for finding in try hole.container.repair() + hole.sweepFiles(isLooking: false) {
         try invocation.output.write(finding, isRepaired: true)
       }
     }
-    let findings = try hole.container.inspect() + hole.inspectMail()
+    let findings =
+      try hole.container.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
     for finding in findings { try invocation.output.write(finding) }
     return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
   }

@@ -6,7 +6,7 @@ import Wormhole
 extension Verb {
   static let receive = Verb(
     "receive", "join under a name and receive its messages", [],
-    [.joinAs, .kind, .count, .timeout, .exec, .attempts, .raw],
+    [.joinAs, .kind, .count, .timeout, .exec, .attempts, .raw, .files],
     [
       "Joins as NAME, which nobody else can have meanwhile, and writes each message on a line, as "
         + "'watch' writes values; with --raw, the value's own bytes and nothing between two of "
@@ -20,6 +20,11 @@ extension Verb {
         + "WORMHOLE_MESSAGE_ATTEMPT. The message is acknowledged if CMD succeeds. Otherwise it "
         + "comes again a little later, and after five attempts, or as many as --attempts says, it "
         + "goes to the dead letters: see 'queue'.",
+      "With --files, a file that comes with a message is moved into DIR under its own name, or "
+        + "with '.1', '.2' and so on behind it if that is taken, and its path is written in place "
+        + "of the value. Without it, a message with a file is not handled, unless --exec is given: "
+        + "CMD finds the file at WORMHOLE_MESSAGE_FILE, called WORMHOLE_MESSAGE_FILE_NAME by its "
+        + "sender, and it is removed when CMD has succeeded.",
       "What is in hand and not acknowledged when this ends, however it ends, comes again to "
         + "whoever joins as NAME next, marked as another attempt.",
       "Exits with 1 if time was up before as many messages had come as --count says, or any.",
@@ -29,9 +34,13 @@ extension Verb {
       Example("wormhole receive --as watch --count 1 --timeout 5", "the next message"),
       Example("wormhole receive --as printer --exec 'lpr'", "do something with each"),
       Example("wormhole receive --as watch --kind Order --json", "messages of one kind"),
+      Example("wormhole receive --as watch --files incoming", "files, each into a directory"),
     ]
   ) { invocation in
     let name = invocation.value(.joinAs) ?? ""
+    if invocation.has(.exec), invocation.has(.files) {
+      throw Failure.usage("cannot receive: --exec and --files exclude each other")
+    }
     if invocation.output.isJSON, invocation.has(.raw) {
       throw Failure.usage("cannot receive: --json and --raw exclude each other")
     }
@@ -61,8 +70,18 @@ extension Invocation {
   /// Answers 0 if the message was handled, and nothing if it is to come again.
   fileprivate func handle(_ message: Wormhole.Message) throws -> Int32? {
     let value: PropertyListValue
+    if let file = message.file, !has(.exec) {
+      guard let directory = self.value(.files) else {
+        return refuse(message, "a file comes with it; give a directory with --files")
+      }
+      return try take(file, of: message, into: directory)
+    }
     do throws(WormholeError) {
-      value = try message.value()
+      if let file = message.file {
+        value = try file.metadata() ?? .dictionary([:])
+      } else {
+        value = try message.value()
+      }
     } catch {
       return refuse(message, error.reason)
     }
@@ -81,10 +100,15 @@ extension Invocation {
   private func run(
     _ line: String, on value: PropertyListValue, of message: Wormhole.Message
   ) throws -> String? {
-    let settings = [
+    var settings = [
       "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_FROM=\(message.from ?? "")",
       "WORMHOLE_MESSAGE_KIND=\(message.kind)", "WORMHOLE_MESSAGE_ATTEMPT=\(message.attempt)",
     ]
+    if let file = message.file {
+      settings += [
+        "WORMHOLE_MESSAGE_FILE=\(file.path)", "WORMHOLE_MESSAGE_FILE_NAME=\(file.name)",
+      ]
+    }
     let status: ExitStatus
     do {
       let input = try value.printed(raw: has(.raw))
@@ -101,7 +125,7 @@ extension Invocation {
     }
   }
 
-  private func refuse(_ message: Wormhole.Message, _ reason: String) -> Int32? {
+  func refuse(_ message: Wormhole.Message, _ reason: String) -> Int32? {
     output.tell("message '\(message.id)' is not handled (attempt \(message.attempt)): \(reason)")
     do throws(WormholeError) {
       try message.fail(reason)

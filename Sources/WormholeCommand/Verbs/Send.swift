@@ -8,7 +8,7 @@ extension Verb {
     "send", "send a message to a member", [Operand("VALUE", .optional)],
     [
       .to, .from, .type, .kind, .id, .ttl, .urgent, .process, .lines, .waitForEnd, .timeout,
-      .context, .immediate, .wake,
+      .context, .file, .meta, .move, .immediate, .wake,
     ],
     [
       "Sends VALUE, or what comes on standard input, as 'put' takes it, to the member of the name "
@@ -23,6 +23,9 @@ extension Verb {
         + "being sent is sent together. While PEER's queue is full it waits.",
       "With --context, tells PEER a state in place of a message: only the latest that NAME has "
         + "told is kept until PEER receives it, and what equals the one before is not told again.",
+      "With --file, sends a file as it is at that moment in place of VALUE, and with it what "
+        + "--meta says, which may be given several times. It is called by the kind 'file' if "
+        + "--kind says nothing else. With --move the file is gone afterwards.",
       "With --immediate, sends it to the process that runs as PEER now, or to nobody: exits with "
         + "69 if none does. It does not wait, is seen by no later process, and by this one only "
         + "within --timeout, ten seconds by default. --wake starts PEER if it does not run.",
@@ -34,11 +37,13 @@ extension Verb {
       Example("wormhole send --to watch --wait --timeout 10 go", "until it was handled"),
       Example("wormhole send --to watch --lines <orders.txt", "each line"),
       Example("wormhole send --to watch --from till --context open", "a state"),
+      Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
     ]
   ) { invocation in
     let peer = invocation.value(.to) ?? ""
     let options = try invocation.sendOptions()
+    if invocation.has(.file) { return try invocation.sendFile(to: peer, options) }
     if invocation.has(.lines) { return try invocation.sendLines(to: peer, options) }
     let value = try invocation.givenValue(at: 0, for: peer)
     if invocation.has(.immediate) { return try invocation.sendNow(value, to: peer) }
@@ -50,6 +55,10 @@ extension Verb {
 extension Invocation {
   fileprivate func sendOptions() throws -> Wormhole.SendOptions {
     try exclude(.lines, [.id, .waitForEnd, .context])
+    try exclude(.file, [.lines, .context, .type, .immediate])
+    if let other = [Option.meta, .move].first(where: has), !has(.file) {
+      throw Failure.usage("cannot send: --\(other.name) goes with --file")
+    }
     try exclude(.context, [.id, .ttl, .urgent, .process, .waitForEnd])
     try exclude(.immediate, [.lines, .id, .ttl, .urgent, .process, .waitForEnd, .context])
     if has(.timeout), !has(.waitForEnd), !has(.immediate) {
@@ -95,14 +104,21 @@ extension Invocation {
   ) throws -> Int32 {
     var options = options
     options.kind = kind(of: value)
-    if has(.waitForEnd) { return try sendAndWait(value, to: name, options) }
-    let peer = try open(create: true).peer(name, from: self.value(.from))
-    try output.write(try peer.send(value, options))
+    let sending = options
+    return try send(to: name) { try $0.send(value, sending) }
+  }
+
+  /// Sends something, and waits for its end if asked.
+  func send(
+    to name: String, _ body: (Wormhole.Peer) throws -> Wormhole.Sent
+  ) throws -> Int32 {
+    if has(.waitForEnd) { return try sendAndWait(to: name, body) }
+    try output.write(try body(open(create: true).peer(name, from: self.value(.from))))
     return 0
   }
 
   private func sendAndWait(
-    _ value: PropertyListValue, to name: String, _ options: Wormhole.SendOptions
+    to name: String, _ body: (Wormhole.Peer) throws -> Wormhole.Sent
   ) throws -> Int32 {
     try Interruption.prepare()
     let deadline = try deadline(.timeout)
@@ -110,7 +126,7 @@ extension Invocation {
     let (peer, leave) = try sender(in: hole, to: name)
     try Interruption.prepare(cleanUp: leave)
     defer { leave() }
-    let sent = try peer.send(value, options)
+    let sent = try body(peer)
     output.explain("message '\(sent.id)' waits for '\(name)'")
     switch sent.waitForEnd(until: deadline) {
     case .delivered: break

@@ -1,0 +1,111 @@
+package import Syscalls
+
+/// A file at a path of the user's: to be sent from there, or where one is to be taken.
+package struct UserPath: Sendable {
+  package let path: String
+  /// The directory it lies in; the working directory if the path names none.
+  private let parent: String
+  /// Its last component.
+  package let name: String
+
+  package init(_ path: String) {
+    self.path = path
+    if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
+      parent = String(path[...slash])
+      name = String(path[path.utf8.index(after: slash)...])
+    } else {
+      parent = ""
+      name = path
+    }
+  }
+
+  /// Whether a file can have this name.
+  package static func isName(_ name: String) -> Bool {
+    !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 255
+      && name.utf8.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 }
+  }
+
+  /// The directory, through whatever links lead to it.
+  package func openParent(_ flags: OpenFlags = [.readOnly, .directory]) throws(Errno) -> Descriptor
+  {
+    try Descriptor.open(path: parent + ".", flags)
+  }
+
+  /// Whether it is a symbolic link itself.
+  package var isLink: Bool {
+    guard let parent = try? openParent([.path, .directory]) else { return false }
+    return (try? parent.status(of: name))?.kind == .symbolicLink
+  }
+
+  /// Opens the file that is to be sent.
+  ///
+  /// The path is the user's own, so links are followed; a FIFO or a device does not hold it up.
+  package func open(_ operation: String) throws(WormholeError) -> UserFile {
+    let opened = try openAny(operation)
+    guard opened.status.kind == .regular else { throw refusal(opened.status.kind, operation) }
+    return opened
+  }
+
+  private func openAny(_ operation: String) throws(WormholeError) -> UserFile {
+    do throws(Errno) {
+      // C would take what comes before it for the path.
+      guard !path.utf8.contains(0) else { throw .noSuchFile }
+      let file = try Descriptor.open(following: path, .readOnlyNonBlocking)
+      let status = try file.status()
+      return UserFile(path: self, file: file, status: status)
+    } catch {
+      if error == .noDevice { throw refusal(.socket, operation) }
+      if error == .tooManyLinks {
+        throw WormholeError(
+          .refused, operation, path, because: "its symbolic links lead in a circle", errno: error)
+      }
+      throw WormholeError(error, operation, path)
+    }
+  }
+
+  private func refusal(_ kind: FileStatus.Kind, _ operation: String) -> WormholeError {
+    let what =
+      switch kind {
+      case .directory: "a directory"
+      case .fifo: "a FIFO"
+      case .socket: "a socket or a device without a driver"
+      case .device: "a device"
+      case .symbolicLink: "a symbolic link"
+      case .regular: "a file"
+      }
+    return WormholeError(
+      .refused, operation, path, because: "it is \(what), not a regular file",
+      hint: kind == .directory ? "pack it into one file first" : nil)
+  }
+}
+
+/// A regular file of the user's, open for reading.
+package struct UserFile: ~Copyable, Sendable {
+  package let path: UserPath
+  package let file: Descriptor
+  /// As it was when it was opened: so much of it is sent.
+  package let status: FileStatus
+
+  /// Gives it a second name, in another directory; false where that cannot be, or would not make
+  /// it the only other one.
+  func link(to directory: borrowing Descriptor, as new: String) -> Bool {
+    guard status.links == 1, status.owner == Processes.effectiveUser else { return false }
+    do throws(Errno) {
+      let parent = try path.openParent([.path, .directory])
+      try parent.link(path.name, to: directory, new)
+      // A link that was named is another file than the one it leads to.
+      if try directory.status(of: new).isSameFile(as: status) { return true }
+      try directory.unlink(new)
+    } catch {
+      // Another file system, or one without links: it is copied.
+    }
+    return false
+  }
+
+  /// Removes it, if it is still what its path leads to.
+  package func remove() throws(Errno) {
+    let parent = try path.openParent([.path, .directory])
+    guard try parent.status(of: path.name).isSameFile(as: status) else { throw .busy }
+    try parent.unlink(path.name)
+  }
+}

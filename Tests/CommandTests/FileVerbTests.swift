@@ -1,0 +1,59 @@
+import Syscalls
+import TestSupport
+import Testing
+
+/// `wormhole send --file` and `wormhole receive --files`.
+@Suite struct FileVerbTests {
+  @Test func filesComeUnderTheirOwnNamesAndReplaceNothing() throws {
+    let stage = try Stage()
+    #expect(try stage.run("mkdir in && echo one >seats && echo mine >in/seats").status.code == 0)
+    for number in 1...2 {
+      let sent = try stage.run(
+        "wormhole send --to watch --file seats --meta film=M --meta n=\(number)")
+      #expect(sent.status.code == 0, "\(sent.errors)")
+      #expect(sent.output == "" && sent.errors == "")
+    }
+    #expect(try stage.run("wormhole send --to watch --file seats --move").status.code == 0)
+    let plain = try stage.run("wormhole receive --as watch --count 1 --files in")
+    #expect(plain.output == "in/seats.1\n", "\(plain.errors)")
+    let json = try stage.run("wormhole receive --as watch --count 1 --files in --json")
+    #expect(json.output.contains(#""file":"in/seats.2""#), "\(json.output) \(json.errors)")
+    #expect(json.output.contains(#""value":{"film":"M","n":"2"}"#), "\(json.output)")
+    let last = try stage.run(
+      "wormhole receive --as watch --count 1 --exec 'cat \"$WORMHOLE_MESSAGE_FILE\"'")
+    #expect(last.output == "one\n", "\(last.errors)")
+    #expect(
+      try stage.run("ls in; ls seats; cat in/*").output
+        == "seats\nseats.1\nseats.2\nmine\none\none\n")
+    #expect(try stage.run("ls \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
+  }
+
+  @Test func whatCannotBeSentOrTakenIsSaid() throws {
+    let stage = try Stage()
+    let directory = try stage.run("wormhole send --to watch --file .")
+    #expect(directory.status.code != 0)
+    #expect(directory.errors.contains("cannot send file '.': it is a directory"))
+    for line in [
+      "--file seats value", "--file seats --lines", "--meta a=b value", "--move value",
+      "--file seats --meta a", "--file seats --meta a=b --meta a=c",
+    ] {
+      #expect(try stage.run("wormhole send --to watch \(line)").status.code == 64, "\(line)")
+    }
+    _ = try stage.run("echo one >seats; wormhole send --to watch --file seats")
+    let without = try stage.run("wormhole receive --as watch --count 1 --timeout 1 --attempts 1")
+    #expect(without.errors.contains("give a directory with --files"), "\(without.errors)")
+    #expect(try stage.run("wormhole queue watch --dead").output.contains("--files"))
+  }
+
+  @Test func theDoctorFindsWhatNobodyAwaits() throws {
+    let stage = try Stage()
+    _ = try stage.run("echo one >seats; wormhole send --to watch --file seats")
+    #expect(try stage.run("wormhole doctor").status.code == 0)
+    _ = try stage.run("rm \"$WORMHOLE_CONTAINER\"/members/watch/inbox/*")
+    let found = try stage.run("wormhole doctor")
+    #expect(found.status.code == 1)
+    #expect(found.output.contains("a file whose message is no more"), "\(found.output)")
+    #expect(try stage.run("wormhole doctor --repair").status.code == 0)
+    #expect(try stage.run("ls \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
+  }
+}

@@ -1,0 +1,70 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Files where there is no room for them.
+@Suite struct FileDiskTests {
+  @Test(arguments: [TestFileSystem.Kind.memory, .ext4])
+  fileprivate func aFileThatDoesNotFitIsNotSent(_ kind: TestFileSystem.Kind) throws {
+    guard let disk = try TestFileSystem.make(kind, for: "a file on a full disk (\(kind))") else {
+      return
+    }
+    let folder = try TemporaryDirectory()
+    try folder.write(String(repeating: "x", count: 3 << 20), to: "large")
+    let hole = try Wormhole(directory: disk.path + "/c")
+    let container = try Container.open(disk.path + "/c")
+    try hole.peer("watch").send(1)
+    try disk.fill()
+    for durability in [Durability.process, .power] {
+      var options = Wormhole.SendOptions()
+      options.durability = durability
+      do throws(WormholeError) {
+        try hole.peer("watch").send(file: folder.path + "/large", options)
+        Issue.record("it was sent")
+      } catch {
+        #expect(error.code == .full, "\(error)")
+      }
+      #expect(try container.contents("staging") == [])
+      #expect(try container.contents("members", "watch", "files") == [])
+      #expect(try container.contents("members", "watch", "inbox").count == 1)
+    }
+    try disk.makeRoom()
+    try folder.write("small", to: "small")
+    try hole.peer("watch").send(file: folder.path + "/small")
+    #expect(try container.contents("members", "watch", "files").count == 1)
+  }
+
+  @Test func aFileThatCannotBeTakenStays() throws {
+    guard let disk = try TestFileSystem.make(.memory, for: "taking a file to a full disk") else {
+      return
+    }
+    let folder = try TemporaryDirectory()
+    try folder.write(String(repeating: "x", count: 3 << 20), to: "large")
+    let hole = try Wormhole(directory: folder.path + "/c")
+    let container = try Container.open(folder.path + "/c")
+    let watch = try hole.join(as: "watch")
+    try watch.peer("watch").send(file: folder.path + "/large")
+    let isDone = Monitor(false)
+    let target = disk.path + "/taken"
+    let receiving = try watch.receive { message in
+      let file = try #require(message.file)
+      do throws(WormholeError) {
+        try file.take(to: target)
+        Issue.record("it was taken")
+      } catch {
+        #expect(error.code == .full, "\(error)")
+      }
+      #expect(try file.isThere)
+      try file.take(to: folder.path + "/taken")
+      isDone.signal { $0 = true }
+    }
+    #expect(isDone.wait(until: .now + patience) { $0 ? true : nil } == true)
+    receiving.stop()
+    let mounted = try Descriptor.open(path: disk.path, [.readOnly, .directory])
+    #expect(try mounted.names() == [])
+    #expect(try container.contents("members", "watch", "files") == [])
+    #expect(try folder.descriptor.status(of: "taken").size == 3 << 20)
+  }
+}

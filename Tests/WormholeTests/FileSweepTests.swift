@@ -1,0 +1,162 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Those who send and receive files, killed at their system calls: a seeded tenth of them, all of
+/// them in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized) struct FileSweepTests {
+  private let seed =
+    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
+    ?? UInt64.random(in: 0 ... .max)
+
+  @Test(arguments: ["copying", "moving"], ["process", "power"])
+  func theSenderIsKilled(_ handing: String, _ durability: String) throws {
+    let arguments = [handing, durability]
+    let whole = try Run()
+    try atEachPoint(whole.sending(arguments)) { rule in
+      let run = try Run()
+      let outcome = try run.start(run.sending(arguments), faults: rule).outcome()
+      let place: Comment = "\(handing) \(durability) \(rule) seed \(seed): \(outcome.errors)"
+      let isThere = (try? Digest(run.source)) != nil
+      let files = try run.receiveWhatCame()
+      #expect(files.allSatisfy { $0 == run.digest }, place)
+      if outcome.output == "sent\n" {
+        #expect(files.count == 1, place)
+        #expect(isThere == (handing == "copying"), place)
+      } else {
+        #expect(files.count <= 1, place)
+        // What was not sent was not taken away either.
+        #expect(isThere || (handing == "moving" && files.count == 1), place)
+      }
+      #expect(try run.leftovers() == [], place)
+    }
+  }
+
+  @Test(arguments: ["take", "leave", "take elsewhere"])
+  func theReceiverIsKilled(_ what: String) throws {
+    let other = what == "take elsewhere" ? try AnotherFileSystem() : nil
+    if what == "take elsewhere", other == nil { return }
+    var number = 0
+    func receiving(_ run: Run) -> [String] {
+      number += 1
+      let target = (other?.path ?? run.folder.path) + "/taken-\(number)"
+      return ["receive-file", run.path, target, what == "leave" ? "leave" : "take"]
+    }
+    func prepared() throws -> Run {
+      let run = try Run()
+      try run.hole().peer("watch").send(file: run.source, metadata: "it")
+      return run
+    }
+    let whole = try prepared()
+    try atEachPoint(receiving(whole)) { rule in
+      let run = try prepared()
+      let arguments = receiving(run)
+      let outcome = try run.start(arguments, faults: rule).outcome()
+      let place: Comment = "\(what) \(rule) seed \(seed): \(outcome.errors)"
+      let taken = try? Digest(arguments[2])
+      #expect(taken == nil || taken == run.digest, place)
+      let files = try run.receiveWhatCame()
+      if outcome.output == "acknowledged\n" { #expect(files.isEmpty, place) }
+      // A message that comes again brings its file, or that was taken.
+      for file in files { #expect((file ?? taken) == run.digest, place) }
+      if files.isEmpty, what != "leave" { #expect(taken == run.digest, place) }
+      #expect(files.count <= 1, place)
+      #expect(try run.leftovers() == [], place)
+    }
+  }
+
+  /// Counts the calls that a job makes when nothing disturbs it, and disturbs some of them.
+  private func atEachPoint(
+    _ arguments: [String], _ body: (_ rule: String) throws -> Void
+  ) throws {
+    let folder = try TemporaryDirectory()
+    let whole = try Running(
+      Programs.built("TestPeer"), arguments,
+      environment: ["WORMHOLE_FAULT_TRACE=\(folder.path)/trace"])
+    let outcome = try whole.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let count = try folder.read("trace").split(separator: "\n").count
+    var random = SeededRandom(seed: seed)
+    let all = Array(1...count)
+    let points = FileTests.isLong ? all : Array(all.shuffled(using: &random).prefix(count / 10))
+    for point in points.sorted() { try body("any@\(point):before:kill") }
+    try body("any@\(count):after:kill")
+  }
+
+  /// A container and a file of one run's own.
+  private final class Run {
+    let folder: TemporaryDirectory
+    let path: String
+    let source: String
+    let digest: Digest
+
+    init() throws {
+      folder = try TemporaryDirectory()
+      path = folder.path + "/c"
+      source = folder.path + "/source"
+      try makeFile(source, size: 300_000)
+      digest = try Digest(source)
+      _ = try Wormhole(directory: path).join(as: "watch")
+    }
+
+    func hole() throws -> Wormhole { try Wormhole(directory: path) }
+
+    func sending(_ arguments: [String]) -> [String] {
+      ["send-file", path, source] + arguments
+    }
+
+    func start(_ arguments: [String], faults: String) throws -> Running {
+      try Running(
+        Programs.built("TestPeer"), arguments, environment: ["WORMHOLE_FAULTS=\(faults)"])
+    }
+
+    /// The files of all messages that there are, nil for those that were taken; acknowledges them.
+    func receiveWhatCame() throws -> [Digest?] {
+      let member = try hole().join(as: "watch")
+      let heard = Heard<Digest?>()
+      let receiving = try member.receive { message in
+        let file = try #require(message.file)
+        heard.add(try file.isThere ? Digest(file.path) : nil)
+      }
+      try eventually("all messages are received") {
+        try names("inbox").isEmpty && names("claimed").isEmpty
+      }
+      receiving.stop()
+      member.leave()
+      return heard.all
+    }
+
+    private func names(_ part: String) throws -> [String] {
+      try Descriptor.open(path: "\(path)/members/watch/\(part)", [.readOnly, .directory]).names()
+    }
+
+    /// What is left of files, messages and dead ends once the member has joined.
+    func leftovers() throws -> [String] {
+      let staging = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
+      return try staging.names()
+        + ["inbox", "claimed", "dead", "files"].flatMap { part in
+          try names(part).map { "\(part)/\($0)" }
+        }
+    }
+  }
+}
+
+/// Files of any size take the same memory.
+@Suite struct FileMemoryTests {
+  @Test func sendingAndReceivingTakesConstantMemory() throws {
+    let folder = try TemporaryDirectory()
+    try makeFile(folder.path + "/film", size: 256 << 20)
+    var arguments = ["file-memory", folder.path + "/c", folder.path + "/film"]
+    let other = try AnotherFileSystem()
+    if let other { arguments.append(other.path + "/taken") }
+    let outcome = try run(Programs.built("TestPeer"), arguments)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let grown = try #require(Int(outcome.output.split(separator: "\n").first ?? ""))
+    #expect(grown < 64 << 10, "\(grown) kB")
+    if let other { #expect(try Digest(other.path + "/taken").size == 256 << 20) }
+  }
+}

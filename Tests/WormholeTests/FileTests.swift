@@ -1,0 +1,276 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// Files between two members of one container.
+@Suite struct FileTests {
+  static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+
+  @Test(arguments: [0, 1, 100, 262_143, 262_144, 262_145, 64 << 20])
+  func arrivesAsItWas(_ size: Int) throws {
+    try sendAndReceive(size)
+  }
+
+  @Test func aGigabyteArrives() throws {
+    guard Self.isLong else { return }
+    try sendAndReceive(1 << 30)
+  }
+
+  private func sendAndReceive(_ size: Int) throws {
+    let files = try FilePair()
+    try files.make("report.pdf", size: size)
+    let before = try Digest(files.path("report.pdf"))
+    let sent = try files.phone.send(
+      file: files.path("report.pdf"), metadata: Order(film: "Metropolis", seats: []))
+    try files.receive { message in
+      #expect(message.kind == "Order")
+      #expect(try message.value(as: Order.self).film == "Metropolis")
+      let file = try #require(message.file)
+      #expect(file.name == "report.pdf" && file.size == size)
+      #expect(try file.isThere)
+      #expect(try Digest(file.path) == before)
+      #expect(try file.metadata(as: Order.self)?.film == "Metropolis")
+    }
+    #expect(try sent.waitForEnd() == .delivered)
+    try files.waitUntilNothingIsLeft()
+    #expect(try Digest(files.path("report.pdf")) == before)
+  }
+
+  @Test func aFileNeedsNoMetadata() throws {
+    let files = try FilePair()
+    try files.make("a", size: 10)
+    try files.phone.send(file: files.path("a"))
+    try files.receive { message in
+      #expect(message.kind == "file")
+      let metadata = try #require(message.file).metadata(as: Order.self)
+      #expect(metadata == nil)
+      #expect(throws: WormholeError.self) { try message.value(as: Order.self) }
+    }
+    try files.pair.phone.send(1)
+    try files.receive { #expect($0.file == nil) }
+  }
+
+  @Test func holesStayHoles() throws {
+    let files = try FilePair()
+    let size = 64 << 30
+    let source = try files.folder.descriptor.open("holes", [.readWrite, .create], mode: 0o600)
+    try source.write("begin")
+    try source.truncate(to: size)
+    let words = Array("middle".utf8)
+    try words.withUnsafeBytes { try source.writeFully($0, at: size / 2) }
+    try files.phone.send(file: files.path("holes"))
+    try files.receive { message in
+      let path = try #require(message.file).path
+      let file = try Descriptor.open(path: path, [.readOnly])
+      #expect(try file.status().size == size)
+      #expect(try file.nextHole(from: 0) ?? size < size / 2)
+      #expect(try file.nextData(from: 1 << 20) ?? size > size / 4)
+      #expect(try Digest(path) == Digest(files.path("holes")))
+      try #require(message.file).take(to: files.path("taken"))
+    }
+    let taken = try Descriptor.open(path: files.path("taken"), [.readOnly])
+    #expect(try taken.nextHole(from: 0) ?? size < size / 2)
+  }
+
+  // MARK: While it is sent
+
+  @Test func whatIsAppendedMeanwhileStaysBehind() throws {
+    let files = try FilePair()
+    let size = 20 << 20
+    try files.make("log", size: size)
+    let before = try Digest(files.path("log"))
+    var calls = 0
+    try files.phone.send(file: files.path("log")) { progress in
+      calls += 1
+      #expect(progress.name == "log" && progress.total == size)
+      let file = try? Descriptor.open(path: files.path("log"), [.writeOnly, .append])
+      _ = try? file?.write("one more line\n")
+      return .goOn
+    }
+    #expect(calls > 1)
+    try files.receive { message in
+      let after = try message.digest()
+      #expect(after == before)
+    }
+  }
+
+  @Test func aFileThatIsCutMeanwhileIsNotSent() throws {
+    let files = try FilePair()
+    try files.make("log", size: 20 << 20)
+    let error = try failure {
+      try files.phone.send(file: files.path("log")) { _ in
+        try? Descriptor.open(path: files.path("log"), [.writeOnly]).truncate(to: 9 << 20)
+        return .goOn
+      }
+    }
+    #expect(error.code == .conflict)
+    try files.waitUntilNothingIsLeft()
+  }
+
+  @Test(arguments: [Wormhole.FileHanding.copying, .moving])
+  func whatIsCancelledMeanwhileIsNotSent(_ handing: Wormhole.FileHanding) throws {
+    let files = try FilePair()
+    try files.make("film", size: 20 << 20)
+    let before = try Digest(files.path("film"))
+    let error = try failure {
+      try files.phone.send(file: files.path("film"), by: handing) {
+        $0.done > 8 << 20 ? .cancel : .goOn
+      }
+    }
+    #expect(error.code == .cancelled)
+    try files.waitUntilNothingIsLeft()
+    #expect(try Digest(files.path("film")) == before)
+  }
+
+  @Test func oneReusedPathIsManyFiles() throws {
+    let files = try FilePair()
+    for number in 0..<200 {
+      try files.folder.write("this is number \(number)", to: "reused")
+      try files.phone.send(file: files.path("reused"), metadata: number)
+    }
+    let heard = Heard<Int>()
+    let receiving = try files.watch.receive(Int.self) { number, message in
+      let path = try #require(message.file).path
+      let bytes = try Descriptor.open(path: path, [.readOnly]).contents()
+      #expect(String(decoding: bytes, as: UTF8.self) == "this is number \(number)")
+      heard.add(number)
+    }
+    try heard.wait("all of them") { $0 == Array(0..<200) }
+    receiving.stop()
+    try files.waitUntilNothingIsLeft()
+  }
+
+  // MARK: What can be sent
+
+  @Test func onlyRegularFilesAreSent() throws {
+    let files = try FilePair()
+    try files.folder.descriptor.makeDirectory("directory", mode: 0o700)
+    try files.folder.descriptor.makeFIFO("fifo", mode: 0o600)
+    try files.folder.descriptor.makeSocket("socket", mode: 0o600)
+    try files.folder.descriptor.makeSymbolicLink("circle", to: "circle")
+    for name in ["directory", "directory/", "fifo", "socket", "circle", "."] {
+      let error = try failure { try files.phone.send(file: files.path(name)) }
+      #expect(error.code == .refused, "\(name): \(error)")
+      #expect("\(error)".hasPrefix("cannot send file '\(files.path(name))': "))
+    }
+    #expect(try failure { try files.phone.send(file: "/dev/null") }.code == .refused)
+    for name in ["nothing", "nothing/at/all", "a\0b"] {
+      let error = try failure { try files.phone.send(file: files.path(name)) }
+      #expect(error.code == .notFound, "\(name): \(error)")
+    }
+    try files.waitUntilNothingIsLeft()
+  }
+
+  @Test func aFileThatMayNotBeReadIsRefused() throws {
+    let files = try FilePair()
+    try files.make("secret", size: 10)
+    let rule = FaultRule(.open, path: files.path("secret"), .fail(.accessDenied))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) {
+      error = try failure { try files.phone.send(file: files.path("secret")) }
+    }
+    #expect(error?.code == .permissionDenied)
+    guard Processes.effectiveUser != 0 else {
+      return skip("a file that its mode keeps from being read", because: "root reads everything")
+    }
+    try Descriptor.open(path: files.path("secret"), [.readOnly]).setMode(0o200)
+    #expect(
+      try failure { try files.phone.send(file: files.path("secret")) }.code == .permissionDenied)
+    try files.waitUntilNothingIsLeft()
+  }
+
+  @Test func aLinkOfTheUsersOwnIsFollowed() throws {
+    let files = try FilePair()
+    try files.make("real", size: 10)
+    try files.folder.descriptor.makeSymbolicLink("link", to: "real")
+    try files.phone.send(file: files.path("link"))
+    try files.receive { message in
+      #expect(message.file?.name == "link")
+      let sent = try message.digest()
+      #expect(try sent == Digest(files.path("real")))
+    }
+  }
+
+  // MARK: Moving
+
+  @Test func aMovedFileIsTheFileItself() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1 << 20)
+    let before = try files.folder.descriptor.status(of: "film")
+    try files.phone.send(file: files.path("film"), by: .moving)
+    #expect(try files.folder.descriptor.names() == [])
+    try files.receive { message in
+      try #require(message.file).take(to: files.path("arrived"))
+    }
+    #expect(try files.folder.descriptor.status(of: "arrived").isSameFile(as: before))
+    try files.waitUntilNothingIsLeft()
+  }
+
+  /// Whoever has the other name could change what is in it.
+  @Test func aFileWithTwoNamesIsCopiedAndRemoved() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1 << 20)
+    try files.folder.descriptor.link("film", to: files.folder.descriptor, "other")
+    try files.folder.descriptor.makeSymbolicLink("link", to: "other")
+    let other = try Digest(files.path("other"))
+    try files.phone.send(file: files.path("film"), by: .moving)
+    #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
+    try files.receive { message in
+      let path = try #require(message.file).path
+      #expect(try Digest(path) == other)
+      #expect(try Descriptor.open(path: path, [.readOnly]).status().links == 1)
+    }
+    let error = try failure { try files.phone.send(file: files.path("link"), by: .moving) }
+    #expect(error.code == .refused, "\(error)")
+    #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
+  }
+
+  @Test(arguments: [Wormhole.FileHanding.copying, .moving])
+  func fromAndToAnotherFileSystem(_ handing: Wormhole.FileHanding) throws {
+    guard let other = try AnotherFileSystem() else { return }
+    let files = try FilePair()
+    try makeFile(other.path + "/film", size: 10 << 20)
+    let before = try Digest(other.path + "/film")
+    try files.phone.send(file: other.path + "/film", by: handing)
+    #expect((try? Digest(other.path + "/film")) == (handing == .moving ? nil : before))
+    try files.receive { message in
+      let file = try #require(message.file)
+      #expect(try Digest(file.path) == before)
+      try file.take(to: other.path + "/taken")
+      #expect(try !file.isThere)
+    }
+    #expect(try Digest(other.path + "/taken") == before)
+    #expect(try other.names().allSatisfy { !$0.hasPrefix(".") })
+    try files.waitUntilNothingIsLeft()
+  }
+}
+
+/// A directory in memory, where the container is not.
+final class AnotherFileSystem: Sendable {
+  let path: String
+  private let directory: Descriptor
+
+  /// Nil, and a word about it, where there is none.
+  init?() throws {
+    let memory = "/dev/shm"
+    let here = try TemporaryDirectory()
+    guard let shared = try? Descriptor.open(path: memory, [.readOnly, .directory]),
+      try shared.status().device != here.descriptor.status().device
+    else {
+      skip("files on another file system", because: "there is no other at \(memory)")
+      return nil
+    }
+    path = memory + "/wormhole-test-\(Processes.current)-\(Clocks.sinceBoot)"
+    try Descriptor.makeDirectory(path: path, mode: 0o700)
+    directory = try Descriptor.open(path: path, [.readOnly, .directory])
+  }
+
+  func names() throws -> [String] { try directory.names() }
+
+  deinit {
+    try? directory.removeContents()
+    try? Descriptor.removeDirectory(path: path)
+  }
+}
