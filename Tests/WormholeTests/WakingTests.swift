@@ -2,7 +2,8 @@ import SharedContainer
 import Syscalls
 import TestSupport
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
 @Suite struct WakingTests {
@@ -210,22 +211,25 @@ import Wormhole
   }
 
   /// Those who asked before it failed do not each try again.
-  @Test func aFailureIsForAllWhoAsked() async throws {
+  @Test func aFailureIsForAllWhoAsked() throws {
     let scene = try Scene("crash")
-    await withTaskGroup(of: WormholeError.Code?.self) { group in
-      for _ in 0..<20 {
-        group.addTask {
-          do throws(WormholeError) {
-            try await scene.watch.wake(within: .seconds(30))
-            return nil
-          } catch {
-            return error.code
-          }
+    // All have begun before any goes on.
+    let wakings = try (0..<20).map { _ in try Waking(scene.watch, .seconds(60)) }
+    let codes = Monitor<[WormholeError.Code?]>([])
+    let threads = try wakings.map { waking in
+      try Thread("waking") {
+        let end = Result { () throws(WormholeError) in try waking.run() }
+        codes.withLock { codes in
+          if case .failure(let error) = end { codes.append(error.code) } else { codes.append(nil) }
         }
       }
-      for await code in group { #expect(code == .unreachable) }
     }
+    for thread in threads { thread.join() }
+    #expect(codes.withLock { $0 } == Array(repeating: .unreachable, count: 20))
     #expect(try scene.started.count == 1)
+    // Who asks after it has failed has it tried once more.
+    #expect(try failure { try scene.watch.wake(within: .seconds(60)) }.code == .unreachable)
+    #expect(try scene.started.count == 2)
   }
 
   @Test func itNeverJoins() throws {
