@@ -3,8 +3,8 @@ internal import Wormhole
 
 /// Waits until a condition holds.
 ///
-/// It throws ``WormholeError/Code-swift.enum/timedOut`` if that never happens. It is for what another process, thread or task is about to do, and gives way to other tasks
-/// meanwhile.
+/// It throws ``WormholeError/Code-swift.enum/timedOut`` if that never happens. It is for what
+/// another process, thread or task is about to do, and gives way to other tasks meanwhile.
 ///
 /// - Parameters:
 ///   - what: what is waited for, for the error.

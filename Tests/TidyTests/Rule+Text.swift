@@ -56,7 +56,7 @@ extension Rule {
   static let machinePaths = Rule("machine paths", in: \.lines) { line, _ in
     let known: Set<Substring> = [
       "tmp", "proc", "dev", "etc", "usr", "bin", "sys", "var", "run",
-      "channels", "system", "staging", "damaged", "members", "notices", "lock",
+      "channels", "system", "staging", "damaged", "members", "notices", "lock", "live",
       "Sources", "Tests", "Fixtures",
     ]
     var before: Character = " "
