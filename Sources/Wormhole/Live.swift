@@ -25,7 +25,7 @@ final class Live: Sendable {
   private let arrived = Monitor(
     (answers: [LiveName](), others: [LiveName](), early: [(LiveName, LiveArrival)]()))
   /// What a link has let through.
-  private let carried = Monitor<[@Sendable (Live) -> Void]>([])
+  private let carried = Monitor<[(LiveName, LiveArrival)]>([])
   private let answerRunner = Runner(staysOnQueue: false)
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
@@ -153,7 +153,15 @@ final class Live: Sendable {
       if names.isEmpty { return nil }
       for name in names {
         guard let bytes = content(of: name) else { continue }
-        carry(name, from: asking.peer(asked: name.id)) { $0.asking.answer(name.id, bytes) }
+        guard let link = hole.options.link else {
+          asking.answer(name.id, bytes)
+          continue
+        }
+        // No handler may be in the way of an answer.
+        let from = asking.peer(asked: name.id)
+        link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
+          self?.asking.answer(name.id, bytes)
+        }
       }
     }
   }
@@ -169,26 +177,11 @@ final class Live: Sendable {
         return carried
       }
       if arrived.early.isEmpty, arrived.others.isEmpty, carried.isEmpty { return nil }
-      for handle in carried { handle(self) }
+      for (name, core) in carried { handle(name, core) }
       for (name, core) in arrived.early { handle(name, core) }
       for name in arrived.others {
         if let bytes = content(of: name) { open(name, bytes) }
       }
-    }
-  }
-
-  /// Has what has come handled, when the link lets it through if there is one.
-  private func carry(
-    _ name: LiveName, from: @autoclosure () -> String?,
-    _ handle: @escaping @Sendable (Live) -> Void
-  ) {
-    guard let link = hole.options.link else { return handle(self) }
-    link.carry(LinkLetter(name, from: from(), to: home.name)) { [weak self] in
-      guard let self else { return }
-      // No handler may be in the way of an answer; handlers are called one after the other.
-      if name.letter == .answer { return handle(self) }
-      carried.withLock { $0.append(handle) }
-      otherRunner.kick()
     }
   }
 
@@ -198,7 +191,12 @@ final class Live: Sendable {
       return hole.log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
     let core = LiveArrival(hole, header, bytes)
-    carry(name, from: core.from) { $0.handle(name, core) }
+    guard let link = hole.options.link else { return handle(name, core) }
+    link.carry(LinkLetter(name, from: core.from, to: home.name)) { [weak self] in
+      guard let self else { return }
+      carried.withLock { $0.append((name, core)) }
+      otherRunner.kick()
+    }
   }
 
   private func handle(_ name: LiveName, _ core: LiveArrival) {
