@@ -146,6 +146,40 @@ import WormholeTesting
     receiving.stop()
   }
 
+  /// A file comes late like any message; one that was taken is not there a second time.
+  @Test func fileIsDelayedAndDoubled() async throws {
+    let (two, clock) = try pair("at=1:delay:1s,2:duplicate")
+    let path = two.container.directory + "/note"
+    do {
+      let file = try Descriptor.open(path: path, .writeOnlyNew, mode: 0o600)
+      let bytes = Array("back in time".utf8)
+      let failure: Errno? = bytes.withUnsafeBytes { bytes in
+        do throws(Errno) {
+          try file.writeFully(bytes)
+          return nil
+        } catch {
+          return error
+        }
+      }
+      #expect(failure == nil)
+    }
+    let heard = Heard<String>()
+    let receiving = try two.second.receive { message in
+      guard let file = message.file else { return }
+      let isThere = try file.isThere
+      heard.add("\(file.name) \(file.size) \(message.attempt) \(isThere)")
+      if isThere { try file.take(to: "\(two.container.directory)/\(heard.count)") }
+    }
+    let first = try two.toSecond.send(file: path)
+    let second = try two.toSecond.send(file: path)
+    try await clock.advanceToNextAlarm()
+    #expect(clock.elapsed == .seconds(1))
+    #expect(try await first.outcome() == .delivered)
+    #expect(try await second.outcome() == .delivered)
+    #expect(heard.all == ["note 12 1 true", "note 12 1 true", "note 12 2 false"])
+    receiving.stop()
+  }
+
   /// Whatever the link does, each message is handled, in order, and none unmarked a second time.
   @Test(arguments: [UInt64(1), 2, 3]) func nothingIsLost(_ seed: UInt64) async throws {
     var plan = LinkPlan(seed: seed)
