@@ -39,8 +39,8 @@ final class Staging: Sendable {
     }
   }
 
-  /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a name in another directory, which
-  /// has to be free: EEXIST if it is not.
+  /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a name in another directory,
+  /// which has to be free: EEXIST if it is not.
   func place(
     _ bytes: UnsafeRawBufferPointer, sync: Bool, in target: borrowing Descriptor,
     as visible: UnsafePointer<CChar>

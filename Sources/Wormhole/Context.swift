@@ -70,8 +70,8 @@ extension Wormhole {
 }
 
 extension Wormhole.Peer {
-  /// Tells the peer a state: it takes the place of what was told before and not received yet, and is
-  /// kept until it is received.
+  /// Tells the peer a state: it takes the place of what was told before and not received yet, and
+  /// is kept until it is received.
   ///
   /// - Parameters:
   ///   - evenIfSame: whether a value that equals the last one is told again.

@@ -11,8 +11,8 @@ internal import Syscalls
 ///                        │      ↑ of a dead process: ~2, ~3, …
 ///                        └→  dead/<name>, and the sender's receipts/<name>.dead
 ///
-/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they do
-/// outside its lock.
+/// Receivers call ``step(for:until:)`` whenever they are kicked. What the machine tells them they
+/// do outside its lock.
 final class Mailbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory
@@ -54,8 +54,8 @@ final class Mailbox: Sendable {
 
   // MARK: Receivers
 
-  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins to
-  /// watch the inbox.
+  /// Adds a receiver, which is kicked whenever there may be something for it; the first one begins
+  /// to watch the inbox.
   func add(_ runner: Runner, kinds: Set<String>?) throws(WormholeError) -> Int {
     try begin()
     return state.withLock { state in

@@ -6,8 +6,8 @@ internal import Syscalls
 /// The form of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`, and
 /// `value`; in a batch, `values`.
 ///
-/// Who sent it stands in the file's name. Values are encoded straight into it, and read from it only
-/// by those who ask for them.
+/// Who sent it stands in the file's name. Values are encoded straight into it, and read from it
+/// only by those who ask for them.
 enum MessageFile {
   enum Key: String, CodingKey { case kind, sent, to, expires, value, values }
 

@@ -4,8 +4,8 @@ internal import Syscalls
 /// How much room inboxes have, as far as this process knows.
 ///
 /// To count is to list, which costs more than to send. So an inbox is counted, and half of what was
-/// free may then be sent before it is counted again. One sender never exceeds the bounds; several at
-/// the same time may, by what they send between two counts.
+/// free may then be sent before it is counted again. One sender never exceeds the bounds; several
+/// at the same time may, by what they send between two counts.
 final class Quotas: Sendable {
   private struct Room {
     var files: Int

@@ -82,8 +82,8 @@ extension Wormhole {
 
     /// Waits until it has ended, and says how.
     ///
-    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil to
-    ///   wait for as long as the task runs.
+    /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil
+    ///   to wait for as long as the task runs.
     public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
     {
       guard outbox != nil else {

@@ -14,7 +14,8 @@ struct floor_mailbox {
 int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watched);
 void floor_mailbox_close(struct floor_mailbox *mailbox);
 /* Writes a new file and moves it into the inbox; syncs it first if asked, and the inbox after. */
-int floor_post(struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync, int is_last);
+int floor_post(
+  struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync, int is_last);
 /* Receives for ever: list, and of each file in order claim, read and unlink; the last of a round is
    moved to the receipts instead. */
 int floor_receive(struct floor_mailbox *mailbox);

@@ -54,7 +54,8 @@ int linux_begin_in(void *file_actions, const char *directory);
 /* Gives it a session of its own. */
 extern const int linux_spawn_session;
 void linux_name_thread(const char *name);
-/* One byte that other processes, or the next one after this has died, read as it was stored last. */
+/* One byte that other processes, or the next one after this one has died, read as it was
+   stored last. */
 static inline uint8_t linux_load_byte(const void *from) {
   return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
 }
