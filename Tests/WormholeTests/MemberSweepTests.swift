@@ -70,7 +70,9 @@ import Wormhole
     #expect(count > 30)
     for number in 1...count {
       let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:kill")
-      #expect(try run.running.outcome().status == .signalled(9))
+      let outcome = try run.running.outcome()
+      // Threads of its own make some of the calls, so not each run makes as many.
+      #expect(outcome.status == .signalled(9) || outcome.output == "joined\nleft\n")
       try check(run, "\(beginning) before call \(number)")
     }
   }
@@ -96,7 +98,8 @@ import Wormhole
         #expect(who.contains(error.reason), "\(place) \(error)")
       }
       #expect(Instant.now - start < .milliseconds(500) + bystander.longestDelay(), place)
-      try run.running.child.send(.go)
+      // It has ended if it made fewer calls this time.
+      try? run.running.child.send(.go)
       let outcome = try run.running.outcome()
       // Whoever was there first has it.
       if other == nil || outcome.status == .exited(0) {

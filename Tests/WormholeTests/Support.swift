@@ -94,14 +94,10 @@ final class Heard<Element: Sendable>: Sendable {
 
 extension Heard {
   /// The same for a task, whose thread others need meanwhile.
-  func comes(_ what: String, until condition: ([Element]) -> Bool) async throws {
-    let deadline = Instant.now + patience
-    while !condition(all) {
-      guard Instant.now < deadline else {
-        throw NeverCame(description: "\(what): heard \(all.suffix(5))")
-      }
-      try await Task.sleep(for: .milliseconds(1))
-    }
+  func comes(
+    _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
+  ) async throws {
+    try await onAnotherThread { try self.wait(what, until: condition) }
   }
 }
 
@@ -133,10 +129,19 @@ final class Gate: Sendable {
 struct NeverCame: Error, CustomStringConvertible { let description: String }
 
 /// Looks again and again without holding up other tasks.
-func eventuallyAsync(_ what: String, _ condition: () throws -> Bool) async throws {
-  let deadline = Instant.now + patience
-  while try !condition() {
-    guard Instant.now < deadline else { throw NeverCame(description: what) }
-    try await Task.sleep(for: .milliseconds(1))
+func eventuallyAsync(
+  _ what: String, _ condition: @escaping @Sendable () throws -> Bool
+) async throws {
+  try await onAnotherThread { try eventually(what, condition) }
+}
+
+/// Runs what waits on a thread of its own: those of the pool are for tasks.
+private func onAnotherThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
+    do throws(Errno) {
+      try Thread("waiting") { continuation.resume(with: Result { try body() }) }.detach()
+    } catch {
+      continuation.resume(throwing: error)
+    }
   }
 }
