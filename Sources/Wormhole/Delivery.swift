@@ -251,8 +251,7 @@ final class Delivery: Sendable {
   }
 }
 
-/// A file in the hand of one receiver; what it has not given out when it is let go of goes to
-/// others.
+/// A file in the hand of one receiver; what it has not given out when it is let go goes to others.
 final class Hand: Sendable {
   private let delivery: Delivery
 

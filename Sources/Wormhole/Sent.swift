@@ -94,8 +94,7 @@ extension Wormhole {
     /// Waits until it has ended, and says how.
     ///
     /// - Parameter timeout: after which it throws ``WormholeError/Code-swift.enum/timedOut``; nil
-    /// to
-    ///   wait for as long as the task runs.
+    ///   to wait for as long as the task runs.
     public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
     {
       guard outbox != nil || receiver == nil else {

@@ -43,8 +43,8 @@ extension Peer {
     responding.stop()
   }
 
-  /// `respond-once <container> <name>`: joins, says so, answers one request with its double, leaves,
-  /// and says so; leaves without, if none comes in three seconds.
+  /// `respond-once <container> <name>`: joins, says so, answers one request with its double,
+  /// leaves, and says so; leaves without, if none comes in three seconds.
   static let respondOnce = Job("respond-once") { arguments in
     let member = try meeting(arguments[0]).join(as: arguments[1])
     let isDone = Monitor(false)

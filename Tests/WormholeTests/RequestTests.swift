@@ -73,9 +73,10 @@ import Wormhole
   @Test func whatComesRightAfterJoiningWaitsForThoseWhoWantIt() async throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<String>()
-    let answer = Task { try await pair.phone.request(2, as: Int.self) }
-    let refused = Task { try await pair.phone.request("what", as: Int.self) }
-    try pair.phone.send("now", .immediate)
+    let long = Duration.seconds(120)
+    let answer = Task { try await pair.phone.request(2, as: Int.self, within: long) }
+    let refused = Task { try await pair.phone.request("what", as: Int.self, within: long) }
+    try pair.phone.send("now", .immediate, within: long)
     try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
     let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? "damaged") }

@@ -48,7 +48,7 @@ import Wormhole
 
   @Test(arguments: [Call.open, .write, .rename])
   func aQuestionThatHasNoRoomIsToldAtOnce(_ call: Call) throws {
-    let path = call == .rename ? "/live/" : "/staging"
+    let path = call == .rename ? "live/" : "staging/"
     let rule = FaultRule(call, path: path, persistent: true, .fail(.noSpace))
     try FaultPoints.with([rule]) {
       let begin = Instant.now

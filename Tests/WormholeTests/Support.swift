@@ -99,17 +99,8 @@ extension Heard {
   func comes(
     _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
   ) async throws {
-    try await withCheckedThrowingContinuation { continuation in
-      do {
-        try Thread("waiter") {
-          // What it waits for is done by tasks, and other tests have the threads of the pool.
-          continuation.resume(
-            with: Result { try self.wait(what, within: patience * 10, until: condition) })
-        }.detach()
-      } catch {
-        continuation.resume(throwing: error)
-      }
-    } as Void
+    // What it waits for is done by tasks, and other tests have the threads of the pool.
+    try await onAnotherThread { try self.wait(what, within: patience * 10, until: condition) }
   }
 }
 
@@ -144,14 +135,16 @@ struct NeverCame: Error, CustomStringConvertible { let description: String }
 func eventuallyAsync(
   _ what: String, _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
-  try await withCheckedThrowingContinuation { continuation in
-    do {
-      try Thread("waiter") {
-        continuation.resume(
-          with: Result { try eventually(what, within: patience * 10, condition) })
-      }.detach()
+  try await onAnotherThread { try eventually(what, within: patience * 10, condition) }
+}
+
+/// Runs what waits on a thread of its own: those of the pool are for tasks.
+private func onAnotherThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
+    do throws(Errno) {
+      try Thread("waiting") { continuation.resume(with: Result { try body() }) }.detach()
     } catch {
       continuation.resume(throwing: error)
     }
-  } as Void
+  }
 }

@@ -13,10 +13,10 @@ extension Verb {
         + "started. Exits with 1 if nothing is registered or time is up, and with 69, at once, if "
         + "the program ends before it has joined; the error says how.",
       "With --register, says how: CMD with its arguments, which joins as NAME. It is started in a "
-        + "session of its own, at the root or in DIR, with nothing on its standard descriptors, the "
-        + "container in WORMHOLE_CONTAINER, and of the rest the environment of whoever wakes it, "
-        + "with K set to V for each --env. That is kept in a file that only its user may write; "
-        + "where others may, or it belongs to another user, it is refused with 77.",
+        + "session of its own, at the root or in DIR, with nothing on its standard descriptors, "
+        + "the container in WORMHOLE_CONTAINER, and of the rest the environment of whoever wakes "
+        + "it, with K set to V for each --env. That is kept in a file that only its user may "
+        + "write; where others may, or it belongs to another user, it is refused with 77.",
       "With --show, prints what is registered: what is set, the program and its arguments, with "
         + "tabs between. With --forget, removes it. Both exit with 1 if there is nothing. With "
         + "--json, writes one object.",
