@@ -50,16 +50,28 @@ final class Delivery: Sendable {
   ///
   /// In strict order that is the first; each of the others comes when the one before it is done.
   func next() -> Message? {
-    while let index = take() {
-      if let message = hand(index) { return message }
+    while let (index, attempt) = take() {
+      if let attempt { return Message(self, index: index, attempt: attempt) }
+      giveUpSpent(index)
     }
     return nil
   }
 
-  private func take() -> Int? {
-    state.withLock { slots in
-      mailbox.isStrict && slots.hasGivenOut ? nil : slots.takeNext()
-    }
+  /// Takes the next and begins an attempt; no attempt if there were as many as there may be.
+  ///
+  /// In one go, as this and ``acknowledge(_:)`` are all that a message of a batch costs.
+  private func take() -> (index: Int, attempt: Int?)? {
+    mailbox.whileOpen {
+      state.withLock { slots -> (index: Int, attempt: Int?)? in
+        if mailbox.isStrict, slots.hasGivenOut { return nil }
+        guard let index = slots.takeNext() else { return nil }
+        return (index, isSpent(index, slots) ? nil : begin(index, &slots))
+      }
+    } ?? nil
+  }
+
+  private func isSpent(_ index: Int, _ slots: BatchSlots) -> Bool {
+    record != nil && slots.attempts(index) >= mailbox.attempts
   }
 
   /// A message that has failed or was given back, as its next attempt; or the end of all, which
@@ -72,17 +84,22 @@ final class Delivery: Sendable {
     return hand(index)
   }
 
-  /// Nil if it is not to be handled any more.
+  /// Gives up what was begun as often as it may be.
   ///
   /// Whoever handles it may die of it each time, and then nobody says that it has failed.
+  private func giveUpSpent(_ index: Int) {
+    let begun = state.withLock { $0.attempts(index) }
+    do throws(WormholeError) {
+      try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
+    } catch {
+      mailbox.hole.log(.error, "\(error)")
+    }
+  }
+
+  /// Nil if it is not to be handled any more.
   private func hand(_ index: Int) -> Message? {
-    let begun = record == nil ? 0 : state.withLock { $0.attempts(index) }
-    guard begun < mailbox.attempts else {
-      do throws(WormholeError) {
-        try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
-      } catch {
-        mailbox.hole.log(.error, "\(error)")
-      }
+    guard !state.withLock({ isSpent(index, $0) }) else {
+      giveUpSpent(index)
       return nil
     }
     let attempt = mailbox.whileOpen {
@@ -130,13 +147,12 @@ final class Delivery: Sendable {
     if mailbox.isAcknowledgementLost(name, index) { return mailbox.cutOff(self, index) }
     guard record != nil else { return try end(.ok) }
     // The next incarnation reads how far a batch has come, and what is noted later it never sees.
-    let isNoted: Void? = mailbox.whileOpen { finish(index) }
-    guard isNoted != nil else {
+    guard let isLast = mailbox.whileOpen({ finish(index) }) else {
       throw WormholeError(
         .notJoined, "acknowledge message", name.id,
         because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
     }
-    try proceed()
+    if isLast || mailbox.isStrict { try proceed() }
   }
 
   /// One of the messages has failed: it comes again, or is given up.
@@ -165,10 +181,14 @@ final class Delivery: Sendable {
     }
   }
 
-  private func finish(_ index: Int, givenUp: Bool = false) {
+  /// - Returns: whether nothing is left to do but to end the file.
+  @discardableResult
+  private func finish(_ index: Int, givenUp: Bool = false) -> Bool {
     state.withLock { slots in
-      guard slots.finish(index, givenUp: givenUp) else { return }
-      progress?.store(slots.slots[index], index, in: record!)
+      if slots.finish(index, givenUp: givenUp) {
+        progress?.store(slots.slots[index], index, in: record!)
+      }
+      return slots.unfinished == 0
     }
   }
 

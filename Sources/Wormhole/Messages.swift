@@ -97,17 +97,21 @@ final class Pump: Sendable {
   /// The next file; nil once the task is cancelled.
   func next() async -> Mailbox.Work? {
     let core = core
-    return await withTaskCancellationHandler {
+    await withTaskCancellationHandler {
       await withCheckedContinuation { core.ask($0) }
     } onCancel: {
       core.stop()
     }
+    return core.takeHanded()
   }
 
   /// What the runner keeps, so that letting go of the pump ends it.
   private final class Core: Sendable {
     private struct State {
-      var asking: CheckedContinuation<Mailbox.Work?, Never>?
+      var asking: CheckedContinuation<Void, Never>?
+      /// What the one that asked is to take, under the lock: the thread sanitizer does not see what
+      /// goes from thread to thread with a continuation.
+      var handed: Mailbox.Work?
       var isStopped = false
     }
 
@@ -132,9 +136,12 @@ final class Pump: Sendable {
         case .ended:
           stop()
         case .work(let work):
-          let asking = state.withLock { $0.asking.take() }
+          let asking = state.withLock { state in
+            if state.asking != nil { state.handed = work }
+            return state.asking.take()
+          }
           if let asking {
-            asking.resume(returning: work)
+            asking.resume()
           } else {
             // Claimed for somebody who no longer asks.
             switch work {
@@ -147,12 +154,14 @@ final class Pump: Sendable {
       return nil
     }
 
-    func ask(_ continuation: CheckedContinuation<Mailbox.Work?, Never>) {
+    func takeHanded() -> Mailbox.Work? { state.withLock { $0.handed.take() } }
+
+    func ask(_ continuation: CheckedContinuation<Void, Never>) {
       let isLate = state.withLock { state in
         if !state.isStopped { state.asking = continuation }
         return state.isStopped
       }
-      if isLate { continuation.resume(returning: nil) } else { runner.kick() }
+      if isLate { continuation.resume() } else { runner.kick() }
     }
 
     func stop() {
@@ -162,7 +171,7 @@ final class Pump: Sendable {
       }
       mailbox.remove(number)
       runner.end()
-      asking?.resume(returning: nil)
+      asking?.resume()
     }
   }
 }

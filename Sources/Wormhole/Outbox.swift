@@ -20,8 +20,8 @@ final class Outbox: Sendable {
     var waiting: [MessageName: [WeakSent]] = [:]
     var listeners: [ObjectIdentifier: OutcomeListener] = [:]
     var telling: [ReceiptName: Telling] = [:]
-    /// What listeners were told of and have not heard before they were stopped, nor anybody else.
-    var unheard: Set<ReceiptName> = []
+    /// Whether anybody has ever listened: then what comes while nobody does waits for the next.
+    var isListenedTo = false
   }
 
   private struct WeakSent {
@@ -37,7 +37,7 @@ final class Outbox: Sendable {
   }
 
   /// Held while the receipts are looked at, so that they are told in order.
-  private let looking = Monitor(())
+  private let looking = Monitor(0)
 
   init(_ hole: Wormhole, _ home: MemberDirectory, joinedAt: Int64) {
     self.hole = hole
@@ -71,7 +71,10 @@ final class Outbox: Sendable {
 
   func add(_ listener: OutcomeListener) throws(WormholeError) {
     try begin()
-    state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener }
+    state.withLock { state in
+      state.listeners[ObjectIdentifier(listener)] = listener
+      state.isListenedTo = true
+    }
     look()
   }
 
@@ -119,9 +122,8 @@ final class Outbox: Sendable {
       let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
       let listeners = Array(state.listeners.values)
       // Nobody to tell, and somebody may come who wants to know.
-      let mayWait = receipt.name.stamp < joined || state.unheard.contains(receipt)
+      let mayWait = receipt.name.stamp < joined || state.isListenedTo
       if sent.isEmpty, listeners.isEmpty, mayWait { return nil }
-      state.unheard.remove(receipt)
       state.telling[receipt] = Telling(left: listeners.count)
       return (sent, listeners)
     }
@@ -157,9 +159,7 @@ final class Outbox: Sendable {
       state.telling[receipt] = telling
       guard telling.left <= 0 else { return false }
       if !telling.isHeard {
-        // It waits for somebody else.
-        state.unheard.insert(receipt)
-        state.telling[receipt] = nil
+        state.telling[receipt] = nil  // It waits for somebody else.
       }
       return telling.isHeard
     }

@@ -77,7 +77,7 @@ final class Receiver: Sendable {
   ///
   /// A gate would cost as much as a message.
   private let caller = Atomic<UInt>(0)
-  private let departures = Monitor(())
+  private let departures = Monitor(0)
 
   init(
     _ mailbox: Mailbox, _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,

@@ -100,7 +100,11 @@ package final class TestFileSystem {
   }
 
   package func remount(readOnly: Bool) throws {
-    try must("mount", ["-o", readOnly ? "remount,ro" : "remount,rw", path])
+    // While another test starts a program, the child has copies of all that is open.
+    try eventually("\(kind) is mounted anew") {
+      let option = readOnly ? "remount,ro" : "remount,rw"
+      return try run("mount", ["-o", option, path]).status == .exited(0)
+    }
   }
 
   /// Loses all that is not on disk, as a power cut does; answers when it began to.
