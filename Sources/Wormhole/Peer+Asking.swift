@@ -25,6 +25,8 @@ extension Wormhole.Peer {
   /// it comes to it in time.
   ///
   /// - Parameters:
+  ///   - value: what is sent.
+  ///   - immediacy: says that this is no message that waits.
   ///   - kind: what the message is called; by default the name of its type.
   ///   - timeout: after which nobody is to see it any more.
   ///   - waking: whether the peer is started if it does not run; that takes of the same time, and

@@ -171,8 +171,10 @@ extension Wormhole.Member {
 
   /// Is given requests, to answer at once or later.
   ///
-  /// - Parameter kind: which ones, by what the asker called them; nil for all that nobody else
-  ///   answers.
+  /// - Parameters:
+  ///   - kind: which ones, by what the asker called them; nil for all that nobody else answers.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: is given each request.
   public func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.Request) -> Void
@@ -187,7 +189,10 @@ extension Wormhole.Member {
 
   /// Calls a closure with messages that are sent for now.
   ///
-  /// - Parameter kinds: which ones, by what the sender called them; nil for all.
+  /// - Parameters:
+  ///   - kinds: which ones, by what the sender called them; nil for all.
+  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
+  ///   - handler: is given each message.
   public func watchImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void

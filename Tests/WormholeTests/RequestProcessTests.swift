@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Requests and immediate messages between real processes, which are killed and stopped.
-@Suite(.serialized) struct RequestProcessTests {
+@Suite(.serialized, .onThreads) struct RequestProcessTests {
   private let meeting: Meeting
   private let isLong = Processes.environment("WORMHOLE_LONG") != nil
 

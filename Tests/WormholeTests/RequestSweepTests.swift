@@ -8,7 +8,7 @@ import Wormhole
 /// failed at their system calls: a seeded part of them, or all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized) struct RequestSweepTests {
+@Suite(.serialized, .onThreads) struct RequestSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
     ?? UInt64.random(in: 0 ... .max)

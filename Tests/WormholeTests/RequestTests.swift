@@ -4,7 +4,7 @@ import Testing
 import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
-@Suite struct RequestTests {
+@Suite(.onThreads) struct RequestTests {
   @Test func isAnswered() async throws {
     let pair = try Pair()
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
@@ -72,8 +72,12 @@ import Wormhole
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<String>()
     let long = Duration.seconds(120)
-    let answer = Task { try await pair.phone.request(2, as: Int.self, within: long) }
-    let refused = Task { try await pair.phone.request("what", as: Int.self, within: long) }
+    let answer = Task(executorPreference: ThreadsForTests.shared) {
+      try await pair.phone.request(2, as: Int.self, within: long)
+    }
+    let refused = Task(executorPreference: ThreadsForTests.shared) {
+      try await pair.phone.request("what", as: Int.self, within: long)
+    }
     try pair.phone.send("now", .immediate, within: long)
     try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
@@ -110,12 +114,14 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let error = await #expect(throws: WormholeError.self) {
-      try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
-    }
-    #expect(error?.code == .timedOut)
+    // On a busy machine one is taken back before it is read.
+    repeat {
+      let error = await #expect(throws: WormholeError.self) {
+        try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
+      }
+      #expect(error?.code == .timedOut)
+    } while kept.count == 0
     // A late answer is dropped, and disturbs nothing.
-    try await kept.comes("the request") { $0.count == 1 }
     try kept.all[0].answer(2)
     responding.stop()
     let answering = pair.watch.respond(to: Int.self) { $0 }
@@ -127,7 +133,9 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task(executorPreference: ThreadsForTests.shared) {
+      try await pair.phone.request(1, as: Int.self, within: .seconds(30))
+    }
     try await kept.comes("the request") { $0.count == 1 }
     pair.watch.leave()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -139,7 +147,9 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let asking = Task { try await pair.phone.request(1, as: Int.self, within: .seconds(30)) }
+    let asking = Task(executorPreference: ThreadsForTests.shared) {
+      try await pair.phone.request(1, as: Int.self, within: .seconds(30))
+    }
     try await kept.comes("the request") { $0.count == 1 }
     asking.cancel()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
@@ -195,7 +205,9 @@ import Wormhole
     let responding = pair.watch.respond(to: Int.self) { $0 * 3 }
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
-        group.addTask { try await pair.phone.request(number, as: Int.self) == number * 3 }
+        group.addTask(executorPreference: ThreadsForTests.shared) {
+          try await pair.phone.request(number, as: Int.self) == number * 3
+        }
       }
       for try await isRight in group { #expect(isRight) }
     }

@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Requests that meet a full disk, and what no program of ours has put into `live/`.
-@Suite struct RequestTroubleTests {
+@Suite(.onThreads) struct RequestTroubleTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
   private let phone: Wormhole.Member

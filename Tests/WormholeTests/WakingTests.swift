@@ -6,7 +6,7 @@ import Testing
 @testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
-@Suite struct WakingTests {
+@Suite(.onThreads) struct WakingTests {
   /// A container with a member `watch` that can be started.
   private struct Scene {
     let meeting: Meeting
@@ -68,7 +68,9 @@ import Testing
     let scene = try Scene()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
-        group.addTask { try await scene.watch.wake(within: .seconds(30)) }
+        group.addTask(executorPreference: ThreadsForTests.shared) {
+          try await scene.watch.wake(within: .seconds(30))
+        }
       }
       try await group.waitForAll()
     }
@@ -158,7 +160,7 @@ import Testing
   @Test func itLeavesNoZombie() throws {
     let scene = try Scene()
     try scene.watch.wake(within: .seconds(30))
-    let process = try scene.processes()[0]
+    let process = try #require(try scene.processes().first)
     try scene.end()
     try eventually("it is gone") { try Processes.state(process) == nil }
   }
@@ -238,6 +240,7 @@ import Testing
     let error = try failure { try scene.watch.wake(within: .milliseconds(700)) }
     #expect(error.code == .timedOut)
     #expect(Instant.now - start >= .milliseconds(700))
+    try eventually("it has begun") { try scene.started.count == 1 }
     let process = try scene.processes()[0]
     #expect(
       error.reason == "it was started as '\(Programs.built("TestPeer"))' (process \(process)), "
@@ -257,7 +260,9 @@ import Testing
 
   @Test func aCancelledTaskWaitsNoLonger() async throws {
     let scene = try Scene("never")
-    let waking = Task { try await scene.watch.wake(within: .seconds(60)) }
+    let waking = Task(executorPreference: ThreadsForTests.shared) {
+      try await scene.watch.wake(within: .seconds(60))
+    }
     try await eventuallyAsync("it is started") { try scene.started.count == 1 }
     waking.cancel()
     let error = await #expect(throws: WormholeError.self) { try await waking.value }
