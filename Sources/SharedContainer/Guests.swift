@@ -11,24 +11,19 @@ extension Container {
   package func makeGuest() throws(WormholeError) -> (home: MemberDirectory, presence: Presence) {
     sweepGuestsIfPossible()
     do throws(Errno) {
-      // Before its presence is taken, a sweeper may think it a dead one's.
-      for _ in 0..<10 {
+      // Before its presence is taken, a sweeper may think it a dead one's, and move it away.
+      for _ in 0..<100 {
         let name = options.environment.randomName()
-        let home = try makeMember(name, name, .guests)
-        if let presence = try takeFreshPresence(home), home.isNamed { return (home, presence) }
+        do throws(Errno) {
+          let home = try makeMember(name, name, .guests)
+          if let presence = try home.takePresence(), home.isNamed { return (home, presence) }
+        } catch {
+          guard error == .noSuchFile else { throw error }
+        }
       }
       throw .busy
     } catch {
       throw WormholeError(error, "make a guest in", path)
-    }
-  }
-
-  private func takeFreshPresence(_ home: MemberDirectory) throws(Errno) -> Presence? {
-    do throws(Errno) {
-      return try home.takePresence()
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
     }
   }
 

@@ -101,7 +101,7 @@ extension Peer {
   static let wake = Job("wake") { arguments in
     var options = Wormhole.Options()
     options.lease = .milliseconds(50)
-    options.wakeGrace = .milliseconds(500)
+    options.wakeGrace = .seconds(2)
     let hole = try Wormhole(directory: arguments[0], options: options)
     do throws(WormholeError) {
       try hole.peer(arguments[1]).wake(within: .milliseconds(Int(arguments[2])!))

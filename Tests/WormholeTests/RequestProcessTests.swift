@@ -2,11 +2,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Requests and immediate messages between real processes, which are killed and stopped.
-@Suite(.serialized) struct RequestProcessTests {
+@Suite(.serialized, .blocking) struct RequestProcessTests {
   private let meeting: Meeting
   private let isLong = Processes.environment("WORMHOLE_LONG") != nil
 

@@ -1,6 +1,7 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
@@ -8,7 +9,7 @@ import Wormhole
 /// failed at their system calls: a seeded part of them, or all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized) struct RequestSweepTests {
+@Suite(.serialized, .blocking) struct RequestSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
     ?? UInt64.random(in: 0 ... .max)

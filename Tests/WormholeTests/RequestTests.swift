@@ -74,8 +74,12 @@ import Wormhole
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<String>()
     let long = Duration.seconds(120)
-    let answer = Task { try await pair.phone.request(2, as: Int.self, within: long) }
-    let refused = Task { try await pair.phone.request("what", as: Int.self, within: long) }
+    let answer = Task {
+      try await pair.phone.request(2, as: Int.self, within: long)
+    }
+    let refused = Task {
+      try await pair.phone.request("what", as: Int.self, within: long)
+    }
     try pair.phone.send("now", .immediate, within: long)
     try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
@@ -112,12 +116,14 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    let error = await #expect(throws: WormholeError.self) {
-      try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
-    }
-    #expect(error?.code == .timedOut)
+    // On a busy machine one is taken back before it is read.
+    repeat {
+      let error = await #expect(throws: WormholeError.self) {
+        try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
+      }
+      #expect(error?.code == .timedOut)
+    } while kept.count == 0
     // A late answer is dropped, and disturbs nothing.
-    try await kept.comes("the request") { $0.count == 1 }
     try kept.all[0].answer(2)
     responding.stop()
     let answering = pair.watch.respond(to: Int.self) { $0 }

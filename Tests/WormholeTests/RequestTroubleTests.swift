@@ -2,11 +2,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Requests that meet a full disk, and what no program of ours has put into `live/`.
-@Suite struct RequestTroubleTests {
+@Suite(.blocking) struct RequestTroubleTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
   private let phone: Wormhole.Member

@@ -1,12 +1,13 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
-@Suite struct WakingTests {
+@Suite(.blocking) struct WakingTests {
   /// A container with a member `watch` that can be started.
   private struct Scene {
     let meeting: Meeting
@@ -68,7 +69,9 @@ import Testing
     let scene = try Scene()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
-        group.addTask { try await scene.watch.wake(within: .seconds(30)) }
+        group.addTask {
+          try await scene.watch.wake(within: .seconds(30))
+        }
       }
       try await group.waitForAll()
     }
@@ -158,7 +161,7 @@ import Testing
   @Test func itLeavesNoZombie() throws {
     let scene = try Scene()
     try scene.watch.wake(within: .seconds(30))
-    let process = try scene.processes()[0]
+    let process = try #require(try scene.processes().first)
     try scene.end()
     try eventually("it is gone") { try Processes.state(process) == nil }
   }
@@ -233,15 +236,16 @@ import Testing
   }
 
   @Test func itNeverJoins() throws {
-    let scene = try Scene("never", grace: .milliseconds(100))
+    let scene = try Scene("never", grace: .seconds(1))
     let start = Instant.now
-    let error = try failure { try scene.watch.wake(within: .milliseconds(700)) }
+    let error = try failure { try scene.watch.wake(within: .milliseconds(2500)) }
     #expect(error.code == .timedOut)
-    #expect(Instant.now - start >= .milliseconds(700))
+    #expect(Instant.now - start >= .milliseconds(2500))
+    try eventually("it has begun") { try scene.started.count == 1 }
     let process = try scene.processes()[0]
     #expect(
       error.reason == "it was started as '\(Programs.built("TestPeer"))' (process \(process)), "
-        + "and has not joined within 0.7 seconds")
+        + "and has not joined within 2.5 seconds")
     // It lives still, so nobody starts another one.
     #expect(try failure { try scene.watch.wake(within: .milliseconds(300)) }.code == .timedOut)
     #expect(try scene.started.count == 1)
@@ -257,7 +261,9 @@ import Testing
 
   @Test func aCancelledTaskWaitsNoLonger() async throws {
     let scene = try Scene("never")
-    let waking = Task { try await scene.watch.wake(within: .seconds(60)) }
+    let waking = Task {
+      try await scene.watch.wake(within: .seconds(60))
+    }
     try await eventuallyAsync("it is started") { try scene.started.count == 1 }
     waking.cancel()
     let error = await #expect(throws: WormholeError.self) { try await waking.value }
@@ -269,7 +275,7 @@ import Testing
 
   @Test(arguments: ["spawn:before:kill", "spawn:before:stop", "spawn:before:fail=EAGAIN"])
   func whoeverStartsItIsDisturbed(_ rule: String) throws {
-    let scene = try Scene(grace: .milliseconds(500))
+    let scene = try Scene(grace: .seconds(2))
     let first = try Running(
       Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "60000"],
       environment: ["WORMHOLE_FAULTS=\(rule)"])
