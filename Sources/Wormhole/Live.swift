@@ -24,6 +24,7 @@ final class Live: Sendable {
   private let arrived = Monitor(
     (answers: [LiveName](), others: [LiveName](), early: [(LiveName, LiveArrival)]()))
   private let answerRunner = Runner(staysOnQueue: false)
+  private let takingAnswers = Monitor(())
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
   private let askers: LiveFolders
@@ -68,6 +69,7 @@ final class Live: Sendable {
 
   /// Begins to listen.
   func begin() throws(WormholeError) {
+    peers.beforeLoss.withLock { $0 = { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
     do throws(Errno) {
@@ -144,9 +146,23 @@ final class Live: Sendable {
         return arrived.answers
       }
       if names.isEmpty { return nil }
-      for name in names {
-        if let bytes = content(of: name) { asking.answer(name.id, bytes) }
-      }
+      for name in names { takeAnswer(name) }
+    }
+  }
+
+  private func takeAnswer(_ name: LiveName) {
+    // One that is being read counts before the word that its sender has ended.
+    takingAnswers.withLock { _ in
+      if let bytes = content(of: name) { asking.answer(name.id, bytes) }
+    }
+  }
+
+  /// Takes all answers that are there, and waits for those that are being taken.
+  func takeAnswers() {
+    takingAnswers.withLock { _ in }
+    let names = (try? folder.descriptor.names()) ?? []
+    for name in names.compactMap({ LiveName($0) }) where name.letter == .answer {
+      takeAnswer(name)
     }
   }
 
