@@ -17,6 +17,9 @@ final class Asking: Sendable {
     let deadline: Instant
     let timeout: Duration
     let end: @Sendable (End) -> Void
+    /// Whether it lies there; before that, the end of an incarnation is no reason to give up, since
+    /// it may yet be put to the next.
+    var isPlaced = false
   }
 
   private struct State {
@@ -42,6 +45,9 @@ final class Asking: Sendable {
     if isEarliest { setAlarm(question.deadline) }
   }
 
+  /// It lies in the folder of the incarnation that was expected last.
+  func notePlaced(_ id: String) { state.withLock { $0.waiting[id]?.isPlaced = true } }
+
   private func take(_ id: String) -> Question? {
     state.withLock { $0.waiting.removeValue(forKey: id) }
   }
@@ -66,7 +72,7 @@ final class Asking: Sendable {
   /// The incarnations of a peer to which something was put that is not answered.
   func incarnations(of peer: String) -> Set<String> {
     state.withLock { state in
-      Set(state.waiting.values.filter { $0.peer == peer }.map(\.incarnation))
+      Set(state.waiting.values.filter { $0.peer == peer && $0.isPlaced }.map(\.incarnation))
     }
   }
 
@@ -85,7 +91,7 @@ final class Asking: Sendable {
   func fail(_ peer: String, _ incarnations: Set<String>, _ reason: String) {
     let lost = state.withLock { state in
       let lost = state.waiting.values.filter {
-        $0.peer == peer && incarnations.contains($0.incarnation)
+        $0.peer == peer && $0.isPlaced && incarnations.contains($0.incarnation)
       }
       for question in lost { state.waiting[question.file.id] = nil }
       return lost
@@ -138,6 +144,8 @@ final class LivePeers: Sendable {
   private let asking: Asking
   /// Whose they are.
   private let owner: String
+  /// Takes the answers that have come: one that was given before its giver ended counts.
+  let beforeLoss = Monitor<@Sendable () -> Void>({})
   private let known = Monitor<[String: Known]>([:])
 
   init(_ hole: Wormhole, _ asking: Asking, of owner: String) {
@@ -232,8 +240,13 @@ final class LivePeers: Sendable {
       known[name]?.profile = nil
     }
     let lost = asked.filter { $0 != living }
-    if !lost.isEmpty { asking.fail(name, lost, "it has ended, or left, before it answered") }
+    guard !lost.isEmpty else { return }
+    takeAnswers()
+    asking.fail(name, lost, "it has ended, or left, before it answered")
   }
+
+  /// For when a peer is seen to have ended, and before anybody is told.
+  func takeAnswers() { beforeLoss.withLock { $0 }() }
 
   /// Looks anew who lives.
   private func look(

@@ -27,6 +27,7 @@ final class Live: Sendable {
   /// What a link has let through.
   private let carried = Monitor<[(LiveName, LiveArrival)]>([])
   private let answerRunner = Runner(staysOnQueue: false)
+  private let takingAnswers = Monitor(0)
   private let otherRunner = Runner(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
   private let askers: LiveFolders
@@ -71,6 +72,7 @@ final class Live: Sendable {
 
   /// Begins to listen.
   func begin() throws(WormholeError) {
+    peers.beforeLoss.withLock { $0 = { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
     do throws(Errno) {
@@ -151,18 +153,29 @@ final class Live: Sendable {
         return arrived.answers
       }
       if names.isEmpty { return nil }
-      for name in names {
-        guard let bytes = content(of: name) else { continue }
-        guard let link = hole.options.link else {
-          asking.answer(name.id, bytes)
-          continue
-        }
-        // No handler may be in the way of an answer.
-        let from = asking.peer(asked: name.id)
-        link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
-          self?.asking.answer(name.id, bytes)
-        }
+      for name in names { takeAnswer(name) }
+    }
+  }
+
+  private func takeAnswer(_ name: LiveName) {
+    // One that is being read counts before the word that its sender has ended.
+    takingAnswers.withLock { _ in
+      guard let bytes = content(of: name) else { return }
+      guard let link = hole.options.link else { return asking.answer(name.id, bytes) }
+      // No handler may be in the way of an answer.
+      let from = asking.peer(asked: name.id)
+      link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
+        self?.asking.answer(name.id, bytes)
       }
+    }
+  }
+
+  /// Takes all answers that are there, and waits for those that are being taken.
+  func takeAnswers() {
+    takingAnswers.withLock { _ in }
+    let names = (try? folder.descriptor.names()) ?? []
+    for name in names.compactMap({ LiveName($0) }) where name.letter == .answer {
+      takeAnswer(name)
     }
   }
 

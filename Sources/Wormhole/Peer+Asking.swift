@@ -203,8 +203,10 @@ struct Asked: Sendable {
             peer: peer, incarnation: target.incarnation, folder: target.folder, file: target.name,
             deadline: deadline, timeout: timeout, end: end))
       }
-      // Whoever ended before the question was expected has not ended it.
+      live.asking.notePlaced(id)
+      // Whoever ended before that has not ended it.
       if !live.peers.lives(incarnation, of: peer) {
+        live.peers.takeAnswers()
         live.asking.fail(id, LivePeers.gone(peer, operation))
       }
     } catch {

@@ -177,6 +177,28 @@ import Wormhole
     try kill(responder)
   }
 
+  /// Its end may be heard of before the answer, and the answer is there.
+  @Test func anAnswerThatWasGivenBeforeTheEndCounts() throws {
+    let asker = try meeting.another().join(as: "phone")
+    let hole = try meeting.another()
+    for number in 0..<(isLong ? 5000 : 500) {
+      let member = try hole.join(as: "watch")
+      let isAnswered = Monitor(false)
+      let responding = member.respond(toKind: nil) { request in
+        try? request.answer(number * 2)
+        isAnswered.signal { $0 = true }
+      }
+      let thread = try Thread("leaving") {
+        _ = isAnswered.wait(until: .now + patience) { $0 ? true : nil }
+        member.leave()
+      }
+      #expect(try asker.peer("watch").requestAndWait(number, as: Int.self) == number * 2)
+      thread.join()
+      responding.stop()
+    }
+    asker.leave()
+  }
+
   // MARK: Askers that die
 
   @Test(arguments: ["phone", "-"])
