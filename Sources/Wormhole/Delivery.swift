@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
@@ -242,6 +243,7 @@ final class Delivery: Sendable {
 
   // MARK: Values
 
+  @_specialize(where Value == Data)
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value {

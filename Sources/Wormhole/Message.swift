@@ -106,6 +106,7 @@ extension Wormhole {
     /// What was sent.
     ///
     /// Throws ``WormholeError/Code-swift.enum/typeMismatch`` if it does not decode as that type.
+    @_specialize(where Value == Data)
     public func value<Value: Decodable & Sendable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
