@@ -32,11 +32,15 @@ package final class Monitor<State>: @unchecked Sendable {
   @inlinable package func broadcast() { gate.broadcast() }
 
   /// Changes the state and wakes all who wait.
+  ///
+  /// They are woken once the lock is free, which they need: on one processor they would otherwise
+  /// run at once, find it taken, and wait again.
   @inlinable package func signal<Result>(_ body: (inout State) -> Result) -> Result {
     gate.lock()
-    defer { gate.unlock() }
-    defer { broadcast() }
-    return body(&state)
+    let result = body(&state)
+    gate.unlock()
+    gate.broadcast()
+    return result
   }
 
   /// Waits until the body answers something or the deadline has passed; nil then.
