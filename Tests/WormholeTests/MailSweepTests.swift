@@ -76,8 +76,10 @@ import Wormhole
     let run = try Run(operation)
     _ = try run.start(trace: true).outcome()
     let count = try run.meeting.folder.read("trace").split(separator: "\n").count
-    if Self.isLong { return Array(1...count) }
-    return Array((1...count).shuffled(using: &random).prefix(2))
+    // Who receives opens its log first, which is the test's own affair.
+    let first = [.receive, .recover, .expire].contains(operation) ? 2 : 1
+    if Self.isLong { return Array(first...count) }
+    return Array((first...count).shuffled(using: &random).prefix(2))
   }
 
   @Test(arguments: Operation.allCases)
