@@ -27,7 +27,7 @@ struct SendBatch: Benchmark {
   static let name = "send-batch"
   static let summary = "messages of 100 bytes, 64 in a file, against the same calls in C"
   static let isPaired = true
-  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.2 : nil }
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.15 : nil }
 
   private let exchange: MailExchange
 
