@@ -312,7 +312,7 @@ final class Mailbox: Sendable {
   private func refuse(_ claimed: ClaimedName, _ error: WormholeError) {
     hole.log(.error, "\(error)")
     // What the system says of itself may pass; what it says of the file will not.
-    if [.refused, .tooLarge, .damaged, .permissionDenied].contains(error.code) {
+    if [.refused, .tooLarge, .damaged].contains(error.code) {
       try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason)
     } else {
       state.withLock { _ = $0.unread.insert(claimed) }

@@ -1,12 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// A member that leaves, or whose place another takes, with messages in its hands.
-@Suite(.blocking) struct MailLeavingTests {
+@Suite struct MailLeavingTests {
   private let meeting: Meeting
   private let sender: Wormhole.Member
   private let phone: Wormhole.Peer

@@ -1,12 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// How messages may be sent, and what that means for their receiver.
-@Suite(.blocking) struct MailOptionTests {
+@Suite struct MailOptionTests {
   /// A clock that a test holds.
   private final class Clock: Sendable {
     private let ahead = Monitor(Int64(0))

@@ -1,12 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// What a sender learns of how its messages ended.
-@Suite(.blocking) struct MailOutcomeTests {
+@Suite struct MailOutcomeTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
 

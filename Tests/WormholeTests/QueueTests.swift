@@ -1,12 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// Looking into members' queues from outside, and changing them; guests, and senders by name.
-@Suite(.blocking) struct QueueTests {
+@Suite struct QueueTests {
   @Test func listsWhatWaitsInOrder() throws {
     let pair = try Pair()
     try pair.phone.send("first")

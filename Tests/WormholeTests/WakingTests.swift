@@ -1,13 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 
 @testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
-@Suite(.blocking) struct WakingTests {
+@Suite struct WakingTests {
   /// A container with a member `watch` that can be started.
   private struct Scene {
     let meeting: Meeting
@@ -101,7 +100,7 @@ import Testing
   @Test func whoAsksWakesIt() async throws {
     let scene = try Scene("answer")
     let peer = scene.watch
-    #expect(try await peer.request(21, as: Int.self, within: .seconds(30), waking: true) == 42)
+    #expect(try await peer.request(21, as: Int.self, within: .seconds(300), waking: true) == 42)
     #expect(try peer.requestAndWait(4, as: Int.self, waking: true) == 8)
     try peer.send(1, .immediate, waking: true)
     #expect(try scene.started.count == 1)
@@ -262,7 +261,7 @@ import Testing
   @Test func aCancelledTaskWaitsNoLonger() async throws {
     let scene = try Scene("never")
     let waking = Task {
-      try await scene.watch.wake(within: .seconds(60))
+      try await scene.watch.wake(within: .seconds(300))
     }
     try await eventuallyAsync("it is started") { try scene.started.count == 1 }
     waking.cancel()
