@@ -20,6 +20,9 @@ final class Asking: Sendable {
     /// Whether it lies there; before that, the end of an incarnation is no reason to give up, since
     /// it may yet be put to the next.
     var isPlaced = false
+
+    /// Takes it back, if the peer has not read it yet.
+    func withdraw() { try? folder.descriptor.unlink(file.text) }
   }
 
   private struct State {
@@ -35,18 +38,28 @@ final class Asking: Sendable {
   init(_ time: MailTime) { self.time = time }
 
   /// Expects an answer, from before the question can be seen.
-  func expect(_ question: Question) {
-    let isEarliest = state.withLock { state in
+  ///
+  /// - Parameter again: whether it was expected already, of somebody else.
+  /// - Returns: false if it was, and has ended: nothing more may come of it.
+  func expect(_ question: Question, again: Bool) -> Bool {
+    let (isOpen, isEarliest) = state.withLock { state in
+      if again, state.waiting[question.file.id] == nil { return (false, false) }
       state.waiting[question.file.id] = question
-      guard question.deadline < state.alarm else { return false }
+      guard question.deadline < state.alarm else { return (true, false) }
       state.alarm = question.deadline
-      return true
+      return (true, true)
     }
     if isEarliest { setAlarm(question.deadline) }
+    return isOpen
   }
 
-  /// It lies in the folder of the incarnation that was expected last.
-  func notePlaced(_ id: String) { state.withLock { $0.waiting[id]?.isPlaced = true } }
+  /// It lies in the folder of the incarnation that was expected last; false if it has ended.
+  func notePlaced(_ id: String) -> Bool {
+    state.withLock { state in
+      state.waiting[id]?.isPlaced = true
+      return state.waiting[id] != nil
+    }
+  }
 
   private func take(_ id: String) -> Question? {
     state.withLock { $0.waiting.removeValue(forKey: id) }
@@ -58,7 +71,7 @@ final class Asking: Sendable {
   @discardableResult
   func fail(_ id: String, _ error: WormholeError) -> Bool {
     guard let question = take(id) else { return false }
-    withdraw(question)
+    question.withdraw()
     question.end(.failure(error))
     return true
   }
@@ -82,7 +95,7 @@ final class Asking: Sendable {
       return state.waiting.values
     }
     for question in all {
-      withdraw(question)
+      question.withdraw()
       question.end(.failure(error))
     }
   }
@@ -101,11 +114,6 @@ final class Asking: Sendable {
     }
   }
 
-  /// Takes a question back that the peer may not have read yet.
-  private func withdraw(_ question: Question) {
-    try? question.folder.descriptor.unlink(question.file.text)
-  }
-
   // MARK: Deadlines
 
   private func setAlarm(_ deadline: Instant) {
@@ -122,7 +130,7 @@ final class Asking: Sendable {
     }
     if next != .distantFuture { setAlarm(next) }
     for question in late {
-      withdraw(question)
+      question.withdraw()
       question.end(
         .failure(
           WormholeError(

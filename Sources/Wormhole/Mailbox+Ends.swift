@@ -109,24 +109,27 @@ extension Mailbox {
     _ name: MessageName, attempts: Int, _ reason: String
   ) throws(WormholeError) {
     let operation = "give up message"
+    var count = 0
     do throws(Errno) {
-      var count = 0
       // A letter that is there already, from a process that died then, takes no more room.
       try home.list(.dead) { if let letter = MessageName($0), letter != name { count += 1 } }
-      guard count < deadLimit else {
-        throw Errno.quotaExceeded
-      }
+    } catch {
+      throw WormholeError(error, operation, name.id)
+    }
+    guard count < deadLimit else {
+      throw WormholeError(
+        .full, operation, name.id,
+        because: "'\(home.name)' has \(deadLimit) dead letters already; the message is kept",
+        hint: "look at them with 'wormhole queue \(home.name) --dead', and retry or delete them")
+    }
+    do throws(Errno) {
       let words = DeathReason(
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: hole.options.environment.sinceEpoch()))
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
       try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
     } catch {
-      guard error == .quotaExceeded else { throw WormholeError(error, operation, name.id) }
-      throw WormholeError(
-        .full, operation, name.id,
-        because: "'\(home.name)' has \(deadLimit) dead letters already; the message is kept",
-        hint: "look at them with 'wormhole queue \(home.name) --dead', and retry or delete them")
+      throw WormholeError(error, operation, name.id)
     }
   }
 }

@@ -6,7 +6,8 @@ internal import Syscalls
 /// What a member has sent and wants to know the end of: reads the receipts as they come.
 ///
 /// A receipt stays until it was told: to the ``Wormhole/Sent`` that waits for it, and to all who
-/// ask for outcomes. One of an earlier incarnation waits until somebody asks.
+/// ask for outcomes. One of an earlier incarnation waits until somebody asks, and so does each that
+/// comes once somebody has asked, and does no more.
 final class Outbox: Sendable {
   let hole: Wormhole
   let home: MemberDirectory

@@ -171,16 +171,17 @@ struct Asked: Sendable {
 
   /// Puts it to the process that lives now.
   ///
-  /// - Parameter prepare: is told before it can be seen.
+  /// - Parameter prepare: is told before it can be seen, once for each process that it is put to.
   func place(
     _ letter: LiveName.Letter,
-    _ prepare: ((folder: OpenDirectory, incarnation: String, name: LiveName)) -> Void
+    _ prepare: ((folder: OpenDirectory, incarnation: String, name: LiveName)) throws(WormholeError)
+      -> Void
   ) throws(WormholeError) -> String {
     var tries = 0
     while true {
       let target = try live.peers.target(peer, operation)
       let name = LiveName(MessageStamp(hole.container), letter, id: id)
-      prepare((target.folder, target.incarnation, name))
+      try prepare((target.folder, target.incarnation, name))
       do throws(Errno) {
         try hole.container.place(bytes, in: target.folder, as: name.text)
         return target.incarnation
@@ -194,23 +195,31 @@ struct Asked: Sendable {
     }
   }
 
+  /// - Parameter end: is called once.
   func put(_ end: @escaping @Sendable (Asking.End) -> Void) {
     let (peer, timeout, deadline) = (peer, timeout, deadline)
+    var expected: Asking.Question?
     do throws(WormholeError) {
-      let incarnation = try place(.question) { target in
-        live.asking.expect(
-          Asking.Question(
-            peer: peer, incarnation: target.incarnation, folder: target.folder, file: target.name,
-            deadline: deadline, timeout: timeout, end: end))
+      let incarnation = try place(.question) { (target) throws(WormholeError) in
+        let question = Asking.Question(
+          peer: peer, incarnation: target.incarnation, folder: target.folder, file: target.name,
+          deadline: deadline, timeout: timeout, end: end)
+        // The deadline may have passed while it was put to somebody who has ended.
+        guard live.asking.expect(question, again: expected != nil) else {
+          throw LivePeers.gone(peer, operation)
+        }
+        expected = question
       }
-      live.asking.notePlaced(id)
+      // It may have ended before there was anything to take back.
+      guard live.asking.notePlaced(id) else { return expected!.withdraw() }
       // Whoever ended before that has not ended it.
       if !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()
         live.asking.fail(id, LivePeers.gone(peer, operation))
       }
     } catch {
-      if !live.asking.fail(id, error) { end(.failure(error)) }
+      // Once it is expected, whoever takes it from there ends it, and nobody else.
+      if expected == nil { end(.failure(error)) } else { live.asking.fail(id, error) }
     }
   }
 

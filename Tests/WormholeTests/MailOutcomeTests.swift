@@ -111,6 +111,23 @@ import Wormhole
     next.stop()
   }
 
+  /// Who listens now and then is told of what came in between.
+  @Test func whatComesWhileNobodyListensWaitsForTheNext() throws {
+    let member = try join()
+    let peer = member.peer("watch")
+    try member.watchOutcomes { _ in }.stop()
+    let missed = try peer.send(1, .quick()).id
+    try handle(1)
+    // One that is waited for, so that it is certain that the receipts were looked at.
+    let sent = try peer.send(2, .quick())
+    try handle(1)
+    try eventually("the later has ended") { sent.end != nil }
+    let heard = Heard<String>()
+    let watching = try member.watchOutcomes { heard.add($0.id) }
+    try heard.wait("the one that was missed") { $0.contains(missed) }
+    watching.stop()
+  }
+
   @Test func outstandingAfterARestart() async throws {
     let old = try join()
     for number in 1...3 { try old.peer("watch").send(number, .quick()) }

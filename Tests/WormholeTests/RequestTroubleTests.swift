@@ -63,6 +63,20 @@ import Wormhole
     #expect(try ask(2) == 4)
   }
 
+  /// The deadline passes while it is put, and then it cannot be: the first of the two ends counts.
+  @Test func aQuestionEndsOnceThoughItCannotBePutEither() throws {
+    let rules = [
+      FaultRule(.write, path: "staging/", .delay(milliseconds: 200)),
+      FaultRule(.rename, path: "live/", .fail(.noSpace)),
+    ]
+    try FaultPoints.with(rules) {
+      let error = try failure { _ = try ask(1, within: .milliseconds(20)) }
+      #expect(error.code == .timedOut)
+    }
+    #expect(try staged() == [])
+    #expect(try ask(2) == 4)
+  }
+
   /// An answer that could not be given is not taken for one.
   @Test func anAnswerThatHasNoRoomOnceIsRefused() throws {
     rules.withLock { $0 = [FaultRule(.write, .fail(.noSpace))] }
