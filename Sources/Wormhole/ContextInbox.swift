@@ -82,16 +82,24 @@ final class ContextInbox: Sendable {
   /// Handles what waits from one sender; false if nothing does, or nobody listens.
   private func take(_ from: String) throws(Errno) -> Bool {
     let all = listeners.withLock { Array($0.values) }
-    guard !all.isEmpty, !isClosed.withLock({ $0 }) else { return false }
+    guard !all.isEmpty else { return false }
     let taking = ContextName.taking(from)
     // The newest alone counts: it takes the place of one whose handling was cut off.
-    _ = try home.move(ContextName.next(from), from: .context, .context, as: taking)
+    guard try move(ContextName.next(from), to: taking) != nil else { return false }
     guard try home.status(of: taking, in: .context) != nil else { return false }
     if let context = Wormhole.Context(taking, from: from, in: home, hole) {
       // Whoever stopped meanwhile has not heard it: it waits for the next.
       guard all.map({ $0.tell(context) }).contains(true) else { return false }
     }
-    return try home.move(taking, from: .context, .context, as: from)
+    return try move(taking, to: from) ?? false
+  }
+
+  /// Nil once the member has left: what lies there is then for whoever joins next, and so is what a
+  /// closure is still in the middle of.
+  private func move(_ old: String, to new: String) throws(Errno) -> Bool? {
+    try isClosed.withLock { isClosed throws(Errno) in
+      isClosed ? nil : try home.move(old, from: .context, .context, as: new)
+    }
   }
 }
 

@@ -28,10 +28,10 @@ extension Wormhole {
     /// What it tells of itself.
     public let info: [String: String]
     /// How well it could be reached; not at all if its directory has been removed.
-    public let reachability: Reachability
+    public private(set) var reachability: Reachability
     /// Whether its process is stopped, as by SIGSTOP; nil if it does not run, or cannot be seen
     /// from here.
-    public let isStopped: Bool?
+    public private(set) var isStopped: Bool?
 
     /// Whether its process lives, as the kernel has it.
     public var isRunning: Bool { reachability == .immediatelyReachable }
@@ -54,12 +54,7 @@ extension Wormhole {
 
     /// The same member, of whom no profile can be had any more.
     init(_ profile: Profile, _ reachability: Reachability) {
-      name = profile.name
-      incarnation = profile.incarnation
-      process = profile.process
-      program = profile.program
-      since = profile.since
-      info = profile.info
+      self = profile
       self.reachability = reachability
       isStopped = nil
     }

@@ -71,6 +71,24 @@ import Wormhole
     second.stop()
   }
 
+  /// What a closure is in the middle of when its member leaves is the next one's to hear.
+  @Test func whatEndsAfterLeavingIsNotReceived() throws {
+    let pair = try Pair()
+    try pair.phone.setContext(1)
+    let gate = Gate()
+    let first = try pair.watch.watchContexts { _ in gate.pass() }
+    try gate.waitForSomebody()
+    pair.watch.leave()
+    gate.open()
+    first.stop()
+    #expect(try pair.phone.sentContext?.isReceived == false)
+    let heir = try pair.meeting.another().join(as: "watch")
+    let heard = Heard<Int>()
+    let second = try heir.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try heard.waitForLast(1)
+    second.stop()
+  }
+
   @Test func sequenceHasEach() async throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
