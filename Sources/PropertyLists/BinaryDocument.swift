@@ -1,3 +1,5 @@
+package import FoundationEssentials
+
 /// A binary property list whose bytes have been validated, ready to be read in any order.
 package struct BinaryDocument: Sendable {
   let bytes: [UInt8]
@@ -43,9 +45,14 @@ extension BinaryDocument {
     /// The field of that name; nil if there is none.
     package subscript(_ name: StaticString) -> Field? { find(name) { $0.field($1) } }
 
-    /// How many elements the array of that name has; nil if there is none.
-    package func count(ofArray name: StaticString) -> Int? {
-      find(name) { _, head in head.kind == .array ? head.count : nil } ?? nil
+    /// The elements of the array of that name; nil if there is none.
+    package func elements(of name: StaticString) -> Elements? {
+      find(name) { _, head in head.kind == .array ? Elements(head: head) : nil } ?? nil
+    }
+
+    /// That field alone; nil if there is none.
+    package func element(_ name: StaticString) -> Elements? {
+      find(name) { _, head in Elements(head: head, isArray: false) }
     }
 
     private func find<Result>(
@@ -63,7 +70,38 @@ extension BinaryDocument {
   }
 }
 
+extension BinaryDocument {
+  /// The elements of an array, or the one value that stands alone.
+  package struct Elements: Sendable {
+    fileprivate let head: ObjectHead
+    fileprivate var isArray = true
+    package var count: Int { isArray ? head.count : 1 }
+  }
+
+  /// An element that is data; nil if it is anything else.
+  package func data(_ index: Int, of elements: Elements) -> Data? {
+    read { objects in
+      let head = objects.head(index, of: elements)
+      return head.kind == .data ? objects.data(head) : nil
+    }
+  }
+
+  /// An element that is text; nil if it is anything else.
+  package func string(_ index: Int, of elements: Elements) -> String? {
+    read { objects in
+      let head = objects.head(index, of: elements)
+      return head.kind.isString ? objects.string(head) : nil
+    }
+  }
+}
+
 extension BinaryObjects {
+  @inline(__always)
+  fileprivate func head(_ index: Int, of elements: BinaryDocument.Elements) -> ObjectHead {
+    precondition(0 <= index && index < elements.count)
+    return elements.isArray ? head(of: reference(index, of: elements.head)) : elements.head
+  }
+
   fileprivate func field(_ head: ObjectHead) -> BinaryDocument.Field {
     switch head.kind {
     case .integer:

@@ -30,20 +30,23 @@ package struct BinaryEncoder: Sendable {
     _ leaves: [(key: String, leaf: BinaryDocument.Field)], _ value: T?, forKey key: String
   ) throws -> [UInt8] {
     try write { writer in
-      let dictionary = writer.container(isDictionary: true, at: BinaryWriter.top)
-      for (key, leaf) in leaves {
-        let object =
-          switch leaf {
-          case .integer(let integer): writer.add(integer)
-          case .date(let date): writer.add(Date(timeIntervalSinceReferenceDate: date))
-          case .string(let string): writer.add(string)
-          case .other: preconditionFailure("the leaf of '\(key)' is of no kind")
-          }
-        let link = writer.addLink(to: dictionary, key: writer.addKey(key))
-        writer.links[Int(link)].value = object
-      }
+      let dictionary = writer.dictionary(of: leaves)
       guard let value else { return }
       try writer.encode(value, at: writer.addLink(to: dictionary, key: writer.addKey(key)))
+    }
+  }
+
+  /// The same with an array of values.
+  @_specialize(where T == Data)
+  package func encode<T: Encodable>(
+    _ leaves: [(key: String, leaf: BinaryDocument.Field)], elements: ArraySlice<T>,
+    forKey key: String
+  ) throws -> [UInt8] {
+    try write { writer in
+      let dictionary = writer.dictionary(of: leaves)
+      let place = writer.addLink(to: dictionary, key: writer.addKey(key))
+      let array = writer.container(isDictionary: false, at: place)
+      for element in elements { try writer.encode(element, at: writer.addLink(to: array)) }
     }
   }
 
@@ -66,6 +69,23 @@ package struct BinaryEncoder: Sendable {
 extension BinaryWriter {
   /// What stands for nil in a format that has none, as Foundation writes it.
   static let null = "$null"
+
+  /// Begins the file with a dictionary that has leaves in it.
+  fileprivate func dictionary(of leaves: [(key: String, leaf: BinaryDocument.Field)]) -> UInt32 {
+    let dictionary = container(isDictionary: true, at: Self.top)
+    for (key, leaf) in leaves {
+      let object =
+        switch leaf {
+        case .integer(let integer): add(integer)
+        case .date(let date): add(Date(timeIntervalSinceReferenceDate: date))
+        case .string(let string): add(string)
+        case .other: preconditionFailure("the leaf of '\(key)' is of no kind")
+        }
+      let link = addLink(to: dictionary, key: addKey(key))
+      links[Int(link)].value = object
+    }
+    return dictionary
+  }
 
   /// Encodes a value into a place; a place whose value fails is given up.
   func encode<T: Encodable>(_ value: T, at link: UInt32) throws {

@@ -101,7 +101,11 @@ struct BinaryObjects {
 
   func date(_ head: ObjectHead) -> Date { Date(timeIntervalSinceReferenceDate: real(head)) }
 
-  func data(_ head: ObjectHead) -> Data { Data(payload(of: head)) }
+  func data(_ head: ObjectHead) -> Data {
+    let payload = payload(of: head)
+    guard let start = payload.baseAddress else { return Data() }
+    return Data(bytes: start, count: payload.count)
+  }
 
   /// Whether a string object has the given text.
   @inline(__always)

@@ -139,15 +139,15 @@ extension MemberDirectory {
 
   /// Watches the names that come to a part.
   package func watch(
-    _ part: Part, _ mask: InotifyMask = .movedTo,
+    _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) -> Watch {
     let environment = container.options.environment
     // A directory that was removed would never tell anything.
     _ = forgetIfStale(part)
     return try Watcher.shared.watch(
-      try self.part(part).descriptor, mask, mutants: environment.mutants, log: environment.log,
-      handler)
+      try self.part(part).descriptor, mask, pauses: pauses, mutants: environment.mutants,
+      log: environment.log, handler)
   }
 }
 

@@ -22,7 +22,18 @@ package final class MemberDirectory: Sendable {
     /// Files that belong to messages.
     case files
 
-    fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
+    // Looked up at each step of a message: not by searching the names.
+    fileprivate var place: Int {
+      switch self {
+      case .inbox: 0
+      case .claimed: 1
+      case .dead: 2
+      case .receipts: 3
+      case .context: 4
+      case .live: 5
+      case .files: 6
+      }
+    }
   }
 
   package let container: Container

@@ -61,21 +61,21 @@ package final class Watcher: Sendable {
   /// The handler must not wait for anything: it holds up all others. What takes longer it leaves to
   /// ``afterwards(_:)``.
   ///
-  /// - Parameter log: is told if the directory has to be polled.
+  /// - Parameters:
+  ///   - pauses: whether the listener may pause, for which the directory stays open.
+  ///   - log: is told if the directory has to be polled.
   package func watch(
-    _ directory: borrowing Descriptor, _ mask: InotifyMask, mutants: Mutants = [],
-    log: LogHook = { _, _ in }, _ handler: @escaping @Sendable (Signal) -> Void
+    _ directory: borrowing Descriptor, _ mask: InotifyMask, pauses: Bool = false,
+    mutants: Mutants = [], log: LogHook = { _, _ in },
+    _ handler: @escaping @Sendable (Signal) -> Void
   ) throws(Errno) -> Watch {
-    let watch = Watch(mask.union([.selfDeleted, .added]), mutants, handler)
     let open = OpenDirectory(try directory.duplicate())
+    let watch = Watch(
+      mask.union([.selfDeleted, .added]), pauses ? open : nil, mutants, handler)
     let reason = try state.withLock { state throws(Errno) -> String? in
       let crew = try crew(&state)
       guard let reason = register(watch, open, crew, &state) else { return nil }
-      watch.polled.withLock { $0 = open }
-      state.polled.append(watch)
-      state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
-      state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
-      crew.wakeUp.raise()
+      poll(watch, open, &state)
       return reason
     }
     if let reason {
@@ -84,6 +84,15 @@ package final class Watcher: Sendable {
         "looking at a directory every \(Self.pollInterval) instead of being told: \(reason)")
     }
     return watch
+  }
+
+  /// Has a listener told to look again and again.
+  private func poll(_ watch: Watch, _ directory: OpenDirectory, _ state: inout State) {
+    watch.polled.withLock { $0 = directory }
+    state.polled.append(watch)
+    state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
+    state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
+    state.crew?.wakeUp.raise()
   }
 
   /// Asks inotify; the reason why the listener must be polled, or nil.
@@ -107,6 +116,31 @@ package final class Watcher: Sendable {
       return nil
     } catch {
       return "inotify failed: \(error)"
+    }
+  }
+
+  /// Whether nothing but the end of the directory is told any more; not where others listen too.
+  fileprivate func pause(_ watch: Watch) -> Bool {
+    state.withLock { state in
+      let number = watch.number.load(ordering: .relaxed)
+      guard state.watches[number]?.count == 1, let instance = state.instance,
+        let directory = watch.directory
+      else { return false }
+      return (try? instance.inotify.watch(directory.descriptor, .selfDeleted)) != nil
+    }
+  }
+
+  fileprivate func resume(_ watch: Watch) {
+    state.withLock { state in
+      let number = watch.number.load(ordering: .relaxed)
+      guard let directory = watch.directory, let instance = state.instance,
+        state.watches[number]?.contains(where: { $0 === watch }) == true,
+        (try? instance.inotify.watch(directory.descriptor, watch.mask)) == nil
+      else { return }
+      // It was watched before, and now it cannot be.
+      state.watches[number]?.removeAll { $0 === watch }
+      watch.number.store(-1, ordering: .relaxed)
+      poll(watch, directory, &state)
     }
   }
 
@@ -204,16 +238,19 @@ package final class Watch: Sendable {
   /// The directory, for one that inotify does not serve.
   fileprivate let polled = Monitor<OpenDirectory?>(nil)
   fileprivate let mask: InotifyMask
+  /// The directory, for one that may pause.
+  fileprivate let directory: OpenDirectory?
   fileprivate let mutants: Mutants
   fileprivate let number = Atomic<CInt>(-1)
   private let handler: @Sendable (Watcher.Signal) -> Void
   private let gate = CallGate()
 
   fileprivate init(
-    _ mask: InotifyMask, _ mutants: Mutants,
+    _ mask: InotifyMask, _ directory: OpenDirectory?, _ mutants: Mutants,
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) {
     self.mask = mask
+    self.directory = directory
     self.mutants = mutants
     self.handler = handler
   }
@@ -235,6 +272,15 @@ package final class Watch: Sendable {
     Watcher.shared.remove(self)
     gate.drain()
   }
+
+  /// Has nothing told any more but that the directory is gone, for a listener that will look of its
+  /// own accord before it resumes; false if that cannot be.
+  ///
+  /// Each notice wakes a thread, and the one who makes the change pays for that too.
+  package func pause() -> Bool { Watcher.shared.pause(self) }
+
+  /// Has everything told again; what happened meanwhile is not: look once this has returned.
+  package func resume() { Watcher.shared.resume(self) }
 
   fileprivate func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
 }

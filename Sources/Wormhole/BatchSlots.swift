@@ -30,9 +30,11 @@ struct BatchSlots: Equatable, Sendable {
 
   /// The next message that nobody has been given yet.
   mutating func takeNext() -> Int? {
-    guard let index = slots[next...].indices.first(where: { !isDone($0) }) else { return nil }
-    next = index + 1
-    return index
+    while next < slots.count {
+      next += 1
+      if !isDone(next - 1) { return next - 1 }
+    }
+    return nil
   }
 
   /// An attempt begins; answers which.

@@ -17,10 +17,15 @@ final class Delivery: Sendable {
   /// The record of its progress; nil for a single message.
   private let record: Int?
   private let progress: Progress?
-  private let state: Monitor<BatchSlots>
+  private let state: Monitor<State>
   private let ending = Monitor(Ending())
-  /// Its values as they were asked for last: a batch is decoded once, not once a message.
-  private let decoded = Monitor<AnyObject?>(nil)
+
+  private struct State {
+    /// What has become of each; changed only before the member has left: see ``close()``.
+    var slots: BatchSlots
+    /// Its values as they were asked for last: a batch is decoded once, not once a message.
+    var decoded: AnyObject?
+  }
 
   private struct Ending {
     var hasEnded = false
@@ -42,10 +47,15 @@ final class Delivery: Sendable {
     self.record = record?.number
     progress = record?.progress
     isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.home.container.epoch
-    state = Monitor(slots)
+    state = Monitor(State(slots: slots))
   }
 
   // MARK: Handing over
+
+  @inline(__always)
+  private func withSlots<Result>(_ body: (inout BatchSlots) -> Result) -> Result {
+    state.withLock { body(&$0.slots) }
+  }
 
   /// The next message that nobody has been given, as an attempt that has begun.
   ///
@@ -62,14 +72,17 @@ final class Delivery: Sendable {
   ///
   /// In one go, as this and ``acknowledge(_:)`` are all that a message of a batch costs.
   private func take() -> (index: Int, attempt: Int?)? {
-    mailbox.whileOpen {
-      state.withLock { slots -> (index: Int, attempt: Int?)? in
-        if mailbox.isStrict, slots.hasGivenOut { return nil }
-        guard let index = slots.takeNext() else { return nil }
-        return (index, isSpent(index, slots) ? nil : begin(index, &slots))
-      }
-    } ?? nil
+    withSlots { slots in
+      if mailbox.isClosed || (mailbox.isStrict && slots.hasGivenOut) { return nil }
+      guard let index = slots.takeNext() else { return nil }
+      return (index, isSpent(index, slots) ? nil : begin(index, &slots))
+    }
   }
+
+  /// Waits for what was begun before the member left.
+  ///
+  /// Whoever joins next reads how far a batch has come, and what is noted later it never sees.
+  func close() { withSlots { _ in } }
 
   private func isSpent(_ index: Int, _ slots: BatchSlots) -> Bool {
     record != nil && slots.attempts(index) >= mailbox.attempts
@@ -89,7 +102,7 @@ final class Delivery: Sendable {
   ///
   /// Whoever handles it may die of it each time, and then nobody says that it has failed.
   private func giveUpSpent(_ index: Int) {
-    let begun = state.withLock { $0.attempts(index) }
+    let begun = withSlots { $0.attempts(index) }
     do throws(WormholeError) {
       try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
     } catch {
@@ -99,19 +112,19 @@ final class Delivery: Sendable {
 
   /// Nil if it is not to be handled any more.
   private func hand(_ index: Int) -> Message? {
-    guard !state.withLock({ isSpent(index, $0) }) else {
+    guard !withSlots({ isSpent(index, $0) }) else {
       giveUpSpent(index)
       return nil
     }
-    let attempt = mailbox.whileOpen {
-      state.withLock { slots in slots.isDone(index) ? nil : begin(index, &slots) }
+    let attempt = withSlots { slots in
+      mailbox.isClosed || slots.isDone(index) ? nil : begin(index, &slots)
     }
-    return attempt?.map { Message(self, index: index, attempt: $0) }
+    return attempt.map { Message(self, index: index, attempt: $0) }
   }
 
   /// Leaves what nobody has been given to other receivers.
   func release() {
-    let left = state.withLock { slots in
+    let left = withSlots { slots in
       var left: [Int] = []
       guard !(mailbox.isStrict && slots.hasGivenOut) else { return left }
       while let index = slots.takeNext() {
@@ -126,7 +139,7 @@ final class Delivery: Sendable {
   /// Takes back a message that was to be handed over and was not: that was no attempt.
   func putBack(_ index: Int) {
     if let record {
-      state.withLock { slots in
+      withSlots { slots in
         slots.undo(index)
         progress?.store(slots.slots[index], index, in: record)
       }
@@ -146,9 +159,11 @@ final class Delivery: Sendable {
   /// One of the messages is done; the last one ends the file.
   func acknowledge(_ index: Int) throws(WormholeError) {
     if mailbox.isAcknowledgementLost(name, index) { return mailbox.cutOff(self, index) }
-    guard record != nil else { return try end(.ok) }
-    // The next incarnation reads how far a batch has come, and what is noted later it never sees.
-    guard let isLast = mailbox.whileOpen({ finish(index) }) else {
+    guard let record else { return try end(.ok) }
+    let isLast = withSlots { slots -> Bool? in
+      mailbox.isClosed ? nil : finish(index, &slots, in: record)
+    }
+    guard let isLast else {
       throw WormholeError(
         .notJoined, "acknowledge message", name.id,
         because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
@@ -173,7 +188,9 @@ final class Delivery: Sendable {
     _ index: Int, attempts: Int, _ reason: String
   ) throws(WormholeError) {
     try mailbox.bury(self, index, attempts: attempts, reason)
-    finish(index, givenUp: true)
+    if let record {
+      withSlots { _ = finish(index, &$0, in: record, givenUp: true) }
+    }
     do throws(WormholeError) {
       try proceed()
     } catch {
@@ -183,29 +200,28 @@ final class Delivery: Sendable {
   }
 
   /// - Returns: whether nothing is left to do but to end the file.
-  @discardableResult
-  private func finish(_ index: Int, givenUp: Bool = false) -> Bool {
-    state.withLock { slots in
-      if slots.finish(index, givenUp: givenUp) {
-        progress?.store(slots.slots[index], index, in: record!)
-      }
-      return slots.unfinished == 0
+  private func finish(
+    _ index: Int, _ slots: inout BatchSlots, in record: Int, givenUp: Bool = false
+  ) -> Bool {
+    if slots.finish(index, givenUp: givenUp) {
+      progress?.store(slots.slots[index], index, in: record)
     }
+    return slots.unfinished == 0
   }
 
   /// After one of the messages of a batch was finished.
   private func proceed() throws(WormholeError) {
     if isComplete { return try end(howItEnds) }
-    guard mailbox.isStrict, let next = state.withLock({ $0.takeNext() }) else { return }
+    guard mailbox.isStrict, let next = withSlots({ $0.takeNext() }) else { return }
     mailbox.release(self, next)
   }
 
   /// Whether nothing is left to do but to end the file.
   var isComplete: Bool {
-    record == nil ? ending.withLock { $0.isHandled } : state.withLock { $0.unfinished == 0 }
+    record == nil ? ending.withLock { $0.isHandled } : withSlots { $0.unfinished == 0 }
   }
 
-  private var howItEnds: MessageEnd { state.withLock { $0.hasGivenUp } ? .dead : .ok }
+  private var howItEnds: MessageEnd { withSlots { $0.hasGivenUp } ? .dead : .ok }
 
   private func end(_ end: MessageEnd) throws(WormholeError) {
     try ending.withLock { ending throws(WormholeError) in
@@ -247,6 +263,7 @@ final class Delivery: Sendable {
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value {
+    if let value = document.leaf(index, as: type) { return value }
     let operation = "read message"
     let limits = mailbox.hole.options.limits
     guard record != nil else {
@@ -255,21 +272,27 @@ final class Delivery: Sendable {
         try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
       }
     }
-    let result = try decoded.withLock { decoded throws(WormholeError) in
-      if let values = decoded as? DecodedValues<Value> { return values.all[index] }
-      let list = document.list
-      let values = try WormholeError.reading(operation, name.id) {
-        try BinaryDecoder(limits: limits)
-          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values
-      }
-      decoded = DecodedValues(values)
-      return values[index]
-    }
-    switch result {
+    switch try values(as: type).all[index] {
     case .success(let value): return value
     case .failure(let error):
       throw WormholeError(error, operation, name.id, otherwise: .typeMismatch)
     }
+  }
+
+  /// All of a batch; two who ask at the same time may both decode it, as a type's own code may do
+  /// anything, and is not called under a lock.
+  private func values<Value: Decodable & Sendable>(
+    as type: Value.Type
+  ) throws(WormholeError) -> DecodedValues<Value> {
+    if let known = state.withLock({ $0.decoded }) as? DecodedValues<Value> { return known }
+    let (list, limits) = (document.list, mailbox.hole.options.limits)
+    let values = try WormholeError.reading("read message", name.id) {
+      try DecodedValues(
+        BinaryDecoder(limits: limits)
+          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values)
+    }
+    state.withLock { $0.decoded = values }
+    return values
   }
 }
 

@@ -9,8 +9,8 @@ extension Mailbox {
   func end(_ claimed: ClaimedName, _ end: MessageEnd) throws(WormholeError) {
     let operation = "acknowledge message"
     do throws(Errno) {
-      let receipt = ReceiptName(claimed.name, end).text
       if let sender = try senders.home(of: claimed.name) {
+        let receipt = ReceiptName(claimed.name, end).text
         let isTold = try home.move(
           claimed.text, from: .claimed, to: sender, .receipts, as: receipt)
         if isTold { return }

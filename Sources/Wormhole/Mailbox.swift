@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import PropertyLists
 internal import SharedContainer
+internal import Synchronization
 internal import Syscalls
 
 /// The mailbox of a member that has joined: carries out what ``MailboxMachine`` decides.
@@ -19,10 +20,15 @@ final class Mailbox: Sendable {
   let deadLimit: Int
   let isStrict: Bool
   let attempts: Int
+  /// Looked at for each message of a batch.
+  let hasLink: Bool
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
   private let watch = Monitor<Watch?>(nil)
+  /// In a lull, when to look for what is urgent; 0 if it is none.
+  private let nextLook = Atomic<Int64>(0)
+  private let hasClosed = Atomic<Bool>(false)
 
   private struct State {
     var machine: MailboxMachine
@@ -30,7 +36,6 @@ final class Mailbox: Sendable {
     var lastReceiver = 0
     /// How many receivers do at the moment what the machine told them.
     var acting = 0
-    var isClosed = false
     /// Files that are in hand and of which something comes again without being claimed anew.
     var open: [MessageName: Delivery] = [:]
     /// Files that are in hand and could not be read.
@@ -49,6 +54,7 @@ final class Mailbox: Sendable {
     deadLimit = hole.options.mail.largestDeadLetters
     isStrict = hole.options.mail.isStrict
     attempts = hole.options.mail.machine.attempts
+    hasLink = hole.options.link != nil
     senders = SenderHomes(home.container)
     var settings = hole.options.mail.machine
     settings.trustsListings = hole.options.environment.mutants.has(.trustListing)
@@ -84,7 +90,7 @@ final class Mailbox: Sendable {
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
       do throws(Errno) {
-        watch = try home.watch(.inbox) { [weak self] signal in self?.hear(signal) }
+        watch = try home.watch(.inbox, pauses: true) { [weak self] signal in self?.hear(signal) }
       } catch {
         throw WormholeError(error, "watch inbox of", home.name)
       }
@@ -93,7 +99,11 @@ final class Mailbox: Sendable {
 
   private func hear(_ signal: Watcher.Signal) {
     switch signal {
-    case .changed(let names): wake(urgent: names.contains { $0.hasPrefix("0") })
+    case .changed(let names):
+      let isUrgent = names.contains { $0.hasPrefix("0") }
+      // Before the wake-up, as one who has nothing more to do ends the lull.
+      if !isUrgent { beginLull() }
+      wake(urgent: isUrgent)
     case .lookAgain: wake(urgent: true)
     case .gone:
       hole.log(.warning, "the inbox of '\(home.name)' was removed; it is made again")
@@ -104,18 +114,60 @@ final class Mailbox: Sendable {
     }
   }
 
+  // MARK: Lulls
+
+  /// While everybody is busy nobody need be told: who comes to the end of what is known looks
+  /// again, and until then now and then, for what is urgent.
+  ///
+  /// To be told of each message costs the sender and a thread here more than reading it.
+  private func beginLull() {
+    let isBusy = state.withLock { $0.receivers.values.allSatisfy(\.isBusy) }
+    guard isBusy else { return }
+    watch.withLock { watch in
+      guard watch?.pause() == true else { return }
+      lookAgain(after: .zero)
+    }
+  }
+
+  /// False if there was none.
+  private func endLull() -> Bool {
+    guard isLull else { return false }
+    watch.withLock { watch in
+      watch?.resume()
+      nextLook.store(0, ordering: .sequentiallyConsistent)
+    }
+    state.withLock { $0.machine.signal(urgent: true) }
+    return true
+  }
+
+  private var isLull: Bool { nextLook.load(ordering: .sequentiallyConsistent) != 0 }
+
+  /// Looks for what is urgent when it is time.
+  private func lookInLull() {
+    let due = nextLook.load(ordering: .sequentiallyConsistent)
+    guard due != 0, Instant.now.nanoseconds >= due else { return }
+    state.withLock { $0.machine.signal(urgent: true) }
+  }
+
+  /// In a tenth of the time at most.
+  private func lookAgain(after effort: Duration) {
+    let next = Instant.now + max(.milliseconds(1), effort * 10)
+    nextLook.store(next.nanoseconds, ordering: .sequentiallyConsistent)
+  }
+
   /// Has all receivers look again.
   func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
 
-  /// Whether nothing more may be claimed.
-  var isClosed: Bool { state.withLock { $0.isClosed } }
+  /// Whether nothing more may be claimed, given out or noted, because the member has left.
+  var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
 
   /// Lets nothing more be claimed; what is in hand stays there.
   func close() {
-    let runners = state.withLock { state in
-      state.isClosed = true
-      return Array(state.receivers.values)
+    let (runners, open) = state.withLock { state in
+      hasClosed.store(true, ordering: .releasing)
+      return (Array(state.receivers.values), Array(state.open.values))
     }
+    for delivery in open { delivery.close() }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
     for runner in runners { runner.kick() }
     watch.withLock { $0.take() }?.stop()
@@ -135,8 +187,9 @@ final class Mailbox: Sendable {
   /// Goes on until there is work for a receiver, or nothing more to do.
   func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
+      lookInLull()
       let action = state.withLock { state -> MailboxMachine.Action? in
-        guard !state.isClosed else { return nil }
+        guard !isClosed else { return nil }
         let action = state.machine.next(for: receiver, now: now)
         switch action {
         case .wait, .yield: break
@@ -145,7 +198,10 @@ final class Mailbox: Sendable {
         return action
       }
       guard let action else { return .ended }
-      if case .wait(let due) = action { return .idle(until: due) }
+      if case .wait(let due) = action {
+        if endLull() { continue }
+        return .idle(until: due)
+      }
       if action == .yield {
         let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
         for other in others { other.kick() }
@@ -154,7 +210,7 @@ final class Mailbox: Sendable {
       let work = act(action, for: receiver)
       let isClosing = state.withLock { state in
         state.acting -= 1
-        return state.isClosed
+        return isClosed
       }
       if isClosing { state.broadcast() }
       if let work { return .work(work) }
@@ -209,6 +265,10 @@ final class Mailbox: Sendable {
   }
 
   private func list() {
+    let began = Instant.now
+    defer {
+      watch.withLock { _ in if isLull { lookAgain(after: .now - began) } }
+    }
     let start = MessageStamp(home.container)
     do throws(Errno) {
       var names: [MessageName] = []
@@ -375,12 +435,6 @@ final class Mailbox: Sendable {
   }
 
   // MARK: For deliveries
-
-  /// Does something that must come before anybody else joins under the name, or not at all: nil,
-  /// if the member has left.
-  func whileOpen<Result>(_ body: () -> Result) -> Result? {
-    state.withLock { $0.isClosed ? nil : body() }
-  }
 
   func failed(
     _ delivery: Delivery, attempt: Int, index: Int?

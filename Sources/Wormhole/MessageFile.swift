@@ -96,26 +96,35 @@ enum MessageFile {
     }
   }
 
-  /// A file that has been opened: validated once, with its header and how many values it holds.
+  /// A file that has been opened: validated once, with its header and where its values are.
   struct Document: Sendable {
     let list: BinaryDocument
     let header: Header
-    let count: Int
+    private let values: BinaryDocument.Elements?
+
+    var count: Int { values?.count ?? 0 }
 
     init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
       list = try decoder.open(bytes)
-      guard let fields = list.fields, let header = Header(usual: fields) else {
-        // What is missing or of another type, it says better.
-        header = try decoder.decode(Header.self, from: list)
-        count = list.fields.map(Self.count) ?? 0
-        return
-      }
-      self.header = header
-      count = Self.count(fields)
+      let fields = list.fields
+      values = fields.flatMap { $0.elements(of: "values") ?? $0.element("value") }
+      // What is missing or of another type, the decoder says better.
+      header = try fields.flatMap { Header(usual: $0) } ?? decoder.decode(Header.self, from: list)
     }
 
-    private static func count(_ fields: BinaryDocument.Fields) -> Int {
-      fields.count(ofArray: "values") ?? (fields["value"] == nil ? 0 : 1)
+    /// A value of the commonest types, which the ways of `Codable` would take several times as
+    /// long for; nil if it is of another.
+    @inline(__always)
+    func leaf<Value>(_ index: Int, as type: Value.Type) -> Value? {
+      guard let values, index < values.count else { return nil }
+      // `Value` is the type that it was compared with, which is what makes `unsafeBitCast` right.
+      if Value.self == Data.self {
+        return list.data(index, of: values).map { unsafeBitCast($0, to: Value.self) }
+      }
+      if Value.self == String.self {
+        return list.string(index, of: values).map { unsafeBitCast($0, to: Value.self) }
+      }
+      return nil
     }
   }
 }
@@ -158,7 +167,7 @@ extension BinaryEncoder {
   func seal<Value: Encodable>(
     _ header: MessageFile.Header, batch values: ArraySlice<Value>
   ) throws -> [UInt8] {
-    try encode(header.fields, Array(values), forKey: MessageFile.Key.values.rawValue)
+    try encode(header.fields, elements: values, forKey: MessageFile.Key.values.rawValue)
   }
 }
 

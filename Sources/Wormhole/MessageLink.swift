@@ -92,7 +92,7 @@ extension Mailbox {
   /// Whether the link has a message come once more, as if this process had died before it said
   /// that it was handled.
   func isAcknowledgementLost(_ name: MessageName, _ place: Int) -> Bool {
-    guard let link = hole.options.link, hole.options.mail.attempts > 1 else { return false }
+    guard hasLink, let link = hole.options.link, attempts > 1 else { return false }
     return link.losesAcknowledgement(of: LinkLetter(name, to: home.name), place: place)
   }
 }

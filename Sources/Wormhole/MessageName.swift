@@ -87,7 +87,7 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   private static func isName(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count > 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
       bytes[1] == comma, bytes[22] == comma, bytes[26] == comma,
-      [UInt8(ascii: "r"), UInt8(ascii: "n"), UInt8(ascii: "a")].contains(bytes[23]),
+      isMark(bytes[23]),
       bytes[2..<22].allSatisfy({ digit($0) != nil }),
       bytes[24..<26].allSatisfy({ digit($0) != nil }),
       bytes[24] != UInt8(ascii: "0") || bytes[25] != UInt8(ascii: "0")
@@ -98,6 +98,10 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
     return rest.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "/") }
       && !rest[(last + 1)...].contains(comma)
       && rest[..<last].allSatisfy { $0 != UInt8(ascii: "~") }
+  }
+
+  private static func isMark(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "r") || byte == UInt8(ascii: "n") || byte == UInt8(ascii: "a")
   }
 
   private static func append(_ number: UInt64, digits: Int, to bytes: inout [UInt8]) {
@@ -116,21 +120,29 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   }
 
   private func number(_ from: Int, _ count: Int) -> UInt64 {
-    text.utf8.dropFirst(from).prefix(count).reduce(0) { $0 << 4 | (Self.digit($1) ?? 0) }
+    bytes { bytes in
+      bytes[from..<(from + count)].reduce(0) { $0 << 4 | (Self.digit($1) ?? 0) }
+    }
+  }
+
+  /// Without a copy, as names always are in memory of their own.
+  @inline(__always)
+  private func bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    text.utf8.withContiguousStorageIfAvailable(body) ?? Array(text.utf8).withUnsafeBufferPointer(body)
   }
 
   // MARK: What it says
 
-  var isUrgent: Bool { text.utf8.first == UInt8(ascii: "0") }
+  var isUrgent: Bool { bytes { $0[0] } == UInt8(ascii: "0") }
 
   var stamp: MessageStamp {
     MessageStamp(epoch: Int(number(2, 5)), nanoseconds: Int64(number(7, 15)))
   }
 
-  var wantsReceipt: Bool { text.utf8.dropFirst(23).first == UInt8(ascii: "r") }
+  var wantsReceipt: Bool { bytes { $0[23] } == UInt8(ascii: "r") }
 
   /// Whether it was given up before.
-  var isRetried: Bool { text.utf8.dropFirst(23).first == UInt8(ascii: "a") }
+  var isRetried: Bool { bytes { $0[23] } == UInt8(ascii: "a") }
 
   /// The same message, tried again after it was given up.
   var retried: MessageName {
@@ -230,12 +242,12 @@ extension MessageName {
 struct ClaimedName: Hashable, Sendable {
   let name: MessageName
   let attempt: Int
-
-  var text: String { "\(name.text)~\(attempt)" }
+  let text: String
 
   init(_ name: MessageName, attempt: Int) {
     self.name = name
     self.attempt = attempt
+    text = "\(name.text)~\(attempt)"
   }
 
   /// Nil for a name that is in no such form.

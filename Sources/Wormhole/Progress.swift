@@ -64,7 +64,8 @@ final class Progress: Sendable {
   /// - Returns: nil if all are taken.
   func open(_ name: MessageName, count: Int) -> (record: Int, slots: BatchSlots)? {
     let key = Self.key(name)
-    if let (record, slots) = inherited.withLock({ $0.removeValue(forKey: key) }) {
+    let begun = inherited.withLock { $0.isEmpty ? nil : $0.removeValue(forKey: key) }
+    if let (record, slots) = begun {
       return (record, BatchSlots(Array(slots.prefix(count))))
     }
     guard let record = free.withLock({ $0.popLast() }) else { return nil }

@@ -95,7 +95,7 @@ final class Receiver: Sendable {
     runner.begin { [weak self] in self?.run() }
   }
 
-  private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
+  private var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
 
   private func run() -> Int64? {
     while true {
@@ -103,28 +103,38 @@ final class Receiver: Sendable {
       case .idle(let due): return due
       case .ended: return nil
       case .work(.message(let message)): handle(message)
-      case .work(.file(let delivery)):
-        let hand = Hand(delivery)
-        while !hasStopped, let message = hand.next() { handle(message) }
+      case .work(.file(let delivery)): handle(Hand(delivery))
       }
     }
   }
 
   private func handle(_ message: Message) {
-    if let queue { queue.sync { call(message) } } else { call(message) }
+    onQueue { if !hasStopped { give(message, handler) } else { message.putBack() } }
   }
 
-  private func call(_ message: Message) {
+  /// Without a queue all messages of a file are one call, as far as anybody waits for its end.
+  private func handle(_ hand: Hand) {
+    guard queue == nil else {
+      while !hasStopped, let message = hand.next() { handle(message) }
+      return
+    }
+    let handler = handler
+    call { while !hasStopped, let message = hand.next() { give(message, handler) } }
+  }
+
+  private func onQueue(_ body: () -> Void) {
+    if let queue { queue.sync { call(body) } } else { call(body) }
+  }
+
+  private func call(_ body: () -> Void) {
     // Told before it is asked, so that whoever stops it sees the call or the call sees the stop.
     caller.store(Thread.currentNumber, ordering: .sequentiallyConsistent)
-    let isGiven = !isStopped.load(ordering: .sequentiallyConsistent)
-    if isGiven { give(message) }
+    body()
     caller.store(0, ordering: .sequentiallyConsistent)
-    if isStopped.load(ordering: .sequentiallyConsistent) { departures.signal { _ in } }
-    if !isGiven { message.putBack() }
+    if hasStopped { departures.signal { _ in } }
   }
 
-  private func give(_ message: Message) {
+  private func give(_ message: Message, _ handler: (Message) throws -> Void) {
     do {
       try handler(message)
     } catch {

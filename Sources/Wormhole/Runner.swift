@@ -33,6 +33,9 @@ final class Runner: Sendable {
     kick()
   }
 
+  /// Whether it runs, and will again if it is kicked meanwhile.
+  var isBusy: Bool { state.withLock { $0.isRunning } }
+
   /// Lets go of the body; does not wait for it.
   func end() { state.withLock { $0.body = nil } }
 

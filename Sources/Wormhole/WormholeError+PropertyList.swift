@@ -40,23 +40,25 @@ extension WormholeError {
 
   /// Runs what reads, and gives its errors their meaning.
   static func reading<Result>(
-    _ operation: @autoclosure () -> String, _ subject: String, _ body: () throws -> Result
+    _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String,
+    _ body: () throws -> Result
   ) throws(WormholeError) -> Result {
     do {
       return try body()
     } catch {
-      throw WormholeError(error, operation(), subject, otherwise: .typeMismatch)
+      throw WormholeError(error, operation(), subject(), otherwise: .typeMismatch)
     }
   }
 
   /// Runs what writes, and gives its errors their meaning.
   static func writing<Result>(
-    _ operation: @autoclosure () -> String, _ subject: String, _ body: () throws -> Result
+    _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String,
+    _ body: () throws -> Result
   ) throws(WormholeError) -> Result {
     do {
       return try body()
     } catch {
-      throw WormholeError(error, operation(), subject, otherwise: .invalidValue)
+      throw WormholeError(error, operation(), subject(), otherwise: .invalidValue)
     }
   }
 }

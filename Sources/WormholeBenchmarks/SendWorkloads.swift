@@ -104,10 +104,16 @@ private final class MailExchange {
   }
 
   func baseline() throws {
-    let bytes = [UInt8](repeating: 7, count: 100 * batch)
+    let size = messages[0].count
+    var parts = (0..<batch).map { place in
+      let part = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 1)
+      messages[place].copyBytes(to: UnsafeMutableRawBufferPointer(start: part, count: size))
+      return UnsafeRawPointer?(part)
+    }
+    defer { for part in parts { part?.deallocate() } }
     for start in stride(from: 0, to: messages.count, by: batch) {
       let isLast = start + batch == messages.count
-      guard floor_post(&floor, bytes, bytes.count, isDurable ? 1 : 0, isLast ? 1 : 0) == 0 else {
+      guard floor_post(&floor, &parts, batch, size, isDurable ? 1 : 0, isLast ? 1 : 0) == 0 else {
         throw BenchmarkError.floor(String(cString: strerror(errno)))
       }
     }

@@ -8,16 +8,19 @@
 struct floor_mailbox {
   int staging, inbox, claimed, receipts, notices;
   unsigned long next;
+  unsigned char *progress;
 };
 
 /* watched: 0 the inbox, for who receives; 1 the receipts, for who sends. */
 int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watched);
 void floor_mailbox_close(struct floor_mailbox *mailbox);
-/* Writes a new file and moves it into the inbox; syncs it first if asked, and the inbox after. */
-int floor_post(struct floor_mailbox *mailbox, const void *bytes, size_t size, int sync,
-               int is_last);
-/* Receives for ever: list, and of each file in order claim, read and unlink; the last of a round is
-   moved to the receipts instead. */
+/* Writes messages of one size, one after the other with its length before each, to a new file and
+   moves it into the inbox; syncs it first if asked, and the inbox after. */
+int floor_post(struct floor_mailbox *mailbox, const void *const *messages, size_t count,
+               size_t size, int sync, int is_last);
+/* Receives for ever: list, and of each file in order claim, read, hand over each message in memory
+   of its own, with a note of its beginning and its end in a mapped file, and unlink; the last of a
+   round is moved to the receipts instead. */
 int floor_receive(struct floor_mailbox *mailbox);
 /* Waits for a receipt and removes it. */
 int floor_await_receipt(struct floor_mailbox *mailbox);
