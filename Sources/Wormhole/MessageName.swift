@@ -128,7 +128,8 @@ struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Without a copy, as names always are in memory of their own.
   @inline(__always)
   private func bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-    text.utf8.withContiguousStorageIfAvailable(body) ?? Array(text.utf8).withUnsafeBufferPointer(body)
+    text.utf8.withContiguousStorageIfAvailable(body)
+      ?? Array(text.utf8).withUnsafeBufferPointer(body)
   }
 
   // MARK: What it says
