@@ -17,8 +17,12 @@ package struct BinaryDecoder: Sendable {
   }
 
   /// Validates a file, for several readings of it.
-  package func open(_ bytes: [UInt8]) throws(PropertyListError) -> BinaryDocument {
-    try BinaryDocument(bytes, limits: limits)
+  ///
+  /// - Parameter isSealChecked: whether the checksum was found right before.
+  package func open(
+    _ bytes: [UInt8], isSealChecked: Bool = false
+  ) throws(PropertyListError) -> BinaryDocument {
+    try BinaryDocument(bytes, limits: limits, isSealChecked: isSealChecked)
   }
 
   /// The value in a file that has been opened.

@@ -5,11 +5,13 @@ package struct BinaryDocument: Sendable {
   let bytes: [UInt8]
   let layout: BinaryLayout
 
-  init(_ bytes: [UInt8], limits: PropertyListLimits) throws(PropertyListError) {
+  init(
+    _ bytes: [UInt8], limits: PropertyListLimits, isSealChecked: Bool = false
+  ) throws(PropertyListError) {
     // `withUnsafeBytes` would forget the error's type.
     let layout = bytes.withUnsafeBytes { raw in
       Result<BinaryLayout, PropertyListError> { () throws(PropertyListError) in
-        try BinaryValidator(raw, limits: limits).layout
+        try BinaryValidator(raw, limits: limits, isSealChecked: isSealChecked).layout
       }
     }
     self.bytes = bytes

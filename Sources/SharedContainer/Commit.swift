@@ -14,6 +14,8 @@ struct Commit {
   /// What was there when it was read under the lock.
   let old: FoundFile
   let isDurable: Bool
+  /// The new file, where it is kept open.
+  private(set) var staged: CommittedFile?
 
   // Not strings: to hand one to the kernel takes an allocation.
   private static var next: UnsafePointer<CChar> { ("next" as StaticString).cString }
@@ -35,7 +37,7 @@ struct Commit {
   /// Stages and exchanges.
   ///
   /// What it throws means: not done.
-  func run(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+  mutating func run(_ bytes: [UInt8]) throws(Errno) -> Outcome {
     let syncs = (isDurable || keptIsOld()) && !mutants.has(.noFileSync)
     var bytes = bytes
     if syncs { BinaryPropertyList.markSynced(&bytes) }
@@ -51,7 +53,7 @@ struct Commit {
     return try publish(isSynced: syncs)
   }
 
-  private func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+  private mutating func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
     do throws(Errno) {
       try stage(bytes, sync: true)
     } catch {
@@ -62,7 +64,8 @@ struct Commit {
     return try publish(isSynced: true)
   }
 
-  private func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
+  private mutating func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
+    staged = nil
     let file = try create()
     if container.options.sharing == .group { try file.setMode(Sharing.group.fileMode) }
     var failure: Errno?
@@ -71,6 +74,9 @@ struct Commit {
     }
     if let failure { throw failure }
     if sync { try file.sync() }
+    if bytes.count <= CommittedFile.limit, directory.keepsOpen {
+      staged = try CommittedFile(file, bytes)
+    }
   }
 
   private func create() throws(Errno) -> Descriptor {

@@ -86,8 +86,9 @@ private struct GroupChange {
   private mutating func commitAll(
     _ body: ([Slot.Content]) throws -> [Change]
   ) throws -> Bool {
-    let found = try zip(slots, executors).map { slot, executor in
-      try slot.find(in: executor.directory, operation)
+    let found = try slots.indices.map { index in
+      try executors[index].known()
+        ?? slots[index].find(in: executors[index].directory, operation)
     }
     let contents = try slots.indices.map { index in
       try slots[index].content(of: found[index], in: executors[index].directory, operation)
@@ -119,13 +120,15 @@ private struct GroupChange {
     return true
   }
 
-  private func commit(
+  private mutating func commit(
     _ bytes: [UInt8], _ index: Int, over old: FoundFile
   ) -> Result<Commit.Outcome, Errno> {
-    let commit = Commit(
+    var commit = Commit(
       slots[index], executors[index].directory, staging: executors[index].staging, old: old,
       durability)
-    return Result { () throws(Errno) in try commit.run(bytes) }
+    let outcome = Result { () throws(Errno) in try commit.run(bytes) }
+    if case .success(.committed) = outcome { _ = executors[index].keep(commit.staged) }
+    return outcome
   }
 
   private func partlyDone(_ done: [Int], because reason: String) -> WormholeError {

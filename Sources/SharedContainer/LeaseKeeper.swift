@@ -43,18 +43,19 @@ final class LeaseKeeper: Sendable {
     at now: Instant
   ) -> Int {
     let descriptor = file.rawValue
-    let step = max(1_000_000, (lease / 8).inNanoseconds)
+    // Durations have 128 bits, and dividing those takes as long as the entry.
+    let lease = lease.inNanoseconds
+    let step = max(1_000_000, lease / 8)
+    let look = now.nanoseconds + step
     return monitor.withLock { state in
       state.nextNumber += 1
       state.tenures.append(
         Tenure(
           number: state.nextNumber, file: descriptor, mark: mark, step: step,
-          due: now + lease / 4, left: cap?.inNanoseconds ?? .max))
+          due: Instant(nanoseconds: now.nanoseconds + lease / 4), left: cap?.inNanoseconds ?? .max))
       state.lastUse = now
-      if let next = state.nextLook, next <= now + .nanoseconds(step) * 2 {
-        return state.nextNumber
-      }
-      wake(&state, at: now + .nanoseconds(step))
+      if let next = state.nextLook, next.nanoseconds <= look + step { return state.nextNumber }
+      wake(&state, at: Instant(nanoseconds: look))
       return state.nextNumber
     }
   }

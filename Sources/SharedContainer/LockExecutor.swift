@@ -2,15 +2,29 @@ internal import Synchronization
 internal import Syscalls
 
 /// What a slot's lock remembers from one change to the next.
-struct LockState: Sendable {
-  var machine = LockMachine()
-  var directory: SlotDirectory?
-  var locks: OpenDirectory?
-  var file: GenerationFile?
-  var staging: OpenDirectory?
-  var stagingGeneration = 0
+///
+/// A class, as copying what it holds would take as long as a system call.
+final class LockState: @unchecked Sendable {
+  // Touched only by the thread whose turn it is, which is why no check is needed at run time either.
+  @exclusivity(unchecked) var machine = LockMachine()
+  @exclusivity(unchecked) var directory: SlotDirectory?
+  @exclusivity(unchecked) var locks: OpenDirectory?
+  @exclusivity(unchecked) var file: GenerationFile?
+  @exclusivity(unchecked) var staging: OpenDirectory?
+  @exclusivity(unchecked) var stagingGeneration = 0
+  @exclusivity(unchecked) var committed: CommittedFile?
   /// Made for the first tenure: who only reads needs none.
-  var mark: HolderMark?
+  @exclusivity(unchecked) var mark: HolderMark?
+
+  /// Forgets all that is open; the tenures go on being counted.
+  func close() {
+    directory = nil
+    locks = nil
+    file = nil
+    staging = nil
+    stagingGeneration = 0
+    committed = nil
+  }
 }
 
 /// How a lock is waited for, and for how long it may be kept.
@@ -35,7 +49,7 @@ struct LockExecutor {
   var operation: String { object.isEmpty ? verb : "\(verb) \(object)" }
   private let verb: String
   private let object: String
-  private(set) var state: LockState
+  let state: LockState
   private var tenure: Int?
   private var restarts = 0
   /// Set when the tenure ends: its marks were no longer renewed, because it took too long.
@@ -57,7 +71,7 @@ struct LockExecutor {
     self.patience = patience
     verb = operation
     self.object = object
-    state = slot.lockState.withLock { $0 }
+    state = slot.lockState
   }
 
   /// Goes on from an event to where the caller is needed: `run`, `commit` or `finish`.
@@ -68,8 +82,7 @@ struct LockExecutor {
       let action = state.machine.next(
         event, fence: !mutants.has(.noFence), removal: !mutants.has(.noRemoval))
       switch action {
-      case .run, .commit: return action
-      case .finish: return finish(action)
+      case .run, .commit, .finish: return action
       default:
         do throws(Errno) {
           event = try perform(action)
@@ -87,7 +100,7 @@ struct LockExecutor {
 
   /// Lets the next tenure look for its staging directory anew: this one is gone, whether another
   /// generation removed it or somebody's hand.
-  mutating func forgetStaging() { state.staging = nil }
+  func forgetStaging() { state.staging = nil }
 
   /// Somebody may have removed the slot's directory by hand, or `lock/` in it: then all that is
   /// open here leads nowhere, and it begins again with a new one.
@@ -98,17 +111,31 @@ struct LockExecutor {
     endTenure()
     try? state.file?.unlock()
     slot.forgetDirectory()
-    state = LockState()
+    state.close()
+    state.machine = LockMachine()
     return true
+  }
+
+  /// What stands under the slot's name, where that is known without reading it.
+  func known() -> FoundFile? {
+    guard let committed = state.committed else { return nil }
+    let found =
+      if let home = slot.home { committed.found(as: home.file, in: home.directory.descriptor) } else
+      { committed.found(as: Slot.File.value.name, in: directory.descriptor) }
+    // Others have replaced it, and its space is theirs.
+    if found == nil { state.committed = nil }
+    return found
+  }
+
+  /// - Returns: what was kept before: closing it frees its space, which takes a while, so not
+  ///   before the lock is given back.
+  func keep(_ committed: CommittedFile?) -> CommittedFile? {
+    defer { state.committed = committed }
+    return state.committed
   }
 
   mutating func fail(_ error: WormholeError) {
     if failure == nil { failure = error }
-  }
-
-  private mutating func finish(_ action: LockMachine.Action) -> LockMachine.Action {
-    slot.lockState.withLock { $0 = state }
-    return action
   }
 
   private mutating func perform(_ action: LockMachine.Action) throws(Errno) -> LockMachine.Event {

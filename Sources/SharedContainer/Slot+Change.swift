@@ -93,6 +93,7 @@ private struct ChangeRun {
   let durability: Durability
   private var pending: [UInt8] = []
   private var old = FoundFile.missing
+  private var retired: CommittedFile?
   private var bodyError: (any Error)?
 
   init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
@@ -118,7 +119,7 @@ private struct ChangeRun {
   ) -> LockMachine.Event {
     let directory = executor.directory
     do {
-      old = try slot.find(in: directory, executor.operation)
+      old = try executor.known() ?? slot.find(in: directory, executor.operation)
       let content = try slot.content(of: old, in: directory, executor.operation)
       let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
       guard case .put(let bytes) = change else { return .unchanged }
@@ -132,13 +133,14 @@ private struct ChangeRun {
   }
 
   private mutating func commit() -> LockMachine.Event {
-    let commit = Commit(
+    var commit = Commit(
       slot, executor.directory, staging: executor.staging, old: old, durability)
     do throws(Errno) {
       let outcome = try commit.run(pending)
       let wasCapped = executor.endTenure()
       switch outcome {
       case .committed:
+        retired = executor.keep(commit.staged)
         return .committed
       case .superseded:
         slot.container.count { $0.reruns += 1 }

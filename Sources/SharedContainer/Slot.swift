@@ -22,8 +22,7 @@ package final class Slot: Sendable {
 
   private let opened = Monitor<SlotDirectory?>(nil)
   let turns = Turns()
-  /// Touched only by the thread whose turn it is.
-  let lockState = Monitor(LockState())
+  let lockState = LockState()
 
   init(
     container: Container, folder: Container.Folder, name: String, _ escaped: String,
@@ -111,7 +110,7 @@ package final class Slot: Sendable {
     guard turns.tryTake() else { return }
     defer { turns.giveBack() }
     forgetDirectory()
-    lockState.withLock { $0 = LockState(machine: $0.machine) }
+    lockState.close()
   }
 
   /// Forgets the open directory: it is no longer the one under the slot's name.

@@ -7,6 +7,9 @@ final class SlotDirectory: Sendable {
   /// The directory it lies in: `.power` makes sure that its own name there is durable first.
   let parent: OpenDirectory
   let sync = DirectorySync()
+  /// Whether a file may stay open that has lost its name: some file systems give it another, and
+  /// then its directory cannot be removed.
+  let keepsOpen: Bool
   private let isNameDurable = Atomic<Bool>(false)
   /// Until when the kept value is known to be young enough.
   let keptFresh = Monitor(Instant(nanoseconds: 0))
@@ -14,6 +17,10 @@ final class SlotDirectory: Sendable {
   init(open name: String, in parent: OpenDirectory) throws(Errno) {
     descriptor = try parent.descriptor.open(name, [.readOnly, .directory])
     self.parent = parent
+    keepsOpen =
+      (try? descriptor.fileSystem().type).map {
+        FileSystemStatus.withoutNotices[$0] == nil
+      } ?? false
   }
 
   /// Makes the directory with the lock file of the first generation in it; it appears complete.

@@ -48,8 +48,9 @@ enum Envelope {
     let document: BinaryDocument
     let header: Header
 
+    /// - Parameter bytes: as they were read, which checks the seal.
     init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
-      document = try decoder.open(bytes)
+      document = try decoder.open(bytes, isSealChecked: true)
       header =
         if let header = Header(usual: document) { header } else {
           // What is missing or of another type, it says better.

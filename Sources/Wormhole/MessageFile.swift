@@ -104,8 +104,9 @@ enum MessageFile {
 
     var count: Int { values?.count ?? 0 }
 
+    /// - Parameter bytes: as they were read, which checks the seal.
     init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
-      list = try decoder.open(bytes)
+      list = try decoder.open(bytes, isSealChecked: true)
       let fields = list.fields
       values = fields.flatMap { $0.elements(of: "values") ?? $0.element("value") }
       // What is missing or of another type, the decoder says better.

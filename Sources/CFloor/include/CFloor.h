@@ -20,7 +20,7 @@ void floor_close(struct floor_slot *slot);
 
 /* Takes the lock, leaves a mark, gives it back. */
 int floor_lock(struct floor_slot *slot);
-/* Adds one to the number by the calls that ours makes, in the order in which ours makes them. */
+/* Adds one to the number by the calls that ours makes where others write too, in the same order. */
 int floor_update(struct floor_slot *slot);
 /* The same by renaming a new file over the old one, without marks and generations. */
 int floor_replace(struct floor_slot *slot);
