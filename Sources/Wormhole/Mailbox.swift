@@ -22,7 +22,7 @@ final class Mailbox: Sendable {
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
-  private let watch = Monitor<Watch?>(nil)
+  private let watch = Monitor<NamedWatch?>(nil)
 
   private struct State {
     var machine: MailboxMachine
@@ -91,16 +91,11 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: NamedWatch.Signal) {
     switch signal {
     case .changed(let names): wake(urgent: names.contains { $0.hasPrefix("0") })
-    case .lookAgain: wake(urgent: true)
-    case .gone:
-      hole.log(.warning, "the inbox of '\(home.name)' was removed; it is made again")
-      let old = watch.withLock { $0.take() }
-      old?.stop()
-      do throws(WormholeError) { try begin() } catch { hole.log(.error, "\(error)") }
-      wake(urgent: true)
+    case .lookAgain, .replaced: wake(urgent: true)
+    case .removed: remakeInbox()
     }
   }
 
