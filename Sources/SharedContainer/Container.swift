@@ -203,4 +203,22 @@ package final class OpenDirectory: Sendable {
 
   /// Whether the directory has been removed.
   package var isStale: Bool { (try? descriptor.status().links) == 0 }
+
+  /// Whether it is the same as another, whatever their names.
+  func isSame(as other: OpenDirectory) -> Bool {
+    guard let (own, its) = try? (descriptor.status(), other.descriptor.status()) else {
+      return false
+    }
+    return own.isSameFile(as: its)
+  }
+
+  /// The directory of that name in it; nil if there is none, or something else has the name.
+  func directory(_ name: String) throws(Errno) -> OpenDirectory? {
+    do throws(Errno) {
+      return OpenDirectory(try descriptor.open(name, [.readOnly, .directory]))
+    } catch {
+      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
+      return nil
+    }
+  }
 }

@@ -137,17 +137,22 @@ extension MemberDirectory {
     }
   }
 
-  /// Watches the names that come to a part.
+  /// Watches the names that come to a part, and goes on with the next of its name when somebody
+  /// removes it or moves it away.
+  ///
+  /// Watching makes a part that is missing, but not one that goes missing later.
   package func watch(
     _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
-    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
-  ) throws(Errno) -> Watch {
-    let environment = container.options.environment
-    // A directory that was removed would never tell anything.
-    _ = forgetIfStale(part)
-    return try Watcher.shared.watch(
-      try self.part(part).descriptor, mask, pauses: pauses, mutants: environment.mutants,
-      log: environment.log, handler)
+    _ handler: @escaping @Sendable (NamedWatch.Signal) -> Void
+  ) throws(Errno) -> NamedWatch {
+    // In ordinary running nothing happens to these names, so it costs nobody a waking-up.
+    let subject = NamedWatch.Subject(
+      container: container, title: "'\(path)/\(part.rawValue)'", parent: home, name: part.rawValue,
+      above: [.created, .movedTo, .deleted, .movedFrom], inside: mask, pauses: pauses
+    ) { () throws(Errno) in try self.named(part) }
+    let watch = try NamedWatch(subject, handler)
+    _ = try self.part(part)
+    return watch
   }
 }
 

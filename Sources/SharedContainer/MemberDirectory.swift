@@ -92,11 +92,42 @@ package final class MemberDirectory: Sendable {
 
   /// Forgets an open part that was removed by hand; whether it was.
   func forgetIfStale(_ part: Part) -> Bool {
-    parts.withLock { parts in
+    let isStale = parts.withLock { parts in
       guard let open = parts[part.place], open.isStale else { return false }
       parts[part.place] = nil
       return true
     }
+    if isStale { forgetDurable(part) }
+    return isStale
+  }
+
+  /// The directory that has the part's name now, in the place of one that is open and had it
+  /// before; nil if none has.
+  func named(_ part: Part) throws(Errno) -> OpenDirectory? {
+    let named = try home.directory(part.rawValue)
+    let (current, isAnother) = parts.withLock { parts -> (OpenDirectory?, Bool) in
+      let open = parts[part.place]
+      if let open, let named, open.isSame(as: named) { return (open, false) }
+      parts[part.place] = named
+      return (named, open != nil)
+    }
+    if isAnother { forgetDurable(part) }
+    return current
+  }
+
+  /// Forgets the open parts whose names others have by now; false if another has its own.
+  package func lookAgain() -> Bool {
+    guard isNamed else { return false }
+    for part in Part.allCases where parts.withLock({ $0[part.place] }) != nil {
+      // One that cannot be looked at is used as before.
+      _ = try? named(part)
+    }
+    return true
+  }
+
+  /// Another directory has the part's name, or will have.
+  private func forgetDurable(_ part: Part) {
+    durableParts.withLock { _ = $0.remove(part) }
   }
 
   /// Makes the part's own name durable, and those above it, once.

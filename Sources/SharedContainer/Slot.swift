@@ -118,9 +118,6 @@ package final class Slot: Sendable {
     opened.withLock { $0 = nil }
   }
 
-  /// Whether the directory that is open here has been removed.
-  var hasLostDirectory: Bool { opened.withLock { $0?.isStale ?? false } }
-
   func find(
     in directory: SlotDirectory, _ operation: @autoclosure () -> String,
     _ file: File = .value

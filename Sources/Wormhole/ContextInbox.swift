@@ -30,7 +30,7 @@ final class ContextInbox: Sendable {
   private let home: MemberDirectory
   private let queue = DispatchQueue(label: "wormhole.contexts")
   private let listeners = Monitor<[ObjectIdentifier: ContextListener]>([:])
-  private let watch = Monitor<Watch?>(nil)
+  private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
 
   init(_ hole: Wormhole, _ home: MemberDirectory) {
@@ -42,8 +42,9 @@ final class ContextInbox: Sendable {
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
       do throws(Errno) {
-        watch = try home.watch(.context) { [weak self] _ in
-          guard let self else { return }
+        watch = try home.watch(.context) { [weak self] signal in
+          // To look would make it again, and it may go with the member's directory.
+          guard let self, signal != .removed else { return }
           queue.async { self.look() }
         }
       } catch {

@@ -25,9 +25,7 @@ final class Mailbox: Sendable {
   let senders: SenderHomes
   private let state: Monitor<State>
   private let progress = Monitor<Progress?>(nil)
-  private let watch = Monitor<Watch?>(nil)
-  /// In a lull, when to look for what is urgent; 0 if it is none.
-  private let nextLook = Atomic<Int64>(0)
+  private let inbox = InboxWatch()
   private let hasClosed = Atomic<Bool>(false)
 
   private struct State {
@@ -87,76 +85,30 @@ final class Mailbox: Sendable {
     try progress.withLock { progress throws(WormholeError) in
       if progress == nil { progress = try Progress(home, isMute: mutants.has(.noProgress)) }
     }
-    try watch.withLock { watch throws(WormholeError) in
-      guard watch == nil else { return }
-      do throws(Errno) {
-        watch = try home.watch(.inbox, pauses: true) { [weak self] signal in self?.hear(signal) }
-      } catch {
-        throw WormholeError(error, "watch inbox of", home.name)
-      }
+    do throws(Errno) {
+      try inbox.begin(home) { [weak self] signal in self?.hear(signal) }
+    } catch {
+      throw WormholeError(error, "watch inbox of", home.name)
     }
   }
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: NamedWatch.Signal) {
     switch signal {
     case .changed(let names):
       let isUrgent = names.contains { $0.hasPrefix("0") }
-      // Before the wake-up, as one who has nothing more to do ends the lull.
-      if !isUrgent { beginLull() }
+      // Before the wake-up, as who is woken and has nothing more to do ends the lull.
+      if !isUrgent, state.withLock({ $0.receivers.values.allSatisfy(\.isBusy) }) { inbox.pause() }
       wake(urgent: isUrgent)
-    case .lookAgain: wake(urgent: true)
-    case .gone:
-      hole.log(.warning, "the inbox of '\(home.name)' was removed; it is made again")
-      let old = watch.withLock { $0.take() }
-      old?.stop()
-      do throws(WormholeError) { try begin() } catch { hole.log(.error, "\(error)") }
-      wake(urgent: true)
+    case .lookAgain, .replaced: wake(urgent: true)
+    case .removed: remakeInbox()
     }
-  }
-
-  // MARK: Lulls
-
-  /// While everybody is busy nobody need be told: who comes to the end of what is known looks
-  /// again, and until then now and then, for what is urgent.
-  ///
-  /// To be told of each message costs the sender and a thread here more than reading it.
-  private func beginLull() {
-    let isBusy = state.withLock { $0.receivers.values.allSatisfy(\.isBusy) }
-    guard isBusy else { return }
-    watch.withLock { watch in
-      guard watch?.pause() == true else { return }
-      lookAgain(after: .zero)
-    }
-  }
-
-  /// False if there was none.
-  private func endLull() -> Bool {
-    guard isLull else { return false }
-    watch.withLock { watch in
-      watch?.resume()
-      nextLook.store(0, ordering: .sequentiallyConsistent)
-    }
-    state.withLock { $0.machine.signal(urgent: true) }
-    return true
-  }
-
-  private var isLull: Bool { nextLook.load(ordering: .sequentiallyConsistent) != 0 }
-
-  /// Looks for what is urgent when it is time.
-  private func lookInLull() {
-    let due = nextLook.load(ordering: .sequentiallyConsistent)
-    guard due != 0, Instant.now.nanoseconds >= due else { return }
-    state.withLock { $0.machine.signal(urgent: true) }
-  }
-
-  /// In a tenth of the time at most.
-  private func lookAgain(after effort: Duration) {
-    let next = Instant.now + max(.milliseconds(1), effort * 10)
-    nextLook.store(next.nanoseconds, ordering: .sequentiallyConsistent)
   }
 
   /// Has all receivers look again.
   func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
+
+  /// As ``wake(urgent:)`` for the receiver that asks, which is awake.
+  private func lookForAll() { state.withLock { $0.machine.signal(urgent: true) } }
 
   /// Whether nothing more may be claimed, given out or noted, because the member has left.
   var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
@@ -170,7 +122,7 @@ final class Mailbox: Sendable {
     for delivery in open { delivery.close() }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
     for runner in runners { runner.kick() }
-    watch.withLock { $0.take() }?.stop()
+    inbox.stop()
   }
 
   // MARK: What to do next
@@ -187,7 +139,7 @@ final class Mailbox: Sendable {
   /// Goes on until there is work for a receiver, or nothing more to do.
   func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
-      lookInLull()
+      if inbox.isLookDue { lookForAll() }
       let action = state.withLock { state -> MailboxMachine.Action? in
         guard !isClosed else { return nil }
         let action = state.machine.next(for: receiver, now: now)
@@ -199,8 +151,9 @@ final class Mailbox: Sendable {
       }
       guard let action else { return .ended }
       if case .wait(let due) = action {
-        if endLull() { continue }
-        return .idle(until: due)
+        guard inbox.resume() else { return .idle(until: due) }
+        lookForAll()
+        continue
       }
       if action == .yield {
         let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
@@ -266,9 +219,7 @@ final class Mailbox: Sendable {
 
   private func list() {
     let began = Instant.now
-    defer {
-      watch.withLock { _ in if isLull { lookAgain(after: .now - began) } }
-    }
+    defer { inbox.looked(since: began) }
     let start = MessageStamp(home.container)
     do throws(Errno) {
       var names: [MessageName] = []

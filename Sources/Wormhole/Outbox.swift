@@ -14,7 +14,7 @@ final class Outbox: Sendable {
   /// What was sent before this was sent by an earlier incarnation.
   private let joined: MessageStamp
   private let state = Monitor(State())
-  private let watch = Monitor<Watch?>(nil)
+  private let watch = Monitor<NamedWatch?>(nil)
 
   private struct State {
     /// There may be several of one name: who asks what is outstanding gets others.
@@ -88,8 +88,9 @@ final class Outbox: Sendable {
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
       do throws(Errno) {
-        watch = try home.watch(.receipts) { [weak self] _ in
-          guard let self else { return }
+        watch = try home.watch(.receipts) { [weak self] signal in
+          // To look would make it again, and it may go with the member's directory.
+          guard let self, signal != .removed else { return }
           Wormhole.finding.async { self.look() }
         }
       } catch {

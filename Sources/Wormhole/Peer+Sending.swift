@@ -209,6 +209,8 @@ struct Sending {
       try attaching?(name)
       try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
     } catch {
+      // Somebody has removed the directory: for the next message it is made anew.
+      if error == .noSuchFile { hole.receivers.forget(home) }
       throw WormholeError(error, operation, peer.name)
     }
     return sent

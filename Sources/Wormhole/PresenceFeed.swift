@@ -15,7 +15,7 @@ final class PresenceFeed: Feed {
 
   private struct State {
     weak var listener: Listener?
-    var watch: PresenceWatch?
+    var watch: NamedWatch?
     var linkWatching: (any AnyObject & Sendable)?
     var isOver = false
     /// Which of the pauses comes next, after word that presence was let go.
@@ -67,7 +67,7 @@ final class PresenceFeed: Feed {
     watch?.stop()
   }
 
-  private func hear(_ signal: PresenceWatch.Signal) {
+  private func hear(_ signal: PresenceSignal) {
     let listener = state.withLock { state in
       if signal == .released, !container.options.environment.mutants.has(.noSecondLook) {
         state.releases += 1

@@ -77,7 +77,7 @@ final class Quotas: Sendable {
     private let deadline: Instant
     private let departures = Monitor(0)
     private var seen = 0
-    private var watch: Watch?
+    private var watch: NamedWatch?
 
     init?(
       _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull, _ time: MailTime
@@ -114,18 +114,35 @@ final class Quotas: Sendable {
 
 /// The directories of those who are sent to.
 final class Receivers: Sendable {
-  private let known = Monitor<[String: MemberDirectory]>([:])
+  private struct Known {
+    let home: MemberDirectory
+    /// When it was looked at last whether it has its name still.
+    var seen: Instant
+  }
+
+  /// For how long a directory is taken to have its name still: to look costs more than to ask the
+  /// clock, and what was moved away takes messages as it did before.
+  private static let trust = Duration.milliseconds(100)
+
+  private let known = Monitor<[String: Known]>([:])
 
   /// The directory of a member, made if it has never joined.
   func home(
     of name: String, in container: Container
   ) throws(WormholeError) -> MemberDirectory {
-    if let home = known.withLock({ $0[name] }) { return home }
+    let now = Instant.now
+    let (found, isDue) = known.withLock { known -> (MemberDirectory?, Bool) in
+      guard let one = known[name] else { return (nil, false) }
+      let isDue = now - one.seen >= Self.trust
+      if isDue { known[name]?.seen = now }
+      return (one.home, isDue)
+    }
+    if let found, !isDue || found.lookAgain() { return found }
     let home = try container.member(name)
     known.withLock { known in
       // Each keeps descriptors open.
       if known.count >= 64 { known = [:] }
-      known[name] = home
+      known[name] = Known(home: home, seen: now)
     }
     return home
   }

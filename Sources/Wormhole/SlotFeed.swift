@@ -7,7 +7,7 @@ final class SlotFeed: Feed {
   let slot: Slot
   private let limits: PropertyListLimits
   private let name: String
-  private let watch = Monitor<SlotWatch?>(nil)
+  private let watch = Monitor<NamedWatch?>(nil)
   private let state = Monitor(State())
   /// What was read last, for the others who were told of the same change.
   private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)

@@ -85,7 +85,7 @@ import Testing
   @Test func aThousandListenersAreWokenForTheirOwn() throws {
     var slots: [Slot] = []
     var ears: [Ear] = []
-    var watches: [SlotWatch] = []
+    var watches: [NamedWatch] = []
     for number in 0..<1000 {
       let slot = try container.slot(.channels, "\(number)")
       let ear = Ear(slot)
@@ -187,7 +187,7 @@ import Testing
     options.environment.log = { _, words in log.withLock { $0 += words } }
     let slot = try Container.open(container.path, options: options).slot(.channels, "n")
     let ear = Ear(slot)
-    var watch: SlotWatch?
+    var watch: NamedWatch?
     try FaultPoints.with([FaultRule(.inotifyAdd, persistent: true, .fail(.noSpace))]) {
       watch = try slot.watch { ear.listen() }
     }
@@ -254,7 +254,7 @@ import Testing
   @Test func stopFromWithinTheHandler() throws {
     let slot = try container.slot(.channels, "n")
     for _ in 0..<100 {
-      let holder = Monitor<SlotWatch?>(nil)
+      let holder = Monitor<NamedWatch?>(nil)
       let calls = Flag()
       let watch = try slot.watch {
         guard calls.count.add(1, ordering: .relaxed).oldValue > 0 else { return }
