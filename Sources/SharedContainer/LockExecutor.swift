@@ -5,7 +5,7 @@ internal import Syscalls
 ///
 /// A class, as copying what it holds would take as long as a system call.
 final class LockState: @unchecked Sendable {
-  // Touched only by the thread whose turn it is, which is why no check is needed at run time either.
+  // Touched only by the thread whose turn it is: so no check is needed at run time either.
   @exclusivity(unchecked) var machine = LockMachine()
   @exclusivity(unchecked) var directory: SlotDirectory?
   @exclusivity(unchecked) var locks: OpenDirectory?
