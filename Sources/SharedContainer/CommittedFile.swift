@@ -21,11 +21,13 @@ final class CommittedFile: Sendable {
     self.bytes = bytes
   }
 
+  var content: FoundFile { .sound(bytes, status) }
+
   /// What stands under a name, if it is this file.
   func found(as name: UnsafePointer<CChar>, in directory: borrowing Descriptor) -> FoundFile? {
     guard let now = try? directory.status(of: name), now.isSameFile(as: status),
       now.size == status.size, now.modified == status.modified
     else { return nil }
-    return .sound(bytes, status)
+    return content
   }
 }

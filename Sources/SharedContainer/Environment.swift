@@ -50,6 +50,8 @@ package struct Mutants: OptionSet, Sendable {
   package static let cancelByPuttingBack = Mutants(rawValue: 1 << 12)
   package static let noForkGuard = Mutants(rawValue: 1 << 13)
   package static let noSecondLook = Mutants(rawValue: 1 << 14)
+  package static let trustOpenFile = Mutants(rawValue: 1 << 15)
+  package static let noEndOfLull = Mutants(rawValue: 1 << 16)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -61,6 +63,7 @@ package struct Mutants: OptionSet, Sendable {
     ("trust-listing", .trustListing), ("no-progress", .noProgress),
     ("cancel-by-putting-back", .cancelByPuttingBack),
     ("no-fork-guard", .noForkGuard), ("no-second-look", .noSecondLook),
+    ("trust-open-file", .trustOpenFile), ("no-end-of-lull", .noEndOfLull),
   ]
 
   @inline(__always)

@@ -151,7 +151,7 @@ final class Mailbox: Sendable {
       }
       guard let action else { return .ended }
       if case .wait(let due) = action {
-        guard inbox.resume() else { return .idle(until: due) }
+        guard !mutants.has(.noEndOfLull), inbox.resume() else { return .idle(until: due) }
         lookForAll()
         continue
       }

@@ -1,0 +1,76 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// While everybody is busy the inbox tells nobody of what comes; nothing is missed for that.
+@Suite(.blocking) struct LullTests {
+  private let pair: Pair
+  private let heard = Heard<Handed>()
+  /// The number whose handler waits; 0 for none.
+  private let held = Monitor(0)
+
+  init() throws { pair = try Pair() }
+
+  private func receive() throws -> Wormhole.Receiving {
+    let (heard, held) = (heard, held)
+    return try pair.watch.receive { message in
+      let handed = try Handed(message)
+      heard.add(handed)
+      _ = held.wait(until: .now + patience) { $0 == handed.number ? nil : true }
+    }
+  }
+
+  private func letGo() { held.signal { $0 = 0 } }
+
+  @Test func afterALullTheInboxIsListenedToAgain() throws {
+    let receiving = try receive()
+    for round in 0..<20 {
+      let first = 5 * round + 1
+      held.withLock { $0 = first }
+      try pair.send([first])
+      try heard.wait("the first of round \(round)") { $0.last?.number == first }
+      // Told while the only receiver is busy: from here on nothing is.
+      try pair.send(first + 1...first + 4)
+      letGo()
+      try heard.wait("all of round \(round)") { $0.count == first + 4 }
+    }
+    #expect(heard.all.map(\.number) == Array(1...100))
+    receiving.stop()
+  }
+
+  @Test func whoComesInALullReceives() throws {
+    held.withLock { $0 = 1 }
+    let receiving = try receive()
+    try pair.send([1])
+    try heard.wait("the first") { $0.count == 1 }
+    try pair.send(2...4)
+    // The one that is busy is not counted on any more.
+    let others = Heard<Handed>()
+    let next = try pair.watch.note(others)
+    try others.wait("the others") { $0.map(\.number) == [2, 3, 4] }
+    letGo()
+    receiving.stop()
+    try pair.send([5])
+    try others.wait("one more") { $0.last?.number == 5 }
+    next.stop()
+  }
+
+  /// What a listing has shown waits in the process; what is urgent must not come behind that.
+  @Test func whatIsUrgentIsFoundInALull() throws {
+    held.withLock { $0 = 1 }
+    try pair.send(1...3)
+    let receiving = try receive()
+    try heard.wait("the first") { $0.count == 1 }
+    try pair.send([4])
+    try pair.send([5]) { $0.isUrgent = true }
+    let begin = Instant.now
+    try eventually("it is time to look") { Instant.now > begin + .milliseconds(20) }
+    letGo()
+    try heard.wait("all") { $0.count == 5 }
+    #expect(heard.all.map(\.number) == [1, 5, 2, 3, 4])
+    receiving.stop()
+  }
+}
