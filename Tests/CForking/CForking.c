@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "CForking.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <unistd.h>
 
 static void wait_for_the_end(void) {
@@ -31,4 +33,9 @@ int forking_copy_of_copy(int number, const char *path) {
   if (read(ends[0], &process, sizeof process) != sizeof process) process = -1;
   close(ends[0]);
   return process;
+}
+
+int forking_become(unsigned user) {
+  if (setgroups(0, NULL) == -1 || setresgid(user, user, user) == -1) return -1;
+  return setresuid(user, user, user);
 }

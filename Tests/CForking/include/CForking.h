@@ -10,4 +10,8 @@ int forking_copy(void);
    Returns its number, or -1; the first copy has ended. */
 int forking_copy_of_copy(int number, const char *path);
 
+/* Makes this process one of that user and of the group of that number, for good; -1 if it may
+   not. */
+int forking_become(unsigned user);
+
 #endif
