@@ -10,7 +10,7 @@ import Syscalls
     acknowledge, watch, names, probe,
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
-    watchMember, guardForks, guardMany,
+    watchMember, guardForks, guardMany, nameCopies,
     send, receive, refuse, cancel, outcomes, drain,
     respond, respondOnce, hear, hearOften, request, wake, awaken,
     sendFile, receiveFile, fileMemory,
