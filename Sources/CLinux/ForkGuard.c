@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Descriptors that a forked copy of this process must not have.
@@ -75,4 +76,15 @@ void linux_forget_for_forks(int descriptor) {
   for (int i = 0; i < used; i++) {
     if (noted[i] == descriptor + 1) noted[i] = 0;
   }
+}
+
+void *linux_wiped_in_copies(void) {
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return NULL;
+  if (madvise(page, size, MADV_WIPEONFORK) == 0) return page;
+  int error = errno;
+  munmap(page, size);
+  errno = error;
+  return NULL;
 }

@@ -130,6 +130,18 @@ package final class MemberDirectory: Sendable {
     durableParts.withLock { _ = $0.remove(part) }
   }
 
+  /// Why this user may not write to a part, and what can be done; nil if it seems to be allowed.
+  func denial(of part: Part) -> String? {
+    guard let status = try? home.descriptor.status(of: part.rawValue) else { return nil }
+    let user = Processes.effectiveUser
+    let isGroups = container.options.sharing == .group
+    let permissions = status.mode >> (status.owner == user ? 6 : isGroups ? 3 : 0)
+    guard permissions & 0o3 != 0o3 else { return nil }
+    return "'\(path)/\(part.rawValue)' belongs to user \(status.owner) and has the mode "
+      + "\(String(status.mode, radix: 8)), and this is user \(user): give it back with 'chown' or "
+      + "'chmod'"
+  }
+
   /// Makes the part's own name durable, and those above it, once.
   func syncNames(of part: Part) throws(Errno) {
     guard !durableParts.withLock({ $0.contains(part) }) else { return }

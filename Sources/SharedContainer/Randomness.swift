@@ -3,24 +3,20 @@ internal import Syscalls
 /// Numbers that nobody else comes up with: for names, not for secrets.
 ///
 /// The kernel is asked once a process and not for each number, which would be a system call for
-/// every message. A forked child begins anew.
+/// every message. A copy of the process begins anew: it does not have the mark.
 enum Randomness {
-  private struct State {
-    var process: Int32 = 0
-    var word: UInt64 = 0
-  }
-
-  private static let state = Monitor(State())
+  private static let state = Monitor<UInt64>(0)
+  private static let mark = ForkMark()
 
   /// SplitMix64: a counter, mixed so that each number comes once in 2⁶⁴.
   static func next() -> UInt64 {
-    let process = Processes.current
-    var word = state.withLock { state in
-      if state.process != process {
-        state = State(process: process, word: .random(in: .min ... .max))
+    var word = state.withLock { word in
+      if !mark.isThere {
+        word = .random(in: .min ... .max)
+        mark.make()
       }
-      state.word &+= 0x9e37_79b9_7f4a_7c15
-      return state.word
+      word &+= 0x9e37_79b9_7f4a_7c15
+      return word
     }
     word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
     word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb

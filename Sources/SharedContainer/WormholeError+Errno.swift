@@ -9,6 +9,16 @@ extension WormholeError {
     self.init(code, operation, subject, because: error.description, hint: hint, errno: error)
   }
 
+  /// What the system has said of a part of a member's directory; where that is not for this user to
+  /// write to, whose it is.
+  package init(
+    _ error: Errno, _ operation: String, _ home: MemberDirectory, _ part: MemberDirectory.Part
+  ) {
+    self.init(error, operation, home.name)
+    guard code == .permissionDenied, let denial = home.denial(of: part) else { return }
+    hint = denial
+  }
+
   private static func meaning(of error: Errno) -> (Code, String?) {
     switch error {
     case .noSuchFile:

@@ -96,6 +96,8 @@ struct MailboxMachine {
   private var receivers: [Int: Receiver] = [:]
   private var turns = 0
   private(set) var inHand = 0
+  /// Whether a claim was refused since the latest listing.
+  private var isDoubtful = false
   /// Until when nothing is tried, because the system has refused something.
   private var paused: Int64 = 0
 
@@ -245,6 +247,7 @@ struct MailboxMachine {
   /// ahead comes from a clock that is wrong, and waiting for it would hold up everybody.
   mutating func listed(_ names: [MessageName], before start: MessageStamp) {
     isListing = false
+    isDoubtful = false
     let future = start.advanced(by: 1_000_000_000)
     var fresh: [MessageName] = []
     var stillParked: [String?: [MessageName]] = [:]
@@ -292,9 +295,19 @@ struct MailboxMachine {
   mutating func missing() { inHand -= 1 }
 
   /// The system has refused a claim; the message is where it was.
+  ///
+  /// That may be about this message or about all of them, so the next one is tried at once. If that
+  /// is refused too, none is tried for a while, and then all in order; if not, the first one is not
+  /// in its way.
   mutating func claimFailed(until: Int64) {
     inHand -= 1
     isDirty = true
+    if !isDoubtful, !settings.isStrict, first < ready.count {
+      isDoubtful = true
+      return
+    }
+    isDoubtful = false
+    isUrgent = true
     paused = until
   }
 

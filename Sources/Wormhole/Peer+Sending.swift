@@ -211,7 +211,7 @@ struct Sending {
     } catch {
       // Somebody has removed the directory: for the next message it is made anew.
       if error == .noSuchFile { hole.receivers.forget(home) }
-      throw WormholeError(error, operation, peer.name)
+      throw WormholeError(error, operation, home, .inbox)
     }
     return sent
   }

@@ -66,7 +66,7 @@ final class Quotas: Sendable {
         room.bytes -= (try? inbox.descriptor.status(of: name))?.size ?? 0
       }
     } catch {
-      throw WormholeError(error, "count messages to", home.name)
+      throw WormholeError(error, "count messages to", home, .inbox)
     }
     return room
   }

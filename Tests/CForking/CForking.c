@@ -1,6 +1,11 @@
+#define _GNU_SOURCE
 #include "CForking.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void wait_for_the_end(void) {
@@ -31,4 +36,20 @@ int forking_copy_of_copy(int number, const char *path) {
   if (read(ends[0], &process, sizeof process) != sizeof process) process = -1;
   close(ends[0]);
   return process;
+}
+
+int forking_do(int by_clone, void (*body)(void)) {
+  int process = by_clone ? (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+  if (process == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  if (process == -1 || waitpid(process, &status, 0) != process) return -1;
+  return status == 0 ? 0 : -1;
+}
+
+int forking_become(unsigned user) {
+  if (setgroups(0, NULL) == -1 || setresgid(user, user, user) == -1) return -1;
+  return setresuid(user, user, user);
 }

@@ -131,6 +131,15 @@ import Testing
     #expect(state != nil && state != "Z", "it lives, and that does not matter")
   }
 
+  /// A copy goes on from where the process was, and must not come up with what that comes up with.
+  @Test func copiesMakeUpOtherNames() throws {
+    let outcome = try run(Programs.built("TestPeer"), ["name-copies"])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let names = outcome.output.split(separator: "\n").map { $0.split(separator: " ") }
+    #expect(names.map(\.count) == [3, 3, 3, 3])
+    #expect(Set(names.joined()).count == 12, "\(outcome.output)")
+  }
+
   /// A copy of a dead holder has its lock, and nobody can take it back: but it renews no mark.
   @Test func aForkedCopyKeepsTheLockForALease() throws {
     let (parent, child) = try start("fork-inside")

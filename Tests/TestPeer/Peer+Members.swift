@@ -129,6 +129,21 @@ extension Peer {
     guarded.close()
   }
 
+  /// `name-copies`: says names that it has made up, then those of a copy by fork, and of one by a
+  /// bare clone, and then its own again, a line each.
+  static let nameCopies = Job("name-copies") { _ in
+    try sayNames()
+    for byClone in [0, 1] as [Int32] {
+      guard forking_do(byClone, { try? Peer.sayNames() }) == 0 else { throw Errno.noSuchProcess }
+    }
+    try sayNames()
+  }
+
+  private static func sayNames() throws {
+    let environment = ContainerOptions.testing().environment
+    try say((0..<3).map { _ in environment.randomName() }.joined(separator: " "))
+  }
+
   /// `guard-many <directory> <name>`: opens guarded files until it cannot, says why, closes them,
   /// and opens one more.
   static let guardMany = Job("guard-many") { arguments in

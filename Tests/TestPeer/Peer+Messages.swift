@@ -33,13 +33,16 @@ extension Peer {
   /// number, the attempt and whether it is marked, then acknowledges it and writes another line;
   /// ends when it has had the last.
   ///
-  /// The poison kills it.
+  /// The poison kills it. Errors in its log go to standard error.
   static let receive = Job("receive") { arguments in
     let log = try Descriptor.open(
       path: arguments[2], [.writeOnly, .create, .append], mode: 0o600)
     let last = Int(arguments[3])!
     let poison = arguments.count > 4 ? Int(arguments[4])! : nil
-    let member = try patiently { try meeting(arguments[0]).join(as: arguments[1]) }
+    let hole = try meeting(arguments[0]) { level, words in
+      if level >= .error { try? say(words, on: .error) }
+    }
+    let member = try patiently { try hole.join(as: arguments[1]) }
     let isOver = Monitor(false)
     let receiving = try member.receive(acknowledging: .explicit) { message in
       let number = try message.value(as: Int.self)

@@ -10,25 +10,29 @@ import Syscalls
     acknowledge, watch, names, probe,
     count, countAloud, put, putInGroup, stopUpdating, post, set,
     join, be, beForked, beSpawned, leaveForked, forkWhileJoining, joinInTurns, ask,
-    watchMember, guardForks, guardMany,
+    watchMember, guardForks, guardMany, nameCopies,
     send, receive, refuse, cancel, outcomes, drain,
     respond, respondOnce, hear, hearOften, request, wake, awaken,
     sendFile, receiveFile, fileMemory,
+    asUser, insist,
   ]
 
   static func main() {
     #if FAULT_POINTS
       FaultPoints.arm()
     #endif
-    let arguments = Array(CommandLine.arguments.dropFirst())
-    guard let job = jobs.first(where: { $0.name == arguments.first }) else {
-      fail("the jobs are \(jobs.map(\.name).joined(separator: ", "))")
-    }
     do {
-      try job.body(Array(arguments.dropFirst()))
+      try perform(Array(CommandLine.arguments.dropFirst()))
     } catch {
       fail("\(error)")
     }
+  }
+
+  static func perform(_ arguments: [String]) throws {
+    guard let job = jobs.first(where: { $0.name == arguments.first }) else {
+      fail("the jobs are \(jobs.map(\.name).joined(separator: ", "))")
+    }
+    try job.body(Array(arguments.dropFirst()))
   }
 
   /// Tells the test something, whatever faults are on.

@@ -194,14 +194,50 @@ import Testing
   }
 
   @Test func whatTheSystemRefusesIsTriedAgainAfterAPause() {
-    var machine = machine([nil], [name(1), name(2)])
+    var machine = machine([nil], [name(1)])
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
     machine.claimFailed(until: 50)
     #expect(machine.next(for: 1, now: 10) == .wait(until: 50))
-    #expect(machine.next(for: 1, now: 50) == .claim(name(2)))
     #expect(machine.next(for: 1, now: 50) == .list)
     machine.listingFailed(until: 90)
     #expect(machine.next(for: 1, now: 60) == .wait(until: 90))
     #expect(machine.next(for: 1, now: 90) == .list)
+  }
+
+  @Test func whatCannotBeClaimedAloneHoldsUpNobody() {
+    var machine = machine([nil], [name(1), name(2), name(3)])
+    for _ in 0..<3 {
+      #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
+      machine.claimFailed(until: 50)
+      #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
+      #expect(machine.next(for: 1, now: 0) == .claim(name(3)))
+      #expect(machine.next(for: 1, now: 0) == .list)
+      machine.listed(
+        [name(1), name(2), name(3)], before: MessageStamp(epoch: 1, nanoseconds: 100))
+    }
+  }
+
+  @Test func whenNothingCanBeClaimedTheOrderIsKept() {
+    var machine = machine([nil], [name(1), name(2), name(3)])
+    for now in [0, 50, 100] as [Int64] {
+      #expect(machine.next(for: 1, now: now) == .claim(name(1)))
+      machine.claimFailed(until: now + 50)
+      #expect(machine.next(for: 1, now: now) == .claim(name(2)))
+      machine.claimFailed(until: now + 50)
+      #expect(machine.next(for: 1, now: now + 49) == .wait(until: now + 50))
+      #expect(machine.next(for: 1, now: now + 50) == .list)
+      machine.listed(
+        [name(1), name(2), name(3)], before: MessageStamp(epoch: 1, nanoseconds: 100))
+    }
+    for time in 1...3 { #expect(machine.next(for: 1, now: 150) == .claim(name(Int64(time)))) }
+  }
+
+  @Test func whereOrderIsStrictARefusedClaimHoldsUpTheRest() {
+    var machine = machine([nil], [name(1), name(2)]) { $0.isStrict = true }
+    #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
+    machine.claimFailed(until: 50)
+    #expect(machine.next(for: 1, now: 50) == .list)
+    machine.listed([name(2), name(1)], before: MessageStamp(epoch: 1, nanoseconds: 100))
+    #expect(machine.next(for: 1, now: 50) == .claim(name(1)))
   }
 }

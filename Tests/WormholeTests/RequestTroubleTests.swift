@@ -77,6 +77,39 @@ import Wormhole
     #expect(try ask(2) == 4)
   }
 
+  /// A peer that is stopped would find it: one that comes to lie there when nobody waits for it any
+  /// more, and one that lies there until then.
+  @Test func aQuestionWhoseDeadlineHasPassedIsTakenBack() throws {
+    let clock = try Running(Programs.built("TestPeer"), ["respond", meeting.path, "clock"])
+    let incarnation = try eventually("it has joined") {
+      try clock.output.split(separator: "\n").first.map(String.init)
+    }
+    try clock.child.send(.stop)
+    try clock.waitUntilStopped()
+    let folder = try Descriptor.open(
+      path: "\(meeting.path)/members/clock/live/\(incarnation)", [.readOnly, .directory])
+    let put = Heard<String>()
+    let watch = try Watcher.shared.watch(folder, .movedTo) { signal in
+      if case .changed(let names) = signal { for name in names { put.add(name) } }
+    }
+    let peer = phone.peer("clock")
+    let late = FaultRule(.write, path: "staging/", .delay(milliseconds: 200))
+    for (count, rules) in [(1, [late]), (2, [])] {
+      _ = try FaultPoints.with(rules) {
+        let error = try failure {
+          _ = try peer.requestAndWait(1, as: Int.self, within: .milliseconds(20))
+        }
+        #expect(error.code == .timedOut)
+      }
+      #expect(try folder.names() == [])
+      try put.wait("it lay there") { $0.count == count }
+    }
+    watch.stop()
+    try clock.child.send(.go)
+    #expect(try peer.requestAndWait(2, as: Int.self) == 4)
+    #expect(try clock.output.split(separator: "\n").dropFirst() == ["question 2"])
+  }
+
   /// An answer that could not be given is not taken for one.
   @Test func anAnswerThatHasNoRoomOnceIsRefused() throws {
     rules.withLock { $0 = [FaultRule(.write, .fail(.noSpace))] }

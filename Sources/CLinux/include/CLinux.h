@@ -72,4 +72,8 @@ void linux_let_forks_in(void);
 int linux_note_for_forks(int descriptor);
 void linux_forget_for_forks(int descriptor);
 
+/* A page of zeros, which is all zeros again in whatever gets a copy of this process's memory: by
+   fork, or by a bare clone. NULL: error. */
+void *linux_wiped_in_copies(void);
+
 #endif

@@ -10,4 +10,12 @@ int forking_copy(void);
    Returns its number, or -1; the first copy has ended. */
 int forking_copy_of_copy(int number, const char *path);
 
+/* Has a copy of this process do something and end, and waits for that; the copy is made by fork, or
+   by a bare clone, of which the C library knows nothing. -1 if it did not come to its end. */
+int forking_do(int by_clone, void (*body)(void));
+
+/* Makes this process one of that user and of the group of that number, for good; -1 if it may
+   not. */
+int forking_become(unsigned user);
+
 #endif

@@ -1,0 +1,171 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Directories that the modes of files keep a sender, or a receiver, from writing to.
+///
+/// Root may do everything, so it is nobody in particular who sends and receives here, in a
+/// container of its own, and root who takes its directories away and gives them back.
+@Suite(.blocking) struct OtherUserTests {
+  private static let user = "65534"
+
+  /// What is done to a directory; undone, it is the user's again.
+  enum Denial: CaseIterable, Sendable {
+    case anothers, anothersToRead, readOnly
+
+    var owner: String { self == .readOnly ? user : "0" }
+    var mode: String {
+      switch self {
+      case .anothers: "700"
+      case .anothersToRead: "755"
+      case .readOnly: "500"
+      }
+    }
+  }
+
+  private struct Scene {
+    let folder: TemporaryDirectory
+    var path: String { folder.path + "/c" }
+    var log: String { folder.path + "/log" }
+
+    /// Nil, and a word about it, where nobody can become somebody else.
+    static func make(for what: String) throws -> Scene? {
+      guard Processes.effectiveUser == 0 else {
+        skip(what, because: "only root can become another user")
+        return nil
+      }
+      let scene = Scene(folder: try TemporaryDirectory())
+      try scene.must("chown", [user, scene.folder.path])
+      try scene.must("chmod", ["755", scene.folder.path])
+      // The program may lie where only root may look, so it is root who starts it.
+      let outcome = try scene.start("join", scene.path, "watch").outcome()
+      if outcome.status == .exited(77) {
+        skip(what, because: "there is no other user to become")
+        return nil
+      }
+      #expect(outcome.output == "joined\nleft\n", "\(outcome.errors)")
+      return scene
+    }
+
+    func start(_ arguments: String...) throws -> Running {
+      try Running(Programs.built("TestPeer"), ["as", user] + arguments)
+    }
+
+    func must(_ program: String, _ arguments: [String]) throws {
+      let outcome = try run(program, arguments)
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+
+    func deny(_ part: String, _ denial: Denial) throws {
+      let path = "\(path)/members/watch/\(part)"
+      // The mode first: whoever is the owner no more could not change it.
+      try must("chmod", [denial.mode, path])
+      try must("chown", [denial.owner, path])
+    }
+
+    func giveBack(_ part: String) throws {
+      let path = "\(path)/members/watch/\(part)"
+      try must("chown", [user, path])
+      try must("chmod", ["700", path])
+    }
+
+    func names(_ part: String, of name: String = "watch") throws -> [String] {
+      try Descriptor.open(path: "\(path)/members/\(name)/\(part)", [.readOnly, .directory]).names()
+    }
+
+    func send(_ first: Int, _ count: Int, to name: String = "watch") throws {
+      let outcome = try start(
+        "send", path, "phone", name, "\(first)", "\(count)", "1", "process"
+      ).outcome()
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+
+    /// What was handed over and acknowledged, in order.
+    func handled(_ log: String = "log") throws -> [String] {
+      guard try folder.descriptor.names().contains(log) else { return [] }
+      return try folder.read(log).split(separator: "\n").map(String.init)
+    }
+
+    static func lines(_ numbers: ClosedRange<Int>) -> [String] {
+      numbers.flatMap { ["\($0) 1 false", "\($0) done"] }
+    }
+  }
+
+  /// The numbers that one that insists has sent.
+  private func sent(_ sender: Running) throws -> Int {
+    let last = try sender.output.split(separator: "\n").last { $0.hasPrefix("sent ") }
+    return last.flatMap { Int($0.dropFirst(5)) } ?? 0
+  }
+
+  @Test(arguments: Denial.allCases)
+  func anInboxThatMayNotBeWrittenTo(_ denial: Denial) throws {
+    guard let scene = try Scene.make(for: "an inbox that may not be written to") else { return }
+    let (stop, path) = (scene.folder.path + "/stop", scene.path)
+    let sender = try scene.start("insist", path, "phone", "watch", "clock", stop)
+    try eventually("it sends") { try sent(sender) >= 3 }
+    try scene.deny("inbox", denial)
+    let words = "permissionDenied: cannot send message to 'watch': permission denied; "
+    try eventually("it is told") { try sender.output.contains(words) }
+    // By then nothing more is sent, and nothing lies there that was not.
+    let before = try sent(sender)
+    #expect(try scene.names("inbox").count == before)
+    let others = try scene.names("inbox", of: "clock").count
+    try eventually("another queue goes on") {
+      try scene.names("inbox", of: "clock").count >= others + 10
+    }
+    #expect(try sent(sender) == before)
+    // One that has never had it open is told the same, and what could be done.
+    let fresh = try scene.start("send", path, "tv", "watch", "1", "1", "1", "process").outcome()
+    #expect(fresh.status == .exited(70))
+    #expect(
+      fresh.errors.hasSuffix(
+        ": permission denied; 'members/watch/inbox' belongs to user \(denial.owner) and has the "
+          + "mode \(denial.mode), and this is user \(Self.user): give it back with 'chown' or "
+          + "'chmod'\n"), "\(fresh.errors)")
+    try scene.giveBack("inbox")
+    try eventually("it sends again") { try sent(sender) >= before + 3 }
+    _ = try scene.folder.descriptor.open("stop", [.writeOnly, .create], mode: 0o600)
+    let outcome = try sender.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let last = try sent(sender)
+    #expect(outcome.output.hasSuffix("tried \(try scene.names("inbox", of: "clock").count)\n"))
+    let receiver = try scene.start("receive", path, "watch", scene.log, "\(last)")
+    #expect(try receiver.outcome().status == .exited(0))
+    #expect(try scene.handled() == Scene.lines(1...last))
+  }
+
+  enum Moment: CaseIterable, Sendable { case before, meanwhile }
+
+  /// `claimed/` is where a message goes before it is read, so without it none is.
+  @Test(arguments: Denial.allCases, Moment.allCases)
+  func claimedMessagesThatHaveNoPlace(_ denial: Denial, _ moment: Moment) throws {
+    guard let scene = try Scene.make(for: "a receiver that may not claim") else { return }
+    try scene.send(1, 3)
+    if moment == .before { try scene.deny("claimed", denial) }
+    let receiver = try scene.start("receive", scene.path, "watch", scene.log, "6")
+    if moment == .meanwhile {
+      try eventually("it receives") { try scene.handled() == Scene.lines(1...3) }
+      try scene.deny("claimed", denial)
+    }
+    try scene.send(4, 3)
+    try eventually("it is logged") {
+      try receiver.errors.contains(/cannot (claim|list what)[^\n]*'watch'[^\n]*: permission denied/)
+    }
+    let waiting = moment == .before ? 6 : 3
+    #expect(try scene.names("inbox").count == waiting)
+    #expect(try scene.handled() == (moment == .before ? [] : Scene.lines(1...3)))
+    // Nobody else is held up.
+    try scene.send(1, 2, to: "clock")
+    let clock = try scene.start("receive", scene.path, "clock", scene.folder.path + "/other", "2")
+    #expect(try clock.outcome().status == .exited(0))
+    #expect(try scene.handled("other") == Scene.lines(1...2))
+    #expect(try scene.names("inbox").count == waiting)
+    try scene.giveBack("claimed")
+    #expect(try receiver.outcome().status == .exited(0))
+    #expect(try scene.handled() == Scene.lines(1...6))
+    #expect(try scene.names("dead") == [])
+  }
+}
