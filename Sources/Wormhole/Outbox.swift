@@ -91,6 +91,7 @@ final class Outbox: Sendable {
         watch = try home.watch(.receipts) { [weak self] signal in
           // To look would make it again, and it may go with the member's directory.
           guard let self, signal != .removed else { return }
+          if Watcher.shared.afterwards({ self.look() }) { return }
           Wormhole.finding.async { self.look() }
         }
       } catch {
