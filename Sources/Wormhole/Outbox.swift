@@ -38,7 +38,7 @@ final class Outbox: Sendable {
   }
 
   /// Held while the receipts are looked at, so that they are told in order.
-  private let looking = Monitor(0)
+  private let looking = Monitor(false)
 
   init(_ hole: Wormhole, _ home: MemberDirectory, joinedAt: Int64) {
     self.hole = hole
@@ -100,12 +100,16 @@ final class Outbox: Sendable {
     }
   }
 
-  func close() { watch.withLock { $0.take() }?.stop() }
+  /// Leaves what comes from now on to the next life: somebody else may be it already.
+  func close() {
+    looking.withLock { $0 = true }
+    watch.withLock { $0.take() }?.stop()
+  }
 
   // MARK: Receipts
 
   /// Reads what has come.
-  func look() { looking.withLock { _ in lookAround() } }
+  func look() { looking.withLock { isClosed in if !isClosed { lookAround() } } }
 
   private func lookAround() {
     var found: [ReceiptName] = []

@@ -40,6 +40,27 @@ import Wormhole
     receiving.stop()
   }
 
+  /// Who has left may still hear something, and somebody else is the member by then.
+  @Test func whoHasLeftTakesNoReceipts() throws {
+    try phone.send(1, .quick())
+    sender.leave()
+    let watch = try join()
+    let receiving = try watch.note(Heard<Handed>())
+    try eventually("the receipt is there") {
+      try meeting.names("members/phone/receipts").count == 1
+    }
+    receiving.stop()
+    let late = Heard<Wormhole.Outcome.End>()
+    let lateWatching = try sender.watchOutcomes { late.add($0.end) }
+    let heard = Heard<Wormhole.Outcome.End>()
+    let next = try meeting.another().join(as: "phone")
+    let watching = try next.watchOutcomes { heard.add($0.end) }
+    try heard.wait("the outcome") { $0 == [.delivered] }
+    #expect(late.all == [])
+    watching.stop()
+    lateWatching.stop()
+  }
+
   @Test func ofABatchComesWhatWasNotDone() throws {
     try phone.send(contentsOf: [1, 2, 3, 4], .quick())
     let old = try join()
