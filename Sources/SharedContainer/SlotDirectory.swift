@@ -7,9 +7,8 @@ final class SlotDirectory: Sendable {
   /// The directory it lies in: `.power` makes sure that its own name there is durable first.
   let parent: OpenDirectory
   let sync = DirectorySync()
-  /// Whether a file may stay open that has lost its name: some file systems give it another, and
-  /// then its directory cannot be removed.
-  let keepsOpen: Bool
+  /// What ``keepsOpen`` has found: 0 as long as nobody has asked, 1 for yes, 2 for no.
+  private let openness = Atomic<Int>(0)
   private let isNameDurable = Atomic<Bool>(false)
   /// Until when the kept value is known to be young enough.
   let keptFresh = Monitor(Instant(nanoseconds: 0))
@@ -17,10 +16,6 @@ final class SlotDirectory: Sendable {
   init(open name: String, in parent: OpenDirectory) throws(Errno) {
     descriptor = try parent.descriptor.open(name, [.readOnly, .directory])
     self.parent = parent
-    keepsOpen =
-      (try? descriptor.fileSystem().type).map {
-        FileSystemStatus.withoutNotices[$0] == nil
-      } ?? false
   }
 
   /// Makes the directory with the lock file of the first generation in it; it appears complete.
@@ -66,6 +61,19 @@ final class SlotDirectory: Sendable {
     } catch {
       guard error == .fileExists else { throw error }
     }
+  }
+
+  /// Whether a file may stay open that has lost its name: some file systems give it another, and
+  /// then its directory cannot be removed.
+  ///
+  /// Found out by the first who commits: who only reads need not know.
+  var keepsOpen: Bool {
+    let known = openness.load(ordering: .relaxed)
+    if known != 0 { return known == 1 }
+    let type = try? descriptor.fileSystem().type
+    let keeps = type.map { FileSystemStatus.withoutNotices[$0] == nil } ?? false
+    openness.store(keeps ? 1 : 2, ordering: .relaxed)
+    return keeps
   }
 
   /// Whether the directory has been removed: then nothing more can be made in it.
