@@ -40,12 +40,6 @@ final class Mailbox: Sendable {
     var unread: Set<ClaimedName> = []
   }
 
-  /// What a receiver is given.
-  enum Work {
-    case file(Delivery)
-    case message(Message)
-  }
-
   init(_ hole: Wormhole, _ home: MemberDirectory) {
     self.hole = hole
     self.home = home
@@ -127,15 +121,6 @@ final class Mailbox: Sendable {
 
   // MARK: What to do next
 
-  /// What a receiver comes to next.
-  enum Step {
-    case work(Work)
-    /// Nothing, until it is kicked or this moment has come.
-    case idle(until: Int64?)
-    /// The member has left.
-    case ended
-  }
-
   /// Goes on until there is work for a receiver, or nothing more to do.
   func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
     while !isStopped() {
@@ -156,8 +141,7 @@ final class Mailbox: Sendable {
         continue
       }
       if action == .yield {
-        let others = state.withLock { $0.receivers.filter { $0.key != receiver }.values }
-        for other in others { other.kick() }
+        for other in others(than: receiver, if: { _ in true }) { other.kick() }
         return .idle(until: nil)
       }
       let work = act(action, for: receiver)
@@ -166,9 +150,21 @@ final class Mailbox: Sendable {
         return isClosed
       }
       if isClosing { state.broadcast() }
-      if let work { return .work(work) }
+      if let work {
+        for other in others(than: receiver, if: { $0.takeHeldUp() }) { other.kick() }
+        return .work(work)
+      }
     }
     return .idle(until: nil)
+  }
+
+  private func others(
+    than receiver: Int, if condition: (inout MailboxMachine) -> Bool
+  ) -> [Runner] {
+    state.withLock { state in
+      guard state.receivers.count > 1, condition(&state.machine) else { return [] }
+      return state.receivers.filter { $0.key != receiver }.map(\.value)
+    }
   }
 
   private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {

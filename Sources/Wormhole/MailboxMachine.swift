@@ -95,6 +95,8 @@ struct MailboxMachine {
   private var isListing = false
   private var receivers: [Int: Receiver] = [:]
   private var turns = 0
+  /// Whether somebody has let another go first, and has not asked again since that one was served.
+  private var isHeldUp = false
   private(set) var inHand = 0
   /// Whether a claim was refused since the latest listing.
   private var isDoubtful = false
@@ -143,7 +145,15 @@ struct MailboxMachine {
     case .wait, .yield: receivers[receiver]?.isIdle = true
     default: break
     }
+    if action == .yield { isHeldUp = true }
     return action
+  }
+
+  /// Whether those who have nothing to do are to ask again: the one that they let go first has been
+  /// served, and may take its time.
+  mutating func takeHeldUp() -> Bool {
+    defer { isHeldUp = false }
+    return isHeldUp
   }
 
   private mutating func choose(for receiver: Int, now: Int64) -> Action {

@@ -158,6 +158,21 @@ final class Receiver: Sendable {
 }
 
 extension Mailbox {
+  /// What a receiver is given.
+  enum Work {
+    case file(Delivery)
+    case message(Message)
+  }
+
+  /// What a receiver comes to next.
+  enum Step {
+    case work(Work)
+    /// Nothing, until it is kicked or this moment has come.
+    case idle(until: Int64?)
+    /// The member has left.
+    case ended
+  }
+
   /// A handler has thrown.
   func reject(_ message: Message, _ error: any Error) {
     do throws(WormholeError) {

@@ -74,6 +74,36 @@ import Wormhole
     next.stop()
   }
 
+  /// Who has passed a turn on goes on with the rest, however long the other one takes.
+  @Test func oneThatIsSlowDoesNotKeepTheOthersFromReceiving() throws {
+    let pair = try Pair()
+    let (quick, slow) = (Heard<Handed>(), Heard<Handed>())
+    let isOver = Monitor(false)
+    let one = try pair.watch.note(quick)
+    let other = try pair.watch.receive { message in
+      slow.add(try Handed(message))
+      _ = isOver.wait(until: .now + patience) { $0 ? true : nil }
+    }
+    try pair.send(1...20)
+    try quick.wait("all but one") { $0.count + slow.count == 20 }
+    #expect(slow.count == 1)
+    isOver.signal { $0 = true }
+    one.stop()
+    other.stop()
+    // The same with what has waited.
+    isOver.signal { $0 = false }
+    try pair.send(21...40)
+    let late = try pair.watch.note(quick)
+    let slowAgain = try pair.watch.receive { message in
+      slow.add(try Handed(message))
+      _ = isOver.wait(until: .now + patience) { $0 ? true : nil }
+    }
+    try quick.wait("all of the others") { $0.count + slow.count == 40 }
+    isOver.signal { $0 = true }
+    late.stop()
+    slowAgain.stop()
+  }
+
   @Test func stopWaitsForTheCallUnderWay() throws {
     let pair = try Pair()
     try pair.phone.send(contentsOf: [1, 2, 3], .quick())

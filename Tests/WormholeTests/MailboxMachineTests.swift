@@ -240,4 +240,22 @@ import Testing
     machine.listed([name(2), name(1)], before: MessageStamp(epoch: 1, nanoseconds: 100))
     #expect(machine.next(for: 1, now: 50) == .claim(name(1)))
   }
+
+  @Test func whoHasLetAnotherGoFirstIsToAskAgainOnceThatOneIsServed() {
+    var machine = machine([nil, nil], [name(1), name(2), name(3)])
+    #expect(machine.next(for: 2, now: 0) == .claim(name(1)))
+    machine.finished()
+    // The first has waited for longer by now, if it has asked at all.
+    #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
+    machine.finished()
+    #expect(machine.next(for: 2, now: 0) == .claim(name(3)))
+    machine.finished()
+    for receiver in [1, 2] { #expect(machine.next(for: receiver, now: 0) != .yield) }
+    machine.listed([name(4), name(5)], before: MessageStamp(epoch: 1, nanoseconds: 100))
+    #expect(machine.next(for: 2, now: 0) == .yield)
+    #expect(machine.next(for: 1, now: 0) == .claim(name(4)))
+    let isHeldUp = [machine.takeHeldUp(), machine.takeHeldUp()]
+    #expect(isHeldUp == [true, false])
+    #expect(machine.next(for: 2, now: 0) == .claim(name(5)))
+  }
 }
