@@ -163,19 +163,24 @@ package final class Watcher: Sendable {
   // MARK: Telling
 
   func deliver(from instance: InotifyInstance, _ crew: WatcherCrew) {
-    var changed: [(number: CInt, names: [String])] = []
-    var gone: Set<CInt> = []
+    // What follows each other in one directory is told together.
+    var names: [String] = []
+    var latest: CInt?
+    var gone: Set<CInt>?
     var overflowed = false
     let failure = Errno.of { () throws(Errno) in
       try instance.inotify.drain { number, mask, name in
         if mask.tellsOfOverflow {
           overflowed = true
         } else if mask.tellsOfEnd {
-          gone.insert(number)
+          gone = (gone ?? []).union([number])
         } else {
-          let name = name.flatMap { String(validatingCString: $0) }
-          if changed.last?.number != number { changed.append((number, [])) }
-          if let name { changed[changed.count - 1].names.append(name) }
+          if let latest, latest != number {
+            tell(latest, of: instance, .changed(names))
+            names = []
+          }
+          latest = number
+          if let name = name.flatMap({ String(validatingCString: $0) }) { names.append(name) }
         }
       }
     }
@@ -183,18 +188,18 @@ package final class Watcher: Sendable {
     if failure != nil {
       try? crew.waits.tellAgain(of: instance.inotify.descriptor, as: WatcherCrew.notices)
     }
-    let (told, left) = state.withLock { state in
-      // Another instance has come meanwhile, and its numbers mean other directories.
-      guard state.instance === instance else { return ([([Watch], [String])](), [Watch]()) }
-      let told = changed.compactMap { number, names in
-        state.watches[number].map { ($0, names) }
-      }
-      let left = gone.flatMap { state.watches.removeValue(forKey: $0) ?? [] }
-      return (told, left)
-    }
-    for (watches, names) in told { for watch in watches { watch.tell(.changed(names)) } }
-    for watch in left { watch.tell(.gone) }
+    if let latest { tell(latest, of: instance, .changed(names)) }
+    for number in gone ?? [] { tell(number, of: instance, .gone) }
     if overflowed { tellAllToLookAgain() }
+  }
+
+  private func tell(_ number: CInt, of instance: InotifyInstance, _ signal: Signal) {
+    let watches = state.withLock { state -> [Watch]? in
+      // Another instance has come meanwhile, and its numbers mean other directories.
+      guard state.instance === instance else { return nil }
+      return signal == .gone ? state.watches.removeValue(forKey: number) : state.watches[number]
+    }
+    for watch in watches ?? [] { watch.tell(signal) }
   }
 
   private func tellAllToLookAgain() {

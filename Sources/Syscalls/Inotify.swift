@@ -35,12 +35,17 @@ package struct InotifyMask: OptionSet, Sendable {
 /// A machine allows a user few of them (128), so a process has one.
 package struct Inotify: ~Copyable, Sendable {
   package let descriptor: Descriptor
+  /// Where events are read into; here, as at each notice it would be asked for anew.
+  ///
+  /// Used by one thread at a time: see ``drain(_:)``.
+  private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
 
   package init() throws(Errno) {
     descriptor = Descriptor(
       adopting: try perform(.inotifyInit) {
         Glibc.inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
       })
+    buffer = .allocate(byteCount: 16 * 1024, alignment: 8)
   }
 
   /// Watches the directory itself, whatever its name is or becomes.
@@ -62,15 +67,16 @@ package struct Inotify: ~Copyable, Sendable {
     _ = try perform(.inotifyRemove) { Glibc.inotify_rm_watch(instance, number) }
   }
 
+  deinit { buffer.deallocate() }
+
   /// Hands over what has happened, oldest first; returns at once when there is nothing.
+  ///
+  /// Not for two threads at once.
   ///
   /// The name is that of the entry concerned, nil where the event is about the directory itself.
   package func drain(
     _ body: (_ watch: CInt, _ mask: InotifyMask, _ name: UnsafePointer<CChar>?) -> Void
   ) throws(Errno) {
-    let size = 16 * 1024
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
-    defer { buffer.deallocate() }
     while true {
       let count: Int
       do {
@@ -89,7 +95,7 @@ package struct Inotify: ~Copyable, Sendable {
         body(header.wd, InotifyMask(rawValue: header.mask), name)
         offset += MemoryLayout<inotify_event>.size + Int(header.len)
       }
-      if count < size / 2 { return }
+      if count < buffer.count / 2 { return }
     }
   }
 }
