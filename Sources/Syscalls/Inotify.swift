@@ -36,8 +36,7 @@ package struct InotifyMask: OptionSet, Sendable {
 package struct Inotify: ~Copyable, Sendable {
   package let descriptor: Descriptor
   /// Where events are read into; here, as at each notice it would be asked for anew.
-  ///
-  /// Used by one thread at a time: see ``drain(_:)``.
+  // Used by one thread at a time: see `drain(_:)`.
   private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
 
   package init() throws(Errno) {

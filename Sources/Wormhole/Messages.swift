@@ -126,7 +126,9 @@ final class Pump: Sendable {
       number = try mailbox.add(runner, kinds: kinds)
     }
 
-    func begin() { runner.begin { self.run() } }
+    func begin() {
+      runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
+    }
 
     private func run() -> Int64? {
       while state.withLock({ !$0.isStopped && $0.asking != nil }) {

@@ -12,6 +12,7 @@ final class Runner: Sendable {
     var isRunning = false
     var isKicked = false
     var body: (@Sendable () -> Int64?)?
+    var isAsked: (@Sendable () -> Bool)?
     /// When it is to be kicked by the clock; the latest such wish counts.
     var due: Int64?
   }
@@ -27,17 +28,33 @@ final class Runner: Sendable {
     self.time = time
   }
 
-  /// - Parameter body: does what there is to do, and answers when there will be more.
-  func begin(_ body: @escaping @Sendable () -> Int64?) {
-    state.withLock { $0.body = body }
+  /// - Parameters:
+  ///   - isAsked: whether anybody wants what it would do; nil for always.
+  ///   - body: does what there is to do, and answers when there will be more.
+  func begin(
+    isAsked: (@Sendable () -> Bool)? = nil, _ body: @escaping @Sendable () -> Int64?
+  ) {
+    state.withLock { state in
+      state.body = body
+      state.isAsked = isAsked
+    }
     kick()
   }
 
-  /// Whether it runs, and will again if it is kicked meanwhile.
-  var isBusy: Bool { state.withLock { $0.isRunning } }
+  /// Whether there is no need to kick it: it runs, and will look for more before it ends, or nobody
+  /// asks, and whoever does will kick it.
+  var isBusy: Bool {
+    let (isRunning, isAsked) = state.withLock { ($0.isRunning, $0.isAsked) }
+    return isRunning || isAsked?() == false
+  }
 
   /// Lets go of the body; does not wait for it.
-  func end() { state.withLock { $0.body = nil } }
+  func end() {
+    state.withLock { state in
+      state.body = nil
+      state.isAsked = nil
+    }
+  }
 
   func kick() {
     let body = state.withLock { state -> (@Sendable () -> Int64?)? in

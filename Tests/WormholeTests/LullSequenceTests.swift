@@ -1,0 +1,35 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// A loop that is busy with a message is told of no other, and misses none.
+@Suite(.timeLimit(.minutes(2))) struct LullSequenceTests {
+  private let pair: Pair
+
+  init() throws { pair = try Pair() }
+
+  /// Sends once the loop is likely to wait.
+  private func sendSoon(_ number: Int) throws {
+    let phone = pair.phone
+    try Thread("sender") {
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(3)) { _ in nil }
+      _ = try? phone.send(number, .quick())
+    }.detach()
+  }
+
+  @Test func whoAsksAgainIsToldAgain() async throws {
+    var messages = pair.watch.messages(acknowledging: .automatic).makeAsyncIterator()
+    for round in 0..<25 {
+      let first = 5 * round + 1
+      try sendSoon(first)
+      #expect(try await messages.next(isolation: nil)?.value() == first)
+      // Nobody asks now: from the first notice on there is none.
+      try pair.send(first + 1...first + 4)
+      for number in first + 1...first + 4 {
+        #expect(try await messages.next(isolation: nil)?.value() == number)
+      }
+    }
+  }
+}
