@@ -70,6 +70,9 @@ package final class MemberDirectory: Sendable {
   /// Whether the directory has been removed: then nothing more can be made in it.
   package var isStale: Bool { home.isStale }
 
+  /// When a name in it has come or gone last, as the file system's clock has it.
+  package var lastChange: Int64? { (try? home.descriptor.status())?.modified }
+
   /// Whether it is still the directory of that name.
   var isNamed: Bool {
     guard let named = try? parent.descriptor.status(of: escaped),

@@ -10,34 +10,28 @@ extension Wormhole {
   /// receives it again, and ``isRedelivered`` says so there. A message that is let go of without
   /// either call counts as one that has failed.
   public final class Message: Sendable {
-    // One of the two; an enumeration of them would be taken apart at each use.
-    private let delivery: Delivery?
-    /// Where it comes from if nobody has sent it.
-    private let test: MadeMessage?
+    private let source: Source
     private let index: Int
     private let isFinished = Atomic<Bool>(false)
 
     /// Which attempt to handle it this is; 1 for the first.
     public let attempt: Int
 
+    /// Where it comes from.
     private enum Source {
       case delivery(Delivery)
       case test(MadeMessage)
     }
 
-    private var source: Source { delivery.map { .delivery($0) } ?? .test(test!) }
-
     init(_ delivery: Delivery, index: Int, attempt: Int) {
-      self.delivery = delivery
-      test = nil
+      source = .delivery(delivery)
       self.index = index
       self.attempt = attempt
     }
 
     /// One that nobody has sent; what is done to it is written down.
     package init(_ made: MadeMessage, attempt: Int) {
-      delivery = nil
-      test = made
+      source = .test(made)
       index = 0
       self.attempt = attempt
     }
@@ -117,8 +111,10 @@ extension Wormhole {
     public func value<Value: Decodable & Sendable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
-      if let delivery { return try delivery.value(index, as: type) }
-      return try test!.value(as: type)
+      switch source {
+      case .delivery(let delivery): try delivery.value(index, as: type)
+      case .test(let made): try made.value(as: type)
+      }
     }
 
     /// The file that came with it; nil if none was sent.
@@ -135,8 +131,10 @@ extension Wormhole {
     public func acknowledge() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
       do throws(WormholeError) {
-        if let delivery { try delivery.acknowledge(index) }
-        test?.end(.acknowledged)
+        switch source {
+        case .delivery(let delivery): try delivery.acknowledge(index)
+        case .test(let made): made.end(.acknowledged)
+        }
       } catch {
         if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
