@@ -147,6 +147,21 @@ import Wormhole
     }
   }
 
+  /// However long it takes in all, as long as it goes on.
+  @Test func aRemovalThatTakesItsTimeIsNotDisturbed() throws {
+    let meeting = try Meeting()
+    let watch = try meeting.hole.join(as: "watch")
+    let receiving = try watch.receive { _ in }
+    let folder = meeting.path + "/members/watch/"
+    let names = try meeting.names("members/watch").filter { $0 != "inbox" }
+    for name in ["inbox"] + names {
+      #expect(try run("rm", ["-r", folder + name]).status == .exited(0))
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(50)) { _ in nil }
+    }
+    #expect(try meeting.names("members/watch") == [])
+    receiving.stop()
+  }
+
   @Test(arguments: Way.allCases)
   func receiptsAreListenedToAnew(_ way: Way) throws {
     let pair = try Pair()
