@@ -45,26 +45,38 @@ extension BinaryDocument {
     fileprivate let head: ObjectHead
 
     /// The field of that name; nil if there is none.
-    package subscript(_ name: StaticString) -> Field? { find(name) { $0.field($1) } }
+    ///
+    /// - Parameter place: where it usually is; the search begins there.
+    package func field(_ name: StaticString, near place: Int) -> Field? {
+      find(name, near: place) { $0.field($1) }
+    }
+
+    package func has(_ name: StaticString, near place: Int) -> Bool {
+      find(name, near: place) { _, _ in } != nil
+    }
 
     /// The elements of the array of that name; nil if there is none.
-    package func elements(of name: StaticString) -> Elements? {
-      find(name) { _, head in head.kind == .array ? Elements(head: head) : nil } ?? nil
+    package func elements(of name: StaticString, near place: Int) -> Elements? {
+      find(name, near: place) { _, head in head.kind == .array ? Elements(head: head) : nil } ?? nil
     }
 
     /// That field alone; nil if there is none.
-    package func element(_ name: StaticString) -> Elements? {
-      find(name) { _, head in Elements(head: head, isArray: false) }
+    package func element(_ name: StaticString, near place: Int) -> Elements? {
+      find(name, near: place) { _, head in Elements(head: head, isArray: false) }
     }
 
+    @inline(__always)
     private func find<Result>(
-      _ name: StaticString, _ body: (BinaryObjects, ObjectHead) -> Result
+      _ name: StaticString, near place: Int, _ body: (BinaryObjects, ObjectHead) -> Result
     ) -> Result? {
       let text = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
       return document.read { objects in
-        for index in 0..<head.count where objects.isString(objects.reference(index, of: head), text)
-        {
-          return body(objects, objects.head(of: objects.reference(head.count + index, of: head)))
+        var index = place < head.count ? place : 0
+        for _ in 0..<head.count {
+          if objects.isString(objects.reference(index, of: head), text) {
+            return body(objects, objects.head(of: objects.reference(head.count + index, of: head)))
+          }
+          index = index + 1 < head.count ? index + 1 : 0
         }
         return nil
       }

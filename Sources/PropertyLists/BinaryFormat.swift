@@ -9,8 +9,11 @@ enum BinaryFormat {
   static let shortest = 8 + 1 + 1 + trailerLength
 
   static func starts(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.count >= magic.count && bytes.prefix(magic.count).elementsEqual(magic)
+    bytes.count >= magic.count && bytes.bigEndian(at: 0, width: 8) == letters
   }
+
+  /// The magic as a number.
+  private static let letters: UInt64 = 0x6270_6C69_7374_3030
 }
 
 /// The high half of an object's first byte.

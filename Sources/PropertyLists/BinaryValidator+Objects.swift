@@ -1,5 +1,7 @@
 extension BinaryValidator {
   /// Reads the head of an object and makes sure that all of it lies before the offset table.
+  // Both inlined, as the validator would be copied for each call.
+  @inline(__always)
   func checkedHead(at offset: Int) throws(PropertyListError) -> ObjectHead {
     let marker = bytes[offset]
     let low = Int(marker & 0xF)
@@ -64,6 +66,7 @@ extension BinaryValidator {
   }
 
   /// Checks what an object holds, as far as it can be told without looking at others.
+  @inline(__always)
   func checkPayload(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
     switch head.kind {
     case .boolean, .real, .date, .data: break

@@ -33,13 +33,14 @@ enum Envelope {
     /// As everybody writes it; nil for what is not, good or bad.
     init?(usual document: BinaryDocument) {
       guard let fields = document.fields,
-        case .integer(let version) = fields["version"], version > 0, version < .max,
-        case .date(let sent) = fields["sent"], case .string(let from) = fields["from"]
+        case .integer(let version) = fields.field("version", near: 0), version > 0,
+        version < .max, case .date(let sent) = fields.field("sent", near: 1),
+        case .string(let from) = fields.field("from", near: 2)
       else { return nil }
       self.version = Int(version)
       self.sent = Date(timeIntervalSinceReferenceDate: sent)
       self.from = from
-      hasValue = fields["value"] != nil
+      hasValue = fields.has("value", near: 3)
     }
   }
 

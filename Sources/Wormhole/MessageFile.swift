@@ -108,7 +108,9 @@ enum MessageFile {
     init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
       list = try decoder.open(bytes, isSealChecked: true)
       let fields = list.fields
-      values = fields.flatMap { $0.elements(of: "values") ?? $0.element("value") }
+      values = fields.flatMap { fields in
+        fields.elements(of: "values", near: 3) ?? fields.element("value", near: 3)
+      }
       // What is missing or of another type, the decoder says better.
       header = try fields.flatMap { Header(usual: $0) } ?? decoder.decode(Header.self, from: list)
     }
@@ -134,11 +136,12 @@ extension MessageFile.Header {
   /// As everybody writes it; nil for what is not, good or bad.
   init?(usual fields: BinaryDocument.Fields) {
     // A file is described in a dictionary of its own.
-    guard fields["file"] == nil, case .string(let kind) = fields["kind"],
-      case .date(let sent) = fields["sent"], case .string(let to) = fields["to"]
+    guard !fields.has("file", near: 3), case .string(let kind) = fields.field("kind", near: 0),
+      case .date(let sent) = fields.field("sent", near: 1),
+      case .string(let to) = fields.field("to", near: 2)
     else { return nil }
     var expires: Date?
-    switch fields["expires"] {
+    switch fields.field("expires", near: 3) {
     case .date(let date): expires = Date(timeIntervalSinceReferenceDate: date)
     case nil: break
     default: return nil

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// `wormhole send --file` and `wormhole receive --files`.
-@Suite struct FileVerbTests {
+@Suite(.blocking) struct FileVerbTests {
   @Test func filesComeUnderTheirOwnNamesAndReplaceNothing() throws {
     let stage = try Stage()
     #expect(try stage.run("mkdir in && echo one >seats && echo mine >in/seats").status.code == 0)

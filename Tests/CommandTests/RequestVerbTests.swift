@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// `request`, `reply` and `wake` among several processes.
-@Suite struct RequestVerbTests {
+@Suite(.blocking) struct RequestVerbTests {
   /// Starts somebody who answers, and waits until it has joined.
   private func replier(_ stage: Stage, _ line: String, _ options: String = "") throws -> Running {
     let running = try stage.start(

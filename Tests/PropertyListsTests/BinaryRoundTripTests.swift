@@ -1,9 +1,10 @@
 import FoundationEssentials
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
-@Suite struct BinaryRoundTripTests {
+@Suite(.blocking) struct BinaryRoundTripTests {
   @Test(arguments: Samples.scalars + [Samples.tree, [], [:]])
   func carriesEveryValue(_ value: PropertyListValue) throws {
     let bytes = try BinaryPropertyList.encode(value)

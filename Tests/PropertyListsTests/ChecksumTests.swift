@@ -1,8 +1,9 @@
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
-@Suite struct ChecksumTests {
+@Suite(.blocking) struct ChecksumTests {
   @Test func matchesTheKnownValues() {
     let digits = Array("123456789".utf8)
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)

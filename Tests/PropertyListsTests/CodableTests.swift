@@ -1,9 +1,10 @@
 import FoundationEssentials
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
-@Suite struct CodableTests {
+@Suite(.blocking) struct CodableTests {
   struct Message: Codable, Equatable {
     var id: Int
     var name: String

@@ -1,10 +1,11 @@
 import Foundation
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
 /// Files of this and other writers, which have to stay readable for ever.
-@Suite struct GoldenFileTests {
+@Suite(.blocking) struct GoldenFileTests {
   static let value: PropertyListValue = [
     "string": "Two seats, row 7", "unicode": "Grüße, 世界 🎬", "small": 7, "negative": -7,
     "byte": 200, "short": 40000, "word": 3_000_000_000, "long": 9_007_199_254_740_993,

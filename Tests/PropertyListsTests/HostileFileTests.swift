@@ -1,9 +1,10 @@
 import PropertyListFuzzing
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
-@Suite struct HostileFileTests {
+@Suite(.blocking) struct HostileFileTests {
   typealias Kind = PropertyListError.Kind
 
   /// What each file of `Fixtures/PropertyLists/hostile` has to fail with.

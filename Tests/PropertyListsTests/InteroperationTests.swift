@@ -1,10 +1,11 @@
 import Foundation
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
 /// What we write is read by the tools that people have.
-@Suite struct InteroperationTests {
+@Suite(.blocking) struct InteroperationTests {
   @Test func foundationReadsOurs() throws {
     let bytes = try BinaryPropertyList.encode(GoldenFileTests.value)
     let object = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil)

@@ -1,11 +1,12 @@
 import Foundation
 import Syscalls
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
 /// Threads with little stack, on which Foundation's reader crashes at 600 levels.
-@Suite struct SmallStackTests {
+@Suite(.blocking) struct SmallStackTests {
   struct Nest: Codable {
     var inner: [Nest]
   }

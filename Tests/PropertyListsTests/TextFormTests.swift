@@ -1,9 +1,10 @@
 import Foundation
+import TestTraits
 import Testing
 
 @testable import PropertyLists
 
-@Suite struct TextFormTests {
+@Suite(.blocking) struct TextFormTests {
   func json(_ text: String) throws -> PropertyListValue {
     try JSONPropertyList.decode(Array(text.utf8))
   }

@@ -1,10 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Where the container of a group lies, and how its place is made.
-@Suite struct ContainerLocationTests {
+@Suite(.blocking) struct ContainerLocationTests {
   private func directory(
     _ environment: [String: String], home: String? = nil, group: String = "group.a"
   ) throws -> String {

@@ -1,8 +1,9 @@
 import SharedContainer
+import TestTraits
 import Testing
 
 /// Names of people's choosing, and names of files.
-@Suite struct EscapedNameTests {
+@Suite(.blocking) struct EscapedNameTests {
   private static let plain = Set(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.".utf8)
 

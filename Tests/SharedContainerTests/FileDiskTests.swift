@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Files where there is no room for them.
-@Suite struct FileDiskTests {
+@Suite(.blocking) struct FileDiskTests {
   @Test(arguments: [TestFileSystem.Kind.memory, .ext4])
   fileprivate func aFileThatDoesNotFitIsNotSent(_ kind: TestFileSystem.Kind) throws {
     guard let disk = try TestFileSystem.make(kind, for: "a file on a full disk (\(kind))") else {

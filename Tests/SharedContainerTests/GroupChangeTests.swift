@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Several slots changed in one call.
-@Suite struct GroupChangeTests {
+@Suite(.blocking) struct GroupChangeTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let left: Slot

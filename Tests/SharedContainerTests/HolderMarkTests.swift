@@ -1,11 +1,12 @@
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import SharedContainer
 @testable import Syscalls
 
 /// The 64 bytes in a lock file, which other programs may read.
-@Suite struct HolderMarkTests {
+@Suite(.blocking) struct HolderMarkTests {
   private func bytes(of mark: HolderMark) -> [UInt8] {
     withUnsafeBytes(of: mark.words) { Array($0) }
   }

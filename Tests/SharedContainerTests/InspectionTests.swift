@@ -2,10 +2,11 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// What an inspection finds, and what a repair does.
-@Suite struct InspectionTests {
+@Suite(.blocking) struct InspectionTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Reads and writes that the kernel cuts short.
-@Suite struct BytesTests {
+@Suite(.blocking) struct BytesTests {
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }

@@ -1,8 +1,9 @@
 import Syscalls
+import TestTraits
 import Testing
 
 /// What every wrapper does with errors and interruptions.
-@Suite struct CallTableTests {
+@Suite(.blocking) struct CallTableTests {
   @Test func everyCallHasARow() {
     #expect(Set(table.map(\.call)) == Set(Call.allCases))
   }

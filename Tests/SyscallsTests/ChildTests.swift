@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Starting, stopping and waiting for other processes.
-@Suite struct ChildTests {
+@Suite(.blocking) struct ChildTests {
   @Test(arguments: [0, 1, 64, 255])
   func exitCodesAreTold(_ code: Int32) throws {
     let status = try run("sh", ["-c", "exit \(code)"]).status

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Closing: once, whatever it reports.
-@Suite struct CloseTests {
+@Suite(.blocking) struct CloseTests {
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }

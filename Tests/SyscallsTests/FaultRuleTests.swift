@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// How fault rules are written, and when they are due.
-@Suite struct FaultRuleTests {
+@Suite(.blocking) struct FaultRuleTests {
   @Test(arguments: [
     FaultRule(.rename, number: 3, .kill),
     FaultRule(.fsync, persistent: true, .fail(.inputOutput)),

@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// What copies of a process do not have is shown by those who rely on it:
 /// `ThreadsAndForksTests.copiesMakeUpOtherNames`.
-@Suite struct ForkMarkTests {
+@Suite(.blocking) struct ForkMarkTests {
   @Test func itIsThereOnceItWasMade() {
     let mark = ForkMark()
     #expect(!mark.isThere)

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Both kinds of lock, between descriptions of one file.
-@Suite struct LockTests {
+@Suite(.blocking) struct LockTests {
   private let folder: TemporaryDirectory
 
   init() throws {

@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Renames, links and listings.
-@Suite struct NamesTests {
+@Suite(.blocking) struct NamesTests {
   private let folder: TemporaryDirectory
 
   init() throws {

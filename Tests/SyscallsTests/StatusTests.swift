@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// What the kernel says of files and file systems.
-@Suite struct StatusTests {
+@Suite(.blocking) struct StatusTests {
   private let folder: TemporaryDirectory
 
   init() throws {

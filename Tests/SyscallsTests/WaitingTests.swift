@@ -1,9 +1,10 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 /// Inotify, poll, wake descriptors, monitors and clocks.
-@Suite struct WaitingTests {
+@Suite(.blocking) struct WaitingTests {
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }

@@ -1,7 +1,7 @@
 import Syscalls
 package import Testing
 
-/// Runs tests that block their thread on threads of their own.
+/// Runs tests on threads of their own.
 ///
 /// Tests run on the threads that tasks run on, one for each processor. While as many tests wait for
 /// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
@@ -17,17 +17,17 @@ package struct Blocking: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == Blocking {
-  /// For tests and suites that wait without giving their thread away.
+  /// For all suites: nearly every test waits somewhere without giving its thread away.
   package static var blocking: Self { Self() }
 }
 
-/// As many threads as there usually are processors to test on.
+/// Twice as many threads as there usually are processors to test on: half of the tests wait.
 private final class BlockingExecutor: TaskExecutor {
   static let shared = BlockingExecutor()
   private let jobs = Monitor<[UnownedJob]>([])
 
   private init() {
-    for _ in 0..<2 {
+    for _ in 0..<4 {
       // Without a thread no such test would ever run.
       try! Thread("blocking-tests") { self.run() }.detach()
     }

@@ -31,6 +31,7 @@ struct Example: Sendable {
     Example(.sleeps, "try await Task.sleep(for: .seconds(1))", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "usleep(1000)", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "Thread.sleep(forTimeInterval: 1)", in: "Tests/ATests/A.swift"),
+    Example(.suites, "@Suite struct A {", in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "x", count: 101)),
     Example(.whitespace, "let a = 1 "),
     Example(.whitespace, "\tlet a = 1"),
@@ -68,6 +69,7 @@ struct Example: Sendable {
     Example(.fileCalls, "let text = \"\"\"\n  Data(contentsOf: url)\n  \"\"\""),
     Example(
       .sleeps, "let child = try Child.spawn(\"sleep\", [\"60\"])", in: "Tests/ATests/A.swift"),
+    Example(.suites, "@Suite(.blocking) struct A {", in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "é", count: 100)),
     Example(.lineLength, "| " + String(repeating: "x", count: 101) + " |", in: "README.md"),
     Example(.whitespace, "let a = 1"),

@@ -36,7 +36,7 @@ struct Rule: Sendable {
 
 extension Rule {
   static let all = [
-    imports, calls, fileCalls, sleeps, lineLength, whitespace, fileLength, debris, printing,
+    imports, calls, fileCalls, sleeps, suites, lineLength, whitespace, fileLength, debris, printing,
     deadCode, documentation, reasons, machinePaths, hosts,
   ]
 }

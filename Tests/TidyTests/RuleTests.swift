@@ -1,7 +1,8 @@
+import TestTraits
 import Testing
 
 /// Each rule finds what it is for, and leaves alone what only looks like it.
-@Suite struct RuleTests {
+@Suite(.blocking) struct RuleTests {
   @Test(arguments: Example.bad)
   func findsWhatBreaksIt(_ example: Example) throws {
     #expect(try findings(of: example).count == 1, "\(example.rule): \(example.text)")

@@ -1,12 +1,13 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 @testable import WormholeTesting
 
 /// Containers of a test's own, and members in one process and in two.
-@Suite struct ContainerTests {
+@Suite(.blocking) struct ContainerTests {
   @Test func containerGoesWithItsObject() throws {
     var container: TemporaryContainer? = try TemporaryContainer()
     let directory = try #require(container?.directory)
@@ -46,7 +47,7 @@ import Wormhole
 }
 
 /// Members in processes of their own.
-@Suite struct TestProcessTests {
+@Suite(.blocking) struct TestProcessTests {
   @Test func commandIsAMember() async throws {
     let container = try TemporaryContainer()
     let hole = try container.open()

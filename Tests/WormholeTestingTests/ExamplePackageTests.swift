@@ -1,10 +1,11 @@
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import WormholeTesting
 
 /// A package of a user's that depends on this one, and tests its own code with WormholeTesting.
-@Suite struct ExamplePackageTests {
+@Suite(.blocking) struct ExamplePackageTests {
   /// It sees what is public, and nothing else; so what it does every user can do.
   @Test func testsOfAUsersPackagePass() async throws {
     guard let swift = Programs.installed("swift") else {

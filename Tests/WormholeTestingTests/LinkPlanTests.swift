@@ -1,9 +1,10 @@
+import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// Plans, and their line.
-@Suite struct LinkPlanTests {
+@Suite(.blocking) struct LinkPlanTests {
   @Test func planIsReadFromItsLine() throws {
     var plan = LinkPlan(seed: 18_446_744_073_709_551_615)
     #expect(plan.description == "seed=18446744073709551615")

@@ -1,10 +1,11 @@
 import Syscalls
+import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// What a link does to real messages between real members.
-@Suite struct LinkTests {
+@Suite(.blocking) struct LinkTests {
   private func pair(_ line: String) throws -> (two: TwoMembers, clock: TestClock) {
     let clock = TestClock()
     return (try TwoMembers(plan: try #require(LinkPlan(line)), clock: clock), clock)

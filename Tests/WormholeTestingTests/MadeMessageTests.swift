@@ -1,9 +1,10 @@
+import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// Messages that tests make, to call handlers with.
-@Suite struct MadeMessageTests {
+@Suite(.blocking) struct MadeMessageTests {
   struct Order: Codable, Equatable, Sendable {
     var film: String
     var seats: [Int]

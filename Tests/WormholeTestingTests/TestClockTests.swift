@@ -1,10 +1,11 @@
 import Syscalls
+import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// A clock that the test moves, and what goes by it.
-@Suite struct TestClockTests {
+@Suite(.blocking) struct TestClockTests {
   @Test func alarmsRingInOrder() async throws {
     let clock = TestClock()
     let heard = Heard<Int>()

@@ -3,11 +3,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Putting, reading, updating and clearing.
-@Suite struct ChannelTests {
+@Suite(.blocking) struct ChannelTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 

@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// The state that one member tells another.
-@Suite struct ContextTests {
+@Suite(.blocking) struct ContextTests {
   @Test func latestAloneIsHeard() throws {
     let pair = try Pair()
     for number in 1...3 { try pair.phone.setContext(number) }
@@ -122,7 +123,7 @@ import Wormhole
 }
 
 /// Sending what a sequence yields.
-@Suite struct SequenceSendingTests {
+@Suite(.blocking) struct SequenceSendingTests {
   @Test func sendsAllInOrder() async throws {
     let pair = try Pair()
     var options = Wormhole.SendOptions()

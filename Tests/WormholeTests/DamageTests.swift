@@ -2,11 +2,12 @@ import Foundation
 import PropertyLists
 import SharedContainer
 import Syscalls
+import TestTraits
 import Testing
 import Wormhole
 
 /// Values that cannot be read, and what is put over them.
-@Suite struct DamageTests {
+@Suite(.blocking) struct DamageTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private var speed: Wormhole.Channel<Double> { hole.channel("speed") }

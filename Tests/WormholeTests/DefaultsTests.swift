@@ -9,7 +9,7 @@ import Testing
 import Wormhole
 
 /// Settings in the words of user defaults.
-@Suite(.timeLimit(.minutes(2))) struct DefaultsTests {
+@Suite(.blocking, .timeLimit(.minutes(2))) struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
   private let peer = Programs.built("TestPeer")

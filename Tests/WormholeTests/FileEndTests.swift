@@ -3,11 +3,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// What becomes of a file when its message ends, and when it is not what was sent.
-@Suite struct FileEndTests {
+@Suite(.blocking) struct FileEndTests {
   private func one(
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(), size: Int = 1000
   ) throws -> (FilePair, Wormhole.Sent) {

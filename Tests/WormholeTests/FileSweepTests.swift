@@ -1,6 +1,7 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
@@ -8,7 +9,7 @@ import Wormhole
 /// them in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized) struct FileSweepTests {
+@Suite(.blocking, .serialized) struct FileSweepTests {
   private let seed =
     Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
     ?? UInt64.random(in: 0 ... .max)
@@ -146,7 +147,7 @@ import Wormhole
 }
 
 /// Files of any size take the same memory.
-@Suite struct FileMemoryTests {
+@Suite(.blocking) struct FileMemoryTests {
   @Test func sendingAndReceivingTakesConstantMemory() throws {
     let folder = try TemporaryDirectory()
     try makeFile(folder.path + "/film", size: 256 << 20)

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Files between two members of one container.
-@Suite struct FileTests {
+@Suite(.blocking) struct FileTests {
   static let isLong = Processes.environment("WORMHOLE_LONG") != nil
 
   @Test(arguments: [0, 1, 100, 262_143, 262_144, 262_145, 64 << 20])

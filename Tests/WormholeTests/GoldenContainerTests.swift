@@ -3,11 +3,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// A container that was written when format 1 was new stays readable for ever.
-@Suite struct GoldenContainerTests {
+@Suite(.blocking) struct GoldenContainerTests {
   private let folder: TemporaryDirectory
   private let hole: Wormhole
 

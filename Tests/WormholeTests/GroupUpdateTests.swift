@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Several channels changed in one call.
-@Suite struct GroupUpdateTests {
+@Suite(.blocking) struct GroupUpdateTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 

@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Joining and leaving: one living process has a name.
-@Suite struct JoiningTests {
+@Suite(.blocking) struct JoiningTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let peer = Programs.built("TestPeer")

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// A member that leaves, or whose place another takes, with messages in its hands.
-@Suite struct MailLeavingTests {
+@Suite(.blocking) struct MailLeavingTests {
   private let meeting: Meeting
   private let sender: Wormhole.Member
   private let phone: Wormhole.Peer

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// How messages may be sent, and what that means for their receiver.
-@Suite struct MailOptionTests {
+@Suite(.blocking) struct MailOptionTests {
   /// A clock that a test holds.
   private final class Clock: Sendable {
     private let ahead = Monitor(Int64(0))

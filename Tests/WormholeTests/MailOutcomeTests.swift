@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// What a sender learns of how its messages ended.
-@Suite struct MailOutcomeTests {
+@Suite(.blocking) struct MailOutcomeTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
 

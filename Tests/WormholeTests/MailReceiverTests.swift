@@ -2,11 +2,12 @@ import Foundation
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Receivers that begin, end, fail and forget.
-@Suite struct MailReceiverTests {
+@Suite(.blocking) struct MailReceiverTests {
   @Test func whatIsNotAcknowledgedStaysInHand() throws {
     let pair = try Pair()
     let sent = try pair.send([1])[0]

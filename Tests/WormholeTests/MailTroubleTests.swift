@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Full queues, foreign and damaged files, and directories that cannot be written.
-@Suite struct MailTroubleTests {
+@Suite(.blocking) struct MailTroubleTests {
   @Test func aFullInboxIsAnErrorOrWaitedFor() throws {
     let pair = try Pair { $0.mail.largestQueue = 10 }
     try pair.send(1...10)

@@ -1,12 +1,13 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import Wormhole
 
 /// P4: no order of steps, and no death, loses, doubles or reorders messages.
-@Suite struct MailboxMachineTests {
+@Suite(.blocking) struct MailboxMachineTests {
   private static let isLong = Processes.environment("WORMHOLE_LONG") != nil
 
   /// Runs worlds at random until one breaks; what broke, and how to see it again.

@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Guaranteed messages within one process: two members of one container.
-@Suite struct MessageTests {
+@Suite(.blocking) struct MessageTests {
   @Test func arrivesInOrder() throws {
     let pair = try Pair()
     let heard = Heard<Int>()

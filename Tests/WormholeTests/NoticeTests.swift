@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Posting and watching names.
-@Suite(.timeLimit(.minutes(2))) struct NoticeTests {
+@Suite(.blocking, .timeLimit(.minutes(2))) struct NoticeTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let heard = Heard<String>()

@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Opening containers, by path and by group.
-@Suite struct OpeningTests {
+@Suite(.blocking) struct OpeningTests {
   private let peer = Programs.built("TestPeer")
 
   @Test func processesOfAGroupMeetBelowTheRoot() throws {

@@ -3,11 +3,12 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Profiles: what members tell of themselves, and what else may lie under that name.
-@Suite struct ProfileTests {
+@Suite(.blocking) struct ProfileTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let path = "members/phone/profile.plist"

@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Looking into members' queues from outside, and changing them; guests, and senders by name.
-@Suite struct QueueTests {
+@Suite(.blocking) struct QueueTests {
   @Test func listsWhatWaitsInOrder() throws {
     let pair = try Pair()
     try pair.phone.send("first")

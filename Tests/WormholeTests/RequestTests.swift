@@ -1,10 +1,11 @@
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
-@Suite struct RequestTests {
+@Suite(.blocking) struct RequestTests {
   /// Tasks wait for other tests, which have all threads of the pool; nothing here takes that long.
   private let long = Duration.seconds(300)
 

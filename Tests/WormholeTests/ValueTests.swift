@@ -1,10 +1,11 @@
 import Foundation
 import PropertyLists
+import TestTraits
 import Testing
 import Wormhole
 
 /// Values of every kind come back as they were put.
-@Suite struct ValueTests {
+@Suite(.blocking) struct ValueTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 

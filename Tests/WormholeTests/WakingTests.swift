@@ -1,12 +1,13 @@
 import SharedContainer
 import Syscalls
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
-@Suite struct WakingTests {
+@Suite(.blocking) struct WakingTests {
   /// A container with a member `watch` that can be started.
   private struct Scene {
     let meeting: Meeting

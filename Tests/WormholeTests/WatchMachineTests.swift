@@ -1,12 +1,13 @@
 import Foundation
 import SharedContainer
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import Wormhole
 
 /// The watcher's state machine by itself.
-@Suite struct WatchMachineTests {
+@Suite(.blocking) struct WatchMachineTests {
   private func version(_ number: Int) -> Stamp {
     .version(number, .distantPast, recovered: false)
   }
