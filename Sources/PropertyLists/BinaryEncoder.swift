@@ -23,31 +23,33 @@ package struct BinaryEncoder: Sendable {
     }
   }
 
-  /// A dictionary of leaves, written without the ways of `Codable`, and of a value beside them.
-  ///
-  /// - Parameter value: what comes last; nil for none.
+  /// A dictionary of leaves, written without the ways of `Codable`, and of a value behind them.
   package func encode<T: Encodable>(
-    _ leaves: [(key: String, leaf: BinaryDocument.Field)], _ value: T?, forKey key: String
+    _ value: T, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
   ) throws -> [UInt8] {
     try write { writer in
-      let dictionary = writer.dictionary(of: leaves)
-      guard let value else { return }
-      try writer.encode(value, at: writer.addLink(to: dictionary, key: writer.addKey(key)))
+      let beside = BinaryLeaves(writer)
+      leaves(beside)
+      try writer.encode(value, at: beside.place(for: key))
     }
   }
 
   /// The same with an array of values.
   @_specialize(where T == Data)
   package func encode<T: Encodable>(
-    _ leaves: [(key: String, leaf: BinaryDocument.Field)], elements: ArraySlice<T>,
-    forKey key: String
+    elements: ArraySlice<T>, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
   ) throws -> [UInt8] {
     try write { writer in
-      let dictionary = writer.dictionary(of: leaves)
-      let place = writer.addLink(to: dictionary, key: writer.addKey(key))
-      let array = writer.container(isDictionary: false, at: place)
+      let beside = BinaryLeaves(writer)
+      leaves(beside)
+      let array = writer.container(isDictionary: false, at: beside.place(for: key))
       for element in elements { try writer.encode(element, at: writer.addLink(to: array)) }
     }
+  }
+
+  /// The leaves alone.
+  package func encode(_ leaves: (BinaryLeaves) -> Void) throws -> [UInt8] {
+    try write { leaves(BinaryLeaves($0)) }
   }
 
   private func write(_ body: (BinaryWriter) throws -> Void) throws -> [UInt8] {
@@ -69,23 +71,6 @@ package struct BinaryEncoder: Sendable {
 extension BinaryWriter {
   /// What stands for nil in a format that has none, as Foundation writes it.
   static let null = "$null"
-
-  /// Begins the file with a dictionary that has leaves in it.
-  fileprivate func dictionary(of leaves: [(key: String, leaf: BinaryDocument.Field)]) -> UInt32 {
-    let dictionary = container(isDictionary: true, at: Self.top)
-    for (key, leaf) in leaves {
-      let object =
-        switch leaf {
-        case .integer(let integer): add(integer)
-        case .date(let date): add(Date(timeIntervalSinceReferenceDate: date))
-        case .string(let string): add(string)
-        case .other: preconditionFailure("the leaf of '\(key)' is of no kind")
-        }
-      let link = addLink(to: dictionary, key: addKey(key))
-      links[Int(link)].value = object
-    }
-    return dictionary
-  }
 
   /// Encodes a value into a place; a place whose value fails is given up.
   func encode<T: Encodable>(_ value: T, at link: UInt32) throws {

@@ -1,6 +1,5 @@
 extension BinaryValidator {
   /// Reads the head of an object and makes sure that all of it lies before the offset table.
-  // Both inlined, as the validator would be copied for each call.
   @inline(__always)
   func checkedHead(at offset: Int) throws(PropertyListError) -> ObjectHead {
     let marker = bytes[offset]

@@ -97,7 +97,8 @@ struct BinaryValidator {
       table: Int(table))
   }
 
-  private mutating func checkObjects() throws(PropertyListError) {
+  // Not mutating, and what it calls neither: else the validator would be copied for each call.
+  private func checkObjects() throws(PropertyListError) {
     var previousEnd = BinaryFormat.magic.count
     var isAscending = true
     for object in 0..<layout.count {

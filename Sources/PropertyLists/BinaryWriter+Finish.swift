@@ -19,10 +19,7 @@ extension BinaryWriter {
     }
     writeTrailer(top: object(links[0].value, leaves), referenceSize: referenceSize)
     guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
-    return [UInt8](unsafeUninitializedCapacity: bytes.count) { file, count in
-      UnsafeMutableRawBufferPointer(file).copyMemory(from: bytes.raw)
-      count = bytes.count
-    }
+    return [UInt8](bytes.raw)
   }
 
   /// A place that nobody put anything into holds an empty dictionary, as with Foundation.
@@ -35,7 +32,7 @@ extension BinaryWriter {
   /// Of values for the same key the last one counts.
   private func dropRepeatedKeys(of index: Int, _ marks: inout [UInt32]) {
     let container = containers[index]
-    guard container.count > 1 else { return }
+    guard container.count > Self.few || hasRepeatedKey(container) else { return }
     if marks.isEmpty { marks = Array(repeating: Link.none, count: offsets.count) }
     var link = container.first
     while link != Link.none {
@@ -47,6 +44,23 @@ extension BinaryWriter {
       }
       link = links[Int(link)].next
     }
+  }
+
+  /// Up to this number of places each is compared with each.
+  private static let few = 8
+
+  private func hasRepeatedKey(_ container: Container) -> Bool {
+    var link = container.first
+    while link != Link.none {
+      let key = links[Int(link)].key
+      link = links[Int(link)].next
+      var later = link
+      while later != Link.none {
+        if links[Int(later)].key == key { return true }
+        later = links[Int(later)].next
+      }
+    }
+    return false
   }
 
   private func write(

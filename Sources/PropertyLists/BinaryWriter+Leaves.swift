@@ -92,19 +92,30 @@ extension BinaryWriter {
   /// Writes a string that is a key, or finds the object that already is this key.
   func addKey(_ key: String) -> UInt32 {
     var key = key
-    // The object that this key would be, if it is new.
-    let object = UInt32(truncatingIfNeeded: offsets.count)
-    let known: UInt32?? = key.withUTF8 { utf8 in
+    let object = key.withUTF8 { utf8 in
       let raw = UnsafeRawBufferPointer(utf8)
-      guard raw.isASCII else { return nil }
-      return .some(
-        keys.find(hash: KeyTable.hash(raw), orInsert: object) { candidate in
-          isKey(candidate, raw)
-        })
+      return raw.isASCII && raw.count <= limits.stringBytes ? addKey(ascii: raw) : nil
     }
-    guard let same = known ?? keys.find(key, orInsert: object) else { return add(key) }
+    if let object { return object }
+    // The object that this key would be, if it is new.
+    let next = UInt32(truncatingIfNeeded: offsets.count)
+    guard let same = keys.find(key, orInsert: next) else { return add(key) }
     repeatedBytes &+= key.utf8.count + 1
     return same
+  }
+
+  /// The same for a key of ASCII characters, no longer than a string may be.
+  func addKey(ascii key: UnsafeRawBufferPointer) -> UInt32 {
+    let next = UInt32(truncatingIfNeeded: offsets.count)
+    let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
+    if let known {
+      repeatedBytes &+= key.count + 1
+      return known
+    }
+    let object = begin()
+    appendHead(.ascii, count: key.count)
+    bytes.append(contentsOf: key)
+    return object
   }
 
   private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {

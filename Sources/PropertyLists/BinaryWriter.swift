@@ -10,16 +10,18 @@ final class BinaryWriter {
   // Nothing here calls out while it changes one of these, so the runtime need not look for
   // overlaps:
   // `@exclusivity(unchecked)` halves the time that a small value takes.
-  @exclusivity(unchecked) var bytes = Growing<UInt8>(capacity: 512)
-  @exclusivity(unchecked) var offsets = Growing<Int>(capacity: 32)
-  @exclusivity(unchecked) var links = Growing<Link>(capacity: 32)
-  @exclusivity(unchecked) var containers = Growing<Container>(capacity: 4)
+  @exclusivity(unchecked) var bytes: Growing<UInt8>
+  @exclusivity(unchecked) var offsets: Growing<Int>
+  @exclusivity(unchecked) var links: Growing<Link>
+  @exclusivity(unchecked) var containers: Growing<Container>
   @exclusivity(unchecked) var keys = KeyTable()
   /// What keys that are used again add to the size that a reader counts.
   @exclusivity(unchecked) var repeatedBytes = 0
   /// A failure inside a call that cannot throw, kept for the next that can.
   @exclusivity(unchecked) var failure: PropertyListError?
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+  /// Where all four begin: one allocation and not one for each, as most files are small.
+  private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 1408, alignment: 16)
 
   /// The link that leads to the top object.
   static let top: UInt32 = 0
@@ -53,6 +55,10 @@ final class BinaryWriter {
 
   init(limits: PropertyListLimits) {
     self.limits = limits
+    bytes = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[..<512]))
+    offsets = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[512..<768]))
+    links = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
+    containers = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
     BinaryFormat.magic.withUnsafeBytes { bytes.append(contentsOf: $0) }
     links.append(Link(key: 0, owner: Link.none))
   }
@@ -63,6 +69,7 @@ final class BinaryWriter {
     links.free()
     containers.free()
     keys.free()
+    memory.deallocate()
   }
 
   /// Adds a place to the end of a container.

@@ -7,13 +7,16 @@ struct Growing<Element: BitwiseCopyable> {
   private(set) var base: UnsafeMutablePointer<Element>
   private(set) var count = 0
   private var capacity: Int
+  /// Whether it has moved to memory of its own.
+  private var hasGrown = false
 
-  init(capacity: Int) {
-    self.capacity = capacity
-    base = .allocate(capacity: capacity)
+  /// Begins in memory of the owner's, which stays for as long.
+  init(in memory: UnsafeMutableRawBufferPointer) {
+    base = memory.baseAddress!.assumingMemoryBound(to: Element.self)
+    capacity = memory.count / MemoryLayout<Element>.stride
   }
 
-  func free() { base.deallocate() }
+  func free() { if hasGrown { base.deallocate() } }
 
   @inline(__always)
   subscript(index: Int) -> Element {
@@ -39,8 +42,9 @@ struct Growing<Element: BitwiseCopyable> {
     capacity = max(2 * capacity, count + more)
     let larger = UnsafeMutablePointer<Element>.allocate(capacity: capacity)
     larger.moveInitialize(from: base, count: count)
-    base.deallocate()
+    free()
     base = larger
+    hasGrown = true
   }
 
   /// Makes room for more elements, whose memory the caller initializes at once.

@@ -3,6 +3,8 @@
 /// The bytes stay where they are; the table holds hashes and object numbers. The hash has a seed of
 /// the process's own, so that nobody can choose keys that collide. The owner frees it.
 struct KeyTable {
+  /// As long as there are few: to look at each takes less time than to set up a table.
+  private var few = InlineArray<8, UInt64>(repeating: 0)
   /// Memory of the table's own: an array costs more than all else here for a few keys.
   private var slots: UnsafeMutablePointer<UInt64>?
   private var capacity = 0
@@ -38,6 +40,17 @@ struct KeyTable {
   mutating func find(
     hash: UInt32, orInsert object: UInt32, where isSame: (UInt32) -> Bool
   ) -> UInt32? {
+    if capacity == 0 {
+      for index in 0..<count where UInt32(truncatingIfNeeded: few[index] >> 32) == hash {
+        let candidate = UInt32(truncatingIfNeeded: few[index]) - 1
+        if isSame(candidate) { return candidate }
+      }
+      if count < few.count {
+        few[count] = UInt64(hash) << 32 | UInt64(object + 1)
+        count += 1
+        return nil
+      }
+    }
     if 2 * (count + 1) > capacity { grow() }
     let slots = slots.unsafelyUnwrapped
     let mask = capacity - 1
@@ -65,8 +78,9 @@ struct KeyTable {
     let larger = max(32, 2 * capacity)
     let memory = UnsafeMutablePointer<UInt64>.allocate(capacity: larger)
     memory.initialize(repeating: 0, count: larger)
-    for old in 0..<capacity {
-      guard let slot = slots?[old], slot != 0 else { continue }
+    for old in 0..<(capacity == 0 ? few.count : capacity) {
+      let slot = slots?[old] ?? few[old]
+      guard slot != 0 else { continue }
       var index = Int(slot >> 32) & (larger - 1)
       while memory[index] != 0 { index = (index + 1) & (larger - 1) }
       memory[index] = slot

@@ -14,6 +14,8 @@ struct Commit {
   /// What was there when it was read under the lock.
   let old: FoundFile
   let isDurable: Bool
+  /// What the caller notes of the new value.
+  private var note: Int?
   /// The new file, where it is kept open.
   private(set) var staged: CommittedFile?
 
@@ -37,7 +39,8 @@ struct Commit {
   /// Stages and exchanges.
   ///
   /// What it throws means: not done.
-  mutating func run(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+  mutating func run(_ bytes: [UInt8], _ note: Int?) throws(Errno) -> Outcome {
+    self.note = note
     let syncs = (isDurable || keptIsOld()) && !mutants.has(.noFileSync)
     var bytes = bytes
     if syncs { BinaryPropertyList.markSynced(&bytes) }
@@ -75,7 +78,7 @@ struct Commit {
     if let failure { throw failure }
     if sync { try file.sync() }
     if bytes.count <= CommittedFile.limit, directory.keepsOpen {
-      staged = try CommittedFile(file, bytes)
+      staged = try CommittedFile(file, bytes, note)
     }
   }
 

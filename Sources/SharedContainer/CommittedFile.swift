@@ -11,14 +11,17 @@ final class CommittedFile: Sendable {
   private let file: Descriptor
   private let status: FileStatus
   private let bytes: [UInt8]
+  /// What was noted of it: see ``Slot/note``.
+  let note: Int?
 
   /// Larger ones are not kept: their space would stay taken after others have replaced them.
   static let limit = 16 * 1024
 
-  init(_ file: consuming Descriptor, _ bytes: [UInt8]) throws(Errno) {
+  init(_ file: consuming Descriptor, _ bytes: [UInt8], _ note: Int?) throws(Errno) {
     status = try file.status()
     self.file = file
     self.bytes = bytes
+    self.note = note
   }
 
   var content: FoundFile { .sound(bytes, status) }

@@ -86,6 +86,7 @@ struct FileReading {
 extension Descriptor {
   /// All bytes of a file whose size is known and does not change.
   func readAll(size: Int) throws(Errno) -> [UInt8] {
+    if size <= 1024 { return try readSmall(size: size) }
     var failure: Errno?
     let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       do throws(Errno) {
@@ -96,5 +97,13 @@ extension Descriptor {
     }
     if let failure { throw failure }
     return bytes
+  }
+
+  /// By way of the stack: an array that is filled while it is made costs more than all else here.
+  private func readSmall(size: Int) throws(Errno) -> [UInt8] {
+    try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) in
+      let count = try self.readFully(into: buffer)
+      return [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
   }
 }

@@ -95,7 +95,7 @@ private struct GroupChange {
     }
     let changes = try UpdatesUnderWay.inside(slots[0].container.identity) { try body(contents) }
     for (slot, change) in zip(slots, changes) {
-      if case .put(let bytes) = change { try slot.checkSize(of: bytes, operation) }
+      if case .put(let bytes, _) = change { try slot.checkSize(of: bytes, operation) }
     }
     // A last look, so that a takeover is noticed before the first commit rather than among them.
     for executor in executors {
@@ -103,8 +103,8 @@ private struct GroupChange {
     }
     var done: [Int] = []
     for index in slots.indices {
-      guard case .put(let bytes) = changes[index] else { continue }
-      switch commit(bytes, index, over: found[index]) {
+      guard case .put(let bytes, let note) = changes[index] else { continue }
+      switch commit(bytes, note, index, over: found[index]) {
       case .success(.committed): break
       case .success(.superseded):
         executors[index].forgetStaging()
@@ -121,12 +121,12 @@ private struct GroupChange {
   }
 
   private mutating func commit(
-    _ bytes: [UInt8], _ index: Int, over old: FoundFile
+    _ bytes: [UInt8], _ note: Int?, _ index: Int, over old: FoundFile
   ) -> Result<Commit.Outcome, Errno> {
     var commit = Commit(
       slots[index], executors[index].directory, staging: executors[index].staging, old: old,
       durability)
-    let outcome = Result { () throws(Errno) in try commit.run(bytes) }
+    let outcome = Result { () throws(Errno) in try commit.run(bytes, note) }
     if case .success(.committed) = outcome { _ = executors[index].keep(commit.staged) }
     return outcome
   }

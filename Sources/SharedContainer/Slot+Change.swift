@@ -4,8 +4,8 @@ internal import Syscalls
 /// What the caller's code makes of a value.
 package enum Change: Sendable {
   case none
-  /// The bytes of a binary property list.
-  case put([UInt8])
+  /// The bytes of a binary property list; the note is the caller's, see ``Slot/note``.
+  case put([UInt8], note: Int? = nil)
 }
 
 /// How a change ended that did not fail.
@@ -38,6 +38,11 @@ extension Slot {
     if durability == .power, let committed { try makeDurable(committed, operation) }
     return outcome
   }
+
+  /// What the caller noted of the value that a change has found; nil if others have written it.
+  ///
+  /// For the body of a change, which need not read then what it has written itself.
+  package var note: Int? { lockState.committed?.note }
 
   func checkSize(of bytes: [UInt8], _ operation: @autoclosure () -> String) throws(WormholeError) {
     let limit = container.options.largestFile
@@ -92,6 +97,7 @@ private struct ChangeRun {
   var executor: LockExecutor
   let durability: Durability
   private var pending: [UInt8] = []
+  private var note: Int?
   private var old = FoundFile.missing
   private var retired: CommittedFile?
   private var bodyError: (any Error)?
@@ -122,9 +128,9 @@ private struct ChangeRun {
       old = try executor.known() ?? slot.find(in: directory, executor.operation)
       let content = try slot.content(of: old, in: directory, executor.operation)
       let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
-      guard case .put(let bytes) = change else { return .unchanged }
+      guard case .put(let bytes, let note) = change else { return .unchanged }
       try slot.checkSize(of: bytes, executor.operation)
-      pending = bytes
+      (pending, self.note) = (bytes, note)
       return .changed
     } catch {
       bodyError = error
@@ -136,7 +142,7 @@ private struct ChangeRun {
     var commit = Commit(
       slot, executor.directory, staging: executor.staging, old: old, durability)
     do throws(Errno) {
-      let outcome = try commit.run(pending)
+      let outcome = try commit.run(pending, note)
       let wasCapped = executor.endTenure()
       switch outcome {
       case .committed:

@@ -60,7 +60,8 @@ extension Wormhole.Channel {
         return .none
       }
       if isUnchanged(before, after) { return .none }
-      return .put(try writer.seal(after, writer.count(content).next, "update channel"))
+      let version = writer.count(content).next
+      return .put(try writer.seal(after, version, "update channel"), note: version)
     }
     return after
   }

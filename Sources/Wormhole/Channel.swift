@@ -54,7 +54,7 @@ extension Wormhole {
       // Looking first, so that clearing a name that nobody uses makes no channel of it.
       let content = try slot.get().read()
       if case .nothing = content, expected ?? 0 == 0 { return 0 }
-      return try writer().put("clear", Value?.none, ifVersion: expected, durability)
+      return try writer().clear(ifVersion: expected, durability)
     }
 
     /// The value; nil if the channel was cleared, or never written.

@@ -67,19 +67,15 @@ extension Wormhole.Defaults {
       },
       interpreter: {
         let last = Monitor(knownValue)
-        return { finding in
-          do throws(WormholeError) {
-            let stored: PropertyListValue? = try self.stored(key, in: finding)
-            let isSame = last.withLock { last in
-              defer { last = stored }
-              return last == stored
-            }
-            if isSame { return nil }
-            if let value: Value = try self.stored(key, in: finding) { return .success(value) }
-            return .success(try self.registered(key))
-          } catch {
-            return .failure(error)
+        return { (finding, pass) throws(WormholeError) in
+          let stored: PropertyListValue? = try self.stored(key, in: finding)
+          let isSame = last.withLock { last in
+            defer { last = stored }
+            return last == stored
           }
+          if isSame { return }
+          if let value: Value = try self.stored(key, in: finding) { return pass(value) }
+          pass(try self.registered(key))
         }
       })
   }

@@ -120,7 +120,8 @@ extension Wormhole {
         var after = before ?? [:]
         try body(&after)
         if after == before ?? [:] { return .none }
-        return .put(try writer.seal(after, writer.count(content).next, "write defaults"))
+        let version = writer.count(content).next
+        return .put(try writer.seal(after, version, "write defaults"), note: version)
       }
     }
 
@@ -197,7 +198,10 @@ extension SlotReader {
   func entry<Value: Decodable & Sendable>(
     _ key: String, of finding: Finding
   ) throws(WormholeError) -> Value? {
-    try looking(for: key, of: Value.self).snapshot(of: finding, as: Entry<Value>.self)?.value?.value
+    let reader = looking(for: key, of: Value.self)
+    guard let (file, isRecovered) = try reader.open(finding) else { return nil }
+    return try reader.snapshot(of: file, isRecovered: isRecovered, as: Entry<Value>.self).value?
+      .value
   }
 
   private func looking<Value: Decodable & Sendable>(for key: String, of: Value.Type) -> SlotReader {

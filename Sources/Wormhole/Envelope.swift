@@ -60,16 +60,24 @@ enum Envelope {
     }
   }
 
-  /// The file of a value that is about to be written; of none, if it says that it was cleared.
+  /// The file of a value that is about to be written.
   static func seal<Value: Encodable>(
-    _ value: Value?, version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+    _ value: Value, version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
   ) throws -> [UInt8] {
-    try encoder.encode(
-      [
-        (Key.version.rawValue, .integer(Int64(version))),
-        (Key.sent.rawValue, .date(sent.timeIntervalSinceReferenceDate)),
-        (Key.from.rawValue, .string(from)),
-      ], value, forKey: Key.value.rawValue)
+    try encoder.encode(value, forKey: "value") { add(version, sent, from, to: $0) }
+  }
+
+  /// The file that says that the value was cleared.
+  static func seal(
+    version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+  ) throws -> [UInt8] {
+    try encoder.encode { add(version, sent, from, to: $0) }
+  }
+
+  private static func add(_ version: Int, _ sent: Date, _ from: String, to leaves: BinaryLeaves) {
+    leaves.add("version", version)
+    leaves.add("sent", sent)
+    leaves.add("from", from)
   }
 }
 
@@ -99,6 +107,9 @@ struct VersionCount: Equatable {
       self.init(present: version, next: isRecovered ? max(version + 1, fresh) : version + 1)
     }
   }
+
+  /// That of a value whose version is known.
+  init(_ version: Int) { self.init(present: version, next: version + 1) }
 
   private init(present: Int?, next: Int) {
     self.present = present

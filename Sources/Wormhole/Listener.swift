@@ -3,12 +3,22 @@ internal import SharedContainer
 internal import Syscalls
 
 /// What a look has found.
-struct Finding: Sendable {
+final class Finding: Sendable {
   let name: String
   let stamp: Stamp
   let content: Result<Slot.Content, WormholeError>
   /// The content, opened; nil if there is none, or it is damaged.
-  var file: Envelope.Opened?
+  let file: Envelope.Opened?
+
+  init(
+    name: String, stamp: Stamp, content: Result<Slot.Content, WormholeError> = .success(.nothing),
+    file: Envelope.Opened? = nil
+  ) {
+    self.name = name
+    self.stamp = stamp
+    self.content = content
+    self.file = file
+  }
 }
 
 /// Something that a listener can look at.

@@ -150,28 +150,26 @@ extension MessageFile.Header {
       kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
   }
 
-  /// What is written beside the values.
-  var fields: [(key: String, leaf: BinaryDocument.Field)] {
-    var fields: [(key: String, leaf: BinaryDocument.Field)] = [
-      ("kind", .string(kind)), ("sent", .date(sent.timeIntervalSinceReferenceDate)),
-      ("to", .string(to)),
-    ]
-    if let expires { fields.append(("expires", .date(expires.timeIntervalSinceReferenceDate))) }
-    return fields
+  /// Writes it beside the values.
+  fileprivate func add(to leaves: BinaryLeaves) {
+    leaves.add("kind", kind)
+    leaves.add("sent", sent)
+    leaves.add("to", to)
+    if let expires { leaves.add("expires", expires) }
   }
 }
 
 extension BinaryEncoder {
   /// The file of one message.
   func seal<Value: Encodable>(_ header: MessageFile.Header, _ value: Value) throws -> [UInt8] {
-    try encode(header.fields, value, forKey: MessageFile.Key.value.rawValue)
+    try encode(value, forKey: "value", header.add(to:))
   }
 
   /// The file of several.
   func seal<Value: Encodable>(
     _ header: MessageFile.Header, batch values: ArraySlice<Value>
   ) throws -> [UInt8] {
-    try encode(header.fields, elements: values, forKey: MessageFile.Key.values.rawValue)
+    try encode(elements: values, forKey: "values", header.add(to:))
   }
 }
 

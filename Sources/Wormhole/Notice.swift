@@ -55,7 +55,7 @@ extension Wormhole {
             listener?.change(name)
           }
           listener.join(name, feed) { watch.stop() }
-        }, interpreter: { { _ in .success(()) } })
+        }, interpreter: { { _, pass in pass(()) } })
     }
   }
 
@@ -75,7 +75,6 @@ private final class NoticeFeed: Feed {
   func count() { posts.add(1, ordering: .relaxed) }
 
   func look() -> Finding {
-    Finding(
-      name: name, stamp: .posted(posts.load(ordering: .relaxed)), content: .success(.nothing))
+    Finding(name: name, stamp: .posted(posts.load(ordering: .relaxed)))
   }
 }

@@ -87,7 +87,7 @@ final class PresenceFeed: Feed {
     } catch {
       stamp = .failed(error)
     }
-    return Finding(name: name, stamp: stamp, content: .success(.nothing))
+    return Finding(name: name, stamp: stamp)
   }
 
   private func stamp(of sighting: Sighting) -> Stamp {
@@ -127,19 +127,20 @@ final class PresenceFeed: Feed {
 
   // MARK: Findings
 
-  static let reachability: @Sendable (Finding) -> Result<Wormhole.Reachability, WormholeError>? = {
-    switch $0.stamp {
-    case .reachability(let reachability): .success(reachability)
-    case .failed(let error): .failure(error)
-    default: nil
+  static let reachability: Interpreter<Wormhole.Reachability> = {
+    (finding, pass) throws(WormholeError) in
+    switch finding.stamp {
+    case .reachability(let reachability): pass(reachability)
+    case .failed(let error): throw error
+    default: break
     }
   }
 
-  static let profile: @Sendable (Finding) -> Result<Wormhole.Profile, WormholeError>? = {
-    switch $0.stamp {
-    case .member(let profile): .success(profile)
-    case .failed(let error): .failure(error)
-    default: nil
+  static let profile: Interpreter<Wormhole.Profile> = { (finding, pass) throws(WormholeError) in
+    switch finding.stamp {
+    case .member(let profile): pass(profile)
+    case .failed(let error): throw error
+    default: break
     }
   }
 }

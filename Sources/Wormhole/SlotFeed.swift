@@ -68,20 +68,18 @@ final class SlotFeed: Feed {
 }
 
 extension Finding {
-  init(reading slot: Slot, _ limits: PropertyListLimits) {
-    name = slot.name
-    content = Result { () throws(WormholeError) in try slot.read() }
+  convenience init(reading slot: Slot, _ limits: PropertyListLimits) {
+    let content = Result { () throws(WormholeError) in try slot.read() }
     do throws(WormholeError) {
       let reader = SlotReader(limits: limits, name: slot.name, operation: "read channel")
       let opened = try reader.open(content.get())
-      file = opened?.file
-      stamp =
+      let stamp: Stamp =
         opened.map { file, isRecovered in
           .version(file.header.version, file.header.sent, recovered: isRecovered)
         } ?? .nothing
+      self.init(name: slot.name, stamp: stamp, content: content, file: opened?.file)
     } catch {
-      file = nil
-      stamp = .failed(error)
+      self.init(name: slot.name, stamp: .failed(error), content: content)
     }
   }
 }

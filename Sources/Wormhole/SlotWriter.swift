@@ -18,8 +18,10 @@ struct SlotWriter {
     self.name = name
   }
 
+  /// For the body of a change.
   func count(_ content: Slot.Content) -> VersionCount {
-    VersionCount(
+    if let version = slot.note { return VersionCount(version) }
+    return VersionCount(
       content, limits: options.limits, sinceEpoch: options.environment.sinceEpoch())
   }
 
@@ -27,20 +29,60 @@ struct SlotWriter {
   func seal<Value: Encodable>(
     _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
+    if let value { return try seal(value: value, version, operation()) }
+    return try sealNothing(version, operation())
+  }
+
+  private func sealNothing(
+    _ version: Int, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) -> [UInt8] {
+    try sealing(operation()) { encoder, sent in
+      try Envelope.seal(version: version, sent: sent, from: options.name, encoder)
+    }
+  }
+
+  private func seal<Value: Encodable>(
+    value: Value, _ version: Int, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) -> [UInt8] {
+    try sealing(operation()) { encoder, sent in
+      try Envelope.seal(value, version: version, sent: sent, from: options.name, encoder)
+    }
+  }
+
+  private func sealing(
+    _ operation: @autoclosure () -> String, _ body: (BinaryEncoder, _ sent: Date) throws -> [UInt8]
+  ) throws(WormholeError) -> [UInt8] {
     let sent = Date(sinceEpoch: options.environment.sinceEpoch())
     return try WormholeError.writing(operation(), name) {
-      try Envelope.seal(
-        value, version: version, sent: sent, from: options.name,
-        BinaryEncoder(limits: options.limits))
+      try body(BinaryEncoder(limits: options.limits), sent)
     }
   }
 
   /// Commits a value whatever is there, unless another version is there than the one expected.
   ///
-  /// - Parameter value: what is put; nil clears.
   /// - Returns: the version that it has then.
   func put<Value: Encodable>(
-    _ operation: String, _ value: Value?, ifVersion expected: Int?, _ durability: Durability?
+    _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?
+  ) throws(WormholeError) -> Int {
+    try commit(operation, ifVersion: expected, durability) { version throws(WormholeError) in
+      try seal(value: value, version, "\(operation) channel")
+    }
+  }
+
+  /// Commits that there is no value; the same otherwise.
+  func clear(
+    ifVersion expected: Int?, _ durability: Durability?
+  ) throws(WormholeError) -> Int {
+    try commit("clear", ifVersion: expected, durability, unless: isClear) {
+      version throws(WormholeError) in
+      try sealNothing(version, "clear channel")
+    }
+  }
+
+  private func commit(
+    _ operation: String, ifVersion expected: Int?, _ durability: Durability?,
+    unless isDone: (Slot.Content) -> Bool = { _ in false },
+    _ file: (_ version: Int) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Int {
     try WormholeError.writing("\(operation) channel", name) {
       var version = 0
@@ -49,7 +91,7 @@ struct SlotWriter {
       ) { content in
         let count = count(content)
         try check(expected, count.present, operation)
-        if value == nil, isClear(content) {
+        if isDone(content) {
           version = count.present ?? 0
           return .none
         }
@@ -58,7 +100,7 @@ struct SlotWriter {
             .warning, "what lay in \(slot.folder) '\(name)' was of no known form; replaced")
         }
         version = count.next
-        return .put(try seal(value, version, "\(operation) channel"))
+        return .put(try file(version), note: version)
       }
       return version
     }

@@ -95,6 +95,7 @@ struct SlotReader: Sendable {
     return try snapshot(of: file, isRecovered: isRecovered)
   }
 
+  @inline(__always)
   func snapshot<Value: Decodable>(
     of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Wormhole.Snapshot<Value> {
@@ -107,12 +108,13 @@ struct SlotReader: Sendable {
   }
 
   /// What a look has found, which has opened the file already.
-  func snapshot<Value: Decodable>(
-    of finding: Finding, as type: Value.Type = Value.self
-  ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
-    guard let file = finding.file, case .value(_, let isRecovered) = try finding.content.get()
-    else { return try snapshot(of: finding.content.get()) }
-    return try snapshot(of: file, isRecovered: isRecovered)
+  func open(
+    _ finding: Finding
+  ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
+    if let file = finding.file, case .success(.value(_, let isRecovered)) = finding.content {
+      return (file, isRecovered)
+    }
+    return try open(finding.content.get())
   }
 
   private func bytes(

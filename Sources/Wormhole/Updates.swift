@@ -51,13 +51,9 @@ extension Wormhole {
 /// A listener whose findings are waited for, as long as somebody keeps this.
 final class Subscription<Element: Sendable>: Sendable {
   private let listener: Listener
-  private let interpret: @Sendable (Finding) -> Result<Element, WormholeError>?
+  private let interpret: Interpreter<Element>
 
-  /// - Parameter interpret: nil for a finding that is no news for this one.
-  init(
-    _ listener: Listener,
-    _ interpret: @escaping @Sendable (Finding) -> Result<Element, WormholeError>?
-  ) {
+  init(_ listener: Listener, _ interpret: @escaping Interpreter<Element>) {
     self.listener = listener
     self.interpret = interpret
   }
@@ -66,7 +62,9 @@ final class Subscription<Element: Sendable>: Sendable {
 
   nonisolated(nonsending) func next() async throws(WormholeError) -> Element? {
     while let finding = await listener.next() {
-      if let result = interpret(finding) { return try result.get() }
+      var element: Element?
+      try interpret(finding) { element = $0 }
+      if let element { return element }
     }
     return nil
   }

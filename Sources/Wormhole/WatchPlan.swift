@@ -22,6 +22,13 @@ struct IsolatedHandler<Element: Sendable>: Sendable {
   }
 }
 
+/// Passes on what a finding means, if that is news, or throws what a watcher is told instead.
+///
+/// Passes on and does not return: to return what may be a value of any type costs the runtime a
+/// look for each type that the value is wrapped in, half as long as to decode it.
+typealias Interpreter<Element> =
+  @Sendable (_ finding: Finding, _ pass: (Element) -> Void) throws(WormholeError) -> Void
+
 /// What to watch, and how it becomes what the watcher is told: behind both doors, closures and
 /// sequences.
 struct WatchPlan<Element: Sendable>: Sendable {
@@ -30,7 +37,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   /// Joins a listener to what is watched.
   let join: @Sendable (Listener) throws(WormholeError) -> Void
   /// Makes, for one watcher, what turns findings into elements; nil for what is no news for it.
-  let interpreter: @Sendable () -> @Sendable (Finding) -> Result<Element, WormholeError>?
+  let interpreter: @Sendable () -> Interpreter<Element>
 
   func observe(
     on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
@@ -38,11 +45,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   ) throws(WormholeError) -> Wormhole.Watching {
     let interpret = interpreter()
     let listener = Listener(seen: seen, on: queue) { finding in
-      switch interpret(finding) {
-      case .success(let element): handler(element)
-      case .failure(let error): failure(error)
-      case nil: break
-      }
+      do throws(WormholeError) { try interpret(finding, handler) } catch { failure(error) }
     }
     // Stops the listener should joining fail.
     let observation = Wormhole.Watching(listener)
@@ -61,10 +64,12 @@ struct WatchPlan<Element: Sendable>: Sendable {
     let interpret = interpreter()
     Task.detached {
       while let finding = await listener.next() {
-        switch interpret(finding) {
-        case .success(let element): await listener.call(handler, element, on: handler.isolation)
-        case .failure(let error): await listener.call(failure, error, on: failure.isolation)
-        case nil: break
+        do throws(WormholeError) {
+          var element: Element?
+          try interpret(finding) { element = $0 }
+          if let element { await listener.call(handler, element, on: handler.isolation) }
+        } catch {
+          await listener.call(failure, error, on: failure.isolation)
         }
       }
     }
@@ -79,7 +84,9 @@ struct WatchPlan<Element: Sendable>: Sendable {
       seen: seen, join: join,
       interpreter: {
         let interpret = interpreter()
-        return { interpret($0)?.map(transform) }
+        return { (finding, pass) throws(WormholeError) in
+          try interpret(finding) { pass(transform($0)) }
+        }
       })
   }
 
@@ -135,18 +142,12 @@ extension Wormhole {
     return Dictionary(slots.map { ($0.name, Finding(reading: $0, limits).stamp) }) { $1 }
   }
 
-  private func snapshots<Value: Codable & Sendable>()
-    -> @Sendable (Finding)
-    -> Result<Snapshot<Value>, WormholeError>?
-  {
+  private func snapshots<Value: Codable & Sendable>() -> Interpreter<Snapshot<Value>> {
     let limits = options.limits
-    return { finding in
-      do throws(WormholeError) {
-        let reader = SlotReader(limits: limits, name: finding.name, operation: "read channel")
-        return try reader.snapshot(of: finding).map { .success($0) }
-      } catch {
-        return .failure(error)
-      }
+    return { (finding, pass) throws(WormholeError) in
+      let reader = SlotReader(limits: limits, name: finding.name, operation: "read channel")
+      guard let (file, isRecovered) = try reader.open(finding) else { return }
+      pass(try reader.snapshot(of: file, isRecovered: isRecovered))
     }
   }
 

@@ -82,6 +82,6 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
 
   func change() throws(WormholeError) -> Change {
     if isUnchanged(before, after) { return .none }
-    return .put(try writer.seal(after, version, "update channel"))
+    return .put(try writer.seal(after, version, "update channel"), note: version)
   }
 }

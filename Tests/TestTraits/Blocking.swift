@@ -1,7 +1,7 @@
 import Syscalls
 package import Testing
 
-/// Runs tests on threads of their own.
+/// Runs tests that block their thread on threads of their own.
 ///
 /// Tests run on the threads that tasks run on, one for each processor. While as many tests wait for
 /// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
@@ -17,7 +17,7 @@ package struct Blocking: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == Blocking {
-  /// For all suites: nearly every test waits somewhere without giving its thread away.
+  /// For all tests that are not asynchronous: nearly every one waits somewhere.
   package static var blocking: Self { Self() }
 }
 

@@ -31,7 +31,10 @@ struct Example: Sendable {
     Example(.sleeps, "try await Task.sleep(for: .seconds(1))", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "usleep(1000)", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "Thread.sleep(forTimeInterval: 1)", in: "Tests/ATests/A.swift"),
-    Example(.suites, "@Suite struct A {", in: "Tests/ATests/A.swift"),
+    Example(.blocking, "@Suite struct A {\n@Test func a() {", in: "Tests/ATests/A.swift"),
+    Example(
+      .blocking, "@Suite(.blocking) struct A {\n@Test func a() async {",
+      in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "x", count: 101)),
     Example(.whitespace, "let a = 1 "),
     Example(.whitespace, "\tlet a = 1"),
@@ -69,7 +72,11 @@ struct Example: Sendable {
     Example(.fileCalls, "let text = \"\"\"\n  Data(contentsOf: url)\n  \"\"\""),
     Example(
       .sleeps, "let child = try Child.spawn(\"sleep\", [\"60\"])", in: "Tests/ATests/A.swift"),
-    Example(.suites, "@Suite(.blocking) struct A {", in: "Tests/ATests/A.swift"),
+    Example(
+      .blocking, "@Suite(.blocking) struct A {\n@Test func a() {", in: "Tests/ATests/A.swift"),
+    Example(
+      .blocking, "@Suite struct A {\n@Test(.blocking) func a() {\n@Test func b() async {",
+      in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "é", count: 100)),
     Example(.lineLength, "| " + String(repeating: "x", count: 101) + " |", in: "README.md"),
     Example(.whitespace, "let a = 1"),

@@ -60,14 +60,6 @@ extension Rule {
     return "'\(word.text)' goes past the container"
   }
 
-  /// A test that holds up a thread of the pool holds up all tests that wait for tasks.
-  static let suites = Rule("suites", in: \.code) { line, file in
-    guard file.isSwift, file.isTest, file.room != "ExamplePackage",
-      line.contains("@Suite"), !line.contains(".blocking")
-    else { return nil }
-    return "a suite that is not '.blocking'"
-  }
-
   /// Time that passes proves nothing: a test looks for what it expects until its patience ends.
   static let sleeps = Rule("sleeping tests", in: \.code) { line, file in
     guard file.isSwift, file.isTest else { return nil }

@@ -46,4 +46,30 @@ extension Rule {
     let text = comment.drop { $0 == " " }
     return text.hasPrefix("// ")
   }
+
+  /// A test blocks or is asynchronous.
+  ///
+  /// One that blocks a thread of the pool holds up all who wait for tasks. One that is asynchronous
+  /// would queue with those that block, and again after each wait of its own.
+  static let blocking = Rule("blocking tests") { file in
+    guard file.isSwift, file.isTest, file.room != "ExamplePackage" else { return [] }
+    var found: [(line: Int, message: String)] = []
+    var isSuiteBlocking = false
+    var test: (line: Int, isBlocking: Bool, isAsync: Bool)?
+    for (index, line) in file.code.enumerated() {
+      if line.contains("@Suite") { isSuiteBlocking = line.contains(".blocking") }
+      if line.contains("@Test") { test = (index + 1, isSuiteBlocking, false) }
+      guard var begun = test else { continue }
+      begun.isBlocking = begun.isBlocking || line.contains(".blocking")
+      begun.isAsync = begun.isAsync || line.contains(" async ")
+      test = begun
+      // Its declaration goes on to where its body begins.
+      guard line.hasSuffix("{") || line.contains("func ") && line.contains("{") else { continue }
+      test = nil
+      if begun.isAsync == begun.isBlocking {
+        found.append((begun.line, begun.isAsync ? "blocks and is asynchronous" : "may block"))
+      }
+    }
+    return found
+  }
 }

@@ -36,8 +36,8 @@ struct Rule: Sendable {
 
 extension Rule {
   static let all = [
-    imports, calls, fileCalls, sleeps, suites, lineLength, whitespace, fileLength, debris, printing,
-    deadCode, documentation, reasons, machinePaths, hosts,
+    imports, calls, fileCalls, sleeps, blocking, lineLength, whitespace, fileLength, debris,
+    printing, deadCode, documentation, reasons, machinePaths, hosts,
   ]
 }
 

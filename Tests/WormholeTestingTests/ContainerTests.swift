@@ -7,8 +7,8 @@ import Wormhole
 @testable import WormholeTesting
 
 /// Containers of a test's own, and members in one process and in two.
-@Suite(.blocking) struct ContainerTests {
-  @Test func containerGoesWithItsObject() throws {
+@Suite struct ContainerTests {
+  @Test(.blocking) func containerGoesWithItsObject() throws {
     var container: TemporaryContainer? = try TemporaryContainer()
     let directory = try #require(container?.directory)
     let path = try #require(container?.path)
@@ -47,7 +47,7 @@ import Wormhole
 }
 
 /// Members in processes of their own.
-@Suite(.blocking) struct TestProcessTests {
+@Suite struct TestProcessTests {
   @Test func commandIsAMember() async throws {
     let container = try TemporaryContainer()
     let hole = try container.open()

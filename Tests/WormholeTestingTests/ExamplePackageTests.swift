@@ -1,11 +1,10 @@
 import TestSupport
-import TestTraits
 import Testing
 
 @testable import WormholeTesting
 
 /// A package of a user's that depends on this one, and tests its own code with WormholeTesting.
-@Suite(.blocking) struct ExamplePackageTests {
+@Suite struct ExamplePackageTests {
   /// It sees what is public, and nothing else; so what it does every user can do.
   @Test func testsOfAUsersPackagePass() async throws {
     guard let swift = Programs.installed("swift") else {

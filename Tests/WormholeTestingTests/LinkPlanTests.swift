@@ -4,8 +4,8 @@ import Wormhole
 import WormholeTesting
 
 /// Plans, and their line.
-@Suite(.blocking) struct LinkPlanTests {
-  @Test func planIsReadFromItsLine() throws {
+@Suite struct LinkPlanTests {
+  @Test(.blocking) func planIsReadFromItsLine() throws {
     var plan = LinkPlan(seed: 18_446_744_073_709_551_615)
     #expect(plan.description == "seed=18446744073709551615")
     plan.drop = 0.1
@@ -24,11 +24,13 @@ import WormholeTesting
     #expect(LinkPlan("") == LinkPlan())
   }
 
-  @Test(arguments: [
-    "seed=x", "seed", "drop=2", "drop=-1", "drop=0.6 delay=0.6:1ms-2ms", "delay=0.1",
-    "delay=0.1:2ms-1ms", "delay=0.1:1-2", "at=0:drop", "at=1:vanish", "at=1", "at=1:delay",
-    "colour=red", "window=1h", "window=99999999999999999999s",
-  ])
+  @Test(
+    .blocking,
+    arguments: [
+      "seed=x", "seed", "drop=2", "drop=-1", "drop=0.6 delay=0.6:1ms-2ms", "delay=0.1",
+      "delay=0.1:2ms-1ms", "delay=0.1:1-2", "at=0:drop", "at=1:vanish", "at=1", "at=1:delay",
+      "colour=red", "window=1h", "window=99999999999999999999s",
+    ])
   func otherLinesAreNone(_ line: String) {
     #expect(LinkPlan(line) == nil)
   }

@@ -1,11 +1,10 @@
 import Syscalls
-import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// What a link does to real messages between real members.
-@Suite(.blocking) struct LinkTests {
+@Suite struct LinkTests {
   private func pair(_ line: String) throws -> (two: TwoMembers, clock: TestClock) {
     let clock = TestClock()
     return (try TwoMembers(plan: try #require(LinkPlan(line)), clock: clock), clock)

@@ -4,13 +4,13 @@ import Wormhole
 import WormholeTesting
 
 /// Messages that tests make, to call handlers with.
-@Suite(.blocking) struct MadeMessageTests {
+@Suite struct MadeMessageTests {
   struct Order: Codable, Equatable, Sendable {
     var film: String
     var seats: [Int]
   }
 
-  @Test func madeMessageIsLikeAReceivedOne() throws {
+  @Test(.blocking) func madeMessageIsLikeAReceivedOne() throws {
     let order = Order(film: "Metropolis", seats: [1, 2])
     let message = try Wormhole.Message.make(order, from: "till", id: "7", isUrgent: true)
     #expect(try message.value(as: Order.self) == order)
@@ -26,7 +26,7 @@ import WormholeTesting
     try message.acknowledge()
   }
 
-  @Test func laterAttemptIsRedelivered() throws {
+  @Test(.blocking) func laterAttemptIsRedelivered() throws {
     let second = try Wormhole.Message.make(1, attempt: 2)
     #expect(second.attempt == 2)
     #expect(second.isRedelivered)
@@ -36,7 +36,7 @@ import WormholeTesting
     #expect(early.id != second.id)
   }
 
-  @Test func recordSaysWhatTheHandlerDid() throws {
+  @Test(.blocking) func recordSaysWhatTheHandlerDid() throws {
     let message = try Wormhole.Message.make(1)
     let record = try #require(message.record)
     #expect(record.isInHand)
@@ -51,7 +51,7 @@ import WormholeTesting
     #expect(other.record?.isAcknowledged == false)
   }
 
-  @Test func messageThatIsLetGoOfHasFailed() throws {
+  @Test(.blocking) func messageThatIsLetGoOfHasFailed() throws {
     var message: Wormhole.Message? = try Wormhole.Message.make(1)
     let record = try #require(message?.record)
     message = nil
@@ -68,7 +68,7 @@ import WormholeTesting
     }
   }
 
-  @Test func requestKeepsItsAnswer() throws {
+  @Test(.blocking) func requestKeepsItsAnswer() throws {
     let request = try Wormhole.Request.make("how many?", from: nil, timeLeft: .seconds(3))
     let record = try #require(request.record)
     #expect(request.from == nil)
@@ -84,7 +84,7 @@ import WormholeTesting
     #expect(throws: WormholeError.self) { try record.answer(as: [String].self) }
   }
 
-  @Test func requestKeepsItsRefusal() throws {
+  @Test(.blocking) func requestKeepsItsRefusal() throws {
     let request = try Wormhole.Request.make(1)
     request.refuse("sold out")
     #expect(request.from == "phone")
@@ -93,7 +93,7 @@ import WormholeTesting
     #expect(try request.record?.answer(as: Int.self) == .some(nil))
   }
 
-  @Test func immediateMessagesAndContextsAreMade() throws {
+  @Test(.blocking) func immediateMessagesAndContextsAreMade() throws {
     let message = try Wormhole.ImmediateMessage.make([1, 2], kind: "numbers")
     #expect(message.kind == "numbers")
     #expect(message.from == "phone")
@@ -121,7 +121,7 @@ import WormholeTesting
     #expect(cancelled.end == .cancelled)
   }
 
-  @Test func outcomesAreMade() {
+  @Test(.blocking) func outcomesAreMade() {
     let outcome = Wormhole.Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
     #expect(outcome.end == .expired)
   }

@@ -1,11 +1,10 @@
 import Syscalls
-import TestTraits
 import Testing
 import Wormhole
 import WormholeTesting
 
 /// A clock that the test moves, and what goes by it.
-@Suite(.blocking) struct TestClockTests {
+@Suite struct TestClockTests {
   @Test func alarmsRingInOrder() async throws {
     let clock = TestClock()
     let heard = Heard<Int>()

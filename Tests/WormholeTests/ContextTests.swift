@@ -5,8 +5,8 @@ import Testing
 import Wormhole
 
 /// The state that one member tells another.
-@Suite(.blocking) struct ContextTests {
-  @Test func latestAloneIsHeard() throws {
+@Suite struct ContextTests {
+  @Test(.blocking) func latestAloneIsHeard() throws {
     let pair = try Pair()
     for number in 1...3 { try pair.phone.setContext(number) }
     let heard = Heard<Int>()
@@ -20,7 +20,7 @@ import Wormhole
     watching.stop()
   }
 
-  @Test func isKeptUntilSomebodyListens() throws {
+  @Test(.blocking) func isKeptUntilSomebodyListens() throws {
     let pair = try Pair()
     try pair.phone.setContext("on")
     #expect(try pair.phone.sentContext?.isReceived == false)
@@ -39,7 +39,7 @@ import Wormhole
     #expect(try phone.peer("watch").sentContext?.value(as: String.self) == "on")
   }
 
-  @Test func sameIsToldOnlyIfAsked() throws {
+  @Test(.blocking) func sameIsToldOnlyIfAsked() throws {
     let pair = try Pair()
     #expect(try pair.phone.setContext(["a": 1]))
     #expect(try !pair.phone.setContext(["a": 1]))
@@ -55,7 +55,7 @@ import Wormhole
     watching.stop()
   }
 
-  @Test func whatWasBeingHandledComesAgain() throws {
+  @Test(.blocking) func whatWasBeingHandledComesAgain() throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
     let gate = Gate()
@@ -73,7 +73,7 @@ import Wormhole
   }
 
   /// What a closure is in the middle of when its member leaves is the next one's to hear.
-  @Test func whatEndsAfterLeavingIsNotReceived() throws {
+  @Test(.blocking) func whatEndsAfterLeavingIsNotReceived() throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
     let gate = Gate()
@@ -102,13 +102,13 @@ import Wormhole
     #expect(heard == [1, 2])
   }
 
-  @Test func namelessSenderIsRefused() throws {
+  @Test(.blocking) func namelessSenderIsRefused() throws {
     let meeting = try Meeting()
     let error = try failure { try meeting.hole.peer("watch").setContext(1) }
     #expect(error.code == .invalidName)
   }
 
-  @Test func damagedContextIsPassedOver() throws {
+  @Test(.blocking) func damagedContextIsPassedOver() throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
     try pair.meeting.overwrite("members/watch/context/phone,next", Array("junk".utf8))
@@ -123,7 +123,7 @@ import Wormhole
 }
 
 /// Sending what a sequence yields.
-@Suite(.blocking) struct SequenceSendingTests {
+@Suite struct SequenceSendingTests {
   @Test func sendsAllInOrder() async throws {
     let pair = try Pair()
     var options = Wormhole.SendOptions()

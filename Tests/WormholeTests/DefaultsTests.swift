@@ -9,7 +9,7 @@ import Testing
 import Wormhole
 
 /// Settings in the words of user defaults.
-@Suite(.blocking, .timeLimit(.minutes(2))) struct DefaultsTests {
+@Suite(.timeLimit(.minutes(2))) struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
   private let peer = Programs.built("TestPeer")
@@ -19,7 +19,7 @@ import Wormhole
     defaults = meeting.hole.defaults("app")
   }
 
-  @Test func everyTypeIsSetAndRead() throws {
+  @Test(.blocking) func everyTypeIsSetAndRead() throws {
     let (data, date) = (Data([0, 255]), Date(timeIntervalSinceReferenceDate: 0.25))
     try defaults.set("text", forKey: "string")
     try defaults.set(42, forKey: "integer")
@@ -44,7 +44,7 @@ import Wormhole
     #expect(other.synchronize())
   }
 
-  @Test func whatIsNotThereIsNothingZeroOrFalse() throws {
+  @Test(.blocking) func whatIsNotThereIsNothingZeroOrFalse() throws {
     #expect(try defaults.string(forKey: "k") == nil)
     #expect(try defaults.integer(forKey: "k") == 0)
     #expect(try defaults.double(forKey: "k") == 0)
@@ -55,7 +55,7 @@ import Wormhole
     #expect(try meeting.hole.channels() == [])
   }
 
-  @Test func theConversionsOfUserDefaults() throws {
+  @Test(.blocking) func theConversionsOfUserDefaults() throws {
     try defaults.update {
       $0 = ["n": "12", "r": 2.9, "t": true, "yes": "YES", "big": .unsigned(.max), "x": "x"]
     }
@@ -73,7 +73,7 @@ import Wormhole
     #expect(try defaults.stringArray(forKey: "x") == nil)
   }
 
-  @Test func anyCodableIsAValue() throws {
+  @Test(.blocking) func anyCodableIsAValue() throws {
     let order = Order(film: "Ran", seats: [.init(row: 1, number: 2)], note: "n")
     try defaults.set(order, forKey: "order")
     #expect(try defaults.value(Order.self, forKey: "order") == order)
@@ -82,7 +82,7 @@ import Wormhole
     #expect(error.description.hasPrefix("cannot read defaults 'app': at 'order': a dictionary"))
   }
 
-  @Test func removedKeysFallBackToWhatIsRegistered() throws {
+  @Test(.blocking) func removedKeysFallBackToWhatIsRegistered() throws {
     defaults.register(defaults: ["volume": 5, "name": "none"])
     #expect(try defaults.integer(forKey: "volume") == 5)
     try defaults.set(7, forKey: "volume")
@@ -96,7 +96,7 @@ import Wormhole
     #expect(try failure { _ = try defaults.value(Int.self, forKey: "name") }.code == .typeMismatch)
   }
 
-  @Test func twoProcessesSetDifferentKeysAndLoseNone() throws {
+  @Test(.blocking) func twoProcessesSetDifferentKeysAndLoseNone() throws {
     let peers = try (0..<2).map { index in
       try Running(peer, ["set", meeting.path, "app", "peer\(index).", "100"])
     }
@@ -107,7 +107,7 @@ import Wormhole
     for index in 0..<100 { #expect(all["peer1.\(index)"]?.intValue == index) }
   }
 
-  @Test func whatDoesNotChangeIsNotWritten() throws {
+  @Test(.blocking) func whatDoesNotChangeIsNotWritten() throws {
     try defaults.set(1, forKey: "a")
     let before = try meeting.bytes(of: "system/defaults.app/value.plist")
     try defaults.set(1, forKey: "a")
@@ -115,7 +115,7 @@ import Wormhole
     #expect(try meeting.bytes(of: "system/defaults.app/value.plist") == before)
   }
 
-  @Test func aDamagedSuiteIsAnErrorUntilItIsEmptied() throws {
+  @Test(.blocking) func aDamagedSuiteIsAnErrorUntilItIsEmptied() throws {
     try defaults.set(1, forKey: "a")
     try meeting.overwrite("system/defaults.app/value.plist", [1])
     try? Descriptor.open(path: meeting.path + "/system/defaults.app", [.readOnly, .directory])
@@ -131,7 +131,7 @@ import Wormhole
     #expect(try defaults.integer(forKey: "a") == 2)
   }
 
-  @Test func badNamesAreRefused() throws {
+  @Test(.blocking) func badNamesAreRefused() throws {
     let long = meeting.hole.defaults(String(repeating: "x", count: 180))
     #expect(try failure { try long.set(1, forKey: "a") }.code == .invalidName)
     #expect(try failure { _ = try long.integer(forKey: "a") }.code == .invalidName)
@@ -139,7 +139,7 @@ import Wormhole
 
   // MARK: Watching
 
-  @Test func aKeysWatcherHearsOfThatKeyAlone() throws {
+  @Test(.blocking) func aKeysWatcherHearsOfThatKeyAlone() throws {
     let heard = Heard<Int?>()
     try defaults.set(1, forKey: "volume")
     let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
@@ -156,7 +156,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func withoutThePresentValueOnlyChangesAreHeard() throws {
+  @Test(.blocking) func withoutThePresentValueOnlyChangesAreHeard() throws {
     let heard = Heard<String?>()
     try defaults.set("old", forKey: "name")
     let watch = try defaults.watch("name", of: String.self, present: false) { heard.add($0) }
@@ -169,7 +169,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func anotherTypeIsAFailureAndTheWatchGoesOn() throws {
+  @Test(.blocking) func anotherTypeIsAFailureAndTheWatchGoesOn() throws {
     let (heard, failures) = (Heard<Int?>(), Heard<String>())
     let watch = try defaults.watch("volume", of: Int.self) {
       heard.add($0)

@@ -1,13 +1,12 @@
 import SharedContainer
 import Syscalls
-import TestTraits
 import Testing
 import Wormhole
 
 /// Watching with closures of actors, and with asynchronous ones.
 ///
 /// The tests wait without blocking: what they wait for runs on the same threads.
-@Suite(.blocking) struct IsolatedWatchTests {
+@Suite struct IsolatedWatchTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private var number: Wormhole.Channel<Int> { hole.channel("number") }

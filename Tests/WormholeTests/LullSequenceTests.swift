@@ -1,12 +1,11 @@
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// A loop that is busy with a message is told of no other, and misses none.
-@Suite(.blocking, .timeLimit(.minutes(2))) struct LullSequenceTests {
+@Suite(.timeLimit(.minutes(2))) struct LullSequenceTests {
   private let pair: Pair
 
   init() throws { pair = try Pair() }

@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// A member that leaves, or whose place another takes, with messages in its hands.
-@Suite(.blocking) struct MailLeavingTests {
+@Suite struct MailLeavingTests {
   private let meeting: Meeting
   private let sender: Wormhole.Member
   private let phone: Wormhole.Peer
@@ -25,7 +25,7 @@ import Wormhole
     try meeting.names("members/watch/" + what)
   }
 
-  @Test func whatWasInHandComesFirstAndMarked() throws {
+  @Test(.blocking) func whatWasInHandComesFirstAndMarked() throws {
     for number in 1...4 { try phone.send(number, .quick()) }
     let old = try join()
     let messages = try old.take(2)
@@ -42,7 +42,7 @@ import Wormhole
   }
 
   /// Who has left may still hear something, and somebody else is the member by then.
-  @Test func whoHasLeftTakesNoReceipts() throws {
+  @Test(.blocking) func whoHasLeftTakesNoReceipts() throws {
     try phone.send(1, .quick())
     sender.leave()
     let watch = try join()
@@ -62,7 +62,7 @@ import Wormhole
     lateWatching.stop()
   }
 
-  @Test func ofABatchComesWhatWasNotDone() throws {
+  @Test(.blocking) func ofABatchComesWhatWasNotDone() throws {
     try phone.send(contentsOf: [1, 2, 3, 4], .quick())
     let old = try join()
     let messages = try old.take(3)
@@ -77,7 +77,7 @@ import Wormhole
     #expect(try leaveInHand("claimed") == [])
   }
 
-  @Test func afterLeavingASingleMessageCanBeAcknowledgedIfNobodyHasIt() throws {
+  @Test(.blocking) func afterLeavingASingleMessageCanBeAcknowledgedIfNobodyHasIt() throws {
     try phone.send(1, .quick())
     try phone.send(contentsOf: [2, 3], .quick())
     let old = try join()
@@ -96,7 +96,7 @@ import Wormhole
   }
 
   /// A receiver that still runs hands over nothing more of a batch that the next one has by now.
-  @Test func afterLeavingNothingMoreIsHandedOver() throws {
+  @Test(.blocking) func afterLeavingNothingMoreIsHandedOver() throws {
     try phone.send(contentsOf: Array(1...5), .quick())
     let old = try join()
     let (gate, early, late) = (Gate(), Heard<Handed>(), Heard<Handed>())
@@ -116,7 +116,7 @@ import Wormhole
     next.stop()
   }
 
-  @Test func leavingInsideTheClosureEndsTheReceiver() throws {
+  @Test(.blocking) func leavingInsideTheClosureEndsTheReceiver() throws {
     for number in 1...3 { try phone.send(number, .quick()) }
     let old = try join()
     let heard = Heard<Handed>()
@@ -148,7 +148,7 @@ import Wormhole
   }
 
   /// Many lives of one member, each of which takes a few and ends: none is lost or comes unmarked.
-  @Test func manyLives() throws {
+  @Test(.blocking) func manyLives() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededRandom(seed: seed)
     for start in stride(from: 1, to: 60, by: 10) {

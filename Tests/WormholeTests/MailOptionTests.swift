@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// How messages may be sent, and what that means for their receiver.
-@Suite(.blocking) struct MailOptionTests {
+@Suite struct MailOptionTests {
   /// A clock that a test holds.
   private final class Clock: Sendable {
     private let ahead = Monitor(Int64(0))
@@ -53,7 +53,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func urgentComesFirst() throws {
+  @Test(.blocking) func urgentComesFirst() throws {
     let pair = try Pair()
     try pair.send(1...2)
     try pair.send([101, 102]) { $0.isUrgent = true }
@@ -68,7 +68,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func anIdIsRefusedWhileItIsOnItsWay() throws {
+  @Test(.blocking) func anIdIsRefusedWhileItIsOnItsWay() throws {
     let pair = try Pair()
     func send(_ number: Int) throws { try pair.send([number]) { $0.id = "ticket 7/8" } }
     try send(1)
@@ -86,7 +86,7 @@ import Wormhole
     try send(6)
   }
 
-  @Test func anIdThatIsNoneIsRefused() throws {
+  @Test(.blocking) func anIdThatIsNoneIsRefused() throws {
     let pair = try Pair()
     for id in ["", String(repeating: "x", count: 37), String(repeating: "/", count: 13)] {
       #expect(try failure { try pair.send([1]) { $0.id = id } }.code == .invalidName)
@@ -98,7 +98,7 @@ import Wormhole
     #expect(try pair.phone.outstanding.count == 1)
   }
 
-  @Test func whatNobodyWantsWaits() throws {
+  @Test(.blocking) func whatNobodyWantsWaits() throws {
     let pair = try Pair()
     try pair.send([1, 3]) { $0.kind = "odd" }
     try pair.send([2, 4]) { $0.kind = "even" }
@@ -125,7 +125,7 @@ import Wormhole
     third.stop()
   }
 
-  @Test func receiversTakeTurns() throws {
+  @Test(.blocking) func receiversTakeTurns() throws {
     let pair = try Pair()
     let gates = (0..<3).map { _ in Gate() }
     let heard = Heard<Int>()
@@ -149,7 +149,7 @@ import Wormhole
     for receiver in receivers { receiver.stop() }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.blocking, arguments: [false, true])
   func whatFailsHoldsUpTheOthersOnlyIfAsked(_ isStrict: Bool) throws {
     let pair = try Pair {
       $0.mail.isStrict = isStrict
@@ -173,7 +173,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test(arguments: [Wormhole.Acknowledgement.automatic, .explicit])
+  @Test(.blocking, arguments: [Wormhole.Acknowledgement.automatic, .explicit])
   func strictOrderHoldsWithinABatch(_ acknowledgement: Wormhole.Acknowledgement) throws {
     let pair = try Pair {
       $0.mail.isStrict = true
@@ -198,7 +198,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func aMemberThatNeverJoinedFindsWhatWasSentToIt() throws {
+  @Test(.blocking) func aMemberThatNeverJoinedFindsWhatWasSentToIt() throws {
     let pair = try Pair()
     let tv = pair.sender.peer("tv")
     let sent = try tv.send("hello")
@@ -212,7 +212,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func aHugeMessageArrivesAndALargerOneIsRefused() throws {
+  @Test(.blocking) func aHugeMessageArrivesAndALargerOneIsRefused() throws {
     let pair = try Pair { $0.largestValue = 1 << 20 }
     let huge = (0..<(7 << 17)).map { UInt8(truncatingIfNeeded: $0) }
     let text = String(decoding: huge.map { $0 & 0x3f | 0x40 }, as: UTF8.self)
@@ -226,7 +226,7 @@ import Wormhole
     #expect(try pair.files("inbox") == [])
   }
 
-  @Test func aLargeBatchIsSplitBySize() throws {
+  @Test(.blocking) func aLargeBatchIsSplitBySize() throws {
     let pair = try Pair()
     let part = String(repeating: "x", count: 400_000)
     let texts = (1...5).map { "\($0)" + part }

@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// What a sender learns of how its messages ended.
-@Suite(.blocking) struct MailOutcomeTests {
+@Suite struct MailOutcomeTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
 
@@ -25,7 +25,7 @@ import Wormhole
     }
   }
 
-  @Test func theNextLifeIsToldOnceOfWhatTheLastOneSent() throws {
+  @Test(.blocking) func theNextLifeIsToldOnceOfWhatTheLastOneSent() throws {
     let old = try join()
     let peer = old.peer("watch")
     let sent = try (1...3).map { try peer.send($0, .quick { $0.kind = "n" }) }
@@ -47,7 +47,7 @@ import Wormhole
   }
 
   /// What is told of is not forgotten before it was heard, whatever comes meanwhile.
-  @Test func aReceiptStaysUntilItWasHeard() throws {
+  @Test(.blocking) func aReceiptStaysUntilItWasHeard() throws {
     let member = try join()
     let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
     let watching = try member.watchOutcomes { outcome in
@@ -69,7 +69,7 @@ import Wormhole
     watching.stop()
   }
 
-  @Test func eachListenerIsToldOnce() throws {
+  @Test(.blocking) func eachListenerIsToldOnce() throws {
     let member = try join()
     let heard = (0..<3).map { _ in Heard<Wormhole.Outcome>() }
     let watching = try heard.map { heard in try member.watchOutcomes { heard.add($0) } }
@@ -87,7 +87,7 @@ import Wormhole
   }
 
   /// One who stops leaves what it has not heard to others.
-  @Test func whatAListenerHasNotHeardIsToldToTheNext() throws {
+  @Test(.blocking) func whatAListenerHasNotHeardIsToldToTheNext() throws {
     let member = try join()
     let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
     let watching = try member.watchOutcomes { outcome in
@@ -113,7 +113,7 @@ import Wormhole
   }
 
   /// Who listens now and then is told of what came in between.
-  @Test func whatComesWhileNobodyListensWaitsForTheNext() throws {
+  @Test(.blocking) func whatComesWhileNobodyListensWaitsForTheNext() throws {
     let member = try join()
     let peer = member.peer("watch")
     try member.watchOutcomes { _ in }.stop()
@@ -199,7 +199,7 @@ import Wormhole
   }
 
   /// A sender whose directory is gone keeps nobody from acknowledging.
-  @Test func aSenderThatIsNoMoreNeedNotBeTold() throws {
+  @Test(.blocking) func aSenderThatIsNoMoreNeedNotBeTold() throws {
     let member = try join()
     let sent = try member.peer("watch").send(1, .quick())
     let messages = try watch.take(1)

@@ -7,8 +7,8 @@ import Testing
 import Wormhole
 
 /// Receivers that begin, end, fail and forget.
-@Suite(.blocking) struct MailReceiverTests {
-  @Test func whatIsNotAcknowledgedStaysInHand() throws {
+@Suite struct MailReceiverTests {
+  @Test(.blocking) func whatIsNotAcknowledgedStaysInHand() throws {
     let pair = try Pair()
     let sent = try pair.send([1])[0]
     let message = try pair.watch.take(1)[0]
@@ -22,7 +22,7 @@ import Wormhole
     #expect(try pair.phone.outstanding.isEmpty)
   }
 
-  @Test func whatIsLetGoOfWithoutAWordComesAgain() throws {
+  @Test(.blocking) func whatIsLetGoOfWithoutAWordComesAgain() throws {
     let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
     try pair.send([1])
     try pair.phone.send(contentsOf: [2, 3], .quick())
@@ -55,7 +55,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func stoppedInsideTheClosure() throws {
+  @Test(.blocking) func stoppedInsideTheClosure() throws {
     let pair = try Pair()
     try pair.send(1...3)
     let heard = Heard<Handed>()
@@ -76,7 +76,7 @@ import Wormhole
   }
 
   /// Who has passed a turn on goes on with the rest, however long the other one takes.
-  @Test func oneThatIsSlowDoesNotKeepTheOthersFromReceiving() throws {
+  @Test(.blocking) func oneThatIsSlowDoesNotKeepTheOthersFromReceiving() throws {
     // Who has let the other one go first when, is a matter of chance.
     for _ in 0..<10 { try receiveBesideOneThatIsSlow() }
   }
@@ -104,7 +104,7 @@ import Wormhole
     other.stop()
   }
 
-  @Test func stopWaitsForTheCallUnderWay() throws {
+  @Test(.blocking) func stopWaitsForTheCallUnderWay() throws {
     let pair = try Pair()
     try pair.phone.send(contentsOf: [1, 2, 3], .quick())
     let heard = Heard<Handed>()
@@ -133,7 +133,7 @@ import Wormhole
     next.stop()
   }
 
-  @Test func stoppedOnItsOwnSerialQueue() throws {
+  @Test(.blocking) func stoppedOnItsOwnSerialQueue() throws {
     let pair = try Pair()
     try pair.send(1...3)
     let queue = DispatchQueue(label: "mail")

@@ -6,8 +6,8 @@ import Testing
 import Wormhole
 
 /// Full queues, foreign and damaged files, and directories that cannot be written.
-@Suite(.blocking) struct MailTroubleTests {
-  @Test func aFullInboxIsAnErrorOrWaitedFor() throws {
+@Suite struct MailTroubleTests {
+  @Test(.blocking) func aFullInboxIsAnErrorOrWaitedFor() throws {
     let pair = try Pair { $0.mail.largestQueue = 10 }
     try pair.send(1...10)
     let begin = Instant.now
@@ -30,7 +30,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func aFullInboxIsToldByItsBytes() throws {
+  @Test(.blocking) func aFullInboxIsToldByItsBytes() throws {
     let pair = try Pair { $0.mail.largestQueueBytes = 5000 }
     let text = String(repeating: "x", count: 2000)
     try pair.phone.send(text, .quick())
@@ -39,7 +39,7 @@ import Wormhole
     #expect(try pair.files("inbox").count == 2)
   }
 
-  @Test(arguments: [false, true])
+  @Test(.blocking, arguments: [false, true])
   func withTooManyDeadLettersTheMessageIsKept(_ inBatch: Bool) throws {
     let pair = try Pair {
       $0.mail.largestDeadLetters = 1
@@ -78,7 +78,7 @@ import Wormhole
   }
 
   /// Whatever lies there, what was sent comes, and nothing foreign is removed.
-  @Test func foreignFilesHoldUpNobody() throws {
+  @Test(.blocking) func foreignFilesHoldUpNobody() throws {
     let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
     try pair.send([1])
     let form = try pair.files("inbox")[0]
@@ -121,7 +121,7 @@ import Wormhole
   }
 
   /// Receipts that are none are told to nobody, or as far as they can be read.
-  @Test func foreignReceiptsAreHarmless() throws {
+  @Test(.blocking) func foreignReceiptsAreHarmless() throws {
     let pair = try Pair()
     try pair.send([1])
     let form = try pair.files("inbox")[0]
@@ -138,7 +138,7 @@ import Wormhole
   }
 
   /// What the system refuses for a moment is no reason to give a message up, nor an attempt.
-  @Test func aClaimThatIsRefusedIsTriedAgain() throws {
+  @Test(.blocking) func aClaimThatIsRefusedIsTriedAgain() throws {
     let meeting = try Meeting()
     try meeting.folder.write("", to: "log")
     let sender = try meeting.hole.join(as: "phone")

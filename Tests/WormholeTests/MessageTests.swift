@@ -5,8 +5,8 @@ import Testing
 import Wormhole
 
 /// Guaranteed messages within one process: two members of one container.
-@Suite(.blocking) struct MessageTests {
-  @Test func arrivesInOrder() throws {
+@Suite struct MessageTests {
+  @Test(.blocking) func arrivesInOrder() throws {
     let pair = try Pair()
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
@@ -16,7 +16,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func arrivesWhenNobodyReceivedAtFirst() throws {
+  @Test(.blocking) func arrivesWhenNobodyReceivedAtFirst() throws {
     let pair = try Pair()
     try pair.phone.send(Order(film: "Metropolis", seats: [], note: nil))
     let heard = Heard<Order>()
@@ -31,7 +31,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func batchArrivesOneByOne() throws {
+  @Test(.blocking) func batchArrivesOneByOne() throws {
     let pair = try Pair()
     let sent = try pair.phone.send(contentsOf: Array(1...150))
     #expect(sent.map(\.count) == [64, 64, 22])

@@ -6,14 +6,14 @@ import Testing
 import Wormhole
 
 /// Posting and watching names.
-@Suite(.blocking, .timeLimit(.minutes(2))) struct NoticeTests {
+@Suite(.timeLimit(.minutes(2))) struct NoticeTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let heard = Heard<String>()
 
   init() throws { meeting = try Meeting() }
 
-  @Test func onesOwnPostsAndThoseOfOthersAreHeard() throws {
+  @Test(.blocking) func onesOwnPostsAndThoseOfOthersAreHeard() throws {
     let watch = try hole.notice("ready").watch { heard.add("ready") }
     try hole.notice("ready").post()
     try heard.wait("the first") { $0.count == 1 }
@@ -26,7 +26,7 @@ import Wormhole
     #expect(heard.count == 3)
   }
 
-  @Test func onlyItsOwnNameIsHeard() throws {
+  @Test(.blocking) func onlyItsOwnNameIsHeard() throws {
     let watches = try ["a", "b"].map { name in
       try hole.notice(name).watch { heard.add(name) }
     }
@@ -40,7 +40,7 @@ import Wormhole
     for watch in watches { watch.stop() }
   }
 
-  @Test func whatWasPostedBeforeIsNotHeard() throws {
+  @Test(.blocking) func whatWasPostedBeforeIsNotHeard() throws {
     try hole.notice("ready").post()
     let watch = try hole.notice("ready").watch { heard.add("early") }
     let witness = try hole.notice("other").watch { heard.add("other") }
@@ -51,7 +51,7 @@ import Wormhole
     witness.stop()
   }
 
-  @Test func manyPostsMayBeOneAndTheLastIsHeard() throws {
+  @Test(.blocking) func manyPostsMayBeOneAndTheLastIsHeard() throws {
     let gate = Gate()
     let watch = try hole.notice("ready").watch {
       heard.add("ready")
@@ -67,7 +67,7 @@ import Wormhole
     #expect(heard.count < 51)
   }
 
-  @Test func nothingIsKeptButAnEmptyFile() throws {
+  @Test(.blocking) func nothingIsKeptButAnEmptyFile() throws {
     try hole.notice("ready").post()
     #expect(try hole.container("notices") == ["ready"])
     #expect(try meeting.bytes(of: "notices/ready") == [])
@@ -91,7 +91,7 @@ import Wormhole
     #expect(try await task.value)
   }
 
-  @Test func namesThatCannotBeUsedAreRefused() throws {
+  @Test(.blocking) func namesThatCannotBeUsedAreRefused() throws {
     #expect(try failure { try hole.notice("").post() }.code == .invalidName)
     #expect(try failure { _ = try hole.notice("").watch {} }.code == .invalidName)
   }

@@ -6,8 +6,8 @@ import Testing
 import Wormhole
 
 /// Looking into members' queues from outside, and changing them; guests, and senders by name.
-@Suite(.blocking) struct QueueTests {
-  @Test func listsWhatWaitsInOrder() throws {
+@Suite struct QueueTests {
+  @Test(.blocking) func listsWhatWaitsInOrder() throws {
     let pair = try Pair()
     try pair.phone.send("first")
     try pair.phone.send(contentsOf: ["a", "b", "c"])
@@ -39,7 +39,7 @@ import Wormhole
     #expect(try pair.phone.queue.map(\.id) == [queue[1].id])
   }
 
-  @Test func aPeerThatNobodyKnowsHasNothing() throws {
+  @Test(.blocking) func aPeerThatNobodyKnowsHasNothing() throws {
     let meeting = try Meeting()
     let nobody = meeting.hole.peer("nobody")
     #expect(try nobody.queue.isEmpty)
@@ -50,7 +50,7 @@ import Wormhole
     #expect(try meeting.hole.members().isEmpty)
   }
 
-  @Test func aDamagedMessageIsListed() throws {
+  @Test(.blocking) func aDamagedMessageIsListed() throws {
     let pair = try Pair()
     try pair.phone.send("sound")
     let inbox = try Descriptor.open(
@@ -145,7 +145,7 @@ import Wormhole
 
   // MARK: Senders who have not joined
 
-  @Test func aNameMayBeUsedByWhoHasNotJoined() throws {
+  @Test(.blocking) func aNameMayBeUsedByWhoHasNotJoined() throws {
     let pair = try Pair()
     let peer = pair.meeting.hole.peer("watch", from: "script")
     try peer.send("one")
@@ -185,7 +185,7 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test func aGuestThatHasGoneNeedNotBeTold() throws {
+  @Test(.blocking) func aGuestThatHasGoneNeedNotBeTold() throws {
     let pair = try Pair()
     let guest = try pair.meeting.hole.guest()
     try guest.peer("watch").send("one")
@@ -199,7 +199,7 @@ import Wormhole
   }
 
   /// A living guest's directory stays, a dead one's goes with the next opening.
-  @Test func whatADeadGuestLeftIsSwept() throws {
+  @Test(.blocking) func whatADeadGuestLeftIsSwept() throws {
     let meeting = try Meeting()
     let guest = try meeting.hole.guest()
     let living = try guests(meeting)

@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Watching who is there.
-@Suite(.blocking) struct ReachabilityTests {
+@Suite struct ReachabilityTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let peer = Programs.built("TestPeer")
@@ -26,7 +26,7 @@ import Wormhole
     try hole.peer(name).watchReachability { heard.add($0) }
   }
 
-  @Test func eachRealChangeIsHeardOnce() throws {
+  @Test(.blocking) func eachRealChangeIsHeardOnce() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.notReachable)
@@ -47,7 +47,7 @@ import Wormhole
   }
 
   /// Watching makes no directory, and hears of the one that comes.
-  @Test func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
+  @Test(.blocking) func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("ä/b .c", heard)
     try heard.waitForLast(.notReachable)
@@ -63,7 +63,7 @@ import Wormhole
   }
 
   /// Somebody may have made the directory without joining: to send to it.
-  @Test func aDirectoryIsNoMember() throws {
+  @Test(.blocking) func aDirectoryIsNoMember() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.notReachable)
@@ -77,7 +77,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func aKillIsHeardWithinMilliseconds() throws {
+  @Test(.blocking) func aKillIsHeardWithinMilliseconds() throws {
     let heard = Heard<(Wormhole.Reachability, Instant)>()
     let watch = try hole.peer("phone").watchReachability { heard.add(($0, .now)) }
     var delays: [Duration] = []
@@ -97,7 +97,7 @@ import Wormhole
 
   /// The kernel tells of a closed file before it takes back the lock; here that takes longer, and
   /// no second word comes.
-  @Test func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
+  @Test(.blocking) func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
     try hole.join(as: "phone").leave()
     let home = try #require(try hole.container.existingMember("phone")).home
     let holding = try home.descriptor.open("presence", [.readWrite])
@@ -114,7 +114,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func theSecondLooksEnd() throws {
+  @Test(.blocking) func theSecondLooksEnd() throws {
     let member = try be("phone")
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
@@ -130,7 +130,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func aHundredWatchersDoNotWakeEachOther() throws {
+  @Test(.blocking) func aHundredWatchersDoNotWakeEachOther() throws {
     let member = try be("phone")
     let heard = (0..<100).map { _ in Heard<Wormhole.Reachability>() }
     let watches = try heard.map { try watch("phone", $0) }
@@ -155,7 +155,7 @@ import Wormhole
   }
 
   /// Stopped at each of its calls, in the middle of asking: the name is nobody's but its holder's.
-  @Test func aStoppedProberDisturbsNobody() throws {
+  @Test(.blocking) func aStoppedProberDisturbsNobody() throws {
     let trace = meeting.folder.path + "/trace"
     try hole.join(as: "phone").leave()
     _ = try run(
@@ -183,7 +183,7 @@ import Wormhole
   }
 
   /// Out of inotify instances: it looks by itself, and says so once for each directory.
-  @Test func whereTheKernelDoesNotTellItLooksByItself() throws {
+  @Test(.blocking) func whereTheKernelDoesNotTellItLooksByItself() throws {
     let listener = try Running(
       peer, ["watch-member", meeting.path, "phone"],
       environment: ["WORMHOLE_FAULTS=inotifyInit@1+:before:fail=EMFILE"])
@@ -212,7 +212,7 @@ import Wormhole
 
   // MARK: All members
 
-  @Test func membersAreListedByName() throws {
+  @Test(.blocking) func membersAreListedByName() throws {
     #expect(try hole.members() == [])
     let (watch, phone) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
     try hole.join(as: "ä/b").leave()
@@ -225,7 +225,7 @@ import Wormhole
     #expect(try hole.members().map(\.isRunning) == [false, false, false])
   }
 
-  @Test func changesOfMembersAreHeard() throws {
+  @Test(.blocking) func changesOfMembersAreHeard() throws {
     let phone = try hole.join(as: "phone")
     let heard = Heard<Wormhole.Profile>()
     let watching = try hole.watchMembers { heard.add($0) }

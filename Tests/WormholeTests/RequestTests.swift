@@ -5,7 +5,7 @@ import Testing
 import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
-@Suite(.blocking) struct RequestTests {
+@Suite struct RequestTests {
   /// Tasks wait for other tests, which have all threads of the pool; nothing here takes that long.
   private let long = Duration.seconds(300)
 
@@ -171,7 +171,7 @@ import Wormhole
     responding.stop()
   }
 
-  @Test func immediateMessageIsHeard() throws {
+  @Test(.blocking) func immediateMessageIsHeard() throws {
     let pair = try Pair()
     let heard = Heard<Int>()
     let watching = pair.watch.watchImmediate { message in

@@ -2,12 +2,11 @@ import Foundation
 import SharedContainer
 import Syscalls
 import TestSupport
-import TestTraits
 import Testing
 import Wormhole
 
 /// Watching with asynchronous sequences.
-@Suite(.blocking, .timeLimit(.minutes(2))) struct SequenceTests {
+@Suite(.timeLimit(.minutes(2))) struct SequenceTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private var number: Wormhole.Channel<Int> { hole.channel("number") }

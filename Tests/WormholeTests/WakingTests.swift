@@ -7,7 +7,7 @@ import Testing
 @testable import Wormhole
 
 /// Members that are started by those who need them: real processes on both sides.
-@Suite(.blocking) struct WakingTests {
+@Suite struct WakingTests {
   /// A container with a member `watch` that can be started.
   private struct Scene {
     let meeting: Meeting
@@ -55,7 +55,7 @@ import Testing
 
   // MARK: Once
 
-  @Test func twentyProcessesStartItOnce() throws {
+  @Test(.blocking) func twentyProcessesStartItOnce() throws {
     let scene = try Scene()
     for waker in try scene.wakers(20, within: 60_000) {
       #expect(try waker.outcome(within: .seconds(90)).output == "awake\n")
@@ -79,7 +79,7 @@ import Testing
     try scene.end()
   }
 
-  @Test func oneThatIsThereIsNotStarted() throws {
+  @Test(.blocking) func oneThatIsThereIsNotStarted() throws {
     let scene = try Scene()
     let member = try scene.meeting.another().join(as: "watch")
     try scene.watch.wake(within: .zero)
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// A start that has succeeded is no reason to wait when it is gone again.
-  @Test func oneThatHasGoneAgainIsStartedAgain() throws {
+  @Test(.blocking) func oneThatHasGoneAgainIsStartedAgain() throws {
     let scene = try Scene("leave", grace: .seconds(60))
     for count in 1...3 {
       try scene.watch.wake(within: .seconds(30))
@@ -114,7 +114,7 @@ import Testing
 
   // MARK: What was started
 
-  @Test func itInheritsNothing() throws {
+  @Test(.blocking) func itInheritsNothing() throws {
     let scene = try Scene()
     // The shell leaves a descriptor open that is not closed on exec; the waker has others of its
     // own, and locks.
@@ -145,7 +145,7 @@ import Testing
   }
 
   /// It goes on when whoever started it ends, and keeps none of its locks.
-  @Test func itOutlivesItsWaker() throws {
+  @Test(.blocking) func itOutlivesItsWaker() throws {
     let scene = try Scene()
     let waker = try Running(
       Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "30000", "stay"])
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// Whoever started it waits for its end, so that it does not stay in the table of processes.
-  @Test func itLeavesNoZombie() throws {
+  @Test(.blocking) func itLeavesNoZombie() throws {
     let scene = try Scene()
     try scene.watch.wake(within: .seconds(30))
     let process = try #require(try scene.processes().first)
@@ -168,7 +168,7 @@ import Testing
 
   // MARK: Failures
 
-  @Test func nobodyHasSaidHow() throws {
+  @Test(.blocking) func nobodyHasSaidHow() throws {
     let scene = try Scene(register: false)
     for _ in 1...2 {
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
@@ -178,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func theProgramIsMissing() throws {
+  @Test(.blocking) func theProgramIsMissing() throws {
     let scene = try Scene()
     let program = scene.meeting.folder.path + "/program"
     _ = try run("cp", [Programs.built("TestPeer"), program])
@@ -197,9 +197,11 @@ import Testing
     #expect(error.code == .notFound)
   }
 
-  @Test(arguments: [
-    ("crash", "it ended with exit code 3"), ("die", "it was ended by signal 9"),
-  ])
+  @Test(
+    .blocking,
+    arguments: [
+      ("crash", "it ended with exit code 3"), ("die", "it was ended by signal 9"),
+    ])
   func itCrashesAtOnce(_ what: String, _ how: String) throws {
     let scene = try Scene(what)
     let start = Instant.now
@@ -214,7 +216,7 @@ import Testing
   }
 
   /// Those who asked before it failed do not each try again.
-  @Test func aFailureIsForAllWhoAsked() throws {
+  @Test(.blocking) func aFailureIsForAllWhoAsked() throws {
     let scene = try Scene("crash")
     // All have begun before any goes on.
     let wakings = try (0..<20).map { _ in try Waking(scene.watch, .seconds(60)) }
@@ -235,7 +237,7 @@ import Testing
     #expect(try scene.started.count == 2)
   }
 
-  @Test func itNeverJoins() throws {
+  @Test(.blocking) func itNeverJoins() throws {
     let scene = try Scene("never", grace: .seconds(1))
     let start = Instant.now
     let error = try failure { try scene.watch.wake(within: .milliseconds(2500)) }
@@ -273,7 +275,8 @@ import Testing
 
   // MARK: The one who starts it is killed or stopped
 
-  @Test(arguments: ["spawn:before:kill", "spawn:before:stop", "spawn:before:fail=EAGAIN"])
+  @Test(
+    .blocking, arguments: ["spawn:before:kill", "spawn:before:stop", "spawn:before:fail=EAGAIN"])
   func whoeverStartsItIsDisturbed(_ rule: String) throws {
     let scene = try Scene(grace: .seconds(2))
     let first = try Running(
@@ -305,7 +308,7 @@ import Testing
     scene.meeting.path + "/members/watch/start.plist"
   }
 
-  @Test func theFileIsForItsOwnerAlone() throws {
+  @Test(.blocking) func theFileIsForItsOwnerAlone() throws {
     for sharing in [Sharing.owner, .group] {
       let meeting = try Meeting { $0.sharing = sharing }
       try meeting.hole.registerStart(
@@ -326,7 +329,7 @@ import Testing
     }
   }
 
-  @Test func oneThatOthersMayWriteToIsRefused() throws {
+  @Test(.blocking) func oneThatOthersMayWriteToIsRefused() throws {
     let scene = try Scene()
     for mode: FileMode in [0o620, 0o602, 0o666] {
       try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(mode)
@@ -343,7 +346,7 @@ import Testing
     #expect(try scene.started == [])
   }
 
-  @Test(arguments: [Sharing.owner, .group])
+  @Test(.blocking, arguments: [Sharing.owner, .group])
   func oneOfAnotherOwnerIsRefused(_ sharing: Sharing) throws {
     guard Processes.effectiveUser == 0 else {
       skip("a start.plist of another user", because: "only root can make one")
@@ -358,7 +361,7 @@ import Testing
     #expect(error.reason == "its start.plist belongs to user 12345")
   }
 
-  @Test func oneOfAnotherMemberOrFormIsRefused() throws {
+  @Test(.blocking) func oneOfAnotherMemberOrFormIsRefused() throws {
     let scene = try Scene()
     let members = try Descriptor.open(path: scene.meeting.path + "/members", [.readOnly])
     try scene.meeting.hole.registerStart(of: "phone", program: "true")
@@ -378,7 +381,7 @@ import Testing
     #expect(try scene.started == [])
   }
 
-  @Test func whatCannotBeRunIsNotRegistered() throws {
+  @Test(.blocking) func whatCannotBeRunIsNotRegistered() throws {
     let hole = try Meeting().hole
     #expect(throws: WormholeError.self) { try hole.registerStart(of: "a", program: "/dev/null") }
     #expect(throws: WormholeError.self) { try hole.registerStart(of: "", program: "true") }

@@ -1,0 +1,27 @@
+package import FoundationEssentials
+
+/// The dictionary at the top of a file, for leaves that are written one by one.
+package struct BinaryLeaves {
+  private let writer: BinaryWriter
+  private let dictionary: UInt32
+
+  init(_ writer: BinaryWriter) {
+    self.writer = writer
+    dictionary = writer.container(isDictionary: true, at: BinaryWriter.top)
+  }
+
+  package func add(_ key: StaticString, _ value: Int) { put(writer.add(Int64(value)), key) }
+  package func add(_ key: StaticString, _ value: Date) { put(writer.add(value), key) }
+  package func add(_ key: StaticString, _ value: String) { put(writer.add(value), key) }
+
+  private func put(_ object: UInt32, _ key: StaticString) {
+    let link = Int(place(for: key))  // Adds one, so not within the next line.
+    writer.links[link].value = object
+  }
+
+  /// The key is of ASCII characters, and a new one.
+  func place(for key: StaticString) -> UInt32 {
+    let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
+    return writer.addLink(to: dictionary, key: writer.addKey(ascii: text))
+  }
+}
