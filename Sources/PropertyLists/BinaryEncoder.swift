@@ -35,7 +35,6 @@ package struct BinaryEncoder: Sendable {
   }
 
   /// The same with an array of values.
-  @_specialize(where T == Data)
   package func encode<T: Encodable>(
     elements: ArraySlice<T>, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
   ) throws -> [UInt8] {
@@ -43,6 +42,10 @@ package struct BinaryEncoder: Sendable {
       let beside = BinaryLeaves(writer)
       leaves(beside)
       let array = writer.container(isDictionary: false, at: beside.place(for: key))
+      // `T` is the type that it was compared with, which is what makes `unsafeBitCast` right.
+      if T.self == Data.self {
+        return try writer.add(unsafeBitCast(elements, to: ArraySlice<Data>.self), to: array)
+      }
       for element in elements { try writer.encode(element, at: writer.addLink(to: array)) }
     }
   }
@@ -102,8 +105,7 @@ extension BinaryWriter {
     do { try check() } catch { throw wrapped(error, value, at: link) }
   }
 
-  private func wrapped<T>(_ error: PropertyListError, _ value: T, at link: UInt32) -> EncodingError
-  {
+  func wrapped<T>(_ error: PropertyListError, _ value: T, at link: UInt32) -> EncodingError {
     EncodingError.invalidValue(
       value,
       EncodingError.Context(
@@ -138,8 +140,12 @@ extension BinaryWriter {
 
   private func key(_ object: UInt32) -> String {
     let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
-    let objects = BinaryObjects(bytes: bytes.raw, layout: layout)
-    return objects.string(objects.head(at: offsets[Int(object)]))
+    // There is no trailer yet, which whoever reads numbers counts on.
+    let file = Array(bytes.raw) + [UInt8](repeating: 0, count: BinaryFormat.trailerLength)
+    return file.withUnsafeBytes { file in
+      let objects = BinaryObjects(bytes: file, layout: layout)
+      return objects.string(objects.head(at: offsets[Int(object)]))
+    }
   }
 }
 

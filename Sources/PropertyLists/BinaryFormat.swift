@@ -108,6 +108,17 @@ extension UnsafeRawBufferPointer {
     }
   }
 
+  /// The same inside a whole file, where at least eight bytes follow: before the trailer, or eight
+  /// bytes of it.
+  ///
+  /// One load and one shift, whatever the width.
+  @inline(__always)
+  func number(at offset: Int, width: Int) -> UInt64 {
+    assert(offset >= 0 && offset + 8 <= count && 1...8 ~= width)
+    let word = UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    return word &>> UInt64(truncatingIfNeeded: 64 &- 8 &* width)
+  }
+
   /// Whether the bytes of both ranges, of equal length, are the same.
   @inline(__always)
   func same(_ left: Int, _ right: Int, count: Int) -> Bool {

@@ -11,7 +11,7 @@ struct BinaryObjects {
   @inline(__always)
   func offset(of object: Int) -> Int {
     Int(
-      truncatingIfNeeded: bytes.bigEndian(
+      truncatingIfNeeded: bytes.number(
         at: layout.table + object * layout.offsetSize, width: layout.offsetSize))
   }
 
@@ -34,7 +34,7 @@ struct BinaryObjects {
     case .data, .ascii, .utf16, .array, .dictionary:
       if low < 0xF { return ObjectHead(kind: kind, start: start, count: low) }
       let width = 1 << Int(bytes[start] & 0xF)
-      let count = Int(truncatingIfNeeded: bytes.bigEndian(at: start + 1, width: width))
+      let count = Int(truncatingIfNeeded: bytes.number(at: start + 1, width: width))
       return ObjectHead(kind: kind, start: start + 1 + width, count: count)
     }
   }
@@ -48,7 +48,7 @@ struct BinaryObjects {
   @inline(__always)
   func reference(_ index: Int, of head: ObjectHead) -> Int {
     Int(
-      truncatingIfNeeded: bytes.bigEndian(
+      truncatingIfNeeded: bytes.number(
         at: head.start + index * layout.referenceSize, width: layout.referenceSize))
   }
 
@@ -81,20 +81,20 @@ struct BinaryObjects {
   func integer(_ head: ObjectHead) -> PropertyListValue {
     switch head.count {
     case 8:
-      return .integer(Int64(bitPattern: bytes.bigEndian(at: head.start, width: 8)))
+      return .integer(Int64(bitPattern: bytes.number(at: head.start, width: 8)))
     case 16:
-      let high = bytes.bigEndian(at: head.start, width: 8)
-      let low = bytes.bigEndian(at: head.start + 8, width: 8)
+      let high = bytes.number(at: head.start, width: 8)
+      let low = bytes.number(at: head.start + 8, width: 8)
       let small = Int64(bitPattern: low)
       return high != 0 || small >= 0 ? .integer(small) : .unsigned(low)
     default:
-      return .integer(Int64(bytes.bigEndian(at: head.start, width: head.count)))
+      return .integer(Int64(bytes.number(at: head.start, width: head.count)))
     }
   }
 
   @inline(__always)
   func real(_ head: ObjectHead) -> Double {
-    let bits = bytes.bigEndian(at: head.start, width: head.count)
+    let bits = bytes.number(at: head.start, width: head.count)
     return head.count == 4
       ? Double(Float(bitPattern: UInt32(bits))) : Double(bitPattern: bits)
   }

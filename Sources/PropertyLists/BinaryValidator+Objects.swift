@@ -1,7 +1,8 @@
 extension BinaryValidator {
-  /// Reads the head of an object and makes sure that all of it lies before the offset table.
+  /// Reads the head of an object and makes sure that all of it lies before the offset table;
+  /// answers where it ends, too.
   @inline(__always)
-  func checkedHead(at offset: Int) throws(PropertyListError) -> ObjectHead {
+  func checkedHead(at offset: Int) throws(PropertyListError) -> (ObjectHead, end: Int) {
     let marker = bytes[offset]
     let low = Int(marker & 0xF)
     guard let kind = ObjectKind(marker: marker) else {
@@ -26,14 +27,17 @@ extension BinaryValidator {
     }
     let space = layout.table - head.start
     // The count alone is compared first, so that the length cannot overflow.
-    guard head.count <= space || head.kind == .boolean,
-      head.length(referenceSize: layout.referenceSize) <= space
-    else {
-      throw PropertyListError(.malformed, "an object runs into the offset table", at: offset)
-    }
-    return head
+    guard head.count <= space || head.kind == .boolean else { throw Self.overrun(at: offset) }
+    let length = head.length(referenceSize: layout.referenceSize)
+    guard length <= space else { throw Self.overrun(at: offset) }
+    return (head, head.start + length)
   }
 
+  private static func overrun(at offset: Int) -> PropertyListError {
+    PropertyListError(.malformed, "an object runs into the offset table", at: offset)
+  }
+
+  @inline(__always)
   private func readCount(of head: inout ObjectHead, at offset: Int) throws(PropertyListError) {
     let marker = bytes[head.start]  // At worst the first byte of the offset table.
     let width = 1 << Int(marker & 0xF)
@@ -42,11 +46,9 @@ extension BinaryValidator {
     else {
       throw PropertyListError(.malformed, "an object without its count", at: offset)
     }
-    let count = bytes.bigEndian(at: head.start + 1, width: width)
+    let count = bytes.number(at: head.start + 1, width: width)
     head.start += 1 + width
-    guard count <= UInt64(layout.table - head.start) else {
-      throw PropertyListError(.malformed, "an object runs into the offset table", at: offset)
-    }
+    guard count <= UInt64(layout.table - head.start) else { throw Self.overrun(at: offset) }
     head.count = Int(count)
   }
 
@@ -69,6 +71,13 @@ extension BinaryValidator {
   func checkPayload(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
     switch head.kind {
     case .boolean, .real, .date, .data: break
+    default: try checkParts(head, at: offset)
+    }
+  }
+
+  private func checkParts(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
+    switch head.kind {
+    case .boolean, .real, .date, .data: break
     case .integer: try checkInteger(head, at: offset)
     case .ascii:
       guard objects.payload(of: head).isASCII else {
@@ -80,7 +89,7 @@ extension BinaryValidator {
       let references = head.kind == .array ? head.count : 2 * head.count
       for index in 0..<references {
         let width = layout.referenceSize
-        let reference = bytes.bigEndian(at: head.start + index * width, width: width)
+        let reference = bytes.number(at: head.start + index * width, width: width)
         guard reference < UInt64(layout.count) else {
           throw PropertyListError(
             .malformed, "a reference to an object that is not there", at: offset)
@@ -91,8 +100,8 @@ extension BinaryValidator {
 
   private func checkInteger(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
     guard head.count == 16 else { return }
-    let high = bytes.bigEndian(at: head.start, width: 8)
-    let low = bytes.bigEndian(at: head.start + 8, width: 8)
+    let high = bytes.number(at: head.start, width: 8)
+    let low = bytes.number(at: head.start + 8, width: 8)
     guard high == 0 || (high == .max && low >> 63 == 1) else {
       throw PropertyListError(.unsupported, "an integer of more than 64 bits", at: offset)
     }

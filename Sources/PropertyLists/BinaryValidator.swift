@@ -75,9 +75,9 @@ struct BinaryValidator {
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize) else {
       throw PropertyListError(.malformed, "offsets or references of no legal size", at: trailer + 6)
     }
-    let count = bytes.bigEndian(at: trailer + 8, width: 8)
-    let top = bytes.bigEndian(at: trailer + 16, width: 8)
-    let table = bytes.bigEndian(at: trailer + 24, width: 8)
+    let count = bytes.number(at: trailer + 8, width: 8)
+    let top = bytes.number(at: trailer + 16, width: 8)
+    let table = bytes.number(at: trailer + 24, width: 8)
     guard count <= UInt64(clamping: limits.objects) else {
       throw .limit(.objects, limits, at: trailer + 8)
     }
@@ -102,7 +102,7 @@ struct BinaryValidator {
     var previousEnd = BinaryFormat.magic.count
     var isAscending = true
     for object in 0..<layout.count {
-      let entry = bytes.bigEndian(
+      let entry = bytes.number(
         at: layout.table + object * layout.offsetSize, width: layout.offsetSize)
       guard entry >= 8, entry < UInt64(layout.table) else {
         throw PropertyListError(
@@ -110,9 +110,8 @@ struct BinaryValidator {
         )
       }
       let offset = Int(entry)
-      let head = try checkedHead(at: offset)
+      let (head, end) = try checkedHead(at: offset)
       try checkPayload(head, at: offset)
-      let end = head.start + head.length(referenceSize: layout.referenceSize)
       notes[object].bytes = end - offset
       if !head.kind.isContainer { notes[object].reached = 1 }
       if offset < previousEnd { isAscending = false }

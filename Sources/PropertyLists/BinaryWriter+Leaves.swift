@@ -60,9 +60,34 @@ extension BinaryWriter {
 
   func add(_ value: Data) -> UInt32 {
     let object = begin()
-    appendHead(.data, count: value.count)
-    value.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    value.bytes.withUnsafeBytes { data in
+      appendHead(.data, count: data.count)
+      bytes.append(contentsOf: data)
+    }
     return object
+  }
+
+  /// Puts data into an array one after the other, as a message's values mostly are: with room for
+  /// all made at once, and no copy of each.
+  func add(_ elements: ArraySlice<Data>, to array: UInt32) throws {
+    try elements.withUnsafeBufferPointer { elements in
+      var size = 512
+      // An element's head, its offset and the reference to it.
+      for index in elements.indices { size += elements[index].count + 12 }
+      bytes.reserve(min(size, limits.bytes))
+      offsets.reserve(elements.count + 8)
+      links.reserve(elements.count + 8)
+      for index in elements.indices {
+        let link = addLink(to: array)
+        let object = add(elements[index])
+        links[Int(link)].value = object
+        do throws(PropertyListError) {
+          try check()
+        } catch {
+          throw wrapped(error, elements[index], at: link)
+        }
+      }
+    }
   }
 
   func add(_ value: String) -> UInt32 {

@@ -47,6 +47,11 @@ struct Growing<Element: BitwiseCopyable> {
     hasGrown = true
   }
 
+  /// Makes room for more elements, so that it need not grow for each of them.
+  mutating func reserve(_ more: Int) {
+    if capacity - count < more { grow(by: more) }
+  }
+
   /// Makes room for more elements, whose memory the caller initializes at once.
   @inline(__always)
   mutating func extend(by more: Int) -> UnsafeMutablePointer<Element> {

@@ -124,14 +124,14 @@ extension MemberDirectory {
 
   /// Hands over the names in a part, in no order, as the kernel has them.
   ///
-  /// Each listing has a descriptor of its own, so that several may be under way.
+  /// Each listing has a descriptor of its own, so that several may be under way. A part that is
+  /// missing has no names, and is not made for that: somebody may be removing all of them.
   package func list(
     _ part: Part, _ body: (UnsafePointer<CChar>) -> Void
   ) throws(Errno) {
-    var directory = try self.part(part)
-    if directory.isStale, forgetIfStale(part) { directory = try self.part(part) }
+    guard let directory = try existing(part) else { return }
     let listing = try directory.descriptor.open(".", [.readOnly, .directory])
-    try listing.forEachName { name throws(Errno) in
+    try listing.forEachName(isFresh: true) { name throws(Errno) in
       body(name)
       return true
     }

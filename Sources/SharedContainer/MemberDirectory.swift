@@ -93,6 +93,22 @@ package final class MemberDirectory: Sendable {
     }
   }
 
+  /// The same, if it is there.
+  func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
+    let place = part.place
+    if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
+      return open
+    }
+    do throws(Errno) {
+      let open = OpenDirectory(try home.descriptor.open(part.rawValue, [.readOnly, .directory]))
+      parts.withLock { $0[place] = $0[place] ?? open }
+      return open
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return nil
+    }
+  }
+
   /// Forgets an open part that was removed by hand; whether it was.
   func forgetIfStale(_ part: Part) -> Bool {
     let isStale = parts.withLock { parts in

@@ -1,14 +1,15 @@
 import Glibc
 
 /// A moment on the monotonic clock, which stands still while the machine sleeps.
-@usableFromInline package struct Instant: Comparable, Hashable, Sendable {
-  package var nanoseconds: Int64
+public struct Instant: Comparable, Hashable, Sendable {
+  @usableFromInline package var nanoseconds: Int64
 
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
   package static var now: Instant { Instant(nanoseconds: read(CLOCK_MONOTONIC)) }
 
-  @usableFromInline package static func < (left: Instant, right: Instant) -> Bool {
+  /// Whether one comes before the other.
+  @inlinable public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 

@@ -10,18 +10,22 @@ extension Descriptor {
   ///
   /// The names are the kernel's bytes: a foreign one need not be UTF-8. The descriptor's offset is
   /// moved, so one listing at a time.
+  ///
+  /// - Parameter isFresh: whether it has been opened for this, and is at the start already.
   package func forEachName(
-    _ body: (UnsafePointer<CChar>) throws(Errno) -> Bool
+    isFresh: Bool = false, _ body: (UnsafePointer<CChar>) throws(Errno) -> Bool
   ) throws(Errno) {
-    try forEachEntry { name, _ throws(Errno) in try body(name) }
+    try forEachEntry(isFresh: isFresh) { name, _ throws(Errno) in try body(name) }
   }
 
-  /// As ``forEachName(_:)``, with the kind of file as the kernel's letter for it.
+  /// As ``forEachName(isFresh:_:)``, with the kind of file as the kernel's letter for it.
   private func forEachEntry(
-    _ body: (UnsafePointer<CChar>, UInt8) throws(Errno) -> Bool
+    isFresh: Bool = false, _ body: (UnsafePointer<CChar>, UInt8) throws(Errno) -> Bool
   ) throws(Errno) {
     let directory = rawValue
-    _ = try perform(.lseek, on: directory) { Glibc.lseek(directory, 0, SEEK_SET) }
+    if !isFresh {
+      _ = try perform(.lseek, on: directory) { Glibc.lseek(directory, 0, SEEK_SET) }
+    }
     let size = 32 * 1024
     let buffer = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
     defer { buffer.deallocate() }

@@ -34,4 +34,16 @@ package final class Mapping: @unchecked Sendable {
       linux_store_byte(start + offset, newValue)
     }
   }
+
+  package func clear(at offset: Int, count: Int) {
+    precondition(0 <= offset && 0 <= count && count <= size && offset <= size - count)
+    linux_clear_bytes(start + offset, count)
+  }
+
+  /// Stores bytes one after the other.
+  package func store(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    precondition(0 <= offset && bytes.count <= size && offset <= size - bytes.count)
+    guard let source = bytes.baseAddress else { return }
+    linux_store_bytes(start + offset, source, bytes.count)
+  }
 }

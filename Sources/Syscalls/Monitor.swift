@@ -6,19 +6,23 @@ import Glibc
 /// contention the thread sanitizer does not see it and reports races that are none.
 ///
 /// What it does is inlinable: if the rooms above did not know what it is made of, they would look
-/// up the type of its state at every use, which takes longer than locking.
-package final class Monitor<State>: @unchecked Sendable {
+/// up the type of its state at every use, which takes longer than locking. It is public for that
+/// alone, as the compiler inlines nothing of another module's that is only the package's: users see
+/// nothing of this module.
+public final class Monitor<State>: @unchecked Sendable {
   // The state is touched only under the lock, which is what makes the class sendable.
   @usableFromInline let gate = Gate()
   // Only ever touched under the lock, so the checks at run time that nobody else does find nothing,
   // and cost as much as the lock.
   @exclusivity(unchecked) @usableFromInline var state: State
 
-  @inlinable package init(_ state: sending State) { self.state = state }
+  /// A monitor of a value that nobody else has.
+  @inlinable public init(_ state: sending State) { self.state = state }
 
   deinit { gate.free() }
 
-  @inlinable package func withLock<Result, Failure: Error>(
+  /// Reads or changes the state under the lock.
+  @inlinable public func withLock<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     gate.lock()
@@ -29,13 +33,13 @@ package final class Monitor<State>: @unchecked Sendable {
   /// Wakes all who wait, so that they ask again.
   ///
   /// May be called under the lock.
-  @inlinable package func broadcast() { gate.broadcast() }
+  @inlinable public func broadcast() { gate.broadcast() }
 
   /// Changes the state and wakes all who wait.
   ///
   /// They are woken once the lock is free, which they need: on one processor they would otherwise
   /// run at once, find it taken, and wait again.
-  @inlinable package func signal<Result>(_ body: (inout State) -> Result) -> Result {
+  @inlinable public func signal<Result>(_ body: (inout State) -> Result) -> Result {
     gate.lock()
     let result = body(&state)
     gate.unlock()
@@ -46,7 +50,7 @@ package final class Monitor<State>: @unchecked Sendable {
   /// Waits until the body answers something or the deadline has passed; nil then.
   ///
   /// The body is asked at once, after every signal, and once more at the end.
-  @inlinable package func wait<Result>(
+  @inlinable public func wait<Result>(
     until deadline: Instant?, _ body: (inout State) -> Result?
   ) -> Result? {
     gate.lock()

@@ -2,35 +2,49 @@
 ///
 /// The low six bits count the attempts begun, the next says that the message was given up, the
 /// highest that nothing more happens to it.
-struct BatchSlots: Equatable, Sendable {
-  private(set) var slots: [UInt8]
+struct BatchSlots: Sendable {
+  // In place: an array would be looked at for other owners at each change.
+  private var bytes = InlineArray<64, UInt8>(repeating: 0)
+  let count: Int
   private(set) var unfinished: Int
   private var next = 0
 
-  static let attemptMask: UInt8 = 0x3f
-  static let given: UInt8 = 0x40
-  static let done: UInt8 = 0x80
+  static let largest = 64
+  private static let attemptMask: UInt8 = 0x3f
+  private static let given: UInt8 = 0x40
+  private static let done: UInt8 = 0x80
 
-  init(_ slots: [UInt8]) {
-    self.slots = slots
+  /// As it was left; there are no more than ``largest``.
+  init(_ slots: some Collection<UInt8>) {
+    count = slots.count
     unfinished = slots.count { $0 & Self.done == 0 }
+    for (index, slot) in slots.enumerated() { bytes[index] = slot }
   }
 
-  init(count: Int) { self.init([UInt8](repeating: 0, count: count)) }
+  init(count: Int) {
+    precondition(count <= Self.largest)
+    self.count = count
+    unfinished = count
+  }
 
-  var hasBegun: Bool { slots.contains { $0 != 0 } }
+  /// What is known of a message.
+  subscript(index: Int) -> UInt8 { bytes[index] }
+
+  private var indices: Range<Int> { 0..<count }
+
+  var hasBegun: Bool { indices.contains { bytes[$0] != 0 } }
   /// Whether any was given out since this was read.
   var hasGivenOut: Bool { next > 0 }
-  var hasGivenUp: Bool { slots.contains { $0 & Self.given != 0 } }
+  var hasGivenUp: Bool { indices.contains { bytes[$0] & Self.given != 0 } }
 
-  func isDone(_ index: Int) -> Bool { slots[index] & Self.done != 0 }
+  func isDone(_ index: Int) -> Bool { bytes[index] & Self.done != 0 }
 
   /// How many attempts have begun.
-  func attempts(_ index: Int) -> Int { Int(slots[index] & Self.attemptMask) }
+  func attempts(_ index: Int) -> Int { Int(bytes[index] & Self.attemptMask) }
 
   /// The next message that nobody has been given yet.
   mutating func takeNext() -> Int? {
-    while next < slots.count {
+    while next < count {
       next += 1
       if !isDone(next - 1) { return next - 1 }
     }
@@ -39,21 +53,21 @@ struct BatchSlots: Equatable, Sendable {
 
   /// An attempt begins; answers which.
   mutating func begin(_ index: Int) -> Int {
-    let attempt = min(slots[index] & Self.attemptMask + 1, Self.attemptMask)
-    slots[index] = slots[index] & ~Self.attemptMask | attempt
+    let attempt = min(bytes[index] & Self.attemptMask + 1, Self.attemptMask)
+    bytes[index] = bytes[index] & ~Self.attemptMask | attempt
     return Int(attempt)
   }
 
   /// The attempt that has begun was none.
   mutating func undo(_ index: Int) {
-    guard slots[index] & Self.attemptMask > 0 else { return }
-    slots[index] -= 1
+    guard bytes[index] & Self.attemptMask > 0 else { return }
+    bytes[index] -= 1
   }
 
   /// Nothing more is to happen to a message; false if that was so already.
   mutating func finish(_ index: Int, givenUp: Bool = false) -> Bool {
     guard !isDone(index) else { return false }
-    slots[index] |= Self.done | (givenUp ? Self.given : 0)
+    bytes[index] |= Self.done | (givenUp ? Self.given : 0)
     unfinished -= 1
     return true
   }

@@ -61,22 +61,40 @@ final class Delivery: Sendable {
   ///
   /// In strict order that is the first; each of the others comes when the one before it is done.
   func next() -> Message? {
-    while let (index, attempt) = take() {
-      if let attempt { return Message(self, index: index, attempt: attempt) }
-      giveUpSpent(index)
+    while let taken = withSlots({ take(&$0) }) {
+      if let attempt = taken.attempt { return Message(self, index: taken.index, attempt: attempt) }
+      giveUpSpent(taken.index)
     }
     return nil
   }
 
-  /// Takes the next and begins an attempt; no attempt if there were as many as there may be.
-  ///
-  /// In one go, as this and ``acknowledge(_:)`` are all that a message of a batch costs.
-  private func take() -> (index: Int, attempt: Int?)? {
-    withSlots { slots in
-      if mailbox.isClosed || (mailbox.isStrict && slots.hasGivenOut) { return nil }
-      guard let index = slots.takeNext() else { return nil }
-      return (index, isSpent(index, slots) ? nil : begin(index, &slots))
+  /// Acknowledges a message, and hands over the next in the same go, and as the same object where
+  /// nobody else has it: that is all that a message of a batch costs.
+  func next(after message: consuming Message) -> Message? {
+    guard let taken = message.acknowledgeForSure(takingNext: true) else { return next() }
+    guard let attempt = taken.attempt else {
+      giveUpSpent(taken.index)
+      return next()
     }
+    if isKnownUniquelyReferenced(&message) {
+      message.becomeNext(index: taken.index, attempt: attempt)
+      return message
+    }
+    return Message(self, index: taken.index, attempt: attempt)
+  }
+
+  /// A message that was taken, and the attempt that has begun; nil if there were as many as there
+  /// may be.
+  struct Taken {
+    let index: Int
+    let attempt: Int?
+  }
+
+  @inline(__always)
+  private func take(_ slots: inout BatchSlots) -> Taken? {
+    if mailbox.isClosed || (mailbox.isStrict && slots.hasGivenOut) { return nil }
+    guard let index = slots.takeNext() else { return nil }
+    return Taken(index: index, attempt: isSpent(index, slots) ? nil : begin(index, &slots))
   }
 
   /// Waits for what was begun before the member left.
@@ -141,7 +159,7 @@ final class Delivery: Sendable {
     if let record {
       withSlots { slots in
         slots.undo(index)
-        progress?.store(slots.slots[index], index, in: record)
+        progress?.store(slots[index], index, in: record)
       }
     }
     mailbox.release(self, index)
@@ -150,25 +168,40 @@ final class Delivery: Sendable {
   private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
     guard let record else { return claimed.attempt }
     let attempt = slots.begin(index)
-    progress?.store(slots.slots[index], index, in: record)
+    progress?.store(slots[index], index, in: record)
     return attempt
   }
 
   // MARK: How it ended
 
   /// One of the messages is done; the last one ends the file.
-  func acknowledge(_ index: Int) throws(WormholeError) {
-    if mailbox.isAcknowledgementLost(name, index) { return mailbox.cutOff(self, index) }
-    guard let record else { return try end(.ok) }
+  ///
+  /// - Returns: the next, if it is to be taken and there is one that may be had now.
+  @discardableResult
+  func acknowledge(_ index: Int, takingNext: Bool = false) throws(WormholeError) -> Taken? {
+    if mailbox.isAcknowledgementLost(name, index) {
+      mailbox.cutOff(self, index)
+      return nil
+    }
+    guard let record else {
+      try end(.ok)
+      return nil
+    }
+    var taken: Taken?
     let isLast = withSlots { slots -> Bool? in
-      mailbox.isClosed ? nil : finish(index, &slots, in: record)
+      if mailbox.isClosed { return nil }
+      let isLast = finish(index, &slots, in: record)
+      if takingNext { taken = take(&slots) }
+      return isLast
     }
     guard let isLast else {
       throw WormholeError(
         .notJoined, "acknowledge message", name.id,
         because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
     }
+    // Nothing was taken then: none is left, or it is handed over elsewhere.
     if isLast || mailbox.isStrict { try proceed() }
+    return taken
   }
 
   /// One of the messages has failed: it comes again, or is given up.
@@ -204,7 +237,7 @@ final class Delivery: Sendable {
     _ index: Int, _ slots: inout BatchSlots, in record: Int, givenUp: Bool = false
   ) -> Bool {
     if slots.finish(index, givenUp: givenUp) {
-      progress?.store(slots.slots[index], index, in: record)
+      progress?.store(slots[index], index, in: record)
     }
     return slots.unfinished == 0
   }
@@ -305,6 +338,8 @@ final class Hand: Sendable {
   deinit { delivery.release() }
 
   func next() -> Message? { delivery.next() }
+
+  func next(after message: consuming Message) -> Message? { delivery.next(after: message) }
 }
 
 /// The values of a batch as one type.

@@ -11,11 +11,15 @@ extension Wormhole {
   /// either call counts as one that has failed.
   public final class Message: Sendable {
     private let source: Source
-    private let index: Int
+    // These two are changed only by who hands it out, while nobody else has it.
+    @exclusivity(unchecked) private nonisolated(unsafe) var index: Int
     private let isFinished = Atomic<Bool>(false)
 
+    // As the index.
+    @exclusivity(unchecked) private nonisolated(unsafe) var number: Int
+
     /// Which attempt to handle it this is; 1 for the first.
-    public let attempt: Int
+    public var attempt: Int { number }
 
     /// Where it comes from.
     private enum Source {
@@ -26,14 +30,21 @@ extension Wormhole {
     init(_ delivery: Delivery, index: Int, attempt: Int) {
       source = .delivery(delivery)
       self.index = index
-      self.attempt = attempt
+      number = attempt
     }
 
     /// One that nobody has sent; what is done to it is written down.
     package init(_ made: MadeMessage, attempt: Int) {
       source = .test(made)
       index = 0
-      self.attempt = attempt
+      number = attempt
+    }
+
+    /// Begins anew as another one of the same file: for who has handled it, and has it alone.
+    func becomeNext(index: Int, attempt: Int) {
+      self.index = index
+      number = attempt
+      isFinished.store(false, ordering: .relaxed)
     }
 
     deinit {
@@ -128,12 +139,18 @@ extension Wormhole {
     /// A second time this does nothing. It throws, and changes nothing, if another process has
     /// become the member meanwhile and has the message now, or if the member has left and the
     /// message is one of a batch.
-    public func acknowledge() throws(WormholeError) {
-      guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    public func acknowledge() throws(WormholeError) { try acknowledge(takingNext: false) }
+
+    @discardableResult
+    private func acknowledge(takingNext: Bool) throws(WormholeError) -> Delivery.Taken? {
+      guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
       do throws(WormholeError) {
         switch source {
-        case .delivery(let delivery): try delivery.acknowledge(index)
-        case .test(let made): made.end(.acknowledged)
+        case .delivery(let delivery):
+          return try delivery.acknowledge(index, takingNext: takingNext)
+        case .test(let made):
+          made.end(.acknowledged)
+          return nil
         }
       } catch {
         if ![.superseded, .notJoined].contains(error.code) {
@@ -162,15 +179,19 @@ extension Wormhole {
     }
 
     /// As ``acknowledge()``; what the system refuses now is tried again until it is done.
-    func acknowledgeForSure() {
+    ///
+    /// - Returns: the next of the same file; see ``Delivery/acknowledge(_:takingNext:)``.
+    @discardableResult
+    func acknowledgeForSure(takingNext: Bool = false) -> Delivery.Taken? {
       do throws(WormholeError) {
-        try acknowledge()
+        return try acknowledge(takingNext: takingNext)
       } catch {
-        guard case .delivery(let delivery) = source else { return }
+        guard case .delivery(let delivery) = source else { return nil }
         delivery.mailbox.hole.log(.error, "\(error)")
-        guard ![.superseded, .notJoined].contains(error.code) else { return }
+        guard ![.superseded, .notJoined].contains(error.code) else { return nil }
         isFinished.store(true, ordering: .releasing)
         delivery.endLater()
+        return nil
       }
     }
 

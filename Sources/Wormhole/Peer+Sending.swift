@@ -156,21 +156,22 @@ struct Sending {
   private func encode<Value: Encodable>(
     _ values: ArraySlice<Value>, into files: inout [(bytes: [UInt8], count: Int)]
   ) throws(WormholeError) {
-    var rest = values
+    var start = values.startIndex
     var size = Progress.slotCount
-    while !rest.isEmpty {
-      let part = rest.prefix(size)
+    while start < values.endIndex {
+      let end = min(start + size, values.endIndex)
       let header = header
       let bytes = try encode { encoder in
-        part.count == 1
-          ? try encoder.seal(header, part.first!) : try encoder.seal(header, batch: part)
+        end - start == 1
+          ? try encoder.seal(header, values[start])
+          : try encoder.seal(header, batch: values[start..<end])
       }
-      if bytes.count > Self.largestBatch, part.count > 1 {
-        size = max(1, part.count / 2)
+      if bytes.count > Self.largestBatch, end - start > 1 {
+        size = max(1, (end - start) / 2)
         continue
       }
-      files.append((bytes, part.count))
-      rest = rest.dropFirst(part.count)
+      files.append((bytes, end - start))
+      start = end
     }
   }
 

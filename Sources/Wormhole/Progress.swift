@@ -12,8 +12,8 @@ internal import Syscalls
 ///     20  a hash of the whole name, 8 bytes
 ///     32  64 slots, one for each message: see ``BatchSlots``
 ///
-/// A record is written from its end to its beginning and erased from its beginning to its end, so
-/// that one with a name has slots that belong to it.
+/// Its first byte is written last and erased first, so that a record that has one has a name and
+/// slots that belong together.
 final class Progress: Sendable {
   static let recordSize = 128
   static let recordCount = 256
@@ -21,7 +21,7 @@ final class Progress: Sendable {
   static let fileName = MemberDirectory.progressName
   private static let keySize = 28
   private static let slotsOffset = 32
-  static let slotCount = 64
+  static let slotCount = BatchSlots.largest
 
   private let mapping: Mapping
   /// Stores nothing; for tests.
@@ -66,12 +66,16 @@ final class Progress: Sendable {
     let key = Self.key(name)
     let begun = inherited.withLock { $0.isEmpty ? nil : $0.removeValue(forKey: key) }
     if let (record, slots) = begun {
-      return (record, BatchSlots(Array(slots.prefix(count))))
+      return (record, BatchSlots(slots.prefix(count)))
     }
     guard let record = free.withLock({ $0.popLast() }) else { return nil }
     let start = record * Self.recordSize
-    for slot in 0..<Self.slotCount { mapping[start + Self.slotsOffset + slot] = 0 }
-    for place in (0..<Self.keySize).reversed() { mapping[start + place] = key[place] }
+    key.withUnsafeBytes { key in
+      let rest = UnsafeRawBufferPointer(rebasing: key[1...])
+      mapping.clear(at: start + Self.slotsOffset, count: Self.slotCount)
+      mapping.store(rest, at: start + 1)
+      mapping[start] = key[0]
+    }
     return (record, BatchSlots(count: count))
   }
 
@@ -87,8 +91,7 @@ final class Progress: Sendable {
 
   /// The batch has come to its end.
   func close(_ record: Int) {
-    let start = record * Self.recordSize
-    for place in 0..<Self.keySize { mapping[start + place] = 0 }
+    mapping[record * Self.recordSize] = 0
     free.withLock { $0.append(record) }
   }
 

@@ -109,7 +109,10 @@ final class Receiver: Sendable {
   }
 
   private func handle(_ message: Message) {
-    onQueue { if !hasStopped { give(message, handler) } else { message.putBack() } }
+    onQueue {
+      if hasStopped { return message.putBack() }
+      if give(message), acknowledgement == .automatic { message.acknowledgeForSure() }
+    }
   }
 
   /// Without a queue all messages of a file are one call, as far as anybody waits for its end.
@@ -118,8 +121,18 @@ final class Receiver: Sendable {
       while !hasStopped, let message = hand.next() { handle(message) }
       return
     }
-    let handler = handler
-    call { while !hasStopped, let message = hand.next() { give(message, handler) } }
+    call {
+      var next = hasStopped ? nil : hand.next()
+      while let message = next.take() {
+        let isDone = give(message) && acknowledgement == .automatic
+        if isDone, !hasStopped {
+          next = hand.next(after: message)
+        } else {
+          if isDone { message.acknowledgeForSure() }
+          next = hasStopped ? nil : hand.next()
+        }
+      }
+    }
   }
 
   private func onQueue(_ body: () -> Void) {
@@ -134,14 +147,19 @@ final class Receiver: Sendable {
     if hasStopped { departures.signal { _ in } }
   }
 
-  private func give(_ message: Message, _ handler: (Message) throws -> Void) {
+  /// Calls the closure; whether the message is handled.
+  ///
+  /// What is, is acknowledged for sure: it is not handled again because that could not be written
+  /// down.
+  @inline(__always)
+  private func give(_ message: Message) -> Bool {
     do {
       try handler(message)
+      return true
     } catch {
-      return mailbox.reject(message, error)
+      mailbox.reject(message, error)
+      return false
     }
-    // What was handled is not handled again because that could not be written down.
-    if acknowledgement == .automatic { message.acknowledgeForSure() }
   }
 
   /// Ends it; waits for the call under way, unless that is where it is called.

@@ -46,17 +46,17 @@ private final class MailExchange {
   private let heard: Monitor<Set<String>>
   private var others: [Child] = []
   private var floor = floor_mailbox()
+  /// What is in each file, and how many there are in a round.
   private let messages: [Data]
+  private let files: Int
   private let isDurable: Bool
-  private let batch: Int
-  private var round = 0
 
   init(_ size: Size, batch: Int) throws {
     scratch = try Scratch()
     isDurable = size == .large
-    self.batch = batch
     // So many that the end of a round, which costs a waking-up on each side, does not count.
-    messages = Array(repeating: Data(repeating: 7, count: 100), count: batch == 1 ? 500 : 6400)
+    files = batch == 1 || !isDurable ? 500 : 100
+    messages = Array(repeating: Data(repeating: 7, count: 100), count: batch)
     let hole = try Wormhole(directory: scratch.path + "/holes")
     sender = try hole.join(as: "phone")
     peer = sender.peer("watch")
@@ -85,35 +85,32 @@ private final class MailExchange {
     var options = Wormhole.SendOptions()
     options.durability = isDurable ? .power : .process
     options.wantsOutcome = false
-    let last = messages.count - batch
-    if batch == 1 {
-      for message in messages[..<last] { try peer.send(message, options) }
-    } else {
-      for start in stride(from: 0, to: last, by: batch) {
-        try peer.send(contentsOf: Array(messages[start..<(start + batch)]), options)
+    for _ in 1..<files {
+      if messages.count == 1 {
+        try peer.send(messages[0], options)
+      } else {
+        try peer.send(contentsOf: messages, options)
       }
     }
     options.wantsOutcome = true
-    round += 1
-    options.id = "round-\(round)"
-    try peer.send(contentsOf: Array(messages[last...]), options)
+    let sent = try peer.send(contentsOf: messages, options)
     let isHeard = heard.wait(until: .now + .seconds(60)) { heard in
-      heard.remove("round-\(round)") == nil ? nil : true
+      sent.allSatisfy { heard.remove($0.id) != nil } ? true : nil
     }
     guard isHeard == true else { throw BenchmarkError.nothingMeasured("send") }
   }
 
   func baseline() throws {
     let size = messages[0].count
-    var parts = (0..<batch).map { place in
+    var parts = messages.map { message in
       let part = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 1)
-      messages[place].copyBytes(to: UnsafeMutableRawBufferPointer(start: part, count: size))
+      message.copyBytes(to: UnsafeMutableRawBufferPointer(start: part, count: size))
       return UnsafeRawPointer?(part)
     }
     defer { for part in parts { part?.deallocate() } }
-    for start in stride(from: 0, to: messages.count, by: batch) {
-      let isLast = start + batch == messages.count
-      guard floor_post(&floor, &parts, batch, size, isDurable ? 1 : 0, isLast ? 1 : 0) == 0 else {
+    for file in 1...files {
+      let (sync, isLast): (CInt, CInt) = (isDurable ? 1 : 0, file == files ? 1 : 0)
+      guard floor_post(&floor, &parts, parts.count, size, sync, isLast) == 0 else {
         throw BenchmarkError.floor(String(cString: strerror(errno)))
       }
     }
@@ -125,7 +122,7 @@ private final class MailExchange {
   func details() throws -> [Detail] {
     let there = try Measurement.measure(for: .milliseconds(400)) { try ours() }
     let bare = try Measurement.measure(for: .milliseconds(400)) { try baseline() }
-    let count = Double(messages.count)
+    let count = Double(messages.count * files)
     return [
       Detail("messages a second", count / there.median * 1e9),
       Detail("with the bare calls", count / bare.median * 1e9),

@@ -228,14 +228,14 @@ struct MailModel {
     var slots = BatchSlots(count: count)
     if count > 1, rules.hasProgress {
       slots = files[file].record.map { BatchSlots($0) } ?? slots
-      files[file].record = slots.slots
+      files[file].record = slots.all
     }
     receiver.doing[thread] = .handing(
       file, attempt: attempt, slots: slots, index: nil, step: 0, marked: false)
   }
 
   private mutating func save(_ file: Int, _ slots: BatchSlots) {
-    if files[file].count > 1, rules.hasProgress { files[file].record = slots.slots }
+    if files[file].count > 1, rules.hasProgress { files[file].record = slots.all }
   }
 
   private mutating func hand(
@@ -328,4 +328,8 @@ struct MailModel {
     }
     return nil
   }
+}
+
+extension BatchSlots {
+  fileprivate var all: [UInt8] { (0..<count).map { self[$0] } }
 }

@@ -65,6 +65,14 @@ static inline void linux_store_byte(void *to, uint8_t byte) {
   __atomic_store_n((uint8_t *)to, byte, __ATOMIC_RELEASE);
 }
 
+static inline void linux_store_bytes(void *to, const void *from, size_t count) {
+  for (size_t index = 0; index < count; index++)
+    linux_store_byte((uint8_t *)to + index, ((const uint8_t *)from)[index]);
+}
+static inline void linux_clear_bytes(void *to, size_t count) {
+  for (size_t index = 0; index < count; index++) linux_store_byte((uint8_t *)to + index, 0);
+}
+
 /* Descriptors that a forked child gets a harmless one in the place of. Noting and forgetting are
    done with forks kept out, together with opening and closing: no fork comes in between. */
 int linux_keep_forks_out(void);
