@@ -20,6 +20,10 @@ const int linux_open_path = O_PATH, linux_open_temporary = O_TMPFILE;
 const int linux_open_directory = O_DIRECTORY, linux_open_nofollow = O_NOFOLLOW;
 const uint32_t linux_rename_noreplace = RENAME_NOREPLACE, linux_rename_exchange = RENAME_EXCHANGE;
 
+static _Thread_local const void *thread_mark;
+const void *linux_thread_mark(void) { return thread_mark; }
+void linux_set_thread_mark(const void *mark) { thread_mark = mark; }
+
 int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags) {
   return renameat2(from, old, to, new_, flags);
 }

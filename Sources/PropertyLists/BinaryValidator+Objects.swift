@@ -9,10 +9,13 @@ extension BinaryValidator {
       throw Self.unknown(marker, at: offset)
     }
     var head = ObjectHead(kind: kind, start: offset + 1, count: low)
+    /// How many bytes of the payload go with one of the count.
+    var unit = 1
     switch kind {
     case .boolean:
       guard low == 8 || low == 9 else { throw Self.unknown(marker, at: offset) }
       head.count = low & 1
+      unit = 0
     case .integer:
       guard low <= 4 else { throw Self.unknown(marker, at: offset) }
       head.count = 1 << low
@@ -22,15 +25,16 @@ extension BinaryValidator {
     case .date:
       guard low == 3 else { throw Self.unknown(marker, at: offset) }
       head.count = 8
-    case .data, .ascii, .utf16, .array, .dictionary:
-      if low == 0xF { try readCount(of: &head, at: offset) }
+    case .data, .ascii: break
+    case .utf16: unit = 2
+    case .array: unit = layout.referenceSize
+    case .dictionary: unit = 2 * layout.referenceSize
     }
-    let space = layout.table - head.start
-    // The count alone is compared first, so that the length cannot overflow.
-    guard head.count <= space || head.kind == .boolean else { throw Self.overrun(at: offset) }
-    let length = head.length(referenceSize: layout.referenceSize)
-    guard length <= space else { throw Self.overrun(at: offset) }
-    return (head, head.start + length)
+    if low == 0xF { try readCount(of: &head, at: offset) }
+    // Does not overflow: no count is larger than the file.
+    let end = head.start + head.count * unit
+    guard end <= layout.table else { throw Self.overrun(at: offset) }
+    return (head, end)
   }
 
   private static func overrun(at offset: Int) -> PropertyListError {

@@ -250,16 +250,17 @@ struct Commit {
   /// Whether the value that a reader could fall back on after a power cut is missing or too old, so
   /// that the one being written must be able to become it (P7).
   private func keptIsOld() -> Bool {
-    let environment = container.options.environment
-    let now = environment.now()
-    if now < directory.keptFresh.withLock({ $0 }) { return false }
+    let now = container.options.environment.now()
+    if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }
     guard let status = try? directory.descriptor.status(of: Slot.File.kept.name) else {
       return true
     }
     guard status.kind == .regular else { return true }
-    let age = Duration.nanoseconds(environment.sinceEpoch() - status.modified)
+    let age = Duration.nanoseconds(
+      container.options.environment.sinceEpoch() - status.modified)
     guard age >= .zero, age < container.options.keptAge else { return true }
-    directory.keptFresh.withLock { $0 = now + (container.options.keptAge - age) }
+    let fresh = now + (container.options.keptAge - age)
+    directory.keptFresh.store(fresh.nanoseconds, ordering: .relaxed)
     return false
   }
 }

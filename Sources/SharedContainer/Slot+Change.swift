@@ -180,32 +180,31 @@ private struct ChangeRun {
 
 }
 
-/// Which threads are inside an update of which container: another lock of the same container, taken
-/// there, could wait for itself.
-enum UpdatesUnderWay {
-  private static let entries = Monitor<[(thread: UInt, container: FileIdentity)]>([])
+/// Which updates a thread is inside of: another lock of the same container, taken there, could wait
+/// for itself.
+///
+/// Each lies on the thread's stack as long as its body runs, and leads to the one around it.
+struct UpdatesUnderWay {
+  private let container: FileIdentity
+  private let outer: UnsafeRawPointer?
 
   static func isInside(_ container: FileIdentity) -> Bool {
-    let thread = Thread.currentNumber
-    return entries.withLock { entries in
-      entries.contains { $0.thread == thread && $0.container == container }
+    var next = Thread.mark
+    while let update = next?.assumingMemoryBound(to: Self.self).pointee {
+      if update.container == container { return true }
+      next = update.outer
     }
+    return false
   }
 
   static func inside<Result>(
     _ container: FileIdentity, _ body: () throws -> Result
   ) rethrows -> Result {
-    let thread = Thread.currentNumber
-    entries.withLock { $0.append((thread, container)) }
-    defer {
-      entries.withLock { entries in
-        if let index = entries.lastIndex(where: { $0.thread == thread && $0.container == container }
-        ) {
-          entries.swapAt(index, entries.count - 1)
-          entries.removeLast()
-        }
-      }
+    let outer = Thread.mark
+    return try withUnsafePointer(to: Self(container: container, outer: outer)) { update in
+      Thread.mark = UnsafeRawPointer(update)
+      defer { Thread.mark = outer }
+      return try body()
     }
-    return try body()
   }
 }

@@ -11,7 +11,7 @@ final class SlotDirectory: Sendable {
   private let openness = Atomic<Int>(0)
   private let isNameDurable = Atomic<Bool>(false)
   /// Until when the kept value is known to be young enough.
-  let keptFresh = Monitor(Instant(nanoseconds: 0))
+  let keptFresh = Atomic<Int64>(0)
 
   init(open name: String, in parent: OpenDirectory) throws(Errno) {
     descriptor = try parent.descriptor.open(name, [.readOnly, .directory])

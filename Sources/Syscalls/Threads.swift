@@ -50,6 +50,12 @@ package final class Thread: Sendable {
   /// A number that no other running thread of this process has.
   package static var currentNumber: UInt { UInt(pthread_self()) }
 
+  /// What the current thread has noted last for itself; nil at first.
+  package static var mark: UnsafeRawPointer? {
+    get { UnsafeRawPointer(linux_thread_mark()) }
+    set { linux_set_thread_mark(newValue) }
+  }
+
   /// Whether this is the thread that asks.
   package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 

@@ -7,6 +7,7 @@ struct BatchSlots: Sendable {
   private var bytes = InlineArray<64, UInt8>(repeating: 0)
   let count: Int
   private(set) var unfinished: Int
+  private(set) var hasGivenUp: Bool
   private var next = 0
 
   static let largest = 64
@@ -18,6 +19,7 @@ struct BatchSlots: Sendable {
   init(_ slots: some Collection<UInt8>) {
     count = slots.count
     unfinished = slots.count { $0 & Self.done == 0 }
+    hasGivenUp = slots.contains { $0 & Self.given != 0 }
     for (index, slot) in slots.enumerated() { bytes[index] = slot }
   }
 
@@ -25,17 +27,14 @@ struct BatchSlots: Sendable {
     precondition(count <= Self.largest)
     self.count = count
     unfinished = count
+    hasGivenUp = false
   }
 
   /// What is known of a message.
   subscript(index: Int) -> UInt8 { bytes[index] }
 
-  private var indices: Range<Int> { 0..<count }
-
-  var hasBegun: Bool { indices.contains { bytes[$0] != 0 } }
   /// Whether any was given out since this was read.
   var hasGivenOut: Bool { next > 0 }
-  var hasGivenUp: Bool { indices.contains { bytes[$0] & Self.given != 0 } }
 
   func isDone(_ index: Int) -> Bool { bytes[index] & Self.done != 0 }
 
@@ -69,6 +68,7 @@ struct BatchSlots: Sendable {
     guard !isDone(index) else { return false }
     bytes[index] |= Self.done | (givenUp ? Self.given : 0)
     unfinished -= 1
+    if givenUp { hasGivenUp = true }
     return true
   }
 }

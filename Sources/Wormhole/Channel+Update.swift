@@ -51,7 +51,7 @@ extension Wormhole.Channel {
     let reader = reader("update channel")
     var after: Value?
     try writer.slot.change(
-      "update", durability: durability ?? writer.options.durability, patience: writer.patience
+      "update", durability: durability ?? hole.options.durability, patience: writer.patience
     ) { content in
       let before = try reader.snapshot(of: content, as: Value.self)?.value
       after = before

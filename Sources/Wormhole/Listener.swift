@@ -41,8 +41,14 @@ final class Listener: Sendable {
     let leave: @Sendable () -> Void
   }
 
-  private let machine: Monitor<Machine>
-  private let sources = Monitor<[String: Source]?>([:])
+  /// Both under one lock, as whoever asks for one asks for the other.
+  private struct State {
+    var machine: Machine
+    /// Nil once it has been stopped.
+    var sources: [String: Source]? = [:]
+  }
+
+  private let state: Monitor<State>
   /// What keeps listening for further sources, if anything does.
   private let finder = Monitor<FolderWatch?>(nil)
   private let queue = DispatchQueue(label: "wormhole.watch")
@@ -54,38 +60,38 @@ final class Listener: Sendable {
     seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
     handler: (@Sendable (Finding) -> Void)? = nil
   ) {
-    machine = Monitor(Machine(hasHandler: handler != nil, seen: seen))
+    state = Monitor(State(machine: Machine(hasHandler: handler != nil, seen: seen)))
     self.handlerQueue = handlerQueue
     self.handler = handler
   }
 
   /// How often it was woken.
-  var signals: Int { machine.withLock { $0.signals } }
+  var signals: Int { state.withLock { $0.machine.signals } }
 
   // MARK: Sources
 
   /// Takes on a feed, under the name that it reports changes of.
   func join(_ name: String, _ feed: any Feed, leave: @escaping @Sendable () -> Void) {
-    let isLate = sources.withLock { sources in
-      sources?[name] = Source(feed: feed, leave: leave)
-      return sources == nil
+    let isLate = state.withLock { state in
+      state.sources?[name] = Source(feed: feed, leave: leave)
+      return state.sources == nil
     }
     if isLate { leave() }
   }
 
   func leave(_ name: String) {
-    sources.withLock { $0?.removeValue(forKey: name) }?.leave()
+    state.withLock { $0.sources?.removeValue(forKey: name) }?.leave()
   }
 
-  func hasJoined(_ name: String) -> Bool { sources.withLock { $0?[name] != nil } }
+  func hasJoined(_ name: String) -> Bool { state.withLock { $0.sources?[name] != nil } }
 
   func keep(_ watch: FolderWatch) {
     finder.withLock { $0 = watch }
-    if machine.withLock({ $0.isStopped }) { finder.withLock { $0.take() }?.stop() }
+    if state.withLock({ $0.machine.isStopped }) { finder.withLock { $0.take() }?.stop() }
   }
 
   /// Something may have happened to a name; never waits.
-  func change(_ name: String) { perform(machine.withLock { $0.change(name) }) }
+  func change(_ name: String) { perform(state.withLock { $0.machine.change(name) }) }
 
   // MARK: Looking
 
@@ -101,44 +107,65 @@ final class Listener: Sendable {
   /// Looks at what has changed, and passes on what is news, until there is nothing more to look at,
   /// or nobody to tell.
   private func look() {
-    repeat {
-      guard let finding = findNews() else { continue }
-      if let handlerQueue {
-        handlerQueue.async {
-          self.call(finding)
-          self.perform(self.machine.withLock { $0.endLook() })
-        }
-        return
+    var action = Machine.Action.look
+    while action.isLook {
+      guard let finding = findNews() else {
+        action = state.withLock { $0.machine.endLook() }
+        continue
       }
-      call(finding)
-    } while machine.withLock({ $0.endLook() }).isLook
+      guard let handler else {
+        state.withLock { $0.machine.takeWaiter() }?.resume(returning: finding)
+        action = state.withLock { $0.machine.endLook() }
+        continue
+      }
+      guard let handlerQueue else {
+        handler(finding)
+        action = endCall()
+        continue
+      }
+      return handlerQueue.async {
+        let thread = Thread.currentNumber
+        guard self.state.withLock({ $0.machine.enter(thread) }) else {
+          return self.perform(self.state.withLock { $0.machine.endLook() })
+        }
+        handler(finding)
+        self.perform(self.endCall())
+      }
+    }
   }
 
+  /// The handler has returned, and with that the look has ended.
+  private func endCall() -> Machine.Action {
+    state.signal { state in
+      state.machine.leave()
+      return state.machine.endLook()
+    }
+  }
+
+  /// What is news; where the handler is called on this thread, it has been entered for that.
   private func findNews() -> Finding? {
-    while let name = machine.withLock({ $0.nextName() }) {
-      guard let feed = sources.withLock({ $0?[name]?.feed }) else { continue }
-      let finding = feed.look()
-      if machine.withLock({ $0.isNews(name, finding.stamp) }) { return finding }
+    let thread = handler != nil && handlerQueue == nil ? Thread.currentNumber : nil
+    while let (name, feed) = state.withLock({ state in
+      state.machine.nextName().map { ($0, state.sources?[$0]?.feed) }
+    }) {
+      guard let finding = feed?.look() else { continue }
+      let isNews = state.withLock { state in
+        guard state.machine.isNews(name, finding.stamp) else { return false }
+        return thread.map { state.machine.enter($0) } ?? true
+      }
+      if isNews { return finding }
     }
     return nil
   }
 
-  private func call(_ finding: Finding) {
-    guard let handler else {
-      machine.withLock { $0.takeWaiter() }?.resume(returning: finding)
-      return
-    }
-    let thread = Thread.currentNumber
-    guard machine.withLock({ $0.enter(thread) }) else { return }
-    handler(finding)
-    machine.signal { $0.leave() }
-  }
-
   /// The next news; nil when it has been stopped, or the task was cancelled.
   func next() async -> Finding? {
-    await withTaskCancellationHandler {
+    // What was found before the lock was free: that the resumption comes after it, the runtime does
+    // not always tell the thread sanitizer.
+    defer { state.withLock { _ in } }
+    return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        perform(machine.withLock { $0.wait(continuation) })
+        perform(state.withLock { $0.machine.wait(continuation) })
       }
     } onCancel: {
       stop()
@@ -151,7 +178,7 @@ final class Listener: Sendable {
   func call<Element: Sendable>(
     _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
   ) async {
-    guard !machine.withLock({ $0.isStopped }) else { return }
+    guard !state.withLock({ $0.machine.isStopped }) else { return }
     await handler.body(element)
   }
 
@@ -160,13 +187,14 @@ final class Listener: Sendable {
   /// Once this has returned the handler is not called again; a call under way on another thread is
   /// waited for.
   func stop() {
-    perform(machine.withLock { $0.stop() })
+    perform(state.withLock { $0.machine.stop() })
     finder.withLock { $0.take() }?.stop()
-    let left = sources.withLock { $0.take() } ?? [:]
+    let left = state.withLock { $0.sources.take() } ?? [:]
     for source in left.values { source.leave() }
     let here = Thread.currentNumber
-    _ = machine.wait(until: nil) { machine -> Bool? in
-      machine.callingThread == nil || machine.callingThread == here ? true : nil
+    _ = state.wait(until: nil) { state -> Bool? in
+      let caller = state.machine.callingThread
+      return caller == nil || caller == here ? true : nil
     }
   }
 }

@@ -11,6 +11,9 @@ extension Wormhole {
   /// either call counts as one that has failed.
   public final class Message: Sendable {
     private let source: Source
+    /// The delivery of the source, for what is done to each message: to count a reference more and
+    /// less each time takes as long as to lock.
+    private let delivery: Unmanaged<Delivery>?
     // These two are changed only by who hands it out, while nobody else has it.
     @exclusivity(unchecked) private nonisolated(unsafe) var index: Int
     private let isFinished = Atomic<Bool>(false)
@@ -29,6 +32,7 @@ extension Wormhole {
 
     init(_ delivery: Delivery, index: Int, attempt: Int) {
       source = .delivery(delivery)
+      self.delivery = .passUnretained(delivery)
       self.index = index
       number = attempt
     }
@@ -36,6 +40,7 @@ extension Wormhole {
     /// One that nobody has sent; what is done to it is written down.
     package init(_ made: MadeMessage, attempt: Int) {
       source = .test(made)
+      delivery = nil
       index = 0
       number = attempt
     }
@@ -122,10 +127,13 @@ extension Wormhole {
     public func value<Value: Decodable & Sendable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
-      switch source {
-      case .delivery(let delivery): try delivery.value(index, as: type)
-      case .test(let made): try made.value(as: type)
+      if let delivery {
+        return try delivery.borrowed { (delivery) throws(WormholeError) in
+          try delivery.value(index, as: type)
+        }
       }
+      guard case .test(let made) = source else { preconditionFailure("a message from nowhere") }
+      return try made.value(as: type)
     }
 
     /// The file that came with it; nil if none was sent.
@@ -145,13 +153,13 @@ extension Wormhole {
     private func acknowledge(takingNext: Bool) throws(WormholeError) -> Delivery.Taken? {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
       do throws(WormholeError) {
-        switch source {
-        case .delivery(let delivery):
-          return try delivery.acknowledge(index, takingNext: takingNext)
-        case .test(let made):
-          made.end(.acknowledged)
-          return nil
+        if let delivery {
+          return try delivery.borrowed { (delivery) throws(WormholeError) in
+            try delivery.acknowledge(index, takingNext: takingNext)
+          }
         }
+        made?.end(.acknowledged)
+        return nil
       } catch {
         if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
@@ -201,3 +209,17 @@ extension Wormhole {
 }
 
 typealias Message = Wormhole.Message
+
+extension Unmanaged<Delivery> {
+  /// Uses it while somebody else keeps it.
+  @inline(__always)
+  fileprivate func borrowed<Result>(
+    _ body: (Delivery) throws(WormholeError) -> Result
+  ) throws(WormholeError) -> Result {
+    do {
+      return try _withUnsafeGuaranteedRef { try body($0) }
+    } catch {
+      throw error as! WormholeError  // Nothing else is thrown above.
+    }
+  }
+}

@@ -111,7 +111,7 @@ final class Receiver: Sendable {
   private func handle(_ message: Message) {
     onQueue {
       if hasStopped { return message.putBack() }
-      if give(message), acknowledgement == .automatic { message.acknowledgeForSure() }
+      if give(message, handler), acknowledgement == .automatic { message.acknowledgeForSure() }
     }
   }
 
@@ -121,10 +121,11 @@ final class Receiver: Sendable {
       while !hasStopped, let message = hand.next() { handle(message) }
       return
     }
+    let handler = handler  // Read anew it would be retained for each message.
     call {
       var next = hasStopped ? nil : hand.next()
       while let message = next.take() {
-        let isDone = give(message) && acknowledgement == .automatic
+        let isDone = give(message, handler) && acknowledgement == .automatic
         if isDone, !hasStopped {
           next = hand.next(after: message)
         } else {
@@ -152,7 +153,7 @@ final class Receiver: Sendable {
   /// What is, is acknowledged for sure: it is not handled again because that could not be written
   /// down.
   @inline(__always)
-  private func give(_ message: Message) -> Bool {
+  private func give(_ message: Message, _ handler: (Message) throws -> Void) -> Bool {
     do {
       try handler(message)
       return true

@@ -6,14 +6,15 @@ internal import Syscalls
 /// Turns values into what a slot commits.
 struct SlotWriter {
   let slot: Slot
-  let options: Wormhole.Options
+  // Not its options: they are many, and each copy counts references to all of them.
+  private let hole: Wormhole
   let patience: Patience
   /// The name that errors tell.
   let name: String
 
   init(_ slot: Slot, of hole: Wormhole, name: String) {
     self.slot = slot
-    options = hole.options
+    self.hole = hole
     patience = hole.patience
     self.name = name
   }
@@ -22,7 +23,7 @@ struct SlotWriter {
   func count(_ content: Slot.Content) -> VersionCount {
     if let version = slot.note { return VersionCount(version) }
     return VersionCount(
-      content, limits: options.limits, sinceEpoch: options.environment.sinceEpoch())
+      content, limits: hole.options.limits, sinceEpoch: hole.options.environment.sinceEpoch())
   }
 
   /// The file that holds a value, or says that there is none.
@@ -37,7 +38,7 @@ struct SlotWriter {
     _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(version: version, sent: sent, from: options.name, encoder)
+      try Envelope.seal(version: version, sent: sent, from: hole.options.name, encoder)
     }
   }
 
@@ -45,16 +46,16 @@ struct SlotWriter {
     value: Value, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(value, version: version, sent: sent, from: options.name, encoder)
+      try Envelope.seal(value, version: version, sent: sent, from: hole.options.name, encoder)
     }
   }
 
   private func sealing(
     _ operation: @autoclosure () -> String, _ body: (BinaryEncoder, _ sent: Date) throws -> [UInt8]
   ) throws(WormholeError) -> [UInt8] {
-    let sent = Date(sinceEpoch: options.environment.sinceEpoch())
+    let sent = Date(sinceEpoch: hole.options.environment.sinceEpoch())
     return try WormholeError.writing(operation(), name) {
-      try body(BinaryEncoder(limits: options.limits), sent)
+      try body(BinaryEncoder(limits: hole.options.limits), sent)
     }
   }
 
@@ -87,7 +88,7 @@ struct SlotWriter {
     try WormholeError.writing("\(operation) channel", name) {
       var version = 0
       try slot.change(
-        operation, durability: durability ?? options.durability, patience: patience
+        operation, durability: durability ?? hole.options.durability, patience: patience
       ) { content in
         let count = count(content)
         try check(expected, count.present, operation)
@@ -96,7 +97,7 @@ struct SlotWriter {
           return .none
         }
         if case .value = content, count.present == nil {
-          options.log(
+          hole.options.log(
             .warning, "what lay in \(slot.folder) '\(name)' was of no known form; replaced")
         }
         version = count.next
@@ -113,7 +114,7 @@ struct SlotWriter {
     // What was recovered is not what the others last saw.
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
-      (try? Envelope.Opened(bytes, BinaryDecoder(limits: options.limits)))
+      (try? Envelope.Opened(bytes, BinaryDecoder(limits: hole.options.limits)))
         .map { !$0.header.hasValue } ?? false
     }
   }

@@ -36,23 +36,49 @@ struct WatchMachine<Waiter> {
   private(set) var callingThread: UInt?
   /// How often it was told that something may have changed.
   private(set) var signals = 0
-  private var changed: [String] = []
-  private var isChanged: Set<String> = []
-  private var seen: [String: Stamp]
+  private var names: [Name] = []
+  /// Where each name is, once there are many: to compare with few takes less time than to hash.
+  private var places: [String: Int] = [:]
+  private static var few: Int { 8 }
+  /// The places of those that have changed.
+  private var changed: [Int] = []
   private var isLooking = false
   private var waiter: Waiter?
+
+  private struct Name {
+    let text: String
+    var seen: Stamp?
+    var isChanged = false
+  }
 
   /// - Parameter seen: what counts as known from the beginning.
   init(hasHandler: Bool, seen: [String: Stamp] = [:]) {
     self.hasHandler = hasHandler
-    self.seen = seen
+    for (name, stamp) in seen { names[place(of: name)].seen = stamp }
+  }
+
+  private mutating func place(of name: String) -> Int {
+    let known =
+      names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
+    if let known { return known }
+    names.append(Name(text: name))
+    if names.count == Self.few + 1 {
+      for (place, name) in names.enumerated() { places[name.text] = place }
+    } else if names.count > Self.few {
+      places[name] = names.count - 1
+    }
+    return names.count - 1
   }
 
   /// Something may have happened to a name.
   mutating func change(_ name: String) -> Action {
     guard !isStopped else { return .none }
     signals += 1
-    if isChanged.insert(name).inserted { changed.append(name) }
+    let place = place(of: name)
+    if !names[place].isChanged {
+      names[place].isChanged = true
+      changed.append(place)
+    }
     return beginIfWanted()
   }
 
@@ -73,16 +99,18 @@ struct WatchMachine<Waiter> {
   /// The name to look at; nil if it has been stopped.
   mutating func nextName() -> String? {
     guard !isStopped, !changed.isEmpty else { return nil }
-    let name = changed.removeFirst()
-    // Removed before the look: what happens from now on asks for another one.
-    isChanged.remove(name)
-    return name
+    let place = changed.removeFirst()
+    // Before the look: what happens from now on asks for another one.
+    names[place].isChanged = false
+    return names[place].text
   }
 
   /// Whether what a look found is news.
   mutating func isNews(_ name: String, _ stamp: Stamp) -> Bool {
-    guard !isStopped, seen[name] != stamp else { return false }
-    seen[name] = stamp
+    guard !isStopped else { return false }
+    let place = place(of: name)
+    guard names[place].seen != stamp else { return false }
+    names[place].seen = stamp
     return stamp != .nothing
   }
 
@@ -108,7 +136,6 @@ struct WatchMachine<Waiter> {
   mutating func stop() -> Action {
     isStopped = true
     changed = []
-    isChanged = []
     return waiter.take().map { .end($0) } ?? .none
   }
 }

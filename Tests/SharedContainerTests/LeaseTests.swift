@@ -46,17 +46,25 @@ import Testing
     return try ended.withLock { (try #require($0.slow), $0.sum, $0.runs) }
   }
 
+  /// Unless this process did not run for a good part of the lease, as happens on a busy machine.
   @Test func slowButRunningIsNotPassedBy() throws {
-    let containers = try open(lease: .milliseconds(200))
-    let ended = try race(try containers.map { try $0.slot(.channels, "n") }) { content in
-      let end = Instant.now + .milliseconds(700)
-      Self.work { Instant.now > end }
-      return .put(try BinaryEncoder().encode(try Slot.number(in: content) + 1))
+    for _ in 0..<10 {
+      let containers = try open(lease: .milliseconds(200))
+      let bystander = try Bystander()
+      let name = "\(UInt64.random(in: 0 ... .max))"
+      let ended = try race(try containers.map { try $0.slot(.channels, name) }) { content in
+        let end = Instant.now + .milliseconds(700)
+        Self.work { Instant.now > end }
+        return .put(try BinaryEncoder().encode(try Slot.number(in: content) + 1))
+      }
+      guard bystander.longestDelay() < .milliseconds(50) else { continue }
+      #expect(try ended.slow.get() == .committed)
+      #expect(ended.sum == 2, "the slow one came first")
+      #expect(ended.runs == 1)
+      for container in containers { #expect(container.counters == ContainerCounters()) }
+      return
     }
-    #expect(try ended.slow.get() == .committed)
-    #expect(ended.sum == 2, "the slow one came first")
-    #expect(ended.runs == 1)
-    for container in containers { #expect(container.counters == ContainerCounters()) }
+    Issue.record("the machine never ran it for long enough")
   }
 
   @Test func whoExceedsTheCapIsPassedByAndLearnsIt() throws {

@@ -21,13 +21,13 @@ extension Trait where Self == Blocking {
   package static var blocking: Self { Self() }
 }
 
-/// Twice as many threads as there usually are processors to test on: half of the tests wait.
+/// More threads than there usually are processors to test on: many of the tests wait.
 private final class BlockingExecutor: TaskExecutor {
   static let shared = BlockingExecutor()
   private let jobs = Monitor<[UnownedJob]>([])
 
   private init() {
-    for _ in 0..<4 {
+    for _ in 0..<3 {
       // Without a thread no such test would ever run.
       try! Thread("blocking-tests") { self.run() }.detach()
     }

@@ -41,6 +41,28 @@ import Wormhole
     receiving.stop()
   }
 
+  /// One that nobody keeps may become the next of its file.
+  @Test(.blocking) func aMessageThatIsKeptStaysWhatItWas() throws {
+    let pair = try Pair()
+    let places = Heard<Int>()
+    let kept = Monitor<[Wormhole.Message]>([])
+    let receiving = try pair.watch.receive { message in
+      if message.place % 3 == 0 { kept.withLock { $0.append(message) } }
+      places.add(message.place)
+    }
+    try pair.phone.send(contentsOf: Array(0..<64), .quick())
+    try places.wait("all") { $0.count == 64 }
+    try eventually("the file has ended") { try pair.files("claimed") == [] }
+    #expect(places.all == Array(0..<64))
+    let messages = kept.withLock { $0 }
+    #expect(messages.map(\.place) == Array(stride(from: 0, to: 64, by: 3)))
+    for message in messages {
+      #expect(try message.value(as: Int.self) == message.place)
+      #expect(message.attempt == 1)
+    }
+    receiving.stop()
+  }
+
   @Test func theReasonOfAFailureIsTold() async throws {
     let pair = try Pair { $0.mail.attempts = 2 }
     let sent = try pair.send([1])[0]

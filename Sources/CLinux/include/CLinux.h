@@ -57,6 +57,10 @@ int linux_begin_in(void *file_actions, const char *directory);
 /* Gives it a session of its own. */
 extern const int linux_spawn_session;
 void linux_name_thread(const char *name);
+
+/* A pointer that each thread has for itself. */
+const void *linux_thread_mark(void);
+void linux_set_thread_mark(const void *mark);
 /* One byte that other processes, or the next one after a death, read as it was stored last. */
 static inline uint8_t linux_load_byte(const void *from) {
   return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
