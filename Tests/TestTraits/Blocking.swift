@@ -18,6 +18,8 @@ package struct Blocking: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == Blocking {
   /// For all tests that are not asynchronous: nearly every one waits somewhere.
+  ///
+  /// A time limit counts the wait for its turn, too, so it must be longer than all tests take.
   package static var blocking: Self { Self() }
 }
 

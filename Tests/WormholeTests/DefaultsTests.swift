@@ -9,7 +9,7 @@ import Testing
 import Wormhole
 
 /// Settings in the words of user defaults.
-@Suite(.timeLimit(.minutes(2))) struct DefaultsTests {
+@Suite struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
   private let peer = Programs.built("TestPeer")
@@ -183,7 +183,7 @@ import Wormhole
     watch.stop()
   }
 
-  @Test func asASequence() async throws {
+  @Test(.timeLimit(.minutes(2))) func asASequence() async throws {
     var values = defaults.values(forKey: "volume", of: Int.self).makeAsyncIterator()
     try defaults.set(1, forKey: "volume")
     #expect(try await values.next() == 1)
@@ -192,7 +192,7 @@ import Wormhole
     #expect(try await values.next() == 2)
   }
 
-  @MainActor @Test func aModelTellsWhoReadsAKey() async throws {
+  @MainActor @Test(.timeLimit(.minutes(2))) func aModelTellsWhoReadsAKey() async throws {
     try defaults.set(1, forKey: "volume")
     let model = Wormhole.ObservableDefaults(defaults)
     let changes = Heard<String>()

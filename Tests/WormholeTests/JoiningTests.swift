@@ -113,7 +113,7 @@ import Wormhole
     _ = try other.join(as: "phone")
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func ofTenThatJoinAtOnceExactlyOneDoes() throws {
     let rounds = 100
     let peers = try (0..<10).map { _ in

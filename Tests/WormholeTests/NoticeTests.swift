@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Posting and watching names.
-@Suite(.timeLimit(.minutes(2))) struct NoticeTests {
+@Suite struct NoticeTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private let heard = Heard<String>()
@@ -77,7 +77,7 @@ import Wormhole
     #expect(file.mode == 0o660)
   }
 
-  @Test func asASequence() async throws {
+  @Test(.timeLimit(.minutes(2))) func asASequence() async throws {
     var posts = hole.notice("ready").posts.makeAsyncIterator()
     try hole.notice("ready").post()
     #expect(try await posts.next() != nil)
