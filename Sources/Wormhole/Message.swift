@@ -9,6 +9,9 @@ extension Wormhole {
   /// Until then it is in hand. If the process dies first, the next one that joins under the name
   /// receives it again, and ``isRedelivered`` says so there. A message that is let go of without
   /// either call counts as one that has failed.
+  ///
+  /// Of messages that were sent together, one that is handled and that nobody keeps may become the
+  /// next one: the object says nothing of which message it is, its ``id`` and ``place`` do.
   public final class Message: Sendable {
     private let source: Source
     /// The delivery of the source, for what is done to each message: to count a reference more and

@@ -168,8 +168,9 @@ import Wormhole
     _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
     let receiving = try pair.watch.note(heard)
     try heard.wait("all") { $0.count == count }
-    try phone.unlink("receipts")
-    try phone.rename("away", to: phone, "receipts")
+    // In one step: the receiver, which tries again, would make what is missing.
+    try phone.rename("away", to: phone, "receipts", .exchanging)
+    try phone.unlink("away")
     #expect(try await sent.outcome(within: patience) == .delivered)
     #expect(heard.all == (1...count).map { Handed($0) })
     #expect(try pair.files("claimed") == [])
