@@ -92,6 +92,27 @@ import Wormhole
 
   // MARK: Versions
 
+  /// Who has put the latest itself does not read it for its version; if others have, it does.
+  @Test func versionsGoOnFromWhoeverPutLast() throws {
+    let (own, others) = (
+      hole.channel("n", of: Int.self), try meeting.another().channel("n", of: Int.self)
+    )
+    var version = 0
+    for round in 1...5 {
+      for channel in [own, own, others, others, own] {
+        version += 1
+        #expect(try channel.put(round) == version)
+      }
+      version += 2
+      #expect(try others.clear() == version - 1)
+      #expect(try own.put(round, ifVersion: version - 1) == version)
+      try others.update { $0 = ($0 ?? 0) + 10 }
+      try own.update { $0 = ($0 ?? 0) + 10 }
+      version += 2
+      #expect(try others.metadata?.version == version)
+    }
+  }
+
   @Test func aPutForAnotherVersionIsAConflictThatNamesBoth() throws {
     let speed = hole.channel("speed", of: Double.self)
     #expect(try speed.put(1, ifVersion: 0) == 1)

@@ -91,6 +91,28 @@ import Wormhole
     receiving.stop()
   }
 
+  /// Who looks at what somebody is removing must not undo it.
+  @Test func listingMakesNothing() throws {
+    let meeting = try Meeting()
+    try meeting.hole.peer("watch").send(1, .quick())
+    let container = try Container.open(meeting.path)
+    let home = try #require(try container.existingMember("watch"))
+    func count() throws -> Int {
+      var count = 0
+      try home.list(.inbox) { _ in count += 1 }
+      return count
+    }
+    let inbox = meeting.path + "/members/watch/inbox"
+    for isOpen in [false, true] {
+      if isOpen { #expect(try count() == 1) }
+      #expect(try run("rm", ["-r", inbox]).status == .exited(0))
+      #expect(try count() == 0)
+      #expect(try !meeting.names("members/watch").contains("inbox"))
+      try meeting.another().peer("watch").send(2, .quick())
+    }
+    #expect(try count() == 1)
+  }
+
   @Test func whoHasARemovedMemberOpenMakesItAgain() throws {
     let meeting = try Meeting()
     let peer = meeting.hole.peer("watch")
