@@ -15,12 +15,25 @@ let house: [SwiftSetting] = [
   .define("FAULT_POINTS", .when(traits: ["FaultPoints"])),
 ]
 
+/// Tests by the rules of the house; they see the system, and what tests have in common.
+func tests(_ name: String, _ rooms: Target.Dependency...) -> Target {
+  .testTarget(
+    name: name, dependencies: ["Syscalls", "TestSupport", "TestTraits"] + rooms,
+    swiftSettings: house)
+}
+
 let package = Package(
   name: "wormhole",
   products: [
     .library(name: "Wormhole", targets: ["Wormhole"]),
     .library(name: "WormholeTesting", targets: ["WormholeTesting"]),
+    .library(name: "AppGroups", targets: ["AppGroups"]),
+    .library(name: "MMWormhole", targets: ["MMWormhole"]),
+    .library(name: "WatchConnectivity", targets: ["WatchConnectivity"]),
+    .library(name: "Communicator", targets: ["Communicator"]),
     .executable(name: "wormhole", targets: ["WormholeCommand"]),
+    .executable(name: "wormhole-stress", targets: ["WormholeStress"]),
+    .executable(name: "cinematime", targets: ["CinemaTimeCommand"]),
     .executable(name: "wormhole-bench", targets: ["WormholeBenchmarks"]),
   ],
   traits: [
@@ -41,15 +54,62 @@ let package = Package(
     .target(
       name: "WormholeTesting", dependencies: ["SharedContainer", "Syscalls", "Wormhole"],
       swiftSettings: house),
+    .target(
+      name: "DropIns", dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
+    .target(
+      name: "AppGroups",
+      dependencies: ["DropIns", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
+    .target(
+      name: "MMWormhole",
+      dependencies: [
+        "DropIns", "PropertyLists", "SharedContainer", "Syscalls", "WatchConnectivity", "Wormhole",
+      ],
+      swiftSettings: house),
+    .target(
+      name: "CommandLine", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      swiftSettings: house),
+    .target(
+      name: "Pairings", dependencies: ["SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
+    .target(
+      name: "Communicator",
+      dependencies: ["DropIns", "SharedContainer", "Syscalls", "WatchConnectivity"],
+      swiftSettings: house),
+    .target(
+      name: "WatchConnectivity",
+      dependencies: [
+        "AppGroups", "DropIns", "Pairings", "PropertyLists", "SharedContainer", "Syscalls",
+        "Wormhole",
+      ],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
-      dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      dependencies: [
+        "CommandLine", "Pairings", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole",
+      ],
       swiftSettings: house),
+    .target(
+      name: "CinemaTime",
+      dependencies: ["Syscalls", "WatchConnectivity", "Wormhole"],
+      resources: [.embedInCode("../../Fixtures/Movies.json")], swiftSettings: house),
+    .executableTarget(
+      name: "CinemaTimeCommand",
+      dependencies: [
+        "CinemaTime", "CommandLine", "PropertyLists", "SharedContainer", "Syscalls",
+        "WatchConnectivity", "Wormhole",
+      ], swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
-        "AllocationCounter", "CFloor", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole",
+        "AllocationCounter", "CFloor", "MMWormhole", "Pairings", "PropertyLists", "SharedContainer",
+        "Syscalls", "WatchConnectivity", "Wormhole",
       ], swiftSettings: house),
+    .executableTarget(
+      name: "WormholeStress",
+      dependencies: ["CommandLine", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      swiftSettings: house),
     .target(name: "AllocationCounter"),
     .target(name: "CFloor"),
 
@@ -65,12 +125,11 @@ let package = Package(
       name: "TestPeer",
       dependencies: [
         "CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole",
+        "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
     .target(name: "CForking", path: "Tests/CForking"),
-    .testTarget(
-      name: "SyscallsTests", dependencies: ["Syscalls", "TestPeer", "TestSupport", "TestTraits"],
-      swiftSettings: house),
+    tests("SyscallsTests", "TestPeer"),
     .testTarget(
       name: "PropertyListsTests",
       dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
@@ -81,42 +140,59 @@ let package = Package(
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
+    tests("SharedContainerTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
+    tests("WormholeTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
+    tests("WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting"),
+    tests("DropInsTests", "DropIns", "PropertyLists"),
+    tests(
+      "AppGroupsTests",
+      "AppGroups", "DropInPeer", "DropIns", "SharedContainer", "Wormhole", "WormholeCommand"),
+    tests(
+      "MMWormholeTests",
+      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "SharedContainer", "Wormhole"),
+    tests(
+      "WatchConnectivityTests",
+      "DropInPeer", "DropIns", "FixturePhone", "FixtureWatch", "Pairings", "PropertyLists",
+      "SharedContainer", "WatchConnectivity", "Wormhole"),
+    // An app as they are written for devices, once for each side: the sources are the same.
+    .executableTarget(
+      name: "FixturePhone", dependencies: ["WatchConnectivity"], path: "Tests/WatchFixture/Phone",
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error), .define("PHONE")]),
+    .executableTarget(
+      name: "FixtureWatch", dependencies: ["WatchConnectivity"], path: "Tests/WatchFixture/Watch",
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error), .define("WATCH")]),
+    tests("CommunicatorTests", "DropInPeer", "Communicator", "Pairings", "Wormhole"),
+    // Code as people have it, by the rules that they have, and without a warning.
     .testTarget(
-      name: "SharedContainerTests",
+      name: "SwiftFiveTests",
+      dependencies: ["AppGroups", "MMWormhole", "TestSupport", "TestTraits"],
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
+    .testTarget(
+      name: "SwiftSixTests",
+      dependencies: ["AppGroups", "MMWormhole", "TestSupport", "TestTraits", "WormholeTesting"],
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
+    // A program that uses the drop-in modules, for tests to start.
+    .executableTarget(
+      name: "DropInPeer",
       dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
-        "Wormhole",
+        "AppGroups", "CForking", "Communicator", "MMWormhole", "Syscalls", "TestSupport",
+        "WatchConnectivity", "Wormhole",
       ],
-      swiftSettings: house),
-    .testTarget(
-      name: "WormholeTests",
-      dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
-        "Wormhole",
-      ],
-      swiftSettings: house),
-    .testTarget(
-      name: "WormholeTestingTests",
-      dependencies: [
-        "Syscalls", "TestSupport", "TestTraits", "Wormhole", "WormholeCommand", "WormholeTesting",
-      ],
-      swiftSettings: house),
-    .testTarget(
-      name: "CommandTests",
-      dependencies: [
-        "PropertyLists", "SharedContainer", "Syscalls", "TestPeer", "TestSupport", "TestTraits",
-        "WormholeCommand",
-      ],
-      swiftSettings: house),
-    .testTarget(
-      name: "ReadmeTests",
-      dependencies: [
-        "Syscalls", "TestSupport", "TestTraits", "Wormhole", "WormholeCommand", "WormholeTesting",
-      ],
-      swiftSettings: house),
-    .testTarget(
-      name: "TidyTests", dependencies: ["Syscalls", "TestSupport", "TestTraits"],
-      swiftSettings: house),
+      path: "Tests/DropInPeer", swiftSettings: house),
+    tests("StressTests", "SharedContainer", "WormholeStress"),
+    tests(
+      "CommandTests",
+      "CommandLine", "PropertyLists", "SharedContainer", "TestPeer", "WormholeCommand"),
+    tests(
+      "CinemaTimeTests",
+      "CPseudoTerminal", "CinemaTime", "CinemaTimeCommand", "CommandLine", "PropertyLists",
+      "SharedContainer", "WatchConnectivity", "Wormhole"),
+    .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
+    tests(
+      "ReadmeTests",
+      "AppGroups", "CommandLine", "MMWormhole", "WatchConnectivity", "Wormhole", "WormholeCommand",
+      "WormholeTesting"),
+    tests("TidyTests"),
   ],
   swiftLanguageModes: [.v6]
 )

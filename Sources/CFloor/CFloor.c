@@ -115,6 +115,13 @@ int floor_replace(struct floor_slot *slot) {
   return flock(slot->lock, LOCK_UN);
 }
 
+int floor_access(struct floor_slot *slot) {
+  if (write_value(slot->staging, "next") == -1
+      || renameat(slot->staging, "next", slot->directory, "access") == -1)
+    return -1;
+  return unlinkat(slot->directory, "access", 0);
+}
+
 int64_t floor_number(struct floor_slot *slot) { return read_value(slot) == -1 ? -1 : value.number; }
 
 int floor_bell_open(struct floor_bell *bell, const char *path) {

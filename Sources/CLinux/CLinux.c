@@ -5,12 +5,14 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -89,6 +91,18 @@ ssize_t linux_getdents(int directory, void *buffer, size_t size) {
   return syscall(SYS_getdents64, directory, buffer, size);
 }
 
+static char **arguments;
+
+/* Run before main, with what main gets: where /proc is missing Swift does not find it. */
+__attribute__((constructor)) static void keep_arguments(int count, char **words) {
+  (void)count;
+  arguments = words;
+}
+
+char **linux_arguments(void) { return arguments; }
+
+void linux_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 int linux_fstatfs(int descriptor, struct linux_file_system *into) {
   struct statfs status;
   int result = fstatfs(descriptor, &status);
@@ -96,6 +110,7 @@ int linux_fstatfs(int descriptor, struct linux_file_system *into) {
     into->type = (int64_t)status.f_type;
     into->block_size = (uint64_t)status.f_bsize;
     into->free_blocks = status.f_bavail;
+    into->inodes = status.f_files;
     into->free_inodes = status.f_ffree;
     into->read_only = (status.f_flags & ST_RDONLY) != 0;
   }

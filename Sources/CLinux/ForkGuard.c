@@ -4,42 +4,50 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* Descriptors that a forked copy of this process must not have.
 
-   The mutex is taken before a fork and given back on both sides of it, so no fork comes between
-   the opening of a descriptor and its being noted here, or between its closing and its being
-   forgotten. What runs in the child is dup3 and stores to this table: a child of a process with
-   threads may do no more. */
-enum { capacity = 1024 };
+   The mutex is taken before a fork and given back on both sides of it, so no fork comes in the
+   middle of what is done here. Nothing that may take long is done here: a file is opened first and
+   noted afterwards, and if a fork came in between it has to be opened anew. What runs in the child
+   is dup3 and stores to this table: a child of a process with threads may do no more. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int noted[capacity];  /* the descriptor and one; 0: free */
-static int used;             /* beyond this, all are free */
+static uint8_t *noted;       /* by descriptor: whether it is one */
+static size_t room;          /* how many descriptors the table has room for */
+static unsigned forks;       /* how many there have been */
 static int harmless = -1;    /* a name without rights, for the numbers in the child */
 static int is_installed;
 
-static void before_fork(void) { pthread_mutex_lock(&mutex); }
+/* Which copy this is: see linux_copy_number. */
+uint32_t *linux_copy_page;
+static uint32_t unwiped;     /* where there is no memory that is wiped: wiped by hand */
+static uint32_t latest;      /* the highest number of this process and those it is a copy of */
+
+static void before_fork(void) {
+  pthread_mutex_lock(&mutex);
+  forks++;
+}
 
 static void after_fork_in_parent(void) { pthread_mutex_unlock(&mutex); }
 
 static void after_fork_in_child(void) {
   int error = errno;
-  for (int i = 0; i < used; i++) {
-    if (noted[i] == 0) continue;
+  unwiped = 0;
+  for (size_t i = 0; i < room; i++) {
+    if (!noted[i]) continue;
     /* The number stays taken, so that whoever closes it here closes nobody else's file. */
-    if (dup3(harmless, noted[i] - 1, O_CLOEXEC) == -1) close(noted[i] - 1);
+    if (dup3(harmless, (int)i, O_CLOEXEC) == -1) close((int)i);
     noted[i] = 0;
   }
-  used = 0;
   errno = error;
   pthread_mutex_unlock(&mutex);
 }
 
 static int install(void) {
-  if (harmless == -1) harmless = open("/", O_PATH | O_CLOEXEC);
-  if (harmless == -1) return -1;
   if (is_installed) return 0;
   int error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   if (error != 0) {
@@ -50,41 +58,87 @@ static int install(void) {
   return 0;
 }
 
-int linux_keep_forks_out(void) {
-  pthread_mutex_lock(&mutex);
-  if (install() == 0) return 0;
+/* Gives the mutex back, and leaves the error where it was. */
+static int unlocked(int result) {
   int error = errno;
   pthread_mutex_unlock(&mutex);
   errno = error;
-  return -1;
+  return result;
 }
 
-void linux_let_forks_in(void) { pthread_mutex_unlock(&mutex); }
+int linux_count_forks(unsigned *count) {
+  pthread_mutex_lock(&mutex);
+  if (harmless == -1) harmless = open("/", O_PATH | O_CLOEXEC);
+  if (harmless == -1 || install() == -1) return unlocked(-1);
+  *count = forks;
+  return unlocked(0);
+}
 
-int linux_note_for_forks(int descriptor) {
-  for (int i = 0; i < capacity; i++) {
-    if (noted[i] != 0) continue;
-    noted[i] = descriptor + 1;
-    if (i >= used) used = i + 1;
-    return 0;
+int linux_note_for_forks(int descriptor, unsigned count) {
+  pthread_mutex_lock(&mutex);
+  if (count != forks) return unlocked(0);
+  if ((size_t)descriptor >= room) {
+    size_t wider = room < 64 ? 64 : room;
+    while ((size_t)descriptor >= wider) wider *= 2;
+    uint8_t *table = realloc(noted, wider);
+    if (table == NULL) return unlocked(-1);
+    memset(table + room, 0, wider - room);
+    noted = table;
+    room = wider;
   }
-  errno = EMFILE;
-  return -1;
+  noted[descriptor] = 1;
+  return unlocked(1);
 }
 
-void linux_forget_for_forks(int descriptor) {
-  for (int i = 0; i < used; i++) {
-    if (noted[i] == descriptor + 1) noted[i] = 0;
-  }
+int linux_close_noted(int descriptor) {
+  /* To close a file may take as long as its file system likes, and no fork is to wait for that. So
+     it is closed by having its number lead to what closes at once. */
+  int result = dup3(harmless, descriptor, O_CLOEXEC) == -1 ? -1 : 0;
+  int error = errno;
+  pthread_mutex_lock(&mutex);
+  if (descriptor >= 0 && (size_t)descriptor < room) noted[descriptor] = 0;
+  int is_closed = close(descriptor) == 0;
+  pthread_mutex_unlock(&mutex);
+  errno = error;
+  return is_closed ? 0 : result;
 }
 
-void *linux_wiped_in_copies(void) {
+static uint32_t *wiped_page(void) {
   size_t size = (size_t)sysconf(_SC_PAGESIZE);
   void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return NULL;
   if (madvise(page, size, MADV_WIPEONFORK) == 0) return page;
-  int error = errno;
   munmap(page, size);
-  errno = error;
   return NULL;
+}
+
+static uint32_t *number_by_hand(void) {
+  pthread_mutex_lock(&mutex);
+  install();
+  pthread_mutex_unlock(&mutex);
+  return &unwiped;
+}
+
+uint32_t linux_find_copy_number(void) {
+  int error = errno;
+  uint32_t *page = __atomic_load_n(&linux_copy_page, __ATOMIC_ACQUIRE);
+  if (page == NULL) {
+    uint32_t *made = wiped_page();
+    if (made == NULL) made = number_by_hand();
+    /* Of several threads one is first; a page too many does no harm. */
+    if (__atomic_compare_exchange_n(
+            &linux_copy_page, &page, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      page = made;
+  }
+  /* Counted before it is used: a copy that is made in between counts on. */
+  uint32_t number = __atomic_add_fetch(&latest, 1, __ATOMIC_ACQ_REL), none = 0;
+  errno = error;
+  return __atomic_compare_exchange_n(page, &none, number, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+             ? number : none;
+}
+
+void linux_number_copies_by_hand(void) {
+  uint32_t number = linux_copy_number();
+  __atomic_store_n(number_by_hand(), number, __ATOMIC_RELEASE);
+  __atomic_store_n(&linux_copy_page, &unwiped, __ATOMIC_RELEASE);
 }

@@ -26,7 +26,7 @@ package struct PropertyListError: Error, Sendable {
 
   /// The limit that was passed, by the name of its property in `PropertyListLimits`.
   package enum Bound: String, Sendable, Hashable {
-    case bytes, depth, objects, reached, expandedBytes, stringBytes
+    case bytes, depth, objects, reached, expandedBytes
   }
 
   package var kind: Kind
@@ -58,7 +58,6 @@ package struct PropertyListError: Error, Sendable {
       case .reached: "too many objects, shared ones counted each time"
       case .expandedBytes:
         "more than \(limits.expandedBytes) bytes, shared objects counted each time"
-      case .stringBytes: "a string of more than \(limits.stringBytes) bytes"
       }
     return Self(.limit(bound), "\(limit) (limit: \(bound.rawValue))", at: offset)
   }

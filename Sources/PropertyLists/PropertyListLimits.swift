@@ -24,9 +24,6 @@ package struct PropertyListLimits: Sendable, Hashable {
   /// How many bytes such a walk reads, a shared object's counted each time.
   package var expandedBytes = 128 << 20
 
-  /// The length of one string, as UTF-8.
-  package var stringBytes = 16 << 20
-
   package static let `default` = PropertyListLimits()
 
   package init() {}

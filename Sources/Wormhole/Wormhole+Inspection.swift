@@ -25,7 +25,7 @@ extension Wormhole {
       else { continue }
       var inspection = MailInspection(home, options)
       do throws(Errno) {
-        try inspection.inspectLive(of: name)
+        try inspection.inspectLive(of: Incarnation(rawValue: name))
       } catch {
         throw WormholeError(error, "inspect messages of guest", name)
       }
@@ -38,7 +38,7 @@ extension Wormhole {
 /// A look into the mailbox of one member.
 private struct MailInspection {
   private let home: MemberDirectory
-  private let glance: Glance
+  private let glance: QueuedMessageReader
   private(set) var findings: [SharedContainer.Finding] = []
 
   /// How many of a kind are told one by one.
@@ -46,7 +46,7 @@ private struct MailInspection {
 
   init(_ home: MemberDirectory, _ options: Wormhole.Options) {
     self.home = home
-    glance = Glance(home, options.limits)
+    glance = QueuedMessageReader(home, options.limits)
   }
 
   mutating func run() throws(Errno) {
@@ -54,7 +54,8 @@ private struct MailInspection {
     try inspectClaimed()
     try inspectDead()
     try inspectReceipts()
-    try inspectLive(of: try home.isPresent() ? home.readProfile().profile?.incarnation : nil)
+    let profile = try home.isPresent() ? home.readProfile().profile : nil
+    try inspectLive(of: profile?.incarnation)
   }
 
   // MARK: The parts
@@ -108,15 +109,16 @@ private struct MailInspection {
     let words = receipts.count == 1 ? "1 receipt waits" : "\(receipts.count) receipts wait"
     note(
       .receipts, "\(words) to be read",
-      "'\(home.name)' is told when it joins and asks how its messages ended")
+      "'\(home.name)' is told when it joins and asks how its messages ended; look with "
+        + "'wormhole queue \(home.name) --outcomes', and remove them with '--clear'")
   }
 
   /// - Parameter incarnation: the one that lives.
-  mutating func inspectLive(of incarnation: String?) throws(Errno) {
+  mutating func inspectLive(of incarnation: Incarnation?) throws(Errno) {
     let (home, part) = (home, MemberDirectory.Part.live)
-    let folders = try sort(part) { name -> String? in
+    let folders = try sort(part) { name -> Incarnation? in
       let kind = try? home.part(part).descriptor.status(of: name).kind
-      return LiveName.isIncarnation(name) && kind == .directory ? name : nil
+      return kind == .directory ? Incarnation(rawValue: name) : nil
     }
     for folder in folders {
       guard let open = try home.live(folder) else { continue }

@@ -19,7 +19,7 @@ extension Wormhole {
     public var lease = Duration.seconds(1)
 
     /// How long a call waits for a lock before it throws
-    /// ``WormholeError/Code-swift.enum/timedOut``.
+    /// ``WormholeError/Code-swift.struct/timedOut``.
     public var timeout = Duration.seconds(30)
 
     /// The largest file, in bytes, that a value may make; it takes about 150 bytes more than the
@@ -31,8 +31,8 @@ extension Wormhole {
 
     /// Whether a container that is missing is made.
     ///
-    /// Otherwise it is an error, ``WormholeError/Code-swift.enum/notFound`` or
-    /// ``WormholeError/Code-swift.enum/notAContainer``.
+    /// Otherwise it is an error, ``WormholeError/Code-swift.struct/notFound`` or
+    /// ``WormholeError/Code-swift.struct/notAContainer``.
     public var mayCreate = true
 
     /// Who values are from, for those who read them: by default the program and its process number.
@@ -60,8 +60,9 @@ extension Wormhole {
     /// Is told what happens inside and is nobody's error: damage that was mended, locks that were
     /// taken over, watches that have to poll.
     ///
-    /// It is called on whatever thread meets it, and must not wait.
-    public var log: LogHook = { _, _ in }
+    /// Besides the level and a sentence an entry says what it is about, as far as that is known.
+    /// This is called on whatever thread meets it, and must not wait.
+    public var log: LogHook = { _ in }
 
     /// The rest of what comes from outside, which tests hold in their hands.
     package var environment = Environment()

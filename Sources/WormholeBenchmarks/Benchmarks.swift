@@ -4,8 +4,9 @@ import Foundation
 @main enum Benchmarks {
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
-    DecodeValue.self, Lock.self, Update.self, PutToWatch.self, SendOne.self,
-    SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self,
+    DecodeValue.self, Lock.self, AccessAlone.self, Update.self, PutToWatch.self, PassToListen.self,
+    SendOne.self, SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self,
+    MessageWithReply.self, UserInfos.self,
   ]
 
   static let usage = """

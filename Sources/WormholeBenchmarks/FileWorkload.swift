@@ -36,8 +36,8 @@ private final class FileExchange {
   private let scratch: Scratch
   private let sender: Wormhole.Member
   private let receiver: Wormhole.Member
-  private let receiving: Wormhole.Receiving?
-  private let outcomes: Wormhole.OutcomeWatching
+  private let receiving: Wormhole.Subscription?
+  private let outcomes: Wormhole.Subscription
   private let heard: Monitor<Int>
   private let size: Int
   private var source: String { scratch.path + "/source" }

@@ -20,6 +20,6 @@ struct Lock: Benchmark {
   func baseline() throws { try floor.lock() }
 
   func details() throws -> [Detail] {
-    [try Detail.calls("calls a lock", limit: 8) { try ours() }]
+    [try Detail.calls("calls a lock", underLock: 8) { try ours() }]
   }
 }

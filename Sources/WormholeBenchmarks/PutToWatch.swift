@@ -71,8 +71,10 @@ enum EchoProcess {
     pin(size == .small ? 0 : 1)
     if arguments[0] == "floor" {
       try FloorAnswering.echo(arguments[2])
+    } else if arguments[0] == "pass" {
+      try Passing.echo(arguments[2])
     } else {
-      try Answering.echo(arguments[2])
+      try Answering.echo(arguments[2], onQueue: arguments[0] == "queue")
     }
   }
 
@@ -83,7 +85,7 @@ enum EchoProcess {
 /// Both ends of the exchange through channels.
 final class Answering {
   private let there: Wormhole.Channel<Int>
-  private let watching: Wormhole.Watching
+  private let watching: Wormhole.Subscription
   private let heard: Monitor<Rally>
   private let other: Child
 
@@ -93,17 +95,19 @@ final class Answering {
     var last = 0
   }
 
-  init(_ path: String, _ size: Size) throws {
+  /// - Parameter onQueue: whether both watchers are called on a queue of their own.
+  init(_ path: String, _ size: Size, onQueue: Bool = false) throws {
     let hole = try Wormhole(directory: path + "/holes")
     let there = hole.channel("there", of: Int.self)
     let heard = Monitor(Rally())
-    watching = try hole.channel("back", of: Int.self).watch { snapshot in
+    let queue = Self.queue(onQueue)
+    watching = try hole.channel("back", of: Int.self).watch(on: queue) { snapshot in
       let number = snapshot.value ?? 0
       let isOver = heard.withLock { $0.last <= number }
       if isOver { heard.signal { $0.number = number } } else { _ = try? there.put(number + 1) }
     }
     (self.there, self.heard) = (there, heard)
-    other = try EchoProcess.start("ours", size, path)
+    other = try EchoProcess.start(onQueue ? "queue" : "ours", size, path)
     // Until it listens, only a repeated call is sure to be heard.
     while try !isAnswered(rally: 1, within: .milliseconds(50)) {}
   }
@@ -129,10 +133,15 @@ final class Answering {
     return heard.wait(until: .now + time) { $0.number >= last ? true : nil } ?? false
   }
 
-  static func echo(_ path: String) throws {
+  private static func queue(_ isWanted: Bool) -> DispatchQueue? {
+    isWanted ? DispatchQueue(label: "watcher") : nil
+  }
+
+  static func echo(_ path: String, onQueue: Bool = false) throws {
     let hole = try Wormhole(directory: path + "/holes")
     let back = hole.channel("back", of: Int.self)
-    let watching = try hole.channel("there", of: Int.self).watch { snapshot in
+    let there = hole.channel("there", of: Int.self)
+    let watching = try there.watch(on: queue(onQueue)) { snapshot in
       if let number = snapshot.value { _ = try? back.put(number) }
     }
     _ = Monitor(()).wait(until: .now + .seconds(120)) { _ in Bool?.none }

@@ -52,7 +52,7 @@ struct RequestRoundTrip: Benchmark {
   }
 
   func ours() throws {
-    let answer = try peer.requestAndWait(question, as: Data.self, kind: "echo")
+    let answer = try peer.request(question, as: Data.self, kind: "echo")
     guard answer.count == 100 else { throw BenchmarkError.wrongResult(Self.name) }
   }
 
@@ -79,7 +79,7 @@ extension Wormhole.Peer {
   fileprivate var isThere: Bool {
     get throws {
       do throws(WormholeError) {
-        let _: Data = try requestAndWait(Data(), kind: "echo", within: .milliseconds(500))
+        let _: Data = try request(Data(), kind: "echo", within: .milliseconds(500))
         return true
       } catch {
         guard [.unreachable, .rejected].contains(error.code) else { throw error }

@@ -77,6 +77,7 @@ final class Floor {
   func lock() throws { try Self.check(floor_lock(&slot)) }
   func update() throws { try Self.check(floor_update(&slot)) }
   func replace() throws { try Self.check(floor_replace(&slot)) }
+  func access() throws { try Self.check(floor_access(&slot)) }
   func number() -> Int { Int(floor_number(&slot)) }
 
   private static func check(_ result: CInt) throws {

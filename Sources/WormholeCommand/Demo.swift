@@ -1,5 +1,7 @@
+import CommandLine
 import SharedContainer
 import Syscalls
+import Wormhole
 
 /// What the package is for, shown with real processes: each a `wormhole` of its own.
 ///
@@ -20,6 +22,8 @@ final class Demo: Sendable {
     try Interruption.prepare { self.cleanUp() }
     defer { cleanUp() }
     try prepare()
+    // The first to come waits, and would say that there was no container.
+    _ = try Wormhole(directory: path + "/container")
     try tell(
       """
       Several processes meet in a directory, which is removed at the end.
@@ -104,10 +108,7 @@ final class Demo: Sendable {
       let stage = try directory()
       try stage.makeDirectory("bin", mode: 0o700)
       let programs = try stage.open("bin", [.readOnly, .directory])
-      let process = try Descriptor.open(
-        path: "/proc/\(Processes.current)", [.readOnly, .directory])
-      let own = String(decoding: try process.readSymbolicLink("exe"), as: UTF8.self)
-      try programs.makeSymbolicLink("wormhole", to: own)
+      try programs.makeSymbolicLink("wormhole", to: try Processes.ownProgram())
       let script = try programs.open("add-slowly", [.writeOnly, .create, .exclusive], mode: 0o700)
       let text = Array(Self.slowly.utf8)
       if let failure = text.withUnsafeBytes({ bytes in
@@ -163,7 +164,7 @@ final class Demo: Sendable {
   /// Shows a command, runs it, and shows what it wrote.
   private func show(_ words: String, _ more: [String] = []) throws {
     try announce(words, more)
-    let conduit = try attempt { () throws(Errno) in try Conduit() }
+    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
     let child = try spawn(words, more, output: conduit.writing)
     conduit.closeWriting()
     let text = try attempt { () throws(Errno) in
@@ -192,7 +193,8 @@ final class Demo: Sendable {
     let child = try attempt { () throws(Errno) in
       try Child.spawn(
         self.path + "/bin/wormhole", words.split(separator: " ").map(String.init) + more,
-        environment: Programs.environment(settings, without: ["WORMHOLE_GROUP"]), output: output)
+        environment: Processes.environment(setting: settings, without: ["WORMHOLE_GROUP"]),
+        output: output)
     }
     children.withLock { $0.append(child) }
     return child

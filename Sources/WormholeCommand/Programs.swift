@@ -1,18 +1,21 @@
+import CommandLine
 import SharedContainer
 import Syscalls
 
 /// Programs that the command runs for its caller.
 enum Programs {
   /// A program was never started, so it has no status.
-  struct NeverRan: Error {
+  struct NeverRan: FailureTold {
     let error: WormholeError
+    var failure: Failure { Failure(error) }
   }
 
   /// Runs a program with this process's own input and output; answers how it ended.
   static func run(_ words: [String], _ settings: [String]) throws -> ExitStatus {
     try starting(words[0]) { () throws(Errno) in
       try Interruption.run { () throws(Errno) in
-        try Child.spawn(words[0], Array(words.dropFirst()), environment: environment(settings))
+        try Child.spawn(
+          words[0], Array(words.dropFirst()), environment: Processes.environment(setting: settings))
       }
     }
   }
@@ -20,7 +23,7 @@ enum Programs {
   /// Runs a line of shell with bytes on its standard input, its output going where ours goes.
   static func shell(_ line: String, input: [UInt8], _ settings: [String]) throws -> ExitStatus {
     try starting("sh") { () throws(Errno) in
-      let given = try Conduit()
+      let given = try SharedPipe()
       return try feeding(given, input, to: line, settings, output: 1)
     }
   }
@@ -33,9 +36,10 @@ enum Programs {
   }
 
   private static func filter(
-    _ line: String, _ input: [UInt8], _ settings: [String], _ limit: Int, error: Conduit? = nil
+    _ line: String, _ input: [UInt8], _ settings: [String], _ limit: Int, error: SharedPipe? = nil,
+    ended: () -> Void = {}
   ) throws(Errno) -> (status: ExitStatus, output: [UInt8]) {
-    let (given, taken) = (try Conduit(), try Conduit())
+    let (given, taken) = (try SharedPipe(), try SharedPipe())
     let collected = Monitor(Result<[UInt8], Errno>.success([]))
     let collector = try Thread("output") {
       let bytes = Result { () throws(Errno) in try taken.collect(limit: limit) }
@@ -51,27 +55,40 @@ enum Programs {
       }
     }
     taken.closeWriting()
+    ended()
     collector.join()
     return (try result.get(), try collected.withLock { $0 }.get())
   }
 
   /// Runs a line of shell that makes one value of another, and keeps the end of its complaints,
   /// which go where ours go too.
+  ///
+  /// If this process was asked to end meanwhile, it does so with its child, and nobody is answered:
+  /// who waits learns that this has ended. What the child has left behind may keep the pipes open
+  /// for as long as it likes.
   static func answer(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
   ) throws -> (status: ExitStatus, output: [UInt8], complaint: String) {
     try starting("sh") { () throws(Errno) in
-      let errors = try Conduit()
+      let errors = try SharedPipe()
       let tail = Monitor<[UInt8]>([])
+      let isHeard = Monitor(false)
       let listener = try Thread("errors") {
         while let more = try? errors.collect(limit: 0), !more.isEmpty {
           try? StandardStream.error.write(more)
           tail.withLock { $0 = Array(($0 + more).suffix(4096)) }
         }
         errors.closeReading()
+        isHeard.signal { $0 = true }
       }
       let result = Result { () throws(Errno) in
-        try filter(line, input, settings, limit, error: errors)
+        try filter(line, input, settings, limit, error: errors) {
+          guard Interruption.isAsked else { return }
+          // The child's last words are in the pipe already.
+          errors.closeWriting()
+          _ = isHeard.wait(until: .now + .milliseconds(100)) { $0 ? true : nil }
+          Interruption.endIfAsked()
+        }
       }
       errors.closeWriting()
       listener.join()
@@ -83,7 +100,7 @@ enum Programs {
 
   /// Runs it to its end, whether it reads all that it is given or not.
   private static func feeding(
-    _ given: Conduit, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
+    _ given: SharedPipe, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
     error: CInt = 2, _ started: () -> Void = {}
   ) throws(Errno) -> ExitStatus {
     // Started before there is a child, which would wait in vain for a thread that cannot be had.
@@ -100,21 +117,14 @@ enum Programs {
     }
     return try Interruption.run { () throws(Errno) in
       let child = try Child.spawn(
-        "sh", ["-c", line], environment: environment(settings), input: given.reading,
+        "sh", ["-c", line], environment: Processes.environment(setting: settings),
+        input: given.reading,
         output: output, error: error)
       given.closeReading()
       started()
       begun.signal { $0 = true }
       return child
     }
-  }
-
-  /// This process's environment, with some of it set otherwise.
-  static func environment(_ settings: [String], without unwanted: [String] = []) -> [String] {
-    let names = settings.map { $0.prefix { $0 != "=" } + "=" } + unwanted.map { $0 + "=" }
-    return Processes.environment.filter { setting in
-      !names.contains { setting.hasPrefix($0) }
-    } + settings
   }
 
   private static func starting<Result>(
@@ -124,6 +134,21 @@ enum Programs {
       return try body()
     } catch {
       throw NeverRan(error: WormholeError(error, "run", program))
+    }
+  }
+}
+
+extension Failure {
+  /// The same, where the caller has to be told that the program it wanted to run did not.
+  init(neverRan error: any Error) {
+    self.init(error)
+    let errno = (error as? Programs.NeverRan)?.error.errno
+    if errno == Errno.noSuchFile.rawValue {
+      status = ExitCode.noProgram.rawValue
+    } else if errno == Errno.accessDenied.rawValue {
+      status = ExitCode.notRunnable.rawValue
+    } else if ![ExitCode.usage, .no].map(\.rawValue).contains(status) {
+      status = ExitCode.neverRan.rawValue
     }
   }
 }

@@ -1,3 +1,4 @@
+import CommandLine
 import SharedContainer
 import Syscalls
 
@@ -28,13 +29,18 @@ final class Telling: Sendable {
 
   /// Tells one more, unless it is over; a status other than 0 ends it, and without one it does not
   /// count.
-  func tell(_ body: () throws -> Int32?) {
-    let isFree = state.withLock { state in
+  ///
+  /// - Returns: whether it was told.
+  @discardableResult
+  func tell(_ body: () throws -> Int32?) -> Bool {
+    // What comes in several ways is told one after the other too.
+    let isFree = state.wait(until: nil) { state -> Bool? in
       guard state.end == nil else { return false }
+      guard !state.isBusy else { return nil }
       state.isBusy = true
       return true
     }
-    guard isFree else { return }
+    guard isFree == true else { return false }
     let status = Result { try body() }
     state.signal { state in
       state.isBusy = false
@@ -47,6 +53,8 @@ final class Telling: Sendable {
       case .failure(let error): state.end = state.end ?? .failure(error)
       }
     }
+    if case .success = status { return true }
+    return false
   }
 
   /// Keeps this thread for good once it is over: what it has in its hands is not let go of before
@@ -64,6 +72,8 @@ final class Telling: Sendable {
       finishes && state.isBusy ? nil : state.end
     }
     if let early { return try early.get() }
+    // What is being written at this moment was in time; who does not read it is not waited for.
+    let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isBusy && $0.end == nil ? nil : () }
     let end = state.wait(until: nil) { state -> Result<Int32, any Error>? in
       if finishes, state.isBusy { return nil }
       state.end = state.end ?? timeUp(state.told)

@@ -1,3 +1,4 @@
+import CommandLine
 import FoundationEssentials
 import PropertyLists
 import SharedContainer
@@ -22,15 +23,26 @@ enum ValueType: String, CaseIterable {
       }
     } catch {
       let place = error.offset.map { " (byte \($0))" } ?? ""
+      let isNull = self == .json && error.reason.hasPrefix("null")
       throw Failure(
         WormholeError(
-          .invalidValue, "use the \(rawValue) for", subject, because: error.reason + place))
+          .invalidValue, "use the \(rawValue) for", subject, because: error.reason + place,
+          hint: isNull ? "leave the key out; a value that is not there is said by 'clear'" : nil))
     }
   }
 
   /// What bytes from a pipe become if nobody says: text if they are that.
   static func value(ofAny bytes: [UInt8]) -> PropertyListValue {
     String(validating: bytes, as: UTF8.self).map { .string($0) } ?? .data(Data(bytes))
+  }
+
+  /// What a program wrote: with a text, one line feed at the end is none of the value's.
+  static func value(
+    ofStream bytes: [UInt8], _ type: ValueType?, raw: Bool, for subject: String
+  ) throws(Failure) -> PropertyListValue {
+    let isText = type == .string || type == nil && String(validating: bytes, as: UTF8.self) != nil
+    let bytes = isText && !raw && bytes.last == UInt8(ascii: "\n") ? Array(bytes.dropLast()) : bytes
+    return try type?.value(of: bytes, for: subject) ?? value(ofAny: bytes)
   }
 }
 
@@ -45,21 +57,6 @@ extension PropertyListValue {
       return Array(text.utf8) + (raw ? [] : [UInt8(ascii: "\n")])
     }
   }
-
-  /// On one line: a string as it is unless it would take more than one, or none; else as JSON.
-  func inOneLine() throws -> String {
-    if case .string(let text) = self, Self.fits(text) { return text }
-    return try JSONPropertyList.encode(self, limits: .output)
-  }
-
-  private static func fits(_ text: String) -> Bool {
-    !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
-  }
-}
-
-extension String {
-  /// A name on one line of a list: as it is, or as JSON where it holds control characters.
-  func inOneLine() throws -> String { try PropertyListValue.string(self).inOneLine() }
 }
 
 extension StandardStream {

@@ -3,12 +3,13 @@ internal import Wormhole
 
 /// Waits until a condition holds.
 ///
-/// It throws ``WormholeError/Code-swift.enum/timedOut`` if that never happens. It is for what
-/// another process, thread or task is about to do, and gives way to other tasks meanwhile.
+/// It throws `WormholeError.Code.timedOut` if that never happens. It is for what another process,
+/// thread or task is about to do, and gives way to other tasks meanwhile.
 ///
 /// - Parameters:
 ///   - what: what is waited for, for the error.
 ///   - time: how long, on the machine's clock: long, because test machines are busy.
+///   - condition: what is to hold.
 public func eventually(
   _ what: String, within time: Duration = .seconds(30), _ condition: () throws -> Bool
 ) async throws {
@@ -21,7 +22,7 @@ public func eventually(
 
 /// Waits on this thread until a condition holds: for tests without tasks.
 ///
-/// As ``eventually(_:within:_:)``.
+/// As the one for tasks.
 public func eventually(
   _ what: String, within time: Duration = .seconds(30), _ condition: () throws -> Bool
 ) throws {

@@ -7,8 +7,8 @@ public import Wormhole
 ///
 /// The messages are real, and lie where they always lie; the link decides when the receivers see
 /// them. It stands between the members of all openings whose options use it, as both of
-/// ``TwoMembers`` do. Of a pair in two processes it acts on what the test's own process receives
-/// and asks.
+/// ``TwoMembers`` do, and in the processes that a ``TestProcess`` has started with it, if they say
+/// `Wormhole.Options.useLinkOfTest()`.
 public final class Link: Sendable {
   /// What is counted together.
   struct Stream: Hashable, Sendable {
@@ -50,10 +50,14 @@ public final class Link: Sendable {
   private let time: MailTime
   private let queue = DispatchQueue(label: "wormhole.link")
   private let state = Monitor(State())
+  /// Where other processes learn what the test does to it; or what this one learns it from.
+  let sharing = Monitor<Sharing?>(nil)
 
   /// A link that disturbs by a plan, and is not cut.
   ///
-  /// - Parameter clock: what delays go by; nil for the machine's.
+  /// - Parameters:
+  ///   - plan: what it does to which message; by default nothing.
+  ///   - clock: what delays go by; nil for the machine's.
   public init(_ plan: LinkPlan = LinkPlan(), clock: TestClock? = nil) {
     self.plan = plan
     time = MailTime(moved: clock)
@@ -90,6 +94,17 @@ public final class Link: Sendable {
       return state.watchers.sorted { $0.key < $1.key }.map(\.value)
     }
     for watcher in watchers { watcher() }
+    tellOthers()
+  }
+
+  /// What is cut, for other processes.
+  var cuts: Cuts { state.withLock { Cuts(isCut: $0.isCut, isCutOff: $0.isCutOff.sorted()) } }
+
+  func follow(_ cuts: Cuts) {
+    change { state in
+      state.isCut = cuts.isCut
+      state.isCutOff = Set(cuts.isCutOff)
+    }
   }
 
   private static func isCut(_ one: String, _ other: String, _ state: State) -> Bool {

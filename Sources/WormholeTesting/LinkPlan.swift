@@ -12,6 +12,7 @@ internal import Wormhole
 /// kept back together with all that the same sender sent after them.
 public struct LinkPlan: Hashable, Sendable {
   /// What may befall a message.
+  @nonexhaustive
   public enum Fault: Hashable, Sendable {
     /// An immediate message, question or answer is lost.
     ///

@@ -14,14 +14,21 @@ extension Wormhole.Message {
   ///   - id: the sender's name for it; by default one that is not given twice.
   ///   - attempt: which attempt to handle it this is; from the second on it counts as redelivered.
   ///   - isRedelivered: whether it may have been handled before, though this is the first attempt.
+  ///   - file: the path of a file, of which a copy comes with it: to be read, taken and lent as one
+  ///     that was received, and removed when the message is acknowledged.
   public static func make<Value: Encodable>(
     _ value: Value, from: String? = "phone", kind: String? = nil, id: String? = nil,
-    attempt: Int = 1, isRedelivered: Bool = false, isUrgent: Bool = false, sent: Date = Date()
+    attempt: Int = 1, isRedelivered: Bool = false, isUrgent: Bool = false, sent: Date = Date(),
+    file: String? = nil
   ) throws(WormholeError) -> Wormhole.Message {
     precondition(attempt >= 1, "attempts are counted from 1")
+    let attached = try file.map { (path) throws(WormholeError) in
+      let container = try TemporaryContainer()
+      return try MadeFile(path, in: try container.open(), keeping: container)
+    }
     let made = try MadeMessage(
       value, id: id ?? freshIdentifier(), from: from, kind: kind, sent: sent, isUrgent: isUrgent,
-      isRedelivered: isRedelivered)
+      isRedelivered: isRedelivered, file: attached)
     return Wormhole.Message(made, attempt: attempt)
   }
 
@@ -41,6 +48,11 @@ public struct MessageRecord: Sendable {
   /// Whether it was acknowledged.
   public var isAcknowledged: Bool {
     if case .acknowledged = made.end { true } else { false }
+  }
+
+  /// Whether it was left to others, which counts as no attempt.
+  public var isPutBack: Bool {
+    if case .putBack = made.end { true } else { false }
   }
 
   /// Why it has failed; nil if it has not.
@@ -78,7 +90,7 @@ public struct RequestRecord: Sendable {
 
   /// What it was answered with; nil if it was not, or was refused.
   ///
-  /// Throws ``WormholeError/Code-swift.enum/typeMismatch`` if the answer does not decode as that
+  /// Throws `WormholeError.Code.typeMismatch` if the answer does not decode as that
   /// type.
   public func answer<Answer: Decodable>(
     as type: Answer.Type = Answer.self
@@ -118,6 +130,8 @@ extension Wormhole.Sent {
   ///   - id: the sender's name for it; by default one that is not given twice.
   ///   - to: whom it is said to be sent to.
   ///   - count: how many messages it is said to hold.
+  ///
+  /// What was sent with it cannot be read: see ``make(sending:kind:file:id:to:)``.
   public static func make(
     id: String? = nil, to: String = "watch", count: Int = 1
   ) throws(WormholeError) -> Wormhole.Sent {
@@ -125,11 +139,46 @@ extension Wormhole.Sent {
     return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: count)
   }
 
+  /// The same with what is said to have been sent, as one of an earlier life.
+  ///
+  /// - Parameters:
+  ///   - value: what is said to have been sent.
+  ///   - kind: what it is called; by default the name of the value's type.
+  ///   - file: the file that is said to have been sent with it.
+  ///   - id: the sender's name for it; by default one that is not given twice.
+  ///   - to: whom it is said to be sent to.
+  public static func make<Value: Encodable>(
+    sending value: Value, kind: String? = nil, file: Wormhole.SentFile? = nil, id: String? = nil,
+    to: String = "watch"
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let content = try MadeContent(value, to: to, kind: kind, file: file)
+    return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: 1, content)
+  }
+
   /// Ends one that a test has made, and tells those who wait; whether it had not ended before.
   @discardableResult
   public func finish(_ end: Wormhole.Outcome.End) -> Bool {
     precondition(isMade, "only what a test has made ends at its word")
     return self.end(end)
+  }
+}
+
+extension Wormhole.Outcome {
+  /// How a message ended that nobody has sent, with what is said to have been sent.
+  ///
+  /// - Parameters:
+  ///   - value: what is said to have been sent.
+  ///   - end: what became of it.
+  ///   - kind: what it is called; by default the name of the value's type.
+  ///   - file: the file that is said to have been sent with it.
+  ///   - id: the sender's name for it; by default one that is not given twice.
+  ///   - to: whom it is said to be sent to.
+  public static func make<Value: Encodable>(
+    sending value: Value, end: End, kind: String? = nil, file: Wormhole.SentFile? = nil,
+    id: String? = nil, to: String = "watch"
+  ) throws(WormholeError) -> Wormhole.Outcome {
+    let content = try MadeContent(value, to: to, kind: kind, file: file)
+    return try Wormhole.Outcome(made: id ?? freshIdentifier(), to: to, count: 1, end: end, content)
   }
 }
 

@@ -10,7 +10,7 @@ public import Wormhole
 /// this clock.
 ///
 /// What waits has an *alarm*. A test that wants to skip a pause waits until there is an alarm and
-/// moves the clock to it: ``advanceToNextAlarm(within:)``.
+/// moves the clock to it: `advanceToNextAlarm(within:)`.
 public final class TestClock: Sendable {
   private struct Alarm: Sendable {
     let moment: Instant

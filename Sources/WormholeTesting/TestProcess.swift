@@ -4,10 +4,12 @@ public import Wormhole
 
 /// A program that a test has started, to be killed, stopped and waited for.
 ///
-/// It finds the test's container in `WORMHOLE_CONTAINER`. When the test lets go of it, it is
+/// It finds the test's container in `WORMHOLE_CONTAINER`, and its groups lie where those of the
+/// test do; see ``TestGroups``. When the test lets go of it, it is
 /// killed.
 public final class TestProcess: Sendable {
   /// How a process has ended.
+  @nonexhaustive
   public enum Ending: Hashable, Sendable {
     /// By itself, with this status.
     case exited(Int32)
@@ -29,23 +31,27 @@ public final class TestProcess: Sendable {
   /// - Parameters:
   ///   - program: its path, or the name of one that was built together with the tests, or of one
   ///     that is found in `PATH`.
+  ///   - arguments: what it is started with.
   ///   - container: what is set as `WORMHOLE_CONTAINER`; nil to leave that as it is.
+  ///   - link: what is to stand between the program's members and all others, if the program says
+  ///     `Wormhole.Options.useLinkOfTest()`; nil for nothing.
   ///   - environment: what is set beside, or instead of, this process's environment.
   ///   - input: what it reads from standard input.
   public init(
     _ program: String, _ arguments: [String] = [], in container: TemporaryContainer?,
-    environment: [String: String] = [:], input: String = ""
+    link: Link? = nil, environment: [String: String] = [:], input: String = ""
   ) throws(WormholeError) {
     name = ([program] + arguments).joined(separator: " ")
     folder = try TemporaryContainer()
     var settings = environment
+    let groups = try TestGroups.use()
+    settings["WORMHOLE_ROOT"] = settings["WORMHOLE_ROOT"] ?? groups
+    if let link { settings.merge(try link.environment()) { own, _ in own } }
     if let container {
       settings["WORMHOLE_CONTAINER"] = container.path
       settings["WORMHOLE_GROUP"] = ""
     }
-    let kept = Processes.environment.filter { setting in
-      settings[String(setting.prefix { $0 != "=" })] == nil
-    }
+    let all = Processes.environment(setting: settings.map { "\($0.key)=\($0.value)" })
     do throws(Errno) {
       let files = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
       try files.open("input", .writeOnlyNew, mode: 0o600).write(input)
@@ -54,7 +60,7 @@ public final class TestProcess: Sendable {
       let errors = try files.open("errors", [.writeOnly, .create, .append], mode: 0o600)
       let child = try Child.spawn(
         Self.path(of: program), arguments,
-        environment: kept + settings.map { "\($0.key)=\($0.value)" }, input: reading.rawValue,
+        environment: all, input: reading.rawValue,
         output: output.rawValue, error: errors.rawValue)
       self.child = child
       waiter = try Thread("test process") { [ended] in

@@ -21,22 +21,57 @@ public final class TwoMembers: Sendable {
   /// Joins under two names in a fresh container.
   ///
   /// - Parameters:
+  ///   - first: the one name.
+  ///   - second: the other.
   ///   - plan: what the link does; by default nothing.
   ///   - clock: what messages and the link go by; nil for the machine's.
   ///   - options: how both open the container.
-  public init(
+  public convenience init(
     _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
     clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()
   ) throws(WormholeError) {
-    container = try TemporaryContainer()
-    link = Link(plan, clock: clock)
+    let container = try TemporaryContainer()
+    let link = Link(plan, clock: clock)
+    let options = Self.options(options, link, clock)
+    self.init(
+      container, link, try container.open(options).join(as: first),
+      try container.open(options).join(as: second))
+  }
+
+  /// Joins under two names in a fresh container.
+  ///
+  /// As the one without `await`, off the task's thread.
+  public convenience init(
+    _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
+    clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()
+  ) async throws(WormholeError) {
+    let container = try TemporaryContainer()
+    let link = Link(plan, clock: clock)
+    let options = Self.options(options, link, clock)
+    self.init(
+      container, link, try await container.open(options).join(as: first),
+      try await container.open(options).join(as: second))
+  }
+
+  private init(
+    _ container: TemporaryContainer, _ link: Link, _ first: Wormhole.Member,
+    _ second: Wormhole.Member
+  ) {
+    self.container = container
+    self.link = link
+    self.first = first
+    self.second = second
+    toSecond = first.peer(second.name)
+    toFirst = second.peer(first.name)
+  }
+
+  private static func options(
+    _ options: Wormhole.Options, _ link: Link, _ clock: TestClock?
+  ) -> Wormhole.Options {
     var options = options
     options.use(link)
     if let clock { options.use(clock) }
-    self.first = try container.open(options).join(as: first)
-    self.second = try container.open(options).join(as: second)
-    toSecond = self.first.peer(second)
-    toFirst = self.second.peer(first)
+    return options
   }
 
   deinit {

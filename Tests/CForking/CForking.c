@@ -20,6 +20,14 @@ int forking_copy(void) {
   return 0;
 }
 
+int forking_copy_after(void (*body)(void)) {
+  int process = fork();
+  if (process != 0) return process;
+  body();
+  wait_for_the_end();
+  return 0;
+}
+
 int forking_copy_of_copy(int number, const char *path) {
   int ends[2], process = -1;
   if (pipe(ends) == -1) return -1;
@@ -49,7 +57,7 @@ int forking_do(int by_clone, void (*body)(void)) {
   return status == 0 ? 0 : -1;
 }
 
-int forking_become(unsigned user) {
-  if (setgroups(0, NULL) == -1 || setresgid(user, user, user) == -1) return -1;
+int forking_become(unsigned user, unsigned group) {
+  if (setgroups(0, NULL) == -1 || setresgid(group, group, group) == -1) return -1;
   return setresuid(user, user, user);
 }

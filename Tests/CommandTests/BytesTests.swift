@@ -13,10 +13,10 @@ import Testing
   func textFromAPipeIsUnchanged(_ name: String, _ text: String) throws {
     let stage = try Stage()
     try stage.directory.write(text, to: "in")
-    try compare(stage, "wormhole put it - <in && wormhole get it --raw >out")
+    try compare(stage, "wormhole put it - --raw <in && wormhole get it --raw >out")
     try compare(
       stage,
-      "wormhole put it <in && wormhole get it --json | wormhole put other && "
+      "wormhole put it --raw <in && wormhole get it --json | wormhole put other && "
         + "wormhole get it --raw >out")
   }
 
@@ -59,6 +59,40 @@ import Testing
       update.errors
         == "wormhole: cannot update channel 'it': CMD wrote more than 67108864 bytes\n")
     #expect(try stage.run("wormhole get it").output == "small\n")
+  }
+
+  @Test func whatTheEnvironmentHoldsReachesProgramsUnchanged() throws {
+    let stage = try Stage()
+    let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
+    try file.write([0xff, 0x61, 0xc3, 0x28, 0xfe])
+    try compare(
+      stage,
+      "wormhole put it x && export ODD=\"$(cat in)\" && "
+        + "wormhole update it --type data --exec 'printf %s \"$ODD\"' && wormhole get it --raw >out"
+    )
+  }
+
+  @Test func aContainerIsNamedByBytesThatAreText() throws {
+    let stage = try Stage()
+    let outcome = try stage.run("WORMHOLE_CONTAINER=\"$(printf 'x\\377')\" wormhole put it 1")
+    #expect(outcome.status == .exited(64))
+    #expect(outcome.errors.contains("WORMHOLE_CONTAINER is not UTF-8"))
+    let group = try stage.run(
+      "WORMHOLE_ROOT=\"/$(printf 'x\\377')\" WORMHOLE_CONTAINER= wormhole put it 1 --group a")
+    #expect(group.errors.contains("WORMHOLE_ROOT is not UTF-8"))
+    #expect(try stage.directory.descriptor.names() == [])
+  }
+
+  @Test(arguments: ["link", "link/", "link//", "link/.", "link/./"])
+  func aLinkToAContainerIsRefusedHoweverItIsWritten(path: String) throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole put it 1 && ln -s hole link && ls link/channels")
+    #expect(outcome.output == "it\n")
+    let get = try stage.run("WORMHOLE_CONTAINER= wormhole get it --container \(path)")
+    #expect(get.status != .exited(0))
+    #expect(get.errors.contains("symbolic link"))
+    let own = try stage.run("WORMHOLE_CONTAINER= wormhole get it --container hole/")
+    #expect(own.output == "1\n")
   }
 
   private func compare(_ stage: Stage, _ command: String) throws {

@@ -7,7 +7,10 @@ import Testing
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite(.blocking) struct CommandTests {
-  @Test(arguments: ["values", "changes", "settings", "locks", "messages", "requests"])
+  @Test(arguments: [
+    "values", "changes", "settings", "locks", "messages", "removing", "requests", "pairings",
+    "coordination",
+  ])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()
     let session = try Session(fixture: "command/\(name).session")

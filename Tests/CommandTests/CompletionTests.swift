@@ -1,3 +1,4 @@
+import CommandLine
 import Syscalls
 import TestSupport
 import TestTraits
@@ -9,12 +10,13 @@ import Testing
 @Suite(.blocking) struct CompletionTests {
   /// What bash offers for a command line whose last word is being typed.
   private func offers(_ words: [String], in stage: Stage) throws -> Set<String> {
-    let line = words.map { "'\($0)'" }.joined(separator: " ")
+    let line = words.joined(separator: " ")
     let script = """
       eval "$(wormhole completions bash)"
       complete -p wormhole >/dev/null || exit 9
-      COMP_WORDS=(\(line)) COMP_CWORD=\(words.count - 1)
-      _wormhole
+      COMP_LINE='\(line)' COMP_POINT=\(line.utf8.count)
+      compopt() { echo "($2)"; }
+      _wormhole wormhole '\(words.last!)'
       printf '%s\\n' "${COMPREPLY[@]}"
       """
     let outcome = try stage.run("exec bash -c \"$SCRIPT\"", environment: ["SCRIPT=\(script)"])
@@ -25,18 +27,28 @@ import Testing
 
   @Test func bashOffersVerbsAndOptions() throws {
     let stage = try Stage()
-    let verbs = Set(Table.verbs.map(\.name))
+    let verbs = Set(Table.wormhole.verbs.map(\.name))
     #expect(try offers(["wormhole", ""], in: stage) == verbs)
     #expect(try offers(["wormhole", "--json", ""], in: stage) == verbs)
     #expect(try offers(["wormhole", "--container", "somewhere", ""], in: stage) == verbs)
     #expect(try offers(["wormhole", "he"], in: stage) == ["help"])
     #expect(try offers(["wormhole", "help", "comp"], in: stage) == ["completions"])
-    let general = Set(Table.options.map { "--" + $0.name })
-    for verb in Table.verbs {
+    #expect(try offers(["wormhole", "unknown", ""], in: stage).isEmpty)
+    let general = Set(Table.wormhole.options.map { "--" + $0.name })
+    for verb in Table.wormhole.verbs {
       let own = Set(verb.options.map { "--" + $0.name })
       let offered = try offers(["wormhole", verb.name, "--"], in: stage)
       #expect(offered == own.union(general).union(["--help"]), "\(verb.name)")
     }
+    let left = try offers(["wormhole", "put", "--power", "--"], in: stage)
+    #expect(!left.contains("--power") && left.contains("--type"))
+  }
+
+  /// Nobody has said that it is a group's when names are asked for, and nothing is at stake.
+  @Test func bashOffersTheNamesOfAGroupsContainer() throws {
+    let stage = try Stage()
+    _ = try stage.run("wormhole put speed 1 --group-shared")
+    #expect(try offers(["wormhole", "get", "sp"], in: stage) == ["speed"])
   }
 
   @Test func bashOffersWhatAnOptionTakesAndChannels() throws {
@@ -48,33 +60,148 @@ import Testing
     #expect(try offers(["wormhole", "get", "seat."], in: stage) == ["seat.a", "seat.b"])
     #expect(try offers(["wormhole", "watch", "speed", "s"], in: stage).count == 3)
     #expect(try offers(["wormhole", "get", "speed", "s"], in: stage).isEmpty)
-    #expect(try offers(["wormhole", "completions", ""], in: stage) == ["bash", "zsh"])
+    #expect(try offers(["wormhole", "completions", ""], in: stage) == ["bash", "fish", "zsh"])
     #expect(
       try offers(["wormhole", "defaults", ""], in: stage)
         == Set(DefaultsAction.allCases.map(\.rawValue)))
     for name in ["watch", "tv"] { _ = try stage.run("wormhole receive --as \(name) --timeout 0") }
     #expect(try offers(["wormhole", "queue", ""], in: stage) == ["tv", "watch"])
     #expect(try offers(["wormhole", "send", "--to", "w"], in: stage) == ["watch"])
+    #expect(try offers(["wormhole", "send", "--file", ""], in: stage) == ["(default)"])
+    #expect(try offers(["wormhole", "receive", "--files", ""], in: stage) == ["(dirnames)"])
     let elsewhere = ["wormhole", "--container", "none", "get", ""]
     #expect(try offers(elsewhere, in: stage).isEmpty)
   }
 
-  @Test func zshTakesItsScript() throws {
-    guard Programs.installed("zsh") != nil else {
-      skip("completions of zsh", because: "there is no zsh")
-      return
+  @Test func whateverHasANameIsOffered() throws {
+    let stage = try Stage()
+    _ = try stage.run(
+      """
+      wormhole lock till -- true; wormhole defaults write cinema rows 12; wormhole post opened
+      wormhole defaults write cinema name odeon; wormhole receive --as usher --timeout 0
+      """)
+    #expect(try offers(["wormhole", "lock", ""], in: stage) == ["till"])
+    #expect(try offers(["wormhole", "defaults", "read", ""], in: stage) == ["cinema"])
+    #expect(
+      try offers(["wormhole", "defaults", "read", "cinema", ""], in: stage) == ["name", "rows"])
+    #expect(try offers(["wormhole", "observe", "o"], in: stage) == ["opened"])
+    #expect(try offers(["wormhole", "post", ""], in: stage) == ["opened"])
+    #expect(try offers(["wormhole", "wake", ""], in: stage) == ["usher"])
+  }
+
+  // MARK: Hostile names
+
+  private static let names = [
+    "$(touch ran)", "`touch ran`", "it's \"quoted\"", "two words", "semi;touch ran", "a&b|c<d>e",
+    "star*?[x]", "bang!x!!", "back\\slash", "new\nline", "tab\there", "#hash", "~tilde", "{a,b}",
+    "dollar$HOME${HOME}", "col:on=eq@at", "ünïcode", "(paren)", "trailing ", "'", "a\\'b\"c",
+  ]
+
+  /// Types lines into a real shell, with a real terminal, each once the shell is ready for it.
+  private func type(
+    _ lines: [String], into shell: [String], in stage: Stage
+  ) throws -> String {
+    try stage.directory.write(lines.joined(separator: "\n") + "\n", to: "lines")
+    let words = shell.map { "'\($0)'" }.joined(separator: " ")
+    let outcome = try stage.run(
+      "exec python3 -c \"$TYPIST\" \(words) <lines",
+      environment: [
+        "TYPIST=\(typist)", "TERM=dumb", "HOME=\(stage.directory.path)", "HISTFILE=",
+      ])
+    #expect(outcome.errors == "")
+    return outcome.output
+  }
+
+  /// Ends with what the shell has written.
+  private var typist: String {
+    """
+    import os, sys
+    lines = sys.stdin.read().split("\\n")[:-1]
+    process, terminal = os.forkpty()
+    if process == 0: os.execvp(sys.argv[1], sys.argv[1:])
+    said = b""
+    def more():
+        global said
+        try: part = os.read(terminal, 65536)
+        except OSError: part = b""
+        said += part
+        return part
+    for number, line in enumerate(lines):
+        while said.count(b"READY") <= number:
+            if not more(): break
+        os.write(terminal, line.replace("<TAB>", "\\t").encode() + b"\\n")
+    while more(): pass
+    os.waitpid(process, 0)
+    sys.stdout.buffer.write(said)
+    """
+  }
+
+  /// Each name is alone in a container, so that it is what is completed.
+  private func completes(
+    _ names: [String], _ quotes: [String], in shell: [String], _ stage: Stage
+  ) throws {
+    var lines: [String] = []
+    for (index, name) in names.enumerated() {
+      let outcome = try run(
+        Programs.built("wormhole"),
+        ["--container", stage.directory.path + "/c\(index)", "put", name, "found-\(index)-"])
+      #expect(outcome.status == .exited(0))
+      lines += quotes.map { "wormhole --container c\(index) get \($0)<TAB>" }
+    }
+    let said = try type(lines + ["exit"], into: shell, in: stage)
+    for (index, name) in names.enumerated() {
+      let count = said.split(separator: "found-\(index)-", omittingEmptySubsequences: false).count
+      #expect(count - 1 == quotes.count, "\(name) in \(shell[0]): \(said.debugDescription)")
+    }
+    #expect(try !stage.directory.descriptor.names().contains("ran"))
+  }
+
+  /// Nil, and a word about it, where this cannot be tried.
+  private func stage(for shell: String, _ settings: String) throws -> Stage? {
+    for program in ["python3", shell] where Programs.installed(program) == nil {
+      skip("completions of \(shell) on a terminal", because: "there is no \(program)")
+      return nil
     }
     let stage = try Stage()
-    let script = """
+    try stage.directory.write(settings, to: "settings")
+    return stage
+  }
+
+  @Test func bashRunsAndBreaksNothing() throws {
+    let settings = """
+      PS1='READY '
+      set -o histexpand
+      eval "$(wormhole completions bash)"
+
+      """
+    guard let stage = try stage(for: "bash", settings) else { return }
+    try completes(
+      Self.names, ["", "'", "\""], in: ["bash", "--rcfile", "settings", "-i"], stage)
+  }
+
+  @Test func zshRunsAndBreaksNothing() throws {
+    let settings = """
+      PS1='READY '
+      unsetopt promptsp promptcr
       autoload -U compinit && compinit -u -D
       eval "$(wormhole completions zsh)"
-      print -r -- $_comps[wormhole]
-      whence -w _wormhole _wormhole_channels _wormhole_members
+
       """
-    let outcome = try stage.run("exec zsh -f -c \"$SCRIPT\"", environment: ["SCRIPT=\(script)"])
-    #expect(outcome.errors == "")
-    #expect(
-      outcome.output == "_wormhole\n_wormhole: function\n_wormhole_channels: function\n"
-        + "_wormhole_members: function\n")
+    guard let stage = try stage(for: "zsh", settings) else { return }
+    try stage.directory.write(settings, to: ".zshrc")
+    try completes(Self.names, ["", "'", "\""], in: ["zsh", "-d", "-i"], stage)
+  }
+
+  @Test func fishRunsAndBreaksNothing() throws {
+    let settings = """
+      function fish_prompt; printf 'READY '; end
+      wormhole completions fish | source
+
+      """
+    guard let stage = try stage(for: "fish", settings) else { return }
+    // What fish reads line by line cannot hold these.
+    let names = Self.names.filter { !$0.contains("\n") && !$0.contains("\t") }
+    try completes(
+      names, ["", "'", "\""], in: ["fish", "--no-config", "-C", "source settings", "-i"], stage)
   }
 }

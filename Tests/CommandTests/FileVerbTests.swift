@@ -18,7 +18,7 @@ import Testing
     let plain = try stage.run("wormhole receive --as watch --count 1 --files in")
     #expect(plain.output == "in/seats.1\n", "\(plain.errors)")
     let json = try stage.run("wormhole receive --as watch --count 1 --files in --json")
-    #expect(json.output.contains(#""file":"in/seats.2""#), "\(json.output) \(json.errors)")
+    #expect(json.output.contains(#""path":"in/seats.2""#), "\(json.output) \(json.errors)")
     #expect(json.output.contains(#""value":{"film":"M","n":"2"}"#), "\(json.output)")
     let last = try stage.run(
       "wormhole receive --as watch --count 1 --exec 'cat \"$WORMHOLE_MESSAGE_FILE\"'")
@@ -26,7 +26,7 @@ import Testing
     #expect(
       try stage.run("ls in; ls seats; cat in/*").output
         == "seats\nseats.1\nseats.2\nmine\none\none\n")
-    #expect(try stage.run("ls \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
+    #expect(try stage.run("ls -I room \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
   }
 
   @Test func whatCannotBeSentOrTakenIsSaid() throws {
@@ -41,9 +41,27 @@ import Testing
       #expect(try stage.run("wormhole send --to watch \(line)").status.code == 64, "\(line)")
     }
     _ = try stage.run("echo one >seats; wormhole send --to watch --file seats")
-    let without = try stage.run("wormhole receive --as watch --count 1 --timeout 1 --attempts 1")
-    #expect(without.errors.contains("give a directory with --files"), "\(without.errors)")
-    #expect(try stage.run("wormhole queue watch --dead").output.contains("--files"))
+  }
+
+  /// It is not claimed, so it costs no attempt, and what comes after it comes.
+  @Test func aFileThatNobodyTakesWaits() throws {
+    let stage = try Stage()
+    _ = try stage.run(
+      "echo one >seats; wormhole send --to watch --id f --file seats; wormhole send --to watch two")
+    for _ in 1...3 {
+      let without = try stage.run(
+        "wormhole receive --as watch --count 2 --timeout 0.3 --attempts 1")
+      #expect(without.status == .exited(1))
+      #expect(
+        without.errors.hasPrefix(
+          "wormhole: message 'f' to 'watch' waits: a file comes with it, and nobody here takes "
+            + "files; give a directory with --files\n"), "\(without.errors)")
+      #expect(
+        try stage.run("wormhole queue watch | cut -f1,2").output == "f\twaiting\n")
+    }
+    let with = try stage.run("wormhole receive --as watch --count 1 --files . --json")
+    #expect(with.output.contains(#""attempt":1,"#), "\(with.errors)")
+    #expect(with.output.contains(#""redelivered":false,"#))
   }
 
   @Test func theDoctorFindsWhatNobodyAwaits() throws {
@@ -55,6 +73,6 @@ import Testing
     #expect(found.status.code == 1)
     #expect(found.output.contains("a file whose message is no more"), "\(found.output)")
     #expect(try stage.run("wormhole doctor --repair").status.code == 0)
-    #expect(try stage.run("ls \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
+    #expect(try stage.run("ls -I room \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
   }
 }

@@ -48,9 +48,11 @@ import Testing
     }
     let outcome = try replier.outcome()
     #expect(outcome.status == .exited(0))
-    let line = #"{"answered":true,"kind":"PropertyListValue"}"#
-    #expect(
-      outcome.output.split(separator: "\n").map(String.init) == Array(repeating: line, count: 20))
+    let lines = (1...20).map {
+      #"{"answered":true,"from":null,"kind":"PropertyListValue","reason":null,"to":"watch","#
+        + #""value":\#($0)}"#
+    }
+    #expect(outcome.output.split(separator: "\n").map(String.init) == lines)
     #expect(try files(stage, "guests") == "")
   }
 
@@ -94,14 +96,22 @@ import Testing
 
   // MARK: Ends
 
-  /// The one who asks is told at once, whoever ends the other and however.
+  /// The one who asks is told at once, whoever ends the other and however: also if what the command
+  /// has left behind keeps its pipes.
   @Test func whoAsksIsToldThatTheOtherHasEnded() throws {
-    for signal in [Processes.Signal.kill, .terminate] {
+    let command = "echo $$ >begun; exec sleep 600"
+    let leaving = "trap 'exit 0' TERM; sleep 600 & echo $! >begun; wait"
+    for (signal, line) in [
+      (Processes.Signal.kill, command), (.terminate, command), (.terminate, leaving),
+    ] {
       let stage = try Stage()
-      let line = "trap 'kill $!; exit 0' TERM; echo $PPID >>begun; sleep 600 & wait"
       let replier = try replier(stage, line)
       let asker = try stage.start("wormhole request --to watch --timeout 600 it")
-      try eventually("the command runs") { try files(stage, "../begun") != "" }
+      var left: Int32?
+      try eventually("the command runs") {
+        left = Int32(try stage.run("cat begun").output.split(separator: "\n").first ?? "")
+        return left != nil
+      }
       try replier.child.send(signal)
       let outcome = try asker.outcome()
       #expect(outcome.status == .exited(69))
@@ -109,7 +119,8 @@ import Testing
         outcome.errors
           == "wormhole: cannot ask 'watch': it has ended, or left, before it answered\n")
       #expect(try files(stage, "guests") == "")
-      _ = try stage.run("pkill -P \(replier.child.process)")
+      if signal == .terminate { #expect(try replier.outcome().status == .signalled(15)) }
+      try? Processes.send(.kill, to: left!)
     }
   }
 
@@ -199,11 +210,18 @@ import Testing
     try replier.child.send(.stop)
     try replier.waitUntilStopped()
     let folder = "hole/members/watch/live/*"
-    let send = "wormhole send --to watch --immediate it && touch $(echo \(folder))/mine"
-    #expect(try done(stage, send) == "")
+    let touch = "touch $(echo \(folder))/mine"
+    #expect(try done(stage, touch) == "")
+    let sender = try stage.start("wormhole send --to watch --immediate it --timeout 60")
+    try eventually("it lies there") {
+      try files(stage, "members/watch/live/*").contains(",c,")
+    }
     let found = try stage.run("wormhole doctor | grep -A1 live").output
     #expect(found.contains("1 file to be read at once"))
     #expect(found.contains("/mine: a foreign file"))
+    // It would take back what it has sent.
+    try sender.child.send(.kill)
+    _ = try sender.outcome()
     try replier.child.send(.kill)
     _ = try replier.outcome()
     let left = try stage.run("touch hole/members/watch/live/other; wormhole doctor | grep live")

@@ -1,3 +1,4 @@
+import CommandLine
 import SharedContainer
 import Syscalls
 import TestSupport
@@ -20,32 +21,30 @@ import Testing
     }
   }
 
-  @Test(arguments: Table.verbs.map(\.name))
+  @Test(arguments: Table.wormhole.verbs.map(\.name))
   func everyTextNamesTheVerbWithAllItTakes(_ name: String) throws {
-    let verb = try #require(Table.verb(name))
+    let verb = try #require(Table.wormhole.verb(name))
     #expect(verb.name == name)
-    #expect(Help.short.contains("  \(name) "))
-    #expect(Help.long.contains("  \(name) "))
+    #expect(help.short.contains("  \(name) "))
+    #expect(help.long.contains("  \(name) "))
     let section = manual.contains(".SS \"wormhole \(name)")
     #expect(section, "the manual page has no section on \(name)")
-    for text in [Help.short(verb), Help.long(verb)] {
+    for text in [help.short(verb), help.long(verb)] {
       #expect(text.hasPrefix("usage: wormhole \(name)"))
       for option in verb.options { #expect(text.contains("  \(option.usage)")) }
     }
-    for option in verb.options + Table.options {
+    for option in verb.options + Table.wormhole.options {
       #expect(manual.contains(option.usage.replacing("-", with: "\\-")), "\(option.name)")
-      for shell in Completions.Shell.allCases {
-        #expect(Completions.script(for: shell).contains("--\(option.name)"))
-      }
+      #expect(Proposal(.wormhole, [name, "--"]).words.contains { $0.text == "--\(option.name)" })
     }
     #expect(!verb.examples.isEmpty)
-    for example in verb.examples { #expect(Help.long(verb).contains(example.line)) }
+    for example in verb.examples { #expect(help.long(verb).contains(example.line)) }
   }
 
   /// Each option is taken by the verb it stands under, and by no other.
   @Test func theParserTakesWhatTheTableSays() throws {
-    let all = Set(Table.verbs.flatMap(\.options).map(\.name))
-    for verb in Table.verbs {
+    let all = Set(Table.wormhole.verbs.flatMap(\.options).map(\.name))
+    for verb in Table.wormhole.verbs {
       for name in all {
         let option = verb.options.first { $0.name == name }
         let isKnown = option != nil
@@ -64,7 +63,7 @@ import Testing
   }
 
   @Test func whatHasToBeGivenIsMissed() {
-    #expect(Verb.send.usage.hasPrefix("wormhole send --to PEER [VALUE] [--from NAME] "))
+    #expect(Verb.send.usage.hasPrefix("send --to PEER [VALUE] [--from NAME] "))
     #expect(
       failure(of: ["send", "hello"])
         == "cannot send: --to is missing; try 'wormhole help send'")
@@ -73,14 +72,15 @@ import Testing
 
   private func failure(of words: [String]) -> String? {
     do throws(Failure) {
-      _ = try Parser.parse(words)
+      _ = try Parser.parse(words, by: .wormhole)
       return ""
     } catch {
       return error.sentence
     }
   }
 
-  private var manual: String { Manual.page }
+  private let help = Help(.wormhole)
+  private var manual: String { Manual(.wormhole).page }
 
   @Test func theManualPageIsInOrder() throws {
     let folder = try TemporaryDirectory()
@@ -99,12 +99,12 @@ import Testing
     let shown = try run("mandoc", ["-T", "ascii", folder.path + "/wormhole.1"])
     // Bold letters are overprinted: the letter, a step back, the letter.
     let text = shown.output.replacing(/.\x{08}/, with: "")
-    let missing = Table.verbs.filter { !text.contains("\n   wormhole \($0.name)") }
+    let missing = Table.wormhole.verbs.filter { !text.contains("\n   wormhole \($0.name)") }
     #expect(missing.map(\.name) == [])
   }
 
   @Test func everyExampleIsUnderstood() throws {
-    for example in Table.verbs.flatMap(\.examples) where !example.line.contains("$(") {
+    for example in Table.wormhole.verbs.flatMap(\.examples) where !example.line.contains("$(") {
       let command = example.line.split { $0 == "|" || $0 == "<" || $0 == ">" }[0]
       guard !command.contains("'"), !command.contains(" --exec ") else { continue }
       let words = command.split(separator: " ").dropFirst().map(String.init)
@@ -118,5 +118,11 @@ import Testing
     #expect(given.isSubset(of: ExitCode.allCases))
     #expect(!given.contains(.done))
     #expect(!given.contains(.neverRan))
+    let others: Set<WormholeError.Code> = [
+      .system, .nested, .deadlock, .cancelled, .forked,
+    ]
+    for code in WormholeError.Code.allCases where !others.contains(code) {
+      #expect(code.exitCode != .software, "\(code) has none of its own")
+    }
   }
 }

@@ -8,7 +8,9 @@ import Testing
   /// Starts a verb that says on standard error when it is ready.
   private func start(_ command: String, _ stage: Stage) throws -> Running {
     let running = try stage.start(command + " --verbose")
-    try eventually("'\(command)' is ready") { try running.errors.contains("wormhole: ") }
+    try eventually("'\(command)' is ready") {
+      try running.errors.contains(/wormhole: (watching|observing|waiting)/)
+    }
     return running
   }
 
@@ -30,6 +32,18 @@ import Testing
       try eventually("'\(line)' is told") { try watch.output == expected }
     }
     #expect(try watch.outcome().status == .exited(0))
+  }
+
+  @Test(arguments: [
+    "watch speed", "watch --prefix s", "get speed --wait", "observe ready", "defaults watch suite",
+  ])
+  func aContainerThatIsRemovedEndsIt(_ words: String) throws {
+    let stage = try Stage()
+    let running = try start("wormhole " + words, stage)
+    #expect(try stage.run("rm -r \"$WORMHOLE_CONTAINER\"").status == .exited(0))
+    let outcome = try running.outcome()
+    #expect(outcome.status == .exited(78))
+    #expect(outcome.errors.contains("was removed"))
   }
 
   @Test func severalChannelsAreToldApart() throws {
@@ -73,6 +87,7 @@ import Testing
 
   @Test func noValueComes() throws {
     let stage = try Stage()
+    try put("post something", stage)
     let outcome = try stage.run("wormhole get answer --wait --timeout 0.05")
     #expect(outcome.status == .exited(1))
     #expect(outcome.output == "")
@@ -104,7 +119,7 @@ import Testing
     #expect(
       try rows.outcome().output
         == #"{"key":"rows","suite":"cinema","value":"12"}"# + "\n"
-        + #"{"key":"rows","suite":"cinema"}"# + "\n")
+        + #"{"key":"rows","suite":"cinema","value":null}"# + "\n")
   }
 
   // MARK: Ends

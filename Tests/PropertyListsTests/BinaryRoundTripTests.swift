@@ -46,9 +46,6 @@ import Testing
     limits.objects = 20
     expect(.limit(.objects)) { _ = try BinaryPropertyList.encode(Samples.wide(9), limits: limits) }
     limits = PropertyListLimits()
-    limits.stringBytes = 3
-    expect(.limit(.stringBytes)) { _ = try BinaryPropertyList.encode("four", limits: limits) }
-    limits = PropertyListLimits()
     limits.bytes = 100
     expect(.limit(.bytes)) { _ = try BinaryPropertyList.encode(Samples.wide(9), limits: limits) }
   }

@@ -255,4 +255,30 @@ import Testing
       try item.encode(2, forKey: PathKey(stringValue: "x"))
     }
   }
+
+  /// Nil is written as the text `$null`, for want of anything else.
+  @Test func aTextThatLooksLikeNilIsNone() throws {
+    struct Texts: Codable, Equatable {
+      var one: String? = "$null"
+      var other: String?
+      var all: [String?] = ["$null", nil, "null"]
+    }
+    let bytes = try BinaryEncoder().encode(Texts())
+    #expect(try BinaryDecoder().decode(Texts.self, from: bytes) == Texts())
+    let text = try BinaryEncoder().encode(["$null"])
+    #expect(try BinaryDecoder().decode([String?].self, from: text) == ["$null"])
+    #expect(try BinaryDecoder().decode([String].self, from: text) == ["$null"])
+    let none = try BinaryEncoder().encode([String?.none])
+    #expect(try BinaryDecoder().decode([String?].self, from: none) == [nil])
+    // Through a value of any shape nil stays nil.
+    let tree = try BinaryPropertyList.decode(none)
+    #expect(try BinaryDecoder().decode([String?].self, from: BinaryEncoder().encode(tree)) == [nil])
+  }
+
+  @Test(arguments: ["x", "ü"]) func aStringMayBeAsLongAsAFile(character: String) throws {
+    let text = String(repeating: character, count: 17 << 20)
+    let bytes = try BinaryEncoder().encode([text])
+    #expect(try BinaryDecoder().decode([String].self, from: bytes) == [text])
+    #expect(try BinaryPropertyList.decode(bytes) == [.string(text)])
+  }
 }

@@ -52,10 +52,19 @@ struct Readme {
     return lines.filter { $0.hasPrefix("| `wormhole ") }
   }
 
-  /// The rooms named in the map.
-  var rooms: Set<String> {
-    let block = blocks.first { $0.mark == "rooms" }
-    let names = (block?.lines ?? []).compactMap { $0.split(separator: " ").first }
-    return Set(names.map(String.init))
+  /// The rooms named in the map, each with its folders.
+  var rooms: [String: Set<String>] {
+    var rooms: [String: Set<String>] = [:]
+    var room = ""
+    for line in blocks.first(where: { $0.mark == "rooms" })?.lines ?? [] {
+      guard let name = line.split(separator: " ").first.map(String.init) else { continue }
+      if line.hasPrefix(" ") {
+        rooms[room, default: []].insert(name)
+      } else {
+        room = name
+        rooms[room] = []
+      }
+    }
+    return rooms
   }
 }

@@ -16,9 +16,7 @@ import Testing
   private let other: Slot
 
   init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-    slot = try container.slot(.channels, "n")
+    (folder, container, slot) = try Container.forTest()
     other = try Container.open(container.path, options: .testing()).slot(.channels, "n")
   }
 

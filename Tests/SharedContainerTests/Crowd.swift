@@ -35,11 +35,9 @@ final class Crowd {
   private func startOne() throws -> Running {
     started += 1
     return try Running(
-      Programs.built("TestPeer"),
-      [
-        "add-between", container.path, "n", "\(folder.path)/sums.\(started)",
-        "\(start.nanoseconds)", "\(end.nanoseconds)",
-      ])
+      .addBetween(
+        container.path, "n", log: "\(folder.path)/sums.\(started)", start: start.nanoseconds,
+        end: end.nanoseconds))
   }
 
   /// Kills a process, and puts another in its place.

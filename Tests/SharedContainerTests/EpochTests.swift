@@ -1,10 +1,11 @@
-import SharedContainer
+import PropertyLists
+@testable import SharedContainer
 import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 
-/// The epoch rises with each start of the machine, whoever notices it first.
+/// The epoch rises with each start of the machine, whoever notices it first, and with nothing else.
 @Suite(.blocking) struct EpochTests {
   private let folder: TemporaryDirectory
   private let path: String
@@ -14,34 +15,47 @@ import Testing
     path = folder.path + "/c"
   }
 
-  private static func options(boot: String) -> ContainerOptions {
+  /// - Parameter clock: nanoseconds since the machine started; nil: its own.
+  private func open(boot: String, clock: Int64? = nil) throws -> Container {
     var options = ContainerOptions.testing()
     options.environment.bootIdentifier = { boot }
-    return options
+    if let clock { options.environment.sinceBoot = { clock } }
+    return try Container.open(path, options: options)
+  }
+
+  private func epoch(boot: String, clock: Int64? = nil) throws -> Int {
+    try open(boot: boot, clock: clock).epoch()
+  }
+
+  private func write(_ record: EpochRecord) throws {
+    let slot = try open(boot: "").slot(.system, "epoch")
+    try slot.change("write") { _ in .put(try record.encoded()) }
   }
 
   @Test func staysWhileTheMachineRuns() throws {
-    for _ in 0..<3 {
-      #expect(try Container.open(path, options: Self.options(boot: "a")).epoch == 1)
-    }
+    for _ in 0..<3 { #expect(try epoch(boot: "a") == 1) }
   }
 
   @Test func risesOnceAStart() throws {
-    let first = try Container.open(path, options: Self.options(boot: "a"))
+    #expect(try epoch(boot: "a") == 1)
     for (boot, epoch) in [("b", 2), ("b", 2), ("c", 3)] {
-      let container = try Container.open(path, options: Self.options(boot: boot))
-      #expect(container.epoch == epoch)
-      #expect(container.id == first.id)
+      #expect(try self.epoch(boot: boot) == epoch)
     }
   }
 
+  @Test func isTheSameForAllThatAnObjectStamps() throws {
+    let container = try open(boot: "a")
+    #expect(try container.epoch() == 1)
+    #expect(try container.epoch() == 1)
+    #expect(try container.recordedEpoch() == 1)
+  }
+
   @Test func risesOnceHoweverManyNotice() throws {
-    _ = try Container.open(path, options: Self.options(boot: "a"))
-    let path = path
+    #expect(try epoch(boot: "a") == 1)
     let seen = Monitor<[Int]>([])
     let threads = try (0..<8).map { _ in
       try Thread("opener") {
-        let epoch = try? Container.open(path, options: Self.options(boot: "b")).epoch
+        let epoch = try? epoch(boot: "b")
         seen.signal { $0.append(epoch ?? -1) }
       }
     }
@@ -49,8 +63,151 @@ import Testing
     #expect(seen.withLock { $0 } == Array(repeating: 2, count: 8))
   }
 
-  @Test func withoutANameForTheRunItStays() throws {
-    #expect(try Container.open(path, options: Self.options(boot: "a")).epoch == 1)
-    #expect(try Container.open(path, options: Self.options(boot: "")).epoch == 1)
+  @Test func whoOnlyReadsAndWritesValuesAsksForNone() throws {
+    let container = try open(boot: "a")
+    try container.slot(.channels, "c").change("put") { _ in .put(try BinaryEncoder().encode(1)) }
+    #expect(try container.recordedEpoch() == 0)
+    #expect(try !container.names(in: .system).contains("epoch"))
   }
+
+  // MARK: Names that differ on one machine
+
+  @Test func anotherNameOfARunRaisesNothingWhileSomebodyStamps() throws {
+    let living = try open(boot: "host")
+    #expect(try living.epoch() == 1)
+    for boot in ["one", "two", "three"] { #expect(try epoch(boot: boot) == 1) }
+    #expect(try epoch(boot: "host") == 1)
+  }
+
+  @Test func eachNameRaisesItOnceAtMost() throws {
+    for _ in 0..<3 {
+      for boot in ["one", "two", "three"] { _ = try epoch(boot: boot) }
+    }
+    #expect(try epoch(boot: "one") == 3)
+  }
+
+  /// Whoever only reads may have been there before all who stamp, since the machine started.
+  @Test func whoHasOnlyOpenedItProvesNothing() throws {
+    #expect(try epoch(boot: "a") == 1)
+    let reader = try open(boot: "b")
+    _ = try reader.slot(.channels, "c").read()
+    #expect(try epoch(boot: "c") == 2)
+  }
+
+  @Test func withoutANameForTheRunItGoesByTheClock() throws {
+    #expect(try epoch(boot: "", clock: 100) == 1)
+    #expect(try epoch(boot: "", clock: 200) == 1)
+    #expect(try epoch(boot: "", clock: 50) == 2)
+    #expect(try epoch(boot: "", clock: 60) == 2)
+  }
+
+  @Test func aClockThatIsBehindTellsOfAStart() throws {
+    #expect(try epoch(boot: "a", clock: 1000) == 1)
+    #expect(try epoch(boot: "a", clock: 999) == 2)
+  }
+
+  @Test func whatIsUndecidedIsDecidedByWhoeverComesNext() throws {
+    var record = EpochRecord(epoch: 7)
+    record.note("a", now: 0)
+    record.isUndecided = true
+    try write(record)
+    #expect(try epoch(boot: "a") == 8, "somebody may stamp in an epoch after 7")
+    #expect(try epoch(boot: "a") == 8)
+  }
+
+  @Test func oldNamesAreForgotten() throws {
+    for number in 0..<(EpochRecord.longestList + 8) { _ = try epoch(boot: "boot \(number)") }
+    let latest = EpochRecord.longestList + 8
+    #expect(try epoch(boot: "boot 10") == latest)
+    #expect(try epoch(boot: "boot 7") == latest + 1)
+  }
+
+  /// Programs that know the machine's run by many names come and go: of two that are there at the
+  /// same time neither has another epoch, and none has an earlier one than somebody before it had.
+  @Test func ofAllWhoAreThereAtOnceNobodyHasAnotherEpoch() throws {
+    let highest = Monitor(0)
+    let mistakes = Monitor<[String]>([])
+    let threads = try (0..<6).map { number in
+      try Thread("opener") {
+        do {
+          for round in 0..<40 {
+            let before = highest.withLock { $0 }
+            let container = try open(boot: "\((number * 7 + round) % 80)")
+            let epoch = try container.epoch()
+            let now = highest.withLock { highest in
+              highest = max(highest, epoch)
+              return highest
+            }
+            if epoch < before || now > epoch {
+              mistakes.signal { $0.append("\(epoch) after \(before), beside \(now)") }
+            }
+            for _ in 0..<(round % 4) { Processes.yield() }
+            let end = highest.withLock { $0 }
+            if end > epoch { mistakes.signal { $0.append("raised to \(end) beside \(epoch)") } }
+            withExtendedLifetime(container) {}
+          }
+        } catch {
+          mistakes.signal { $0.append("\(error)") }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(mistakes.withLock { $0 } == [])
+    #expect(highest.withLock { $0 } > 1, "it was never raised, so nothing was tried")
+  }
+
+  /// Whoever comes in the middle of a decision, wherever that is, has the same epoch afterwards.
+  @Test(arguments: 1...4) func whoComesBeforeADecisionIsDoneHasTheSameEpoch(step: Int) throws {
+    #expect(try epoch(boot: "a") == 1)
+    let path = path
+    let steps = Monitor(0)
+    let comer = Monitor<Container?>(nil)
+    let isThere = Monitor(false)
+    let threads = Monitor<[Thread]>([])
+    // The decider asks for the clock before and after it looks for others.
+    var options = ContainerOptions.testing()
+    options.lease = .seconds(60)
+    let patient = options
+    options.environment.bootIdentifier = { "b" }
+    options.environment.sinceBoot = {
+      let count = steps.withLock { steps in
+        steps += 1
+        return steps
+      }
+      guard count == step else { return Clocks.sinceBoot }
+      let thread = try? Thread("comer") {
+        var options = patient
+        options.environment.bootIdentifier = { "a" }
+        let container = try? Container.open(path, options: options)
+        _ = try? container?.epoch()
+        comer.withLock { $0 = container }
+        isThere.signal { $0 = true }
+      }
+      threads.withLock { $0 = thread.map { [$0] } ?? [] }
+      // It may have to wait for this very decision.
+      _ = isThere.wait(until: .now + .milliseconds(100)) { $0 ? true : nil }
+      return Clocks.sinceBoot
+    }
+    let decider = try Container.open(path, options: options)
+    let decided = try decider.epoch()
+    for thread in threads.withLock({ $0 }) { thread.join() }
+    #expect(try comer.withLock { try $0?.epoch() } == decided)
+    withExtendedLifetime(decider) {}
+  }
+
+  // MARK: What cannot be
+
+  @Test func theLastEpochIsNotPassed() throws {
+    var record = EpochRecord(epoch: EpochRecord.last)
+    record.note("a", now: 0)
+    try write(record)
+    #expect(try epoch(boot: "a") == EpochRecord.last)
+    let error = #expect(throws: WormholeError.self) { try epoch(boot: "b") }
+    #expect(error?.code == .full)
+    #expect(try open(boot: "b").slot(.channels, "c").read().isNothing)
+  }
+}
+
+extension Slot.Content {
+  fileprivate var isNothing: Bool { if case .nothing = self { true } else { false } }
 }

@@ -9,9 +9,7 @@ import Testing
 ///
 /// `WORMHOLE_SEED` replays a run.
 @Suite(.serialized, .blocking) struct FaultSweepTests {
-  private let seed =
-    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
-    ?? UInt64.random(in: 0 ... .max)
+  private let seed = TestRun.seed
 
   /// P2, P3, P7: whoever is killed, wherever, takes nothing along and leaves nothing behind.
   @Test(arguments: SweptOperation.all)
@@ -87,20 +85,17 @@ import Testing
 
   /// The longest that any of a hundred updates took.
   private func commitAHundredTimes(_ run: SweptRun) throws -> Duration {
-    var longest = Duration.zero
-    var start = Instant.now
-    var options = ContainerOptions.testing()
     // What is measured is the wait for the lock; how long a busy disk takes to sync is not.
-    options.environment.mutants.insert(.noFileSync)
-    let container = try Container.open(run.path, options: options)
-    let slot = try container.slot(.channels, "n")
-    for _ in 0..<100 {
-      try slot.add()
-      let end = Instant.now
-      longest = max(longest, end - start)
-      start = end
+    let peer = try Running(
+      .acknowledge(run.path, "n", durability: .process, times: 100),
+      environment: ["WORMHOLE_MUTANT=no-file-sync"])
+    let outcome = try peer.outcome()
+    try #require(outcome.status == .exited(0), "\(outcome.errors)")
+    let took = outcome.output.split(separator: "\n").map { line in
+      let numbers = line.split(separator: " ").compactMap { Int64($0) }
+      return numbers[2] - numbers[1]
     }
-    return longest
+    return .nanoseconds(try #require(took.max()))
   }
 
   /// P1, P2, P7: an error of the system, once or from then on, is told truthfully, damages nothing,

@@ -28,13 +28,13 @@ import Wormhole
         #expect(error.code == .full, "\(error)")
       }
       #expect(try container.contents("staging") == [])
-      #expect(try container.contents("members", "watch", "files") == [])
+      #expect(try files(container) == [])
       #expect(try container.contents("members", "watch", "inbox").count == 1)
     }
     try disk.makeRoom()
     try folder.write("small", to: "small")
     try hole.peer("watch").send(file: folder.path + "/small")
-    #expect(try container.contents("members", "watch", "files").count == 1)
+    #expect(try files(container).count == 1)
   }
 
   @Test func aFileThatCannotBeTakenStays() throws {
@@ -65,7 +65,12 @@ import Wormhole
     receiving.stop()
     let mounted = try Descriptor.open(path: disk.path, [.readOnly, .directory])
     #expect(try mounted.names() == [])
-    #expect(try container.contents("members", "watch", "files") == [])
+    #expect(try files(container) == [])
     #expect(try folder.descriptor.status(of: "taken").size == 3 << 20)
+  }
+
+  /// Not the one that says how much room there is.
+  private func files(_ container: Container) throws -> [String] {
+    try container.contents("members", "watch", "files").filter { $0 != "room" }
   }
 }

@@ -8,12 +8,8 @@ import Testing
 @Suite(.blocking) struct FolderWatchTests {
   private let folder: TemporaryDirectory
   private let container: Container
-  private let peer = Programs.built("TestPeer")
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-  }
+  init() throws { (folder, container) = try Container.forTest() }
 
   @Test func namesThatComeAndGoAreTold() throws {
     try container.slot(.channels, "before").add()
@@ -22,7 +18,7 @@ import Testing
     #expect(changes.all == [.came("before")])
     try container.slot(.channels, "ä/b").add()
     try changes.waitFor(2)
-    #expect(try run(peer, ["add", container.path, "other", "1"]).status == .exited(0))
+    #expect(try run(.add(container.path, "other", times: 1)).status == .exited(0))
     try changes.waitFor(3)
     #expect(try run("rm", ["-r", container.path("channels", "before")]).status == .exited(0))
     try changes.waitFor(4)
@@ -42,7 +38,7 @@ import Testing
   /// A name that comes while the watch is being set up: the folder is looked at after that.
   @Test func aNameThatComesBeforeTheWatchIsTold() throws {
     let listener = try Running(
-      peer, ["names", container.path, "x"],
+      .names(container.path, until: "x"),
       environment: ["WORMHOLE_FAULTS=inotifyAdd~channels:before:stop"])
     try listener.waitUntilStopped()
     try container.slot(.channels, "x").add()

@@ -13,8 +13,7 @@ import Testing
   private let right: Slot
 
   init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
+    (folder, container) = try Container.forTest()
     left = try container.slot(.channels, "left")
     right = try container.slot(.channels, "right")
   }
@@ -71,7 +70,7 @@ import Testing
 
   @Test func aStoppedHolderOfOneIsPassedBy() throws {
     let stopped = try Running(
-      Programs.built("TestPeer"), ["stop-inside", container.path, "right"])
+      .stopInside(container.path, "right"))
     try stopped.waitUntilStopped()
     try Self.move(container, [left, right])
     #expect(try left.number() == -1)

@@ -55,7 +55,7 @@ import Testing
             process: own.process, namespace: namespace, started: started, program: "it", seed: 1)))
     }
     #expect(holder(namespace: own.namespace, started: own.started)?.state == .running)
-    let gone = try #require(holder(namespace: own.namespace, started: own.started + 1))
+    let gone = try #require(holder(namespace: own.namespace, started: own.started + 2))
     #expect(gone.state == .gone, "the number is another process's now")
     #expect(gone.description == "'it' (process \(own.process), gone)")
     #expect(holder(namespace: own.namespace + 1, started: own.started)?.state == .unknown)

@@ -10,11 +10,7 @@ import Testing
   private let container: Container
   private let slot: Slot
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-    slot = try container.slot(.system, "lock.print")
-  }
+  init() throws { (folder, container, slot) = try Container.forTest(.system, "lock.print") }
 
   @Test func isHeldWhileTheBodyRuns() throws {
     let other = try Container.open(container.path, options: .testing())
@@ -50,7 +46,7 @@ import Testing
 
   @Test func aStoppedHolderIsSupersededOnlyWhenAsked() throws {
     let stopped = try Running(
-      Programs.built("TestPeer"), ["hold-lock", container.path, "lock.print"])
+      .holdLock(container.path, "lock.print"))
     try stopped.waitUntilStopped()
     let error = #expect(throws: WormholeError.self) {
       _ = try slot.hold("lock", patience: Patience(until: .now + .milliseconds(150))) { $0 }

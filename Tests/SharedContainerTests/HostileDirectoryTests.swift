@@ -13,8 +13,7 @@ import Testing
   private let container: Container
 
   init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
+    (folder, container) = try Container.forTest()
     // Twice, so that there is a kept value as well.
     let slot = try container.slot(.channels, "n")
     for _ in 0..<3 { try slot.add(durability: .power) }
@@ -169,14 +168,16 @@ import Testing
   @Test func aContainerThatOthersMayWriteToIsRefused() throws {
     for (mode, sharing, isRefused) in [
       (0o777, Sharing.owner, true), (0o770, .owner, true), (0o702, .owner, true),
-      (0o755, .owner, false), (0o777, .group, true), (0o770, .group, false),
+      (0o755, .owner, false), (0o777, .group, true), (0o700, .owner, false),
     ] as [(FileMode, Sharing, Bool)] {
       try container.root.setMode(mode)
       var options = ContainerOptions.testing()
       options.sharing = sharing
       let error = failure { _ = try Container.open(container.path, options: options) }
       #expect(error?.code == (isRefused ? .refused : nil), "\(mode) \(sharing)")
-      if isRefused { #expect(error?.hint?.hasPrefix("chmod ") == true) }
+      // Nothing is mended in what the caller takes for something else.
+      let mends = isRefused && sharing == .owner
+      if mends { #expect(error?.hint?.hasPrefix("chmod ") == true) }
     }
   }
 
@@ -335,7 +336,7 @@ import Testing
 
   /// The value changes places with links, FIFOs and directories while others read and change it.
   @Test func namesThatAreSwappedMeanwhile() throws {
-    let seed = UInt64.random(in: .min ... .max)
+    let seed = TestRun.seed
     let isOver = Atomic<Bool>(false)
     let swaps = Atomic<Int>(0)
     let before = try outside()

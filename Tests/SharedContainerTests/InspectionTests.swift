@@ -11,12 +11,7 @@ import Testing
   private let container: Container
   private let slot: Slot
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-    slot = try container.slot(.channels, "n")
-    for _ in 0..<3 { try slot.add(durability: .power) }
-  }
+  init() throws { (folder, container, slot) = try Container.forTest(holding: 3) }
 
   private func open(_ path: String) throws -> Descriptor {
     try Descriptor.open(path: container.path + path, [.readOnly, .directory])
@@ -79,7 +74,7 @@ import Testing
 
   @Test func aStoppedHolderIsNamed() throws {
     let stopped = try Running(
-      Programs.built("TestPeer"), ["stop-inside", container.path, "n"])
+      .stopInside(container.path, "n"))
     try stopped.waitUntilStopped()
     let found = try problems()
     #expect(found.map(\.subject) == ["channels/n/lock/1"])

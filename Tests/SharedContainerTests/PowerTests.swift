@@ -6,7 +6,7 @@ import Testing
 
 /// P7: what is there after the power was cut, on real file systems that are lost without flushing.
 @Suite(.serialized, .blocking) struct PowerTests {
-  private static let cuts = Processes.environment("WORMHOLE_LONG") == nil ? 5 : 25
+  private static let cuts = TestRun.isLong ? 25 : 5
   private static let kinds: [TestFileSystem.Kind] = [.ext4, .xfs]
 
   /// Cut while they write: whatever may just be under way is under way.
@@ -14,7 +14,7 @@ import Testing
   fileprivate func aCutAmongWritersLosesNothingAcknowledged(_ kind: TestFileSystem.Kind) throws {
     let what = "a power cut among writers on \(kind)"
     guard let disk = try TestFileSystem.make(kind, for: what) else { return }
-    let seed = UInt64.random(in: .min ... .max)
+    let seed = TestRun.seed
     var random = SeededRandom(seed: seed)
     var history: History = [:]
     for cut in 1...Self.cuts {
@@ -99,10 +99,9 @@ import Testing
     let what = "an unsynced value over an acknowledged one on \(kind)"
     guard let disk = try TestFileSystem.make(kind, for: what) else { return }
     let path = disk.path + "/c"
-    let peer = Programs.built("TestPeer")
-    _ = try run(peer, ["add", path, "p", "3", "power"])
+    _ = try run(.add(path, "p", times: 3, durability: .power))
     let stopped = try Running(
-      peer, ["add", path, "p", "1"],
+      .add(path, "p", times: 1),
       environment: ["WORMHOLE_FAULTS=rename~value.plist:after:stop"])
     try stopped.waitUntilStopped()
     for folder in ["channels/p", "channels/p/lock", "channels/p/lock/1.d"] {
@@ -141,10 +140,8 @@ import Testing
 
     init(_ channel: Channel, _ disk: TestFileSystem, times: Int) throws {
       self.channel = channel
-      let durability = channel.durability == .power ? "power" : "process"
       process = try Running(
-        Programs.built("TestPeer"),
-        ["acknowledge", disk.path + "/c", channel.name, durability, "\(times)"])
+        .acknowledge(disk.path + "/c", channel.name, durability: channel.durability, times: times))
     }
 
     var hasAcknowledged: Bool { get throws { try process.output.contains("\n") } }

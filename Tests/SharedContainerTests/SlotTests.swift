@@ -9,12 +9,8 @@ import Testing
 @Suite(.blocking) struct SlotTests {
   private let folder: TemporaryDirectory
   private let container: Container
-  private let peer = Programs.built("TestPeer")
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-  }
+  init() throws { (folder, container) = try Container.forTest() }
 
   @Test func nothingIsThereBeforeTheFirstPut() throws {
     let slot = try container.slot(.channels, "n")
@@ -35,7 +31,7 @@ import Testing
   @Test func anotherProcessReadsAndAdds() throws {
     let slot = try container.slot(.channels, "n")
     try slot.add(5)
-    let outcome = try run(peer, ["add", container.path, "n", "3"])
+    let outcome = try run(.add(container.path, "n", times: 3))
     #expect(outcome.output == "6\n7\n8\n")
     #expect(try slot.number() == 8)
   }
@@ -79,7 +75,7 @@ import Testing
   @Test func aStoppedHolderIsPassedBy() throws {
     let slot = try container.slot(.channels, "n")
     try slot.add(10)
-    let stopped = try Running(peer, ["stop-inside", container.path, "n"])
+    let stopped = try Running(.stopInside(container.path, "n"))
     try stopped.waitUntilStopped()
     for _ in 0..<10 { try slot.add() }
     #expect(try slot.number() == 20)
@@ -91,7 +87,7 @@ import Testing
 
   @Test func withoutTakeoverTheErrorNamesTheHolder() throws {
     let slot = try container.slot(.channels, "n")
-    let stopped = try Running(peer, ["stop-inside", container.path, "n"])
+    let stopped = try Running(.stopInside(container.path, "n"))
     try stopped.waitUntilStopped()
     let error = #expect(throws: WormholeError.self) {
       try slot.add(
@@ -107,7 +103,7 @@ import Testing
 
   @Test func aDeadHoldersLockIsFreeAtOnce() throws {
     let slot = try container.slot(.channels, "n")
-    let stopped = try Running(peer, ["stop-inside", container.path, "n"])
+    let stopped = try Running(.stopInside(container.path, "n"))
     try stopped.waitUntilStopped()
     try stopped.child.send(.kill)
     _ = try stopped.outcome()

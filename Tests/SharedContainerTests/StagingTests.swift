@@ -22,7 +22,7 @@ import Testing
   /// A process that makes a channel, with a fault on the way.
   private func start(_ rule: String) throws -> Running {
     try Running(
-      Programs.built("TestPeer"), ["add", path, "n", "1"], environment: ["WORMHOLE_FAULTS=\(rule)"])
+      .add(path, "n", times: 1), environment: ["WORMHOLE_FAULTS=\(rule)"])
   }
 
   /// With its directory and the first lock file staged, both flocked.

@@ -11,16 +11,11 @@ import Testing
   private let container: Container
   private let slot: Slot
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-    slot = try container.slot(.channels, "n")
-    for _ in 0..<3 { try slot.add(durability: .power) }
-  }
+  init() throws { (folder, container, slot) = try Container.forTest(holding: 3) }
 
   private func add(faults: String) throws -> Running {
     try Running(
-      Programs.built("TestPeer"), ["add", container.path, "n", "1"],
+      .add(container.path, "n", times: 1),
       environment: ["WORMHOLE_FAULTS=\(faults)"])
   }
 
@@ -50,7 +45,7 @@ import Testing
   /// next generation stops it.
   @Test func aHolderStoppedBeforeItStagesSeesThatItIsSuperseded() throws {
     // A new process has to open the directory; the second stop is met only by one that goes on.
-    let peer = try add(faults: "mkdir~1.d:before:stop;open~1.d/next:before:stop")
+    let peer = try add(faults: "open~1.d:before:stop;open~1.d/next:before:stop")
     try peer.waitUntilStopped()
     try addTen()
     try peer.child.send(.go)

@@ -9,8 +9,8 @@ import TestSupport
 /// every run.
 struct SweptOperation: Sendable, CustomStringConvertible {
   let name: String
-  /// What the peer is told after the container's path.
-  let arguments: [String]
+  /// What the peer does in the container.
+  let job: @Sendable (_ path: String) -> PeerJob
   /// How much the operation adds to the number in the channel `n`.
   let adds: Int
   /// The number that the prepared container holds.
@@ -20,40 +20,43 @@ struct SweptOperation: Sendable, CustomStringConvertible {
   var description: String { name }
 
   static let all: [SweptOperation] = [
-    SweptOperation(name: "create", arguments: ["open"], adds: 0, before: 0) { _ in [] },
-    SweptOperation(name: "open", arguments: ["open"], adds: 0, before: 3) { path in
+    SweptOperation(name: "create", job: { .open($0) }, adds: 0, before: 0) { _ in [] },
+    SweptOperation(name: "open", job: { .open($0) }, adds: 0, before: 3) { path in
       try holding(3, path)
       return []
     },
-    SweptOperation(name: "first put", arguments: ["add", "n", "1"], adds: 1, before: 0) { path in
+    SweptOperation(name: "first put", job: { .add($0, "n", times: 1) }, adds: 1, before: 0) {
+      path in
       _ = try Container.open(path, options: .testing())
       return []
     },
-    SweptOperation(name: "update", arguments: ["add", "n", "1"], adds: 1, before: 3) { path in
+    SweptOperation(name: "update", job: { .add($0, "n", times: 1) }, adds: 1, before: 3) { path in
       try holding(3, path)
       return []
     },
     SweptOperation(
-      name: "durable update", arguments: ["add", "n", "1", "power"], adds: 1, before: 3
+      name: "durable update", job: { .add($0, "n", times: 1, durability: .power) }, adds: 1,
+      before: 3
     ) { path in
       try holding(3, path)
       return []
     },
-    SweptOperation(name: "heal", arguments: ["add", "n", "1"], adds: 1, before: 2) { path in
+    SweptOperation(name: "heal", job: { .add($0, "n", times: 1) }, adds: 1, before: 2) { path in
       try holding(3, path)
       try damageValue(path)
       return []
     },
-    SweptOperation(name: "sweep", arguments: ["open"], adds: 0, before: 3) { path in
+    SweptOperation(name: "sweep", job: { .open($0) }, adds: 0, before: 3) { path in
       try holding(3, path)
       let staging = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
       _ = try staging.open("0123456789abcdef", [.writeOnly, .create], mode: 0o600)
       try staging.makeDirectory("fedcba9876543210", mode: 0o700)
       return []
     },
-    SweptOperation(name: "take over", arguments: ["add", "n", "1"], adds: 1, before: 3) { path in
+    SweptOperation(name: "take over", job: { .add($0, "n", times: 1) }, adds: 1, before: 3) {
+      path in
       try holding(3, path)
-      let stopped = try Running(Programs.built("TestPeer"), ["stop-inside", path, "n"])
+      let stopped = try Running(.stopInside(path, "n"))
       try stopped.waitUntilStopped()
       return [stopped]
     },
@@ -92,10 +95,9 @@ struct SweptRun {
   }
 
   func start(faults: String = "", trace: Bool = false) throws -> Running {
-    let arguments = [operation.arguments[0], path] + operation.arguments.dropFirst()
     var environment = ["WORMHOLE_FAULTS=\(faults)"]
     if trace { environment.append("WORMHOLE_FAULT_TRACE=\(folder.path)/trace") }
-    return try Running(Programs.built("TestPeer"), arguments, environment: environment)
+    return try Running(operation.job(path), environment: environment)
   }
 
   /// How many calls the operation makes when nothing disturbs it.
@@ -106,12 +108,13 @@ struct SweptRun {
     return try run.folder.read("trace").split(separator: "\n").count
   }
 
-  static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+  static let isLong = TestRun.isLong
 
   /// The points to disturb: a seeded tenth, or all of them in a long run.
   static func points(_ count: Int, _ random: inout SeededRandom) -> [Int] {
-    if isLong { return Array(1...count) }
-    return Array((1...count).shuffled(using: &random).prefix(max(4, count / 10))).sorted()
+    let wanted = isLong ? count : max(4, count / 10)
+    print("swept \(min(wanted, count)) of \(count) fault points")
+    return Array((1...count).shuffled(using: &random).prefix(wanted)).sorted()
   }
 
   func letOthersEnd() throws {

@@ -10,11 +10,7 @@ import Testing
   private let container: Container
   private let slot: Slot
 
-  init() throws {
-    folder = try TemporaryDirectory()
-    container = try Container.open(folder.path + "/c", options: .testing())
-    slot = try container.slot(.channels, "n")
-  }
+  init() throws { (folder, container, slot) = try Container.forTest() }
 
   /// The same slot of another container on the same directory: to the lock, another process.
   private func another() throws -> Slot {
@@ -103,9 +99,9 @@ import Testing
 
   /// Starts a job that starts another process, and waits for its number and what else it says.
   private func start(
-    _ job: String, saying words: [String] = []
+    _ job: PeerJob, saying words: [String] = []
   ) throws -> (parent: Running, child: Int32) {
-    let parent = try Running(Programs.built("TestPeer"), [job, container.path, "n"])
+    let parent = try Running(job)
     let child = try eventually("it says a number") { () -> Int32? in
       let lines = try parent.output.split(separator: "\n", omittingEmptySubsequences: false)
         .dropLast().map(String.init)
@@ -117,7 +113,8 @@ import Testing
 
   /// A program that was started inside an update has none of the update's descriptors.
   @Test func aSpawnedChildKeepsNothing() throws {
-    let (parent, child) = try start("spawn-inside", saying: ["lingering"])
+    let (parent, child) = try start(
+      .spawnInside(container.path, "n"), saying: ["lingering"])
     defer { try? Processes.send(.kill, to: child) }
     try parent.child.send(.kill)
     _ = try parent.outcome()
@@ -133,32 +130,24 @@ import Testing
 
   /// A copy goes on from where the process was, and must not come up with what that comes up with.
   @Test func copiesMakeUpOtherNames() throws {
-    let outcome = try run(Programs.built("TestPeer"), ["name-copies"])
+    let outcome = try run(.nameCopies)
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     let names = outcome.output.split(separator: "\n").map { $0.split(separator: " ") }
     #expect(names.map(\.count) == [3, 3, 3, 3])
     #expect(Set(names.joined()).count == 12, "\(outcome.output)")
   }
 
-  /// A copy of a dead holder has its lock, and nobody can take it back: but it renews no mark.
-  @Test func aForkedCopyKeepsTheLockForALease() throws {
-    let (parent, child) = try start("fork-inside")
+  /// A copy of a dead holder does not have its lock.
+  @Test func aForkedCopyKeepsNoLock() throws {
+    let (parent, child) = try start(.forkInside(container.path, "n"))
     defer { try? Processes.send(.kill, to: child) }
     try parent.child.send(.kill)
     _ = try parent.outcome()
-    let error = #expect(throws: WormholeError.self) {
-      try slot.add(
-        policy: LockPolicy(lease: nil, cap: nil),
-        patience: Patience(until: .now + .milliseconds(100)))
-    }
-    #expect(error?.code == .timedOut)
-    #expect(
-      error?.reason.hasSuffix("'TestPeer' (process \(parent.child.process), gone) holds") == true)
-    let start = Instant.now
-    #expect(try slot.add() == 1)
-    #expect(Instant.now - start > container.options.lease)
-    #expect(container.counters.takeovers == 1)
-    #expect(try slot.add() == 2)
-    #expect(container.counters.takeovers == 1)
+    let sum = try slot.add(
+      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + .seconds(20)))
+    #expect(sum == 1)
+    #expect(container.counters.takeovers == 0)
+    let state = try Processes.state(child)
+    #expect(state != nil && state != "Z", "it lives, and that does not matter")
   }
 }

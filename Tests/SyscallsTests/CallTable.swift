@@ -74,6 +74,9 @@ private let namesTable: [Row] = [
   Row(.rename, "rename(_:to:_:)") {
     try $0.folder.descriptor.rename("file", to: $0.folder.descriptor, "renamed")
   },
+  Row(.link, "linkOpen(to:_:)") {
+    try $0.file.linkOpen(to: $0.folder.descriptor, "linked")
+  },
   Row(.link, "link(_:to:_:)") {
     try $0.folder.descriptor.link("file", to: $0.folder.descriptor, "linked")
   },
@@ -155,7 +158,6 @@ private let otherTable: [Row] = [
   Row(.ofdlock, "releasePresenceLock()") { try $0.file.releasePresenceLock() },
   Row(.ofdquery, "isPresenceLocked()") { _ = try $0.file.isPresenceLocked() },
   Row(.duplicate, "duplicate()") { _ = try $0.file.duplicate() },
-  Row(.mmap, "Mapping(_:size:)") { _ = try Mapping($0.file, size: 1) },
   Row(.inotifyInit, "Inotify()") { _ in _ = try Inotify() },
   Row(.inotifyAdd, "watch(_:_:)") { _ = try $0.inotify.watch($0.folder.descriptor, .movedTo) },
   Row(.inotifyRemove, "unwatch(_:)") {

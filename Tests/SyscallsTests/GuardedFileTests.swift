@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func aCopyHasAnotherFileUnderTheNumber() throws {
-    let parent = try Running(Programs.built("TestPeer"), ["guard-forks", folder.path, "file"])
+    let parent = try Running(.guardForks(folder.path, "file"))
     try eventually("it has forked") { try parent.output.hasSuffix("\n") }
     let words = try parent.output.split { $0 == " " || $0 == "\n" }
     let copies = [words[0], words[3]].compactMap { Int32($0) }
@@ -63,7 +63,7 @@ import Testing
 
   /// Of files or of room in the table: who has too many is told, and has room again afterwards.
   @Test func tooManyAreAnError() throws {
-    let outcome = try run(Programs.built("TestPeer"), ["guard-many", folder.path, "file"])
+    let outcome = try run(.guardMany(folder.path, "file"))
     #expect(outcome.errors == "")
     #expect(outcome.output == "EMFILE\ndone\n")
   }

@@ -80,7 +80,7 @@ import Testing
   /// A stopped process keeps its locks; a dead one has none.
   @Test func locksOutliveAStopAndEndWithTheProcess() throws {
     let file = try Held(open())
-    let holder = try Running(Programs.built("TestPeer"), ["hold", folder.path, "lock"])
+    let holder = try Running(.hold(folder.path, "lock"))
     try eventually("the peer holds them") { try holder.output == "held\n" }
     try holder.child.send(.stop)
     try holder.waitUntilStopped()

@@ -6,7 +6,6 @@ import Testing
 /// Rules from the environment, in a process of their own.
 @Suite(.blocking) struct PeerFaultTests {
   private let folder: TemporaryDirectory
-  private let peer = Programs.built("TestPeer")
 
   init() throws { folder = try TemporaryDirectory() }
 
@@ -14,11 +13,11 @@ import Testing
     var environment = ["WORMHOLE_FAULTS=\(rules)"]
     if let trace { environment.append("WORMHOLE_FAULT_TRACE=\(trace)") }
     try folder.write("old", to: "value")
-    return try Running(peer, ["replace", folder.path, "value", "new"], environment: environment)
+    return try Running(.replace(folder.path, "value", "new"), environment: environment)
   }
 
   @Test func withoutRulesNothingHappens() throws {
-    let outcome = try run(peer, ["replace", folder.path, "value", "new"])
+    let outcome = try run(.replace(folder.path, "value", "new"))
     #expect(outcome.status == .exited(0))
     #expect(outcome.output == "done\n")
     #expect(try folder.read("value") == "new")
@@ -50,7 +49,7 @@ import Testing
   /// The stop reaches the thread that makes the call, not whichever the kernel picks.
   @Test func stopHoldsAThreadThatIsNotTheFirst() throws {
     let running = try Running(
-      peer, ["bystander", folder.path, "made"], environment: ["WORMHOLE_FAULTS=mkdir:before:stop"])
+      .bystander(folder.path, "made"), environment: ["WORMHOLE_FAULTS=mkdir:before:stop"])
     try running.waitUntilStopped()
     #expect(try folder.descriptor.names() == [])
     try running.child.send(.go)

@@ -28,8 +28,7 @@ import Testing
     let headers = Programs.source + "/Sources/CLinux/include"
     try folder.write(
       "module CLinux { header \"\(headers)/CLinux.h\" }\n", to: "module.modulemap")
-    let sources = try Descriptor.open(path: room, [.readOnly, .directory]).names()
-      .filter { $0.hasSuffix(".swift") }.sorted().map { room + "/" + $0 }
+    let sources = try sources(in: room)
     let outcome = try run(
       compiler,
       [
@@ -42,6 +41,15 @@ import Testing
       ] + options + sources, within: .seconds(240))
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     return try folder.bytes(of: "room.o")
+  }
+
+  private func sources(in folder: String) throws -> [String] {
+    let directory = try Descriptor.open(path: folder, [.readOnly, .directory])
+    return try directory.names().sorted().flatMap { name in
+      let path = folder + "/" + name
+      if try directory.status(of: name).kind == .directory { return try sources(in: path) }
+      return name.hasSuffix(".swift") ? [path] : []
+    }
   }
 
   private func contains(_ bytes: [UInt8], _ text: String) -> Bool {

@@ -5,21 +5,19 @@ import Wormhole
 
 /// Jobs of members that send and receive, and of those that are killed meanwhile.
 extension Peer {
-  /// `send <container> <from> <to> <first> <count> <batch> [power|process] [<option>…]`: sends
-  /// numbers, that many in a call, and says after each call what the last one was.
-  ///
-  /// The options are `wait`, which has it wait for room, and `id`, which gives names.
-  static let send = Job("send") { arguments in
-    let member = try meeting(arguments[0]).join(as: arguments[1])
-    let peer = member.peer(arguments[2])
-    let (first, count, size) = (Int(arguments[3])!, Int(arguments[4])!, Int(arguments[5])!)
+  static func send(
+    _ container: String, from name: String, to peer: String, _ numbers: Range<Int>, batch: Int,
+    durability: Durability, waits: Bool, isNamed: Bool
+  ) throws {
+    let member = try meeting(container).join(as: name)
+    let peer = member.peer(peer)
     var options = Wormhole.SendOptions()
-    if arguments.count > 6, arguments[6] == "process" { options.durability = .process }
-    if arguments.contains("wait") { options.whenFull = .wait(.seconds(60)) }
-    for start in stride(from: first, to: first + count, by: size) {
-      let end = min(start + size, first + count)
-      if arguments.contains("id") { options.id = "n\(start)" }
-      if size == 1 {
+    options.durability = durability
+    if waits { options.whenFull = .wait(.seconds(60)) }
+    for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: batch) {
+      let end = min(start + batch, numbers.upperBound)
+      if isNamed { options.id = "n\(start)" }
+      if batch == 1 {
         try peer.send(start, options)
       } else {
         try peer.send(contentsOf: Array(start..<end), options)
@@ -29,20 +27,15 @@ extension Peer {
     member.leave()
   }
 
-  /// `receive <container> <name> <log> <last> [<poison>]`: writes a line for each message, the
-  /// number, the attempt and whether it is marked, then acknowledges it and writes another line;
-  /// ends when it has had the last.
-  ///
-  /// The poison kills it. Errors in its log go to standard error.
-  static let receive = Job("receive") { arguments in
+  static func receive(
+    _ container: String, _ name: String, log: String, until last: Int, poison: Int?
+  ) throws {
     let log = try Descriptor.open(
-      path: arguments[2], [.writeOnly, .create, .append], mode: 0o600)
-    let last = Int(arguments[3])!
-    let poison = arguments.count > 4 ? Int(arguments[4])! : nil
-    let hole = try meeting(arguments[0]) { level, words in
-      if level >= .error { try? say(words, on: .error) }
+      path: log, [.writeOnly, .create, .append], mode: 0o600)
+    let hole = try meeting(container) { entry in
+      if entry.level >= .error { try? say(entry.text, on: .error) }
     }
-    let member = try patiently { try hole.join(as: arguments[1]) }
+    let member = try patiently { try hole.join(as: name) }
     let isOver = Monitor(false)
     let receiving = try member.receive(acknowledging: .explicit) { message in
       let number = try message.value(as: Int.self)
@@ -58,47 +51,40 @@ extension Peer {
     member.leave()
   }
 
-  /// `refuse <container> <name> <attempts>`: receives one message after the other and refuses each,
-  /// until there is nothing more in hand or waiting.
-  static let refuse = Job("refuse") { arguments in
-    let member = try meeting(arguments[0], attempts: Int(arguments[2])!).join(as: arguments[1])
+  static func refuse(_ container: String, _ name: String, attempts: Int) throws {
+    let member = try meeting(container, attempts: attempts).join(as: name)
     let receiving = try member.receive { _ in throw Refused() }
     try eventually("all is given up", within: .seconds(5)) {
-      try waiting(arguments[0], arguments[1]) == 0
+      try waiting(container, name) == 0
     }
     receiving.stop()
     member.leave()
     try say("done")
   }
 
-  /// `cancel <container> <from> <to>`: cancels what is outstanding, and says what it could.
-  static let cancel = Job("cancel") { arguments in
-    let member = try meeting(arguments[0]).join(as: arguments[1])
-    for sent in try member.peer(arguments[2]).outstanding where try sent.cancel() {
+  static func cancel(_ container: String, from: String, to: String) throws {
+    let member = try meeting(container).join(as: from)
+    for sent in try member.peer(to).outstanding where try sent.cancel() {
       try say(sent.id)
     }
     member.leave()
   }
 
-  /// `outcomes <container> <name> <count>`: says how messages ended, as many.
-  static let outcomes = Job("outcomes") { arguments in
-    let member = try meeting(arguments[0]).join(as: arguments[1])
+  static func outcomes(_ container: String, _ name: String, count wanted: Int) throws {
+    let member = try meeting(container).join(as: name)
     let count = Monitor(0)
     let watching = try member.watchOutcomes { outcome in
       try? say("\(outcome.id) \(outcome.end)")
       count.signal { $0 += 1 }
     }
-    let wanted = Int(arguments[2])!
     let _: Bool? = count.wait(until: .now + .seconds(5)) { $0 >= wanted ? true : nil }
     watching.stop()
     member.leave()
   }
 
-  /// `drain <container> <name> <count>`: receives that many, says how long it took in nanoseconds,
-  /// and how much memory the process had at most, in KiB.
-  static let drain = Job("drain") { arguments in
-    let member = try meeting(arguments[0]).join(as: arguments[1])
-    let (wanted, count) = (Int(arguments[2])!, Monitor(0))
+  static func drain(_ container: String, _ name: String, count wanted: Int) throws {
+    let member = try meeting(container).join(as: name)
+    let count = Monitor(0)
     let begin = Instant.now
     let receiving = try member.receive(Int.self) { _, _ in
       let isLast = count.withLock { count in

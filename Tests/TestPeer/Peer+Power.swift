@@ -5,13 +5,12 @@ import TestSupport
 
 /// Jobs that say what was acknowledged, and when, for tests that cut the power.
 extension Peer {
-  /// `acknowledge <container> <channel> <process|power> <times>`: adds 1 that many times, and says
-  /// after each what the number then was, and when the change began and ended.
-  static let acknowledge = Job("acknowledge") { arguments in
-    let container = try Container.open(arguments[0], options: .testing())
-    let slot = try container.slot(.channels, arguments[1])
-    let durability: Durability = arguments[2] == "power" ? .power : .process
-    for _ in 0..<Int(arguments[3])! {
+  static func acknowledge(
+    _ container: String, _ channel: String, durability: Durability, times: Int
+  ) throws {
+    let container = try Container.open(container, options: .testing())
+    let slot = try container.slot(.channels, channel)
+    for _ in 0..<times {
       let begin = Instant.now.nanoseconds
       let sum = try slot.add(durability: durability)
       let end = Instant.now.nanoseconds

@@ -4,14 +4,13 @@ import TestSupport
 
 /// Jobs that meet a directory in which something is wrong.
 extension Peer {
-  /// `probe <container> <channel>`: opens, lists, reads, and adds, and says how each ended.
-  static let probe = Job("probe") { arguments in
+  static func probe(_ container: String, _ channel: String) throws {
     var opened: Container?
     try report("open") {
-      opened = try Container.open(arguments[0], create: false, options: .testing())
+      opened = try Container.open(container, create: false, options: .testing())
     }
     guard let container = opened else { return }
-    let slot = try container.slot(.channels, arguments[1])
+    let slot = try container.slot(.channels, channel)
     try report("names") { _ = try container.names(in: .channels) }
     try report("read") { _ = try slot.number() }
     try report("add") { try slot.add(patience: Patience(until: .now + .seconds(5))) }

@@ -6,25 +6,20 @@ import Wormhole
 
 /// Jobs that are done as somebody else, whom the modes of files stop.
 extension Peer {
-  /// `as <user> <job> …`: does a job as that user, and as the group of that number.
-  ///
-  /// Only root can; another ends with code 77.
-  static let asUser = Job("as") { arguments in
-    guard forking_become(UInt32(arguments[0])!) == 0 else { Processes.exit(77) }
-    try perform(Array(arguments.dropFirst()))
+  static func become(_ user: UInt32, _ group: UInt32, for job: PeerJob) throws {
+    guard forking_become(user, group) == 0 else { Processes.exit(77) }
+    try perform(job)
   }
 
-  /// `insist <container> <from> <to> <other> <file>`: sends the numbers from 1 on, each again until
-  /// it is sent, and between all attempts one to the other, until the file is there.
-  ///
-  /// Says each that is sent, and why one is not.
-  static let insist = Job("insist") { arguments in
-    let member = try meeting(arguments[0]).join(as: arguments[1])
-    let (peer, other) = (member.peer(arguments[2]), member.peer(arguments[3]))
+  static func insist(
+    _ container: String, from: String, to: String, other: String, until file: String
+  ) throws {
+    let member = try meeting(container).join(as: from)
+    let (peer, other) = (member.peer(to), member.peer(other))
     var options = Wormhole.SendOptions()
     options.durability = .process
     var (number, attempt) = (1, 1)
-    while (try? Descriptor.open(path: arguments[4], [.path])) == nil {
+    while (try? Descriptor.open(path: file, [.path])) == nil {
       do throws(WormholeError) {
         try peer.send(number, options)
         try? say("sent \(number)")

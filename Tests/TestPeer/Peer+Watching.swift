@@ -5,14 +5,11 @@ import TestSupport
 
 /// Jobs that listen.
 extension Peer {
-  /// `watch <container> <channel> <until>`: says each number that it hears of, until it is that
-  /// one, and whether it is told by the kernel or polls.
-  static let watch = Job("watch") { arguments in
+  static func watch(_ container: String, _ channel: String, until last: Int) throws {
     var options = ContainerOptions.testing()
-    options.environment.log = { _, words in try? StandardStream.error.write(words + "\n") }
-    let container = try Container.open(arguments[0], options: options)
-    let slot = try container.slot(.channels, arguments[1])
-    let last = Int(arguments[2])!
+    options.environment.log = { try? StandardStream.error.write($0.text + "\n") }
+    let container = try Container.open(container, options: options)
+    let slot = try container.slot(.channels, channel)
     let heard = Monitor(-1)
     let watch = try slot.watch {
       let number = (try? slot.number()) ?? -1
@@ -32,20 +29,38 @@ extension Peer {
     watch.stop()
   }
 
-  /// `names <container> <until>`: says which channels come and go, until one of that name comes.
-  static let names = Job("names") { arguments in
-    let container = try Container.open(arguments[0], options: .testing())
+  static func watchMany(_ container: String, count: Int) throws {
+    let container = try Container.open(container, options: .testing())
+    let changed = Monitor(Set<Int>())
+    let watches = try (0..<count).map { number in
+      let slot = try container.slot(.channels, "\(number)")
+      let before = try slot.number()
+      return try slot.watch {
+        guard let now = try? slot.number(), now != before else { return }
+        changed.signal { _ = $0.insert(number) }
+      }
+    }
+    let open = try Descriptor.open(path: "/proc/self/fd", [.readOnly, .directory]).names().count
+    try StandardStream.output.write("descriptors \(open)\n")
+    guard changed.wait(until: .now + patience, { $0.count == 3 ? true : nil }) != nil else {
+      throw TooLate(description: "not all changes were heard, but \(changed.withLock { $0 })")
+    }
+    for watch in watches { watch.stop() }
+  }
+
+  static func names(_ container: String, until last: String) throws {
+    let container = try Container.open(container, options: .testing())
     let isOver = Monitor(false)
     let watch = try container.watchNames(in: .channels) { change in
       switch change {
       case .came(let name): try? StandardStream.output.write("came \(name)\n")
       case .went(let name): try? StandardStream.output.write("went \(name)\n")
       }
-      if change == .came(arguments[1]) { isOver.signal { $0 = true } }
+      if change == .came(last) { isOver.signal { $0 = true } }
     }
     try StandardStream.output.write("watching\n")
     guard isOver.wait(until: .now + patience, { $0 ? true : nil }) != nil else {
-      throw TooLate(description: "\(arguments[1]) did not come")
+      throw TooLate(description: "\(last) did not come")
     }
     watch.stop()
   }

@@ -12,6 +12,7 @@ extension Slot {
     case .nothing: return 0
     case .value(let bytes, _): return try BinaryDecoder().decode(Int.self, from: bytes)
     case .damaged(let reason): throw Unreadable(description: reason)
+    case .tooLarge(let size): throw Unreadable(description: "it has \(size) bytes")
     }
   }
 
@@ -19,11 +20,12 @@ extension Slot {
   @discardableResult
   package func add(
     _ step: Int = 1, durability: Durability = .process, policy: LockPolicy? = nil,
-    patience: Patience = .unlimited
+    patience: Patience = .unlimited, _ body: () throws -> Void = {}
   ) throws -> Int {
     var sum = 0
     try change("update", durability: durability, policy: policy, patience: patience) { content in
       sum = try Self.number(in: content) + step
+      try body()
       return .put(try BinaryEncoder().encode(sum))
     }
     return sum
@@ -40,12 +42,7 @@ extension ContainerOptions {
   package static func testing(lease: Duration = .milliseconds(50)) -> ContainerOptions {
     var options = ContainerOptions()
     options.lease = lease
-    if let name = Processes.environment("WORMHOLE_MUTANT") {
-      guard let mutant = Mutants.named.first(where: { $0.name == name }) else {
-        preconditionFailure("WORMHOLE_MUTANT: there is no mutant '\(name)'")
-      }
-      options.environment.mutants = mutant.mutant
-    }
+    if Processes.environment("WORMHOLE_TEST_SHARING") == "group" { options.sharing = .group }
     return options
   }
 }

@@ -30,12 +30,9 @@ package final class Running: Sendable {
     let reading = try folder.descriptor.open("input", [.readOnly])
     let output = try folder.descriptor.open("output", [.writeOnly, .create, .append], mode: 0o600)
     let errors = try folder.descriptor.open("errors", [.writeOnly, .create, .append], mode: 0o600)
-    let names = environment.map { $0.prefix { $0 != "=" } + "=" }
-    let kept = Processes.environment.filter { setting in
-      !names.contains { setting.hasPrefix($0) }
-    }
     let child = try Child.spawn(
-      program, arguments, environment: kept + environment, input: reading.rawValue,
+      program, arguments, environment: Processes.environment(setting: environment),
+      input: reading.rawValue,
       output: output.rawValue, error: errors.rawValue)
     self.child = child
     waiter = try Thread("waiter") { [ended] in

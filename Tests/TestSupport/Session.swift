@@ -80,9 +80,12 @@ package final class Stage: Sendable {
       .replacing(/-CONT [0-9]+/, with: "-CONT N")
   }
 
-  /// All files of the container with what they hold, but for locks, which only say who came last.
+  /// All files of the container with what they hold, but for locks, which only say who came last,
+  /// and what is kept of an inbox's room, which is an estimate.
   package func state() throws -> String {
-    let list = "find . -type f ! -path '*/lock/*' | sort | while read -r f; do cksum \"$f\"; done"
+    let list =
+      "find . -type f ! -path '*/lock/*' ! -name room | sort "
+      + "| while read -r f; do cksum \"$f\"; done"
     return try run("[ ! -d \"$WORMHOLE_CONTAINER\" ] || (cd \"$WORMHOLE_CONTAINER\" && \(list))")
       .output
   }

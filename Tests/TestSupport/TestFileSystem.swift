@@ -3,7 +3,9 @@ package import Syscalls
 /// A small file system of one test's own; unmounted when the test lets go of it.
 package final class TestFileSystem {
   package enum Kind: String, CaseIterable, Sendable {
-    case ext4, xfs
+    case ext4, xfs, btrfs
+    /// A directory seen through FUSE, as of a network.
+    case fuse
     /// Ext4 with room for few files.
     case fewFiles
     /// One megabyte of memory.
@@ -15,17 +17,22 @@ package final class TestFileSystem {
       case .ext4: ["mkfs.ext4", "-q", "-F"]
       case .xfs: ["mkfs.xfs", "-q", "-f"]
       case .fewFiles: ["mkfs.ext4", "-q", "-F", "-N", "64"]
+      case .btrfs: ["mkfs.btrfs", "-q", "-f"]
+      case .fuse: ["bindfs"]
       case .memory: []
       }
     }
+
+    fileprivate var needsDisk: Bool { self != .memory && self != .fuse }
 
     /// The image's size; the holes in it take no room.
     fileprivate var size: Int {
       switch self {
       case .ext4: 64 << 20
       case .xfs: 320 << 20
+      case .btrfs: 128 << 20
       case .fewFiles: 8 << 20
-      case .memory: 0
+      case .memory, .fuse: 0
       }
     }
   }
@@ -51,7 +58,7 @@ package final class TestFileSystem {
       return nil
     }
     let isBare = (try? Descriptor.open(path: "/dev/loop-control", [.path])) == nil
-    if kind != .memory, isBare {
+    if kind.needsDisk, isBare {
       skip(what, because: "there are no loop devices")
       return nil
     }
@@ -71,7 +78,8 @@ package final class TestFileSystem {
     folder = try TemporaryDirectory()
     path = folder.path + "/mounted"
     try folder.descriptor.makeDirectory("mounted", mode: 0o700)
-    guard let maker = kind.maker.first else { return }
+    if kind == .fuse { try folder.descriptor.makeDirectory("behind", mode: 0o700) }
+    guard kind.needsDisk, let maker = kind.maker.first else { return }
     let image = try folder.descriptor.open("image", [.writeOnly, .create], mode: 0o600)
     try image.truncate(to: kind.size)
     try must(maker, Array(kind.maker.dropFirst()) + [folder.path + "/image"])
@@ -83,10 +91,10 @@ package final class TestFileSystem {
   }
 
   package func mount() throws {
-    if kind == .memory {
-      try must("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", path])
-    } else {
-      try must("mount", ["-o", "loop", folder.path + "/image", path])
+    switch kind {
+    case .memory: try must("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", path])
+    case .fuse: try must("bindfs", [folder.path + "/behind", path])
+    default: try must("mount", ["-o", "loop", folder.path + "/image", path])
     }
     isMounted = true
   }
@@ -116,6 +124,27 @@ package final class TestFileSystem {
     let moment = Instant.now
     try mounted.cutFileSystem()
     return moment
+  }
+
+  /// Has one behind FUSE answer nothing, until ``goOn()``; whoever asks it anything waits.
+  package func stall() throws {
+    let server = try server()
+    try Processes.send(.stop, to: server)
+    try eventually("the server stops") { try Processes.isStopped(server) }
+  }
+
+  package func goOn() throws { try Processes.send(.go, to: try server()) }
+
+  /// The process that answers for it.
+  private func server() throws -> Int32 {
+    let processes = try Descriptor.open(path: "/proc", [.readOnly, .directory])
+    for process in try processes.names().compactMap({ Int32($0) }) {
+      // One that has just ended has none.
+      let line = try? processes.open("\(process)/cmdline", [.readOnly]).contents()
+      let words = (line ?? []).split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      if words.last == path, words.first?.hasSuffix("bindfs") == true { return process }
+    }
+    throw Failed(description: "nobody answers for \(path)")
   }
 
   private func must(_ program: String, _ arguments: [String]) throws {

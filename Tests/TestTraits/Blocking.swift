@@ -1,49 +1,52 @@
 import Syscalls
-package import Testing
+#if canImport(Testing)
+  package import Testing
 
-/// Runs tests that block their thread on threads of their own.
-///
-/// Tests run on the threads that tasks run on, one for each processor. While as many tests wait for
-/// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
-package struct Blocking: SuiteTrait, TestTrait, TestScoping {
-  package var isRecursive: Bool { true }
-
-  @concurrent package func provideScope(
-    for test: Test, testCase: Test.Case?,
-    performing function: @concurrent @Sendable () async throws -> Void
-  ) async throws {
-    try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
-  }
-}
-
-extension Trait where Self == Blocking {
-  /// For all tests that are not asynchronous: nearly every one waits somewhere.
+  /// Runs tests that block their thread on threads of their own.
   ///
-  /// A time limit counts the wait for its turn, too, so it must be longer than all tests take.
-  package static var blocking: Self { Self() }
-}
+  /// Tests run on the threads that tasks run on, one for each processor. While as many tests wait
+  /// for
+  /// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
+  package struct Blocking: SuiteTrait, TestTrait, TestScoping {
+    package var isRecursive: Bool { true }
 
-/// More threads than there usually are processors to test on: many of the tests wait.
-private final class BlockingExecutor: TaskExecutor {
-  static let shared = BlockingExecutor()
-  private let jobs = Monitor<[UnownedJob]>([])
-
-  private init() {
-    for _ in 0..<3 {
-      // Without a thread no such test would ever run.
-      try! Thread("blocking-tests") { self.run() }.detach()
+    @concurrent package func provideScope(
+      for test: Test, testCase: Test.Case?,
+      performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+      try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
     }
   }
 
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    jobs.signal { $0.append(job) }
+  extension Trait where Self == Blocking {
+    /// For all tests that are not asynchronous: nearly every one waits somewhere.
+    ///
+    /// A time limit counts the wait for its turn, too, so it must be longer than all tests take.
+    package static var blocking: Self { Self() }
   }
 
-  private func run() {
-    while true {
-      let job = jobs.wait(until: nil) { $0.isEmpty ? nil : $0.removeFirst() }
-      job?.runSynchronously(on: asUnownedTaskExecutor())
+  /// More threads than there usually are processors to test on: many of the tests wait.
+  private final class BlockingExecutor: TaskExecutor {
+    static let shared = BlockingExecutor()
+    private let jobs = Monitor<[UnownedJob]>([])
+
+    private init() {
+      for _ in 0..<3 {
+        // Without a thread no such test would ever run.
+        try! Thread("blocking-tests") { self.run() }.detach()
+      }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      jobs.signal { $0.append(job) }
+    }
+
+    private func run() {
+      while true {
+        let job = jobs.wait(until: nil) { $0.isEmpty ? nil : $0.removeFirst() }
+        job?.runSynchronously(on: asUnownedTaskExecutor())
+      }
     }
   }
-}
+#endif

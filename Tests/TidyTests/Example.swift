@@ -21,6 +21,7 @@ struct Example: Sendable {
     Example(.imports, "package import Wormhole", in: "Sources/SharedContainer/A.swift"),
     Example(.imports, "import Dispatch", in: "Sources/SharedContainer/A.swift"),
     Example(.imports, "import CLinux", in: "Tests/SyscallsTests/A.swift"),
+    Example(.testing, "package import Testing", in: "Tests/TestSupport/A.swift"),
     Example(.calls, "import FoundationEssentials\nlet file = open(path, O_RDONLY)"),
     Example(.calls, "import Dispatch\n_ = Glibc.flock(descriptor, LOCK_EX)"),
     Example(
@@ -54,6 +55,9 @@ struct Example: Sendable {
     Example(.documentation, "@discardableResult public func a() {}"),
     Example(.reasons, "final class A: @unchecked Sendable {}"),
     Example(.reasons, "/// A cache.\nnonisolated(unsafe) var cache = 0"),
+    Example(.fileNames, "struct Another {}"),
+    Example(.monitors, "private let looking = Monitor(())"),
+    Example(.monitors, "let body: Monitor<(@Sendable () -> Void)?>"),
     Example(.machinePaths, "let path = \"\(slash)home/me/file\""),
     Example(.machinePaths, "run \(slash)opt/tool/bin", in: ".ci/run"),
     Example(.hosts, "see \(address)example.com/page", in: "README.md"),
@@ -77,6 +81,10 @@ struct Example: Sendable {
     Example(
       .blocking, "@Suite struct A {\n@Test(.blocking) func a() {\n@Test func b() async {",
       in: "Tests/ATests/A.swift"),
+    Example(
+      .testing, "#if canImport(Testing)\npackage import Testing\n#endif",
+      in: "Tests/TestSupport/A.swift"),
+    Example(.testing, "import Testing", in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "é", count: 100)),
     Example(.lineLength, "| " + String(repeating: "x", count: 101) + " |", in: "README.md"),
     Example(.whitespace, "let a = 1"),
@@ -90,6 +98,12 @@ struct Example: Sendable {
     Example(.documentation, "public import Syscalls\npublic extension A {}"),
     Example(.documentation, "package struct A {}"),
     Example(.reasons, "// One thread has it.\nnonisolated(unsafe) var cache = 0"),
+    Example(.fileNames, "struct Example {}"),
+    Example(
+      .fileNames, "extension Wormhole.Example {}", in: "Sources/Wormhole/Example+Topic.swift"),
+    Example(.monitors, "private let looking = Monitor(0)"),
+    Example(.monitors, "let pause = Monitor(())"),
+    Example(.monitors, "let bodies: Monitor<[@Sendable () -> Void]>"),
     Example(.machinePaths, "let path = \"/tmp/file\"  // or /proc/self/fd"),
     Example(.machinePaths, "a/b/c and lock/<g>.d/"),
     Example(.hosts, "see \(address)swift.org/documentation", in: "README.md"),

@@ -20,7 +20,8 @@ enum House {
     if status.kind == .directory {
       let names = try root.open(path, [.readOnly, .directory]).names().sorted()
       for name in names where !name.hasPrefix(".") { try collect(path + "/" + name, into: &files) }
-    } else {
+    } else if status.kind == .regular {
+      // What a link leads to is looked at where it lies.
       let bytes = try root.open(path, [.readOnly]).contents()
       files.append(SourceFile(path, String(decoding: bytes, as: UTF8.self)))
     }

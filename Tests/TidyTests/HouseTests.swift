@@ -22,6 +22,16 @@ import Testing
     #expect(rooms.subtracting(Rule.rooms.keys) == [])
   }
 
+  @Test func noFolderHoldsMoreThanTwentyFiles() throws {
+    let folders = Dictionary(
+      grouping: try House.files().filter { $0.isSource && $0.isSwift }
+    ) { file in file.path.split(separator: "/").dropLast().joined(separator: "/") }
+    #expect(folders.count > 20)
+    for (folder, files) in folders where files.count > 20 {
+      Issue.record("\(folder) holds \(files.count) files: which of them belong together?")
+    }
+  }
+
   /// Whatever the rules look for, each has been seen to find it.
   @Test func everyRuleIsShownToFail() {
     #expect(Set(Example.bad.map(\.rule)) == Set(Rule.all.map(\.name)))

@@ -7,11 +7,10 @@ extension Rule {
   static let calls = Rule("system calls") { file in
     guard file.isSwift, file.isSource, !["CLinux", "Syscalls"].contains(file.room),
       // A file that imports none of these sees none of the C library's functions.
-      file.code.contains(where: { doors.contains(imported(by: $0) ?? "") })
+      !doors.isDisjoint(with: file.imported)
     else { return [] }
-    let words = file.code.map(Word.words(of:))
-    let own = Set(words.joined().filter { $0.previous == "func" }.map(\.text))
-    return words.enumerated().flatMap { index, words in
+    let own = Set(file.words.joined().filter { $0.previous == "func" }.map(\.text))
+    return file.words.enumerated().flatMap { index, words in
       words.compactMap { word in
         guard word.isCalled, !word.hasLabel, word.owner == nil || word.owner == "Glibc",
           systemCalls.contains(word.text), !own.contains(word.text),
@@ -47,24 +46,26 @@ extension Rule {
       !["CinemaTime", "CinemaTimeCommand", "WormholeBenchmarks"].contains(file.room)
     else { return nil }
     // Our own `write(to:)` of a descriptor is told by the file's imports.
-    guard !file.code.contains(where: { imported(by: $0) == "Syscalls" }) else { return nil }
+    guard !file.imported.contains("Syscalls") else { return nil }
     for words in ["Data(contentsOf:", "String(contentsOf", ".write(to:", ".write(toFile:"]
     where line.contains(words) {
       return "'\(words)' goes past the container"
     }
     // AppGroups adds to it what it has elsewhere.
-    let names: Set<Substring> = ["FileManager", "NSTemporaryDirectory", "FileHandle"]
-    guard file.room != "AppGroups",
-      let word = Word.words(of: line).first(where: { names.contains($0.text) })
+    let names = ["FileManager", "NSTemporaryDirectory", "FileHandle"]
+    guard file.room != "AppGroups", names.contains(where: line.contains),
+      let word = Word.words(of: line).first(where: { names.contains(String($0.text)) })
     else { return nil }
     return "'\(word.text)' goes past the container"
   }
 
   /// Time that passes proves nothing: a test looks for what it expects until its patience ends.
-  static let sleeps = Rule("sleeping tests", in: \.code) { line, file in
-    guard file.isSwift, file.isTest else { return nil }
-    let names: Set<Substring> = ["sleep", "usleep", "nanosleep", "clock_nanosleep", "asyncAfter"]
-    return Word.words(of: line).first { names.contains($0.text) && $0.isCalled }
-      .map { "'\($0.text)': wait for the thing itself, with a deadline" }
+  static let sleeps = Rule("sleeping tests") { word, file in
+    guard word.isCalled, file.isTest, pauses.contains(word.text) else { return nil }
+    return "'\(word.text)': wait for the thing itself, with a deadline"
   }
+
+  private static let pauses: Set<Substring> = [
+    "sleep", "usleep", "nanosleep", "clock_nanosleep", "asyncAfter",
+  ]
 }

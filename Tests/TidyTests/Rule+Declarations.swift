@@ -47,6 +47,38 @@ extension Rule {
     return text.hasPrefix("// ")
   }
 
+  /// A file of the rooms that hold everything up is named for what it holds: a type, or an
+  /// extension and its topic, as in `Slot+Change`.
+  static let fileNames = Rule("file names") { file in
+    let rooms = ["Syscalls", "PropertyLists", "SharedContainer", "Wormhole"]
+    guard file.isSwift, file.isSource, rooms.contains(file.room),
+      let last = file.path.split(separator: "/").last, last != "Exports.swift"
+    else { return [] }
+    let name = last.dropLast(".swift".count)
+    let kinds: Set<Substring> = ["class", "struct", "enum", "actor", "protocol", "extension"]
+    // What serves a type, and is no part of it, may be all that a file of its topic holds.
+    guard !last.contains("+") else { return [] }
+    let holdsIt = file.code.contains { line in
+      let words = Word.words(of: line).map(\.text)
+      guard let kind = words.firstIndex(where: kinds.contains) else { return false }
+      return words[(kind + 1)...].prefix(3).contains(name)
+    }
+    return holdsIt ? [] : [(1, "holds no '\(name)'; name it for what it holds")]
+  }
+
+  /// What a monitor holds has a size, and is no closure: see there.
+  static let monitors = Rule("monitors", in: \.code) { line, file in
+    guard file.isSwift, file.isSource else { return nil }
+    if line.contains("private let "), line.contains(" = Monitor(())") {
+      return "a monitor of nothing; 'Monitor(0)' has a place of its own"
+    }
+    let parts = line.split(separator: "Monitor<", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, "(@".contains(parts[1].first ?? " "), parts[1].contains("->") else {
+      return nil
+    }
+    return "a closure in a monitor; put it into an 'Action'"
+  }
+
   /// A test blocks or is asynchronous.
   ///
   /// One that blocks a thread of the pool holds up all who wait for tasks. One that is asynchronous

@@ -30,13 +30,14 @@ extension Rule {
   }
 
   /// What is printed goes through standard streams; the rest was for debugging.
-  static let printing = Rule("printing", in: \.code) { line, file in
-    guard file.isSwift, file.isSource, file.room != "WormholeBenchmarks" else { return nil }
-    let names: Set<Substring> = ["print", "debugPrint", "dump", "NSLog"]
-    return Word.words(of: line).first {
-      names.contains($0.text) && $0.isCalled && $0.owner == nil && $0.previous != "func"
-    }.map { "'\($0.text)': write to StandardStream" }
+  static let printing = Rule("printing") { word, file in
+    guard word.isCalled, word.owner == nil, word.previous != "func", file.isSource,
+      file.room != "WormholeBenchmarks", printers.contains(word.text)
+    else { return nil }
+    return "'\(word.text)': write to StandardStream"
   }
+
+  private static let printers: Set<Substring> = ["print", "debugPrint", "dump", "NSLog"]
 
   /// Code that is not used is in the history; a comment is for words.
   static let deadCode = Rule("dead code", in: \.comments) { line, file in

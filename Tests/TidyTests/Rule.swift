@@ -29,6 +29,17 @@ struct Rule: Sendable {
     }
   }
 
+  /// A rule that looks at each word of a line of code, and finds one of them at most.
+  init(
+    _ name: String, eachWord: @escaping @Sendable (Word, SourceFile) -> String?
+  ) {
+    self.init(name) { file in
+      file.words.enumerated().compactMap { index, words in
+        words.lazy.compactMap { eachWord($0, file) }.first.map { (index + 1, $0) }
+      }
+    }
+  }
+
   func findings(in file: SourceFile) -> [Finding] {
     check(file).map { Finding(path: file.path, line: $0.line, message: $0.message) }
   }
@@ -36,8 +47,9 @@ struct Rule: Sendable {
 
 extension Rule {
   static let all = [
-    imports, calls, fileCalls, sleeps, blocking, lineLength, whitespace, fileLength, debris,
-    printing, deadCode, documentation, reasons, machinePaths, hosts,
+    imports, testing, calls, fileCalls, sleeps, blocking, lineLength, whitespace, fileLength,
+    debris,
+    printing, deadCode, documentation, reasons, monitors, fileNames, machinePaths, hosts,
   ]
 }
 

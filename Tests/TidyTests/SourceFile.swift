@@ -7,6 +7,10 @@ struct SourceFile: Sendable {
   let code: [String]
   /// The lines with all but comments blanked out.
   let comments: [String]
+  /// The words of each line of code.
+  let words: [[Word]]
+  /// The modules that it imports.
+  let imported: Set<String>
   let endsInNewline: Bool
 
   init(_ path: String, _ text: String) {
@@ -18,6 +22,8 @@ struct SourceFile: Sendable {
     if path.hasSuffix(".swift") { parts.takeApart() }
     code = Self.lines(parts.code)
     comments = Self.lines(parts.comments)
+    words = path.hasSuffix(".swift") ? code.map(Word.words(of:)) : []
+    imported = Set(code.lazy.filter { $0.contains("import") }.compactMap(Rule.imported(by:)))
   }
 
   /// The room, or the test target, that the file belongs to.
@@ -54,6 +60,9 @@ private struct Parts {
     comments = bytes.map { $0 == newline ? newline : UInt8(ascii: " ") }
   }
 
+  /// What something else than code may begin with, or a parenthesis does.
+  private static let special = Set("/#\"()".utf8)
+
   mutating func takeApart() { takeCode(untilParenthesis: false) }
 
   private func at(_ offset: Int) -> UInt8 {
@@ -67,6 +76,10 @@ private struct Parts {
   private mutating func takeCode(untilParenthesis: Bool) {
     var depth = 0
     while index < bytes.count {
+      guard Self.special.contains(bytes[index]) else {
+        index += 1
+        continue
+      }
       if isAt("//") {
         while index < bytes.count, bytes[index] != newline { takeComment() }
       } else if isAt("/*") {

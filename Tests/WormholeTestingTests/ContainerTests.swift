@@ -23,8 +23,45 @@ import Wormhole
     #expect(throws: Errno.noSuchFile) { try parent.status(of: String(directory.dropFirst())) }
   }
 
+  @Test(.blocking) func testsTouchNoneOfTheAccountsGroups() throws {
+    let home = try TemporaryDirectory()
+    let outcome = try run(
+      .testGroups("group.test"),
+      environment: [
+        "WORMHOLE_ROOT=", "HOME=\(home.path)", "XDG_STATE_HOME=\(home.path)/state",
+        "TMPDIR=\(home.path)",
+      ])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines[0].hasPrefix(lines[2]) && lines[0].hasSuffix(".wormhole"))
+    #expect(lines[1] == lines[2])
+    #expect(lines[2].hasPrefix("\(home.path)/wormhole-testing-groups-"))
+    #expect(try !home.descriptor.names().contains("state"))
+    // The next one removes what that one has left.
+    _ = try run(
+      .testGroups("group.test"),
+      environment: ["WORMHOLE_ROOT=", "HOME=\(home.path)", "TMPDIR=\(home.path)"])
+    let left = try home.descriptor.names().filter { $0.hasPrefix("wormhole-testing-groups-") }
+    #expect(left.count == 1)
+  }
+
+  @Test(.blocking) func whatGoesOnInItIsEndedFirst() throws {
+    let failures = Heard<WormholeError>()
+    var container: TemporaryContainer? = try TemporaryContainer()
+    let hole = try #require(try container?.open())
+    _ = try hole.channel("speed", of: Int.self).watch { _ in
+    } failure: {
+      failures.add($0)
+    }
+    #expect(hole.begun.count == 1)
+    container = nil
+    #expect(hole.begun.count == 0)
+    #expect(failures.all == [])
+  }
+
   @Test func membersSeeEachOther() async throws {
-    let two = try TwoMembers("left", "right")
+    let two = try await TwoMembers("left", "right")
     #expect(two.first.name == "left")
     #expect(try two.toSecond.reachability == .immediatelyReachable)
     #expect(try two.toFirst.reachability == .immediatelyReachable)
@@ -50,19 +87,19 @@ import Wormhole
 @Suite struct TestProcessTests {
   @Test func commandIsAMember() async throws {
     let container = try TemporaryContainer()
-    let hole = try container.open()
-    let phone = try hole.join(as: "phone")
+    let hole = try await container.open()
+    let phone = try await hole.join(as: "phone")
     let process = try TestProcess(
       "wormhole", ["receive", "--as", "watch", "--count", "2"], in: container)
     let watch = phone.peer("watch")
-    let sent = try watch.send("hello")
+    let sent = try await watch.send("hello")
     #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
     try await process.says("hello")
     #expect(!process.hasEnded)
 
     try process.stop()
     #expect(try watch.profile?.isStopped == true)
-    let waiting = try watch.send("and again")
+    let waiting = try await watch.send("and again")
     try process.resume()
     #expect(try await waiting.outcome(within: .seconds(30)) == .delivered)
     #expect(try await process.ending() == .exited(0))
@@ -75,7 +112,7 @@ import Wormhole
 
   @Test func processIsKilled() async throws {
     let container = try TemporaryContainer()
-    let phone = try container.open().join(as: "phone")
+    let phone = try await container.open().join(as: "phone")
     let process = try TestProcess("wormhole", ["receive", "--as", "watch"], in: container)
     let watch = phone.peer("watch")
     try await WormholeTesting.eventually("the watch to join") {
@@ -90,7 +127,7 @@ import Wormhole
 
   @Test func processGoesWithItsObject() async throws {
     let container = try TemporaryContainer()
-    let hole = try container.open()
+    let hole = try await container.open()
     var process: TestProcess? = try TestProcess(
       "wormhole", ["receive", "--as", "watch"], in: container)
     try await WormholeTesting.eventually("the watch to join") {
@@ -115,8 +152,8 @@ import Wormhole
     #expect(silent.code == .notFound)
   }
 
-  @Test func missingProgramIsAnError() async throws {
-    let error = try await failure { _ = try TestProcess("no-such-program", in: nil) }
+  @Test(.blocking) func missingProgramIsAnError() throws {
+    let error = try failure { _ = try TestProcess("no-such-program", in: nil) }
     #expect(error.description.hasPrefix("cannot start program 'no-such-program'"))
   }
 }

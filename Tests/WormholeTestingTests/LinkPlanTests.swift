@@ -37,12 +37,12 @@ import WormholeTesting
 
   /// What a run of twenty immediate messages suffers.
   private func log(_ line: String) async throws -> [String] {
-    let two = try TwoMembers(plan: try #require(LinkPlan(line)), clock: TestClock())
+    let two = try await TwoMembers(plan: try #require(LinkPlan(line)), clock: TestClock())
     let heard = Heard<Int>()
     let watching = two.second.watchImmediate { message in
       heard.add((try? message.value(as: Int.self)) ?? 0)
     }
-    for number in 1...20 { try two.toSecond.send(number, .immediate) }
+    for number in 1...20 { try await two.toSecond.send(number, .immediate) }
     try await eventually("all to be heard or held up") {
       heard.count + two.link.log.count == 20
     }

@@ -1,4 +1,5 @@
 import Syscalls
+import TestSupport
 import Testing
 import Wormhole
 import WormholeTesting
@@ -10,7 +11,7 @@ import WormholeTesting
     return (try TwoMembers(plan: try #require(LinkPlan(line)), clock: clock), clock)
   }
 
-  private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Wormhole.Responding) {
+  private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Wormhole.Subscription) {
     let heard = Heard<Int>()
     let watching = two.second.watchImmediate { message in
       heard.add((try? message.value(as: Int.self)) ?? 0)
@@ -23,7 +24,7 @@ import WormholeTesting
   @Test func immediateMessageIsDropped() async throws {
     let (two, _) = try pair("at=2:drop")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
     try await heard.comes([1, 3])
     #expect(two.link.log == ["immediate 2 of phone to watch: drop"])
     watching.stop()
@@ -32,7 +33,7 @@ import WormholeTesting
   @Test func immediateMessageIsOvertaken() async throws {
     let (two, clock) = try pair("at=1:reorder")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
     try await heard.comes([2, 3])
     try await clock.advanceToNextAlarm()
     try await heard.comes([2, 3, 1])
@@ -43,13 +44,13 @@ import WormholeTesting
   @Test func immediateMessageThatTakesTooLongIsDropped() async throws {
     let (two, clock) = try pair("at=1:delay:5s,2:delay:20s")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
     try await heard.comes([3])
     clock.advance(by: .seconds(5))
     try await heard.comes([3, 1])
     clock.advance(by: .seconds(15))
     // What comes after it shows that it has not come.
-    try two.toSecond.send(4, .immediate)
+    try await two.toSecond.send(4, .immediate)
     try await heard.comes([3, 1, 4])
     watching.stop()
   }
@@ -77,7 +78,7 @@ import WormholeTesting
 
   private func receive(
     _ two: TwoMembers
-  ) throws -> (heard: Heard<String>, by: Wormhole.Receiving) {
+  ) throws -> (heard: Heard<String>, by: Wormhole.Subscription) {
     let heard = Heard<String>()
     let receiving = try two.second.receive { message in
       heard.add("\(try message.value(as: String.self))\(message.isRedelivered ? " again" : "")")
@@ -88,7 +89,7 @@ import WormholeTesting
   @Test func guaranteedMessageIsFoundThoughTheNoticeIsLost() async throws {
     let (two, clock) = try pair("at=1:drop")
     let (heard, receiving) = try receive(two)
-    try two.toSecond.send("a")
+    try await two.toSecond.send("a")
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .seconds(1))
     try await heard.comes(["a"])
@@ -99,9 +100,9 @@ import WormholeTesting
   @Test(arguments: ["at=1:delay:200ms", "at=1:reorder window=200ms", "at=1:drop rediscovery=200ms"])
   func delayKeepsTheOrderOfASender(_ line: String) async throws {
     let (two, clock) = try pair(line + " to=watch")
-    let tablet = try two.container.open().peer("watch", from: "watch")
-    for value in ["a", "b", "c"] { try two.toSecond.send(value) }
-    try tablet.send("other")
+    let tablet = try await two.container.open().peer("watch", from: "watch")
+    for value in ["a", "b", "c"] { try await two.toSecond.send(value) }
+    try await tablet.send("other")
     let (heard, receiving) = try receive(two)
     try await heard.comes(["other"])
     try await clock.advanceToNextAlarm()
@@ -114,8 +115,8 @@ import WormholeTesting
     let (two, clock) = try pair("at=2:reorder")
     var urgent = Wormhole.SendOptions()
     urgent.isUrgent = true
-    for value in ["a", "b", "c"] { try two.toSecond.send(value) }
-    try two.toSecond.send("urgent", urgent)
+    for value in ["a", "b", "c"] { try await two.toSecond.send(value) }
+    try await two.toSecond.send("urgent", urgent)
     let (heard, receiving) = try receive(two)
     try await heard.comes(["urgent", "a"])
     try await clock.advanceToNextAlarm()
@@ -126,10 +127,10 @@ import WormholeTesting
   @Test func duplicateIsMarked() async throws {
     let (two, _) = try pair("at=1:duplicate")
     let (heard, receiving) = try receive(two)
-    let sent = try two.toSecond.send("a")
+    let sent = try await two.toSecond.send("a")
     try await heard.comes(["a", "a again"])
     #expect(try await sent.outcome() == .delivered)
-    try two.toSecond.send("b")
+    try await two.toSecond.send("b")
     try await heard.comes(["a", "a again", "b"])
     receiving.stop()
   }
@@ -140,7 +141,7 @@ import WormholeTesting
     let receiving = try two.second.receive { message in
       heard.add("\(message.place) \(message.attempt)")
     }
-    let sent = try two.toSecond.send(contentsOf: ["a", "b"])
+    let sent = try await two.toSecond.send(contentsOf: ["a", "b"])
     #expect(try await sent[0].outcome() == .delivered)
     #expect(heard.all.sorted() == ["0 1", "0 2", "1 1", "1 2"])
     receiving.stop()
@@ -170,8 +171,8 @@ import WormholeTesting
       heard.add("\(file.name) \(file.size) \(message.attempt) \(isThere)")
       if isThere { try file.take(to: "\(two.container.directory)/\(heard.count)") }
     }
-    let first = try two.toSecond.send(file: path)
-    let second = try two.toSecond.send(file: path)
+    let first = try await two.toSecond.send(file: path)
+    let second = try await two.toSecond.send(file: path)
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .seconds(1))
     #expect(try await first.outcome() == .delivered)
@@ -186,7 +187,7 @@ import WormholeTesting
     (plan.drop, plan.delay, plan.duplicate, plan.reorder) = (0.1, 0.2, 0.2, 0.2)
     (plan.rediscovery, plan.window) = (.milliseconds(5), .milliseconds(2))
     plan.delays = .microseconds(10) ... .milliseconds(3)
-    let two = try TwoMembers(plan: plan)
+    let two = try await TwoMembers(plan: plan)
     let first = Heard<Int>()
     let all = Heard<Int>()
     let receiving = try two.second.receive(Int.self) { value, message in
@@ -196,7 +197,7 @@ import WormholeTesting
     var options = Wormhole.SendOptions()
     options.durability = .process
     var sent: [Wormhole.Sent] = []
-    for number in 1...40 { sent.append(try two.toSecond.send(number, options)) }
+    for number in 1...40 { sent.append(try await two.toSecond.send(number, options)) }
     for one in sent {
       #expect(try await one.outcome(within: .seconds(30)) == .delivered, "\(plan)")
     }
@@ -204,6 +205,42 @@ import WormholeTesting
     #expect(Set(all.all) == Set(1...40))
     #expect(all.count == 40 + two.link.log.count { $0.hasSuffix("duplicate") }, "\(plan)")
     receiving.stop()
+  }
+
+  // MARK: Two processes
+
+  /// A link stands in the process that a test has started as in its own.
+  @Test func linkStandsInAnotherProcess() async throws {
+    let container = try TemporaryContainer()
+    let link = Link(try #require(LinkPlan("at=2:duplicate to=watch")))
+    var options = Wormhole.Options()
+    options.use(link)
+    let phone = try await container.open(options).join(as: "phone")
+    let process = try TestProcess(
+      "TestPeer", PeerJob.linked("watch").arguments, in: container, link: link)
+    try await process.says("ready\n")
+    let watch = phone.peer("watch")
+    for number in [10, 20, 30] { try await watch.send(number) }
+    try await process.says("30\n")
+    try await process.says("20!\n")
+    #expect(try process.output.contains("10\n20\n"))
+    // What another process receives, it does not before the link is healed.
+    link.cut()
+    let other = try await container.open().join(as: "tablet").peer("watch")
+    try await eventually("the other process to hear of it") {
+      do throws(WormholeError) {
+        let _: Int = try other.request(1, within: .milliseconds(300))
+        return false
+      } catch {
+        return true
+      }
+    }
+    let sent = try await other.send(40)
+    #expect(try sent.place == .waiting)
+    link.heal()
+    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+    try await process.says("40\n")
+    try process.kill()
   }
 
   // MARK: Cutting
@@ -234,9 +271,9 @@ import WormholeTesting
     let (two, _) = try pair("")
     let (heard, receiving) = try receive(two)
     two.link.cut(off: "watch")
-    let sent = try two.toSecond.send("a")
+    let sent = try await two.toSecond.send("a")
     // What goes over no link comes, and shows that the other has not.
-    try two.second.peer("watch").send("own")
+    try await two.second.peer("watch").send("own")
     try await heard.comes(["own"])
     #expect(try sent.place == .waiting)
     two.link.heal()

@@ -1,3 +1,5 @@
+import Syscalls
+import TestSupport
 import TestTraits
 import Testing
 import Wormhole
@@ -59,8 +61,8 @@ import WormholeTesting
   }
 
   @Test func receivedMessageHasNoRecord() async throws {
-    let two = try TwoMembers()
-    try two.toSecond.send(1)
+    let two = try await TwoMembers()
+    try await two.toSecond.send(1)
     for try await message in two.second.messages {
       #expect(message.record == nil)
       try message.acknowledge()
@@ -124,5 +126,57 @@ import WormholeTesting
   @Test(.blocking) func outcomesAreMade() {
     let outcome = Wormhole.Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
     #expect(outcome.end == .expired)
+  }
+
+  @Test(.blocking) func errorIsMade() {
+    let error = WormholeError.make(.full, "send message to", "watch", because: "it is full")
+    #expect(error.code == .full)
+    #expect(error.description == "cannot send message to 'watch': it is full")
+    #expect(WormholeError.make(.system, errno: 28).errno == 28)
+  }
+
+  /// What takes files is called with one that lies, moves and goes as a received one does.
+  @Test(.blocking) func messageHasAFile() throws {
+    let folder = try TemporaryContainer()
+    let path = folder.directory + "/ticket.txt"
+    try write("Metropolis", to: path)
+    let message = try Wormhole.Message.make(["film": 7], file: path)
+    let file = try #require(message.file)
+    #expect((file.name, file.size) == ("ticket.txt", 10))
+    #expect(try file.metadata(as: [String: Int].self) == ["film": 7])
+    #expect(try read(file.path) == "Metropolis")
+    #expect(try file.lend { try read($0) } == "Metropolis")
+    try file.take(to: folder.directory + "/taken")
+    #expect(try read(folder.directory + "/taken") == "Metropolis")
+    #expect(try !file.isThere)
+    let other = try Wormhole.Message.make(1, file: path)
+    #expect(try other.file?.isThere == true)
+    try other.acknowledge()
+    #expect(try other.file?.isThere == false)
+    let third = try Wormhole.Message.make(1)
+    third.putBack()
+    #expect(third.record?.isPutBack == true)
+  }
+
+  @Test(.blocking) func whatWasSentIsMade() throws {
+    let file = Wormhole.SentFile(name: "a", size: 3)
+    let outcome = try Wormhole.Outcome.make(sending: 7, end: .expired, file: file)
+    #expect((outcome.kind, outcome.file, outcome.end) == ("Int", file, .expired))
+    #expect(try outcome.value(as: Int.self) == 7)
+    let sent = try Wormhole.Sent.make(sending: "hello", kind: "greeting")
+    #expect(try (sent.kind, sent.value(as: String.self)) == ("greeting", "hello"))
+    #expect(try sent.file == nil)
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+    let failure: Errno? = Array(text.utf8).withUnsafeBytes { bytes in
+      Errno.of { () throws(Errno) in try file.writeFully(bytes) }
+    }
+    if let failure { throw failure }
+  }
+
+  private func read(_ path: String) throws -> String {
+    String(decoding: try Descriptor.open(path: path, [.readOnly]).contents(), as: UTF8.self)
   }
 }

@@ -15,8 +15,8 @@ final class OldTests: XCTestCase {
 
   func testMessageComesInATask() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(plan: try XCTUnwrap(LinkPlan("at=1:delay:1s")), clock: clock)
-    let sent = try two.toSecond.send(1)
+    let two = try await TwoMembers(plan: try XCTUnwrap(LinkPlan("at=1:delay:1s")), clock: clock)
+    let sent = try await two.toSecond.send(1)
     let receiving = try two.second.receive(Int.self) { _, _ in }
     try await clock.advanceToNextAlarm()
     let end = try await sent.outcome()

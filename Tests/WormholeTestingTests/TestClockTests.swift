@@ -28,12 +28,12 @@ import WormholeTesting
 
   @Test func messagesExpireByIt() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
+    let two = try await TwoMembers(clock: clock)
     var options = Wormhole.SendOptions()
     options.timeToLive = .seconds(3600)
-    let late = try two.toSecond.send(1, options)
+    let late = try await two.toSecond.send(1, options)
     clock.advance(by: .seconds(3601))
-    let inTime = try two.toSecond.send(2, options)
+    let inTime = try await two.toSecond.send(2, options)
     let heard = Heard<Int>()
     let receiving = try two.second.receive(Int.self) { value, _ in heard.add(value) }
     #expect(try await late.outcome(within: .seconds(1)) == .expired)
@@ -44,13 +44,13 @@ import WormholeTesting
 
   @Test func failedMessagesComeAgainByIt() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
+    let two = try await TwoMembers(clock: clock)
     let heard = Heard<Int>()
     let receiving = try two.second.receive(Int.self) { _, message in
       heard.add(message.attempt)
       if message.attempt < 3 { throw Refusal() }
     }
-    let sent = try two.toSecond.send(1)
+    let sent = try await two.toSecond.send(1)
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .milliseconds(100))
     try await heard.comes([1, 2])
@@ -63,8 +63,8 @@ import WormholeTesting
 
   @Test func failedMessagesOfALoopComeAgainByIt() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
-    try two.toSecond.send(1)
+    let two = try await TwoMembers(clock: clock)
+    try await two.toSecond.send(1)
     let loop = Task {
       for try await message in two.second.messages {
         if message.attempt == 2 { return try message.acknowledge() }
@@ -78,7 +78,7 @@ import WormholeTesting
 
   @Test func requestsTimeOutByIt() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
+    let two = try await TwoMembers(clock: clock)
     let kept = Heard<Wormhole.Request>()
     let responding = two.second.respond(toKind: nil) { kept.add($0) }
     let asking = Task {
@@ -95,8 +95,8 @@ import WormholeTesting
 
   @Test func waitingForAnOutcomeEndsByIt() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
-    let sent = try two.toSecond.send(1)
+    let two = try await TwoMembers(clock: clock)
+    let sent = try await two.toSecond.send(1)
     let waiting = Task { try await sent.outcome(within: .seconds(5)) }
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .seconds(5))
@@ -108,8 +108,8 @@ import WormholeTesting
     let clock = TestClock()
     var options = Wormhole.Options()
     options.mail.largestQueue = 1
-    let two = try TwoMembers(clock: clock, options: options)
-    try two.toSecond.send(1)
+    let two = try await TwoMembers(clock: clock, options: options)
+    try await two.toSecond.send(1)
     var patient = Wormhole.SendOptions()
     patient.whenFull = .wait(.seconds(3600))
     let heard = Heard<WormholeError.Code?>()
@@ -131,17 +131,17 @@ import WormholeTesting
   /// What another process sends is in order with what this one does, though it has another clock.
   @Test func locksAndOrderKeepTheMachinesClock() async throws {
     let clock = TestClock()
-    let two = try TwoMembers(clock: clock)
-    let other = try two.container.open()
-    try two.toSecond.send("a")
-    try other.peer("watch").send("b")
+    let two = try await TwoMembers(clock: clock)
+    let other = try await two.container.open()
+    try await two.toSecond.send("a")
+    try await other.peer("watch").send("b")
     clock.advance(by: .seconds(1_000_000))
-    try two.toSecond.send("c")
+    try await two.toSecond.send("c")
     let heard = Heard<String>()
     let receiving = try two.second.receive(String.self) { value, _ in heard.add(value) }
     try await heard.comes(["a", "b", "c"])
     let count = two.first.name.count
-    try other.channel("count", of: Int.self).put(count)
+    try await other.channel("count", of: Int.self).put(count)
     receiving.stop()
   }
 }

@@ -20,6 +20,40 @@ import Wormhole
     watching.stop()
   }
 
+  /// What is told is what was received last, for whoever is told too.
+  @Test(.blocking) func isReceivedInsideItsOwnClosure() throws {
+    let pair = try Pair()
+    let heard = Heard<[Int?]>()
+    let phone = pair.watch.peer("phone")
+    let watching = try pair.watch.watchContexts { context in
+      let received = try? phone.receivedContext
+      heard.add([try? context.value(), try? received?.value(as: Int.self)])
+      #expect(received?.isReceived == true)
+    }
+    for number in 1...3 {
+      try pair.phone.setContext(number)
+      try heard.wait("\(number)") { $0.last == [number, number] }
+    }
+    watching.stop()
+    #expect(try phone.receivedContext?.value(as: Int.self) == 3)
+  }
+
+  /// What a peer has yet to be told is seen from outside.
+  @Test(.blocking) func isPendingUntilReceived() throws {
+    let pair = try Pair()
+    #expect(try pair.phone.pendingContexts.isEmpty)
+    try pair.phone.setContext(1)
+    try pair.meeting.hole.peer("watch", from: "till").setContext("open", kind: "state")
+    let pending = try pair.meeting.hole.peer("watch").pendingContexts
+    #expect(pending.map(\.from) == ["phone", "till"])
+    #expect(pending.map(\.kind) == ["Int", "state"])
+    let heard = Heard<String>()
+    let watching = try pair.watch.watchContexts { heard.add($0.from) }
+    try heard.wait("both") { Set($0) == ["phone", "till"] }
+    try eventually("none is left") { try pair.phone.pendingContexts.isEmpty }
+    watching.stop()
+  }
+
   @Test(.blocking) func isKeptUntilSomebodyListens() throws {
     let pair = try Pair()
     try pair.phone.setContext("on")
@@ -92,12 +126,12 @@ import Wormhole
 
   @Test func sequenceHasEach() async throws {
     let pair = try Pair()
-    try pair.phone.setContext(1)
+    try await pair.phone.setContext(1)
     var heard: [Int] = []
     for try await context in pair.watch.receivedContexts {
       heard.append(try context.value())
       if heard.count == 2 { break }
-      try pair.phone.setContext(2)
+      try await pair.phone.setContext(2)
     }
     #expect(heard == [1, 2])
   }
@@ -155,6 +189,76 @@ import Wormhole
       try await pair.phone.send(each: numbers) { progress.add($0) }
     }
     #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
+  }
+
+  /// A value that says no when it is 13.
+  private struct Picky: Codable, Sendable {
+    let number: Int
+
+    init(_ number: Int) { self.number = number }
+    init(from decoder: any Decoder) throws {
+      number = try decoder.singleValueContainer().decode(Int.self)
+    }
+    func encode(to encoder: any Encoder) throws {
+      guard number != 13 else { throw Refusal() }
+      var container = encoder.singleValueContainer()
+      try container.encode(number)
+    }
+  }
+
+  @Test func nothingIsSentAfterTheFirstFailure() async throws {
+    let pair = try Pair()
+    var sum = 0
+    for _ in 1...20 {
+      let numbers = AsyncStream<Picky> { stream in
+        for number in 1...300 { stream.yield(Picky(number)) }
+        stream.finish()
+      }
+      let progress = Heard<Int>()
+      await #expect(throws: WormholeError.self) {
+        try await pair.phone.send(each: numbers, .quick()) { progress.add($0) }
+      }
+      #expect(progress.all.last ?? 0 <= 12)
+      sum += progress.all.last ?? 0
+      #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == sum)
+    }
+    let heard = Heard<Int>()
+    let receiving = try pair.watch.receive { heard.add(try $0.value(as: Picky.self).number) }
+    try await becomes("all came") { heard.count == sum }
+    #expect(heard.all.allSatisfy { $0 < 13 })
+    receiving.stop()
+  }
+
+  @Test func whatWasSentOfAPartThatFailedIsCounted() async throws {
+    let pair = try Pair { $0.mail.largestQueue = 1 }
+    let part = String(repeating: "x", count: 400_000)
+    // They come together, and take three files.
+    let gate = Gate()
+    let texts = AsyncStream<Slow> { stream in
+      stream.yield(Slow(text: "", gate: gate))
+      for _ in 1...5 { stream.yield(Slow(text: part, gate: nil)) }
+      stream.finish()
+    }
+    let progress = Heard<Int>()
+    let sending = Task {
+      try await failure { try await pair.phone.send(each: texts, .quick()) { progress.add($0) } }
+    }
+    try gate.waitForSomebody()
+    gate.open()
+    #expect(try await sending.value.code == .full)
+    #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
+  }
+
+  /// A value whose encoding can be held up.
+  private struct Slow: Encodable, Sendable {
+    let text: String
+    let gate: Gate?
+
+    func encode(to encoder: any Encoder) throws {
+      gate?.pass()
+      var container = encoder.singleValueContainer()
+      try container.encode(text)
+    }
   }
 
   @Test func outcomesComeToASequence() async throws {

@@ -2,6 +2,7 @@ import Foundation
 import PropertyLists
 import SharedContainer
 import Syscalls
+import TestSupport
 import TestTraits
 import Testing
 import Wormhole
@@ -79,7 +80,7 @@ import Wormhole
     #expect(error.code == .damaged)
     #expect(error.reason.hasPrefix("it is not of a channel's form: "))
     let words = Heard<String>()
-    let other = try meeting.another { $0.log = { _, message in words.add(message) } }
+    let other = try meeting.another { $0.log = { words.add($0.text) } }
     #expect(try other.channel("speed").put(2.0) > large)
     #expect(try speed.value == 2)
     #expect(words.all == ["what lay in channels 'speed' was of no known form; replaced"])

@@ -12,7 +12,6 @@ import Wormhole
 @Suite struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
-  private let peer = Programs.built("TestPeer")
 
   init() throws {
     meeting = try Meeting()
@@ -73,6 +72,24 @@ import Wormhole
     #expect(try defaults.stringArray(forKey: "x") == nil)
   }
 
+  @Test(.blocking) func addressesAreTexts() throws {
+    let other = try meeting.another().defaults("app")
+    let site = try #require(URL(string: "https://swift.org/a?b=c"))
+    try defaults.set(site, forKey: "site")
+    try defaults.set(URL(filePath: "/tmp/a b"), forKey: "file")
+    try defaults.set("~/notes", forKey: "home")
+    #expect(try other.url(forKey: "site") == site)
+    #expect(try other.string(forKey: "file") == "/tmp/a b")
+    #expect(try other.url(forKey: "file")?.path == "/tmp/a b")
+    let home = Processes.environment("HOME") ?? "~"
+    #expect(try other.url(forKey: "home")?.path == home + "/notes")
+    #expect(try other.url(forKey: "none") == nil)
+    try defaults.set(nil as URL?, forKey: "site")
+    #expect(try other.object(forKey: "site") == nil)
+    try defaults.set(1.5, forKey: "r")
+    #expect(try other.float(forKey: "r") == 1.5)
+  }
+
   @Test(.blocking) func anyCodableIsAValue() throws {
     let order = Order(film: "Ran", seats: [.init(row: 1, number: 2)], note: "n")
     try defaults.set(order, forKey: "order")
@@ -98,7 +115,7 @@ import Wormhole
 
   @Test(.blocking) func twoProcessesSetDifferentKeysAndLoseNone() throws {
     let peers = try (0..<2).map { index in
-      try Running(peer, ["set", meeting.path, "app", "peer\(index).", "100"])
+      try Running(.set(meeting.path, "app", prefix: "peer\(index).", count: 100))
     }
     for index in 0..<100 { try defaults.set(index, forKey: "own.\(index)") }
     for peer in peers { #expect(try peer.outcome().status == .exited(0)) }
@@ -144,7 +161,7 @@ import Wormhole
     try defaults.set(1, forKey: "volume")
     let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
     try heard.waitForLast(1)
-    let outcome = try run(peer, ["set", meeting.path, "app", "other.", "20"])
+    let outcome = try run(.set(meeting.path, "app", prefix: "other.", count: 20))
     #expect(outcome.status == .exited(0))
     try defaults.set(1, forKey: "volume")
     try defaults.set(2, forKey: "volume")
@@ -185,15 +202,15 @@ import Wormhole
 
   @Test(.timeLimit(.minutes(2))) func asASequence() async throws {
     var values = defaults.values(forKey: "volume", of: Int.self).makeAsyncIterator()
-    try defaults.set(1, forKey: "volume")
+    try await defaults.set(1, forKey: "volume")
     #expect(try await values.next() == 1)
-    try defaults.set(1, forKey: "other")
-    try defaults.set(2, forKey: "volume")
+    try await defaults.set(1, forKey: "other")
+    try await defaults.set(2, forKey: "volume")
     #expect(try await values.next() == 2)
   }
 
   @MainActor @Test(.timeLimit(.minutes(2))) func aModelTellsWhoReadsAKey() async throws {
-    try defaults.set(1, forKey: "volume")
+    try await defaults.set(1, forKey: "volume")
     let model = Wormhole.ObservableDefaults(defaults)
     let changes = Heard<String>()
     func track(_ key: String) -> PropertyListValue? {
@@ -205,10 +222,10 @@ import Wormhole
     }
     #expect(track("volume") == 1)
     #expect(track("other") == nil)
-    let outcome = try run(peer, ["set", meeting.path, "app", "key.", "3"])
+    let outcome = try run(.set(meeting.path, "app", prefix: "key.", count: 3))
     #expect(outcome.status == .exited(0))
     let other = try meeting.another().defaults("app")
-    try other.set(2, forKey: "volume")
+    try await other.set(2, forKey: "volume")
     try await becomes("the model follows") { model["volume"] == 2 }
     #expect(changes.all == ["volume"])
     try model.set("x", forKey: "other")

@@ -4,12 +4,12 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// P2 and P3 through the module that users import: eight processes, ten thousand updates each.
+/// P2 and P3 through the module that users import: eight processes, ten thousand updates each in a
+/// long run.
 @Suite(.serialized, .blocking) struct EightProcessesTests {
   private let meeting: Meeting
   private let sum: Wormhole.Channel<Int>
-  private let peer = Programs.built("TestPeer")
-  private let times = 10_000
+  private let times = TestRun.isLong ? 10_000 : 4_000
 
   init() throws {
     meeting = try Meeting()
@@ -17,7 +17,7 @@ import Wormhole
   }
 
   private func counters(_ number: Int) throws -> [Running] {
-    try (0..<number).map { _ in try Running(peer, ["count", meeting.path, "sum", "\(times)"]) }
+    try (0..<number).map { _ in try Running(.count(meeting.path, "sum", times: times)) }
   }
 
   private func waitForAll(_ processes: [Running]) throws {
@@ -45,7 +45,7 @@ import Wormhole
     var kills = 0
     let end = Instant.now + .seconds(5)
     while Instant.now < end {
-      let victim = try Running(peer, ["count-aloud", meeting.path, "sum"])
+      let victim = try Running(.countAloud(meeting.path, "sum"))
       wait(.milliseconds(100))
       try victim.child.send(.kill)
       said += try victim.outcome().output.split(separator: "\n").count

@@ -171,6 +171,36 @@ import Wormhole
     try files.waitUntilNothingIsLeft()
   }
 
+  /// Copying a large file takes a while.
+  @Test func takingToAnotherFileSystemIsToldAndCancelled() throws {
+    guard let other = try AnotherFileSystem() else { return }
+    let files = try FilePair()
+    try files.make("film", size: 20 << 20)
+    try files.phone.send(file: files.path("film"))
+    let there = other.path + "/there"
+    try files.receive { message in
+      let file = try #require(message.file)
+      var told: [Wormhole.FileProgress] = []
+      let error = try failure {
+        try file.take(to: there) { progress in
+          told.append(progress)
+          return .cancel
+        }
+      }
+      #expect(error.code == .cancelled)
+      #expect(try other.names() == [])
+      #expect(try file.isThere)
+      try file.take(to: there) { progress in
+        told.append(progress)
+        return .goOn
+      }
+      #expect(told.count > 2)
+      #expect(told.last?.done == 20 << 20 && told.last?.total == 20 << 20)
+    }
+    #expect(try Digest(there) == Digest(files.path("film")))
+    try files.waitUntilNothingIsLeft()
+  }
+
   @Test func whatWasTakenBeforeAFailureIsNotThereAgain() throws {
     let (files, _) = try one()
     try files.receive { message in

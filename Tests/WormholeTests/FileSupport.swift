@@ -38,8 +38,10 @@ struct FilePair {
   /// The directory of the receiver, or one in it.
   func home(_ part: String = "") -> String { pair.meeting.path + "/members/watch/" + part }
 
+  /// Not the one that says how much room there is.
   func names(_ part: String) throws -> [String] {
     try Descriptor.open(path: home(part), [.readOnly, .directory]).names().sorted()
+      .filter { $0 != "room" }
   }
 
   /// Waits until nothing is left of any message, nor of a file.

@@ -7,11 +7,27 @@ import Wormhole
 
 /// Files between two members of one container.
 @Suite(.blocking) struct FileTests {
-  static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+  static let isLong = TestRun.isLong
 
   @Test(arguments: [0, 1, 100, 262_143, 262_144, 262_145, 64 << 20])
   func arrivesAsItWas(_ size: Int) throws {
     try sendAndReceive(size)
+  }
+
+  /// The kernel makes it while it is read, and says before that it is empty.
+  @Test func aFileThatSaysItIsEmptyArrivesWhole() throws {
+    let path = "/proc/filesystems"
+    let bytes = try Descriptor.open(path: path, [.readOnly]).contents()
+    #expect(!bytes.isEmpty)
+    let files = try FilePair()
+    let sent = try files.phone.send(file: path)
+    #expect(try sent.file?.size == bytes.count)
+    try files.receive { message in
+      let file = try #require(message.file)
+      #expect(file.size == bytes.count)
+      #expect(try Descriptor.open(path: file.path, [.readOnly]).contents() == bytes)
+    }
+    try files.waitUntilNothingIsLeft()
   }
 
   @Test func aGigabyteArrives() throws {
@@ -37,6 +53,38 @@ import Wormhole
     #expect(try sent.waitForEnd() == .delivered)
     try files.waitUntilNothingIsLeft()
     #expect(try Digest(files.path("report.pdf")) == before)
+  }
+
+  /// It is lent under its sender's name, may be moved away, and is there still if that fails.
+  @Test func aFileIsLentUnderItsName() throws {
+    let files = try FilePair()
+    try files.make("report 1.pdf", size: 300_000)
+    let before = try Digest(files.path("report 1.pdf"))
+    let sent = try files.phone.send(file: files.path("report 1.pdf"))
+    let attempts = Heard<Int>()
+    let receiving = try files.watch.receive { message in
+      let file = try #require(message.file)
+      let lent = try file.lend { path in
+        #expect(path.hasSuffix("/report 1.pdf"))
+        #expect(try Digest(path) == before)
+        if message.attempt == 2 {
+          let folder = try Descriptor.open(path: files.folder.path, [.readOnly, .directory])
+          try Descriptor.open(
+            path: String(path.dropLast("/report 1.pdf".count)), [.readOnly, .directory]
+          ).rename("report 1.pdf", to: folder, "moved")
+        }
+        return path
+      }
+      #expect((try? Digest(lent)) == nil)
+      attempts.add(message.attempt)
+      #expect(throws: Refusal.self) { try file.lend { _ in throw Refusal() } }
+      if message.attempt == 1 { throw Refusal() }
+    }
+    #expect(try sent.waitForEnd() == .delivered)
+    receiving.stop()
+    #expect(attempts.all == [1, 2])
+    #expect(try Digest(files.path("moved")) == before)
+    try files.waitUntilNothingIsLeft()
   }
 
   @Test func aFileNeedsNoMetadata() throws {
@@ -248,22 +296,25 @@ import Wormhole
   }
 }
 
-/// A directory in memory, where the container is not.
+/// A directory on another file system than the container's: in memory, or on a disk.
 final class AnotherFileSystem: Sendable {
   let path: String
   private let directory: Descriptor
 
   /// Nil, and a word about it, where there is none.
   init?() throws {
-    let memory = "/dev/shm"
-    let here = try TemporaryDirectory()
-    guard let shared = try? Descriptor.open(path: memory, [.readOnly, .directory]),
-      try shared.status().device != here.descriptor.status().device
-    else {
-      skip("files on another file system", because: "there is no other at \(memory)")
+    let (places, here) = (["/dev/shm", "/var/tmp"], try TemporaryDirectory())
+    let other = try places.first { place in
+      guard let there = try? Descriptor.open(path: place, [.readOnly, .directory]) else {
+        return false
+      }
+      return try there.status().device != here.descriptor.status().device
+    }
+    guard let other else {
+      skip("files on another file system", because: "there is no other at \(places)")
       return nil
     }
-    path = memory + "/wormhole-test-\(Processes.current)-\(Clocks.sinceBoot)"
+    path = other + "/wormhole-test-\(Processes.current)-\(Clocks.sinceBoot)"
     try Descriptor.makeDirectory(path: path, mode: 0o700)
     directory = try Descriptor.open(path: path, [.readOnly, .directory])
   }

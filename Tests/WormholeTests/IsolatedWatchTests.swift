@@ -15,13 +15,13 @@ import Wormhole
 
   @Test func aClosureOfTheMainActorRunsThere() async throws {
     let (heard, told) = AsyncStream<Int?>.makeStream()
-    let watch = try number.watch(on: .itsActor) { @MainActor snapshot in
+    let watch = try number.watch { @MainActor snapshot in
       MainActor.preconditionIsolated()
       told.yield(snapshot.value)
     }
     var news = heard.makeAsyncIterator()
     for value in 1...5 {
-      try number.put(value)
+      try await number.put(value)
       #expect(await news.next() == value)
     }
     watch.stop()
@@ -31,7 +31,7 @@ import Wormhole
     let board = Board()
     let watch = try await board.watch(number)
     for value in 1...5 {
-      try number.put(value)
+      try await number.put(value)
       await board.wait(for: value)
     }
     #expect(await board.values == [1, 2, 3, 4, 5])
@@ -42,7 +42,7 @@ import Wormhole
     let (heard, told) = AsyncStream<Int?>.makeStream()
     let (gate, opener) = AsyncStream<Void>.makeStream()
     let calls = Monitor(0)
-    let watch = try number.watch(on: .itsActor) { snapshot in
+    let watch = try number.watch { snapshot in
       let underWay = calls.withLock { calls in
         calls += 1
         return calls
@@ -53,9 +53,9 @@ import Wormhole
       calls.withLock { $0 -= 1 }
     }
     var news = heard.makeAsyncIterator()
-    try number.put(1)
+    try await number.put(1)
     #expect(await news.next() == 1)
-    for value in 2...20 { try number.put(value) }
+    for value in 2...20 { try await number.put(value) }
     // Another watch has heard the last, so this one has been told of it too.
     var snapshots = number.values.makeAsyncIterator()
     while try await snapshots.next(isolation: nil) != 20 {}
@@ -70,7 +70,7 @@ import Wormhole
     for round in 0..<50 {
       let stage = Stage()
       let (heard, told) = AsyncStream<Void>.makeStream()
-      let watch = try number.watch(on: .itsActor) { @MainActor _ in
+      let watch = try number.watch { @MainActor _ in
         #expect(!stage.isStopped)
         stage.calls += 1
         told.yield()
@@ -87,16 +87,16 @@ import Wormhole
 
   @Test func aClosureMayStopItsOwnWatch() async throws {
     let (heard, told) = AsyncStream<Int?>.makeStream()
-    let box = Monitor<Wormhole.Watching?>(nil)
-    let watch = try number.watch(present: false, on: .itsActor) { @MainActor snapshot in
+    let box = Monitor<Wormhole.Subscription?>(nil)
+    let watch = try number.watch(present: false) { @MainActor snapshot in
       box.withLock { $0 }?.stop()
       told.yield(snapshot.value)
     }
     box.withLock { $0 = watch }
-    try number.put(1)
+    try await number.put(1)
     var news = heard.makeAsyncIterator()
     #expect(await news.next() == 1)
-    try number.put(2)
+    try await number.put(2)
     var values = number.values.makeAsyncIterator()
     #expect(try await values.next(isolation: nil) == 2)
     told.finish()
@@ -106,12 +106,12 @@ import Wormhole
 
   @Test func failuresAreToldOnTheActorToo() async throws {
     let (failures, told) = AsyncStream<WormholeError.Code>.makeStream()
-    let watch = try number.watch(on: .itsActor) { @MainActor _ in
+    let watch = try number.watch { @MainActor _ in
     } failure: { @MainActor error in
       MainActor.preconditionIsolated()
       told.yield(error.code)
     }
-    try hole.channel("number").put("text")
+    try await hole.channel("number").put("text")
     for await code in failures {
       #expect(code == .typeMismatch)
       break
@@ -125,7 +125,7 @@ import Wormhole
     let watch = try number.watch { _ in
       told.yield(withUnsafeCurrentTask { $0 == nil })
     }
-    try number.put(1)
+    try await number.put(1)
     for await hasNoTask in heard {
       #expect(hasNoTask)
       break
@@ -142,18 +142,18 @@ import Wormhole
     let notice = hole.notice("ready")
     let defaults = hole.defaults("app")
     let watches = [
-      try hole.watch([number], on: .itsActor) { @MainActor in note("several \($0.channel)") },
-      try hole.watch(prefix: "num", of: Int.self, on: .itsActor) {
+      try hole.watch([number]) { @MainActor in note("several \($0.channel)") },
+      try hole.watch(prefix: "num", of: Int.self) {
         @MainActor in note("prefix \($0.channel)")
       },
-      try notice.watch(on: .itsActor) { @MainActor in note("notice") },
-      try defaults.watch("key", of: Int.self, present: false, on: .itsActor) {
+      try notice.watch { @MainActor in note("notice") },
+      try defaults.watch("key", of: Int.self, present: false) {
         @MainActor in note("key \($0 ?? 0)")
       },
     ]
-    try number.put(1)
+    try await number.put(1)
     try notice.post()
-    try defaults.set(3, forKey: "key")
+    try await defaults.set(3, forKey: "key")
     var missing: Set = ["several number", "prefix number", "notice", "key 3"]
     for await word in heard {
       missing.remove(word)
@@ -168,8 +168,8 @@ private actor Board {
   private(set) var values: [Int] = []
   private var waiting: [(value: Int, continuation: CheckedContinuation<Void, Never>)] = []
 
-  func watch(_ channel: Wormhole.Channel<Int>) throws(WormholeError) -> Wormhole.Watching {
-    try channel.watch(on: .itsActor) { snapshot in
+  func watch(_ channel: Wormhole.Channel<Int>) throws(WormholeError) -> Wormhole.Subscription {
+    try channel.watch { snapshot in
       await self.hear(snapshot.value ?? 0)
     }
   }

@@ -9,13 +9,12 @@ import Wormhole
 @Suite(.blocking) struct JoiningTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
-  private let peer = Programs.built("TestPeer")
 
   init() throws { meeting = try Meeting() }
 
   /// Starts a peer that joins and stays.
-  private func be(_ name: String, _ job: String = "be") throws -> Running {
-    let running = try Running(peer, [job, meeting.path, name])
+  private func be(_ name: String) throws -> Running {
+    let running = try Running(.be(meeting.path, name))
     try eventually("'\(name)' has joined") { try running.output.contains("\n") }
     return running
   }
@@ -27,7 +26,7 @@ import Wormhole
     let member = try hole.join(as: "phone", info: ["role": "screen"])
     #expect(member.name == "phone")
     #expect(member.isJoined)
-    #expect(member.incarnation.count == 16)
+    #expect(member.incarnation.rawValue.count == 16)
     #expect(try phone.reachability == .immediatelyReachable)
     let profile = try #require(try phone.profile)
     #expect(profile.name == "phone")
@@ -45,18 +44,36 @@ import Wormhole
   }
 
   @Test func eachJoiningIsAnIncarnationOfItsOwn() throws {
-    let first = try hole.join(as: "phone").incarnation
+    let first = try hole.withMember(as: "phone") { $0.incarnation }
     let second = try hole.join(as: "phone").incarnation
     #expect(first != second)
     #expect(try hole.peer("phone").profile?.incarnation == second)
   }
 
-  @Test func aMemberThatNobodyKeepsHasLeft() throws {
-    var member: Wormhole.Member? = try hole.join(as: "phone")
-    #expect(member?.isJoined == true)
-    member = nil
+  @Test func aMemberThatNobodyKeepsStaysUntilItLeaves() throws {
+    weak var member: Wormhole.Member?
+    do {
+      let other = try meeting.another()
+      member = try other.join(as: "phone")
+    }
+    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
+    member?.leave()
+    #expect(member == nil)
     #expect(try hole.peer("phone").reachability == .backgroundOnly)
     _ = try hole.join(as: "phone")
+  }
+
+  @Test func aMemberOfAScopeLeavesHoweverThatEnds() throws {
+    let name = try hole.withMember(as: "phone", info: ["is": "here"]) { member in
+      let info = try hole.peer("phone").profile?.info
+      #expect(info == ["is": "here"])
+      return member.name
+    }
+    #expect(name == "phone")
+    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    #expect(throws: Missing.self) { try hole.withMember(as: "phone") { _ in throw Missing() } }
+    #expect(try hole.peer("phone").reachability == .backgroundOnly)
   }
 
   @Test func theSecondIsToldWhoIsTheFirst() throws {
@@ -84,6 +101,26 @@ import Wormhole
       #expect(try hole.peer("phone").reachability == .backgroundOnly)
       try hole.join(as: "phone").leave()
     }
+  }
+
+  /// Its number tells that it runs for as long as it takes itself down.
+  @Test func whoHasJustBeenKilledIsNotWaitedForInVain() throws {
+    for _ in 0..<20 {
+      let first = try be("phone")
+      try first.child.send(.kill)
+      try hole.join(as: "phone").leave()
+    }
+  }
+
+  @Test func aZombieHoldsNothing() throws {
+    let child = try Child.spawn("true")
+    try child.waitUntilEnded()
+    let status = try #require(ProcessStatus(of: child.process))
+    let holder = LockHolder(
+      process: child.process, namespace: ProcessIdentity.current.namespace,
+      started: status.started, program: "true")
+    #expect(holder.state == .gone)
+    _ = try child.wait()
   }
 
   /// As that of a process that has just been killed may be.
@@ -117,7 +154,7 @@ import Wormhole
   func ofTenThatJoinAtOnceExactlyOneDoes() throws {
     let rounds = 100
     let peers = try (0..<10).map { _ in
-      try Running(peer, ["join-in-turns", meeting.path, "phone", "10", "\(rounds)"])
+      try Running(.joinInTurns(meeting.path, "phone", processes: 10, rounds: rounds))
     }
     let won = try peers.flatMap { peer in
       let outcome = try peer.outcome(within: .seconds(120))
@@ -131,19 +168,21 @@ import Wormhole
 
   /// Starts a job that says the number of another process and then that it stays.
   private func start(
-    _ job: String, _ more: [String] = []
+    _ job: PeerJob, saysMore: Bool
   ) throws -> (parent: Running, other: Int32) {
-    let parent = try Running(peer, [job, meeting.path, "phone"] + more)
+    let parent = try Running(job)
     let number = try eventually("it says a number") {
-      try parent.output.split(separator: "\n").dropLast(more.isEmpty ? 1 : 0)
+      try parent.output.split(separator: "\n").dropLast(saysMore ? 1 : 0)
         .compactMap { Int32($0) }.first
     }
     return (parent, number)
   }
 
-  @Test(arguments: ["be-forked", "be-spawned"])
-  func whatTheMemberHasStartedDoesNotKeepTheName(_ job: String) throws {
-    let (parent, other) = try start(job)
+  @Test(arguments: [true, false])
+  func whatTheMemberHasStartedDoesNotKeepTheName(_ isForked: Bool) throws {
+    let (parent, other) = try start(
+      isForked ? .beForked(meeting.path, "phone") : .beSpawned(meeting.path, "phone"),
+      saysMore: true)
     defer { try? Processes.send(.kill, to: other) }
     #expect(try hole.peer("phone").reachability == .immediatelyReachable)
     try parent.child.send(.kill)
@@ -160,7 +199,8 @@ import Wormhole
   /// A copy of a member that has left keeps neither the name nor the word of it from the others.
   @Test func aCopyDoesNotKeepWhatItsParentLeft() throws {
     let mayLeave = meeting.folder.path + "/may-leave"
-    let (parent, copy) = try start("leave-forked", [mayLeave])
+    let (parent, copy) = try start(
+      .leaveForked(meeting.path, "phone", once: mayLeave), saysMore: false)
     defer { try? Processes.send(.kill, to: copy) }
     let heard = Heard<Wormhole.Reachability>()
     let watch = try hole.peer("phone").watchReachability { heard.add($0) }
@@ -172,13 +212,26 @@ import Wormhole
     watch.stop()
   }
 
+  /// A process has as many names as descriptors allow; where they run out the error says so.
+  @Test func aThousandNamesAreNoBound() throws {
+    let script = "ulimit -n $2 && exec \"$0\" \"$1\""
+    let job = [PeerJob.program] + PeerJob.joinMany(meeting.path, count: 1100).arguments
+    let many = try run("sh", ["-c", script] + job + ["20000"], within: .seconds(120))
+    #expect(many.output == "1100\n", "\(many.errors)")
+    let few = try run("sh", ["-c", script] + job + ["500"], within: .seconds(120))
+    let words = few.output.split(separator: " ", maxSplits: 1).map(String.init)
+    #expect(Int(words.first ?? "").map { $0 > 50 && $0 < 500 } == true, "\(few.output)")
+    #expect(words.last?.hasPrefix("exhausted; ") == true)
+    #expect(words.last?.contains("'ulimit -n'") == true)
+  }
+
   /// No fork comes between opening the file and guarding it, or between closing and forgetting it,
   /// however long these take.
   @Test(arguments: [false, true])
   func copiesMadeInTheMiddleKeepNothing(_ leaves: Bool) throws {
     let mayLeave = meeting.folder.path + "/may-leave"
     let parent = try Running(
-      peer, ["fork-while-joining", meeting.path, "phone", mayLeave],
+      .forkWhileJoining(meeting.path, "phone", leaveOnce: mayLeave),
       environment: [
         "WORMHOLE_FAULTS=open~presence@1+:after:delay=20;close~presence@1+:before:delay=20"
       ])

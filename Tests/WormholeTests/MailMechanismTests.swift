@@ -8,7 +8,6 @@ import Wormhole
 /// P4, at the places where its mechanisms are needed: each of these fails without one of them.
 @Suite(.blocking) struct MailMechanismTests {
   private let meeting: Meeting
-  private let peer = Programs.built("TestPeer")
 
   init() throws {
     meeting = try Meeting()
@@ -17,7 +16,7 @@ import Wormhole
 
   private func receive(until last: Int, faults: String = "") throws -> Running {
     try Running(
-      peer, ["receive", meeting.path, "watch", meeting.folder.path + "/log", "\(last)"],
+      .receive(meeting.path, "watch", log: meeting.folder.path + "/log", until: last),
       environment: ["WORMHOLE_FAULTS=\(faults)"])
   }
 
@@ -53,8 +52,9 @@ import Wormhole
     }
     let member = try hole.join(as: "watch")
     let heard = Heard<Handed>()
-    let receiving = try member.note(heard)
+    // It is there already, so that nobody hears of it.
     try meeting.hole.peer("watch").send(1, .quick())
+    let receiving = try member.note(heard)
     // A stamp that is less than a second ahead is that of a message which is being sent.
     let before = clock.withLock { $0.asked }
     try eventually("it was listed again and again") {
@@ -71,7 +71,7 @@ import Wormhole
     let sender = try meeting.hole.join(as: "phone")
     try sender.peer("watch").send(contentsOf: [1, 2, 3, 4], .quick())
     let killed = try Running(
-      peer, ["receive", meeting.path, "watch", meeting.folder.path + "/log", "4", "3"])
+      .receive(meeting.path, "watch", log: meeting.folder.path + "/log", until: 4, poison: 3))
     #expect(try killed.outcome().status == .exited(9))
     #expect(try receive(until: 4).outcome().status == .exited(0))
     let expected = [
@@ -90,7 +90,7 @@ import Wormhole
     try sender.peer("watch").send(1, .quick())
     sender.leave()
     let killed = try Running(
-      peer, ["cancel", meeting.path, "phone", "watch"],
+      .cancel(meeting.path, from: "phone", to: "watch"),
       environment: [
         "WORMHOLE_FAULTS=rename~live:after:kill;rename~receipts:after:kill;"
           + "unlink~receipts:before:kill"
@@ -108,8 +108,7 @@ import Wormhole
   /// A cancellation and a claim meet: one of them has the message, and the sender is told which,
   /// also after its restart.
   @Test func cancellingMeetsClaiming() throws {
-    let isLong = Processes.environment("WORMHOLE_LONG") != nil
-    let count = isLong ? 10_000 : 1200
+    let count = TestRun.isSanitized ? 1_000 : 10_000
     let old = try meeting.hole.join(as: "phone")
     let sent = try (0..<count).map { try old.peer("watch").send($0, .quick()) }
     // Closed, so that the receipts are left to the next life.
@@ -157,13 +156,13 @@ import Wormhole
 
   /// A backlog is drained at the same cost a message however long it is, in little memory.
   @Test func aLongBacklogCostsNoMorePerMessage() throws {
-    let isLong = Processes.environment("WORMHOLE_LONG") != nil
+    let isLong = TestRun.isLong
     let sender = try meeting.hole.join(as: "phone")
     func drain(_ count: Int, _ name: String) throws -> (cost: Double, peak: Int) {
       let peer = sender.peer(name)
       let options = Wormhole.SendOptions.quick { $0.wantsOutcome = false }
       for number in 0..<count { try peer.send(number, options) }
-      let words = try Running(self.peer, ["drain", meeting.path, name, "\(count)"])
+      let words = try Running(.drain(meeting.path, name, count: count))
         .outcome(within: .seconds(120)).output.split(whereSeparator: \.isWhitespace)
       let numbers = words.compactMap { Double($0) }
       try #require(numbers.count == 2)
@@ -172,7 +171,7 @@ import Wormhole
     var best = Double.infinity
     for attempt in 1...3 where best > 1.5 {
       let short = try drain(1000, "short\(attempt)")
-      let long = try drain(isLong ? 100_000 : 4000, "long\(attempt)")
+      let long = try drain(isLong ? 100_000 : 12_500, "long\(attempt)")
       best = min(best, long.cost / short.cost)
       #expect(long.peak < 64 << 10, "KiB")
     }

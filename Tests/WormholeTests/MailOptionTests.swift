@@ -18,7 +18,7 @@ import Wormhole
     let clock = Clock()
     let pair = try Pair { $0.environment.sinceEpoch = { clock.now } }
     let late = try pair.send([1]) { $0.timeToLive = .seconds(60) }[0]
-    let batch = try pair.phone.send(
+    let batch = try await pair.phone.send(
       contentsOf: [2, 3], .quick { $0.timeToLive = .seconds(60) })[0]
     try pair.send([4]) { $0.timeToLive = .seconds(600) }
     try pair.send([5])
@@ -84,6 +84,121 @@ import Wormhole
     try send(5)
     #expect(try pair.phone.outstanding[0].cancel())
     try send(6)
+  }
+
+  /// However many send, each for itself: the bound holds, and nobody counts at each message.
+  @Test(.blocking) func manySendersKeepToOneBound() throws {
+    let pair = try Pair()
+    let bound = 400
+    let counts = Heard<Int>()
+    let threads = try (0..<20).map { number in
+      let hole = try pair.meeting.another { $0.mail.largestQueue = bound }
+      return try Thread("sender") {
+        let peer = hole.peer("watch", from: "s\(number)")
+        var count = 0
+        while (try? peer.send(count, .quick())) != nil { count += 1 }
+        counts.add(count)
+      }
+    }
+    for thread in threads { thread.join() }
+    let sum = counts.all.reduce(0, +)
+    #expect(try pair.files("inbox").count == sum)
+    #expect(sum >= bound)
+    #expect(sum <= bound + bound / 10, "\(counts.all)")
+    // Once there is room again it can be had, also by those who were refused.
+    let heard = Heard<Int>()
+    let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
+    try heard.wait("all") { $0.count == sum }
+    receiving.stop()
+    let hole = try pair.meeting.another { $0.mail.largestQueue = bound }
+    for number in 0..<bound { try hole.peer("watch").send(number, .quick()) }
+    #expect(try failure { try hole.peer("watch").send(0, .quick()) }.code == .full)
+  }
+
+  /// A process that sends one message does not look at all that wait.
+  @Test(.blocking) func oneMessageCostsNoLookAtAllOthers() throws {
+    let pair = try Pair()
+    try pair.send(1...3)
+    // The count is believed, so that this is as if a thousand had been sent.
+    let room = try Descriptor.open(
+      path: pair.meeting.path + "/members/watch/files/room", [.writeOnly])
+    try room.truncate(to: 1000)
+    let hole = try pair.meeting.another { $0.mail.largestQueue = 1001 }
+    try hole.peer("watch").send(4, .quick())
+    #expect(try room.status().size == 1001)
+    // Now it seems to be full, and is counted.
+    try hole.peer("watch").send(5, .quick())
+    let counted = try pair.meeting.folder("members/watch/files").status(of: "room")
+    #expect(counted.size == 5)
+  }
+
+  /// Of several who send under one id at the same time one does.
+  @Test(.blocking) func anIdIsGivenOnce() throws {
+    let pair = try Pair()
+    let holes = try (0..<8).map { _ in try pair.meeting.another() }
+    for round in 1...20 {
+      let (sent, gate) = (Heard<WormholeError.Code?>(), Gate())
+      let threads = try holes.map { hole in
+        try Thread("sender") {
+          gate.pass()
+          do throws(WormholeError) {
+            try hole.peer("watch", from: "till").send(round, .quick { $0.id = "ticket" })
+            sent.add(nil)
+          } catch {
+            sent.add(error.code)
+          }
+        }
+      }
+      gate.open()
+      for thread in threads { thread.join() }
+      #expect(sent.all.count { $0 == nil } == 1, "\(sent.all)")
+      #expect(sent.all.count { $0 == .conflict } == 7)
+      if round % 2 == 0 {
+        #expect(try pair.meeting.hole.peer("watch").cancel(id: "ticket"))
+      } else {
+        for message in try pair.watch.take(1) { try message.acknowledge() }
+      }
+      #expect(try pair.files("files") == [])
+    }
+  }
+
+  /// An id that somebody has taken along who died is free again, and what is on its way keeps it.
+  @Test(.blocking) func anIdThatWasLeftBehindIsFree() throws {
+    let pair = try Pair()
+    let options = Wormhole.SendOptions.quick { $0.id = "ticket" }
+    try pair.phone.send(1, options)
+    let messages = try pair.watch.take(1)
+    // As whoever ends it, and dies then, leaves it.
+    let claimed = try pair.meeting.folder("members/watch/claimed")
+    let name = try #require(try claimed.names().first)
+    #expect(try failure { try pair.phone.send(2, options) }.code == .conflict)
+    try claimed.unlink(name)
+    #expect(try pair.files("files") == ["id,ticket,phone"])
+    try pair.phone.send(3, options)
+    #expect(try failure { try pair.phone.send(4, options) }.code == .conflict)
+    // The end of the first is not that of the second.
+    #expect(try failure { try messages[0].acknowledge() }.code == .superseded)
+    #expect(try failure { try pair.phone.send(5, options) }.code == .conflict)
+    #expect(try pair.phone.outstanding[0].cancel())
+    #expect(try pair.files("files") == [])
+    // And what nobody wants any more goes when the receiver joins.
+    try pair.phone.send(6, options)
+    try pair.meeting.folder("members/watch/inbox").unlink(
+      try #require(try pair.files("inbox").first))
+    pair.watch.leave()
+    _ = try pair.meeting.another().join(as: "watch")
+    #expect(try pair.files("files") == [])
+  }
+
+  /// An id of the form that is given by itself is one nevertheless.
+  @Test(.blocking) func anIdOfSixteenDigitsIsGivenOnce() throws {
+    let pair = try Pair()
+    let options = Wormhole.SendOptions.quick { $0.id = "00112233445566ff" }
+    for number in 1...3 {
+      try pair.phone.send(number, options)
+      #expect(try failure { try pair.phone.send(0, options) }.code == .conflict)
+      for message in try pair.watch.take(1) { try message.acknowledge() }
+    }
   }
 
   @Test(.blocking) func anIdThatIsNoneIsRefused() throws {
@@ -246,7 +361,7 @@ import Wormhole
     let stranger = pair.meeting.hole.peer("watch")
     #expect(
       try failure { try stranger.send(1, .quick { $0.wantsOutcome = true }) }.code == .notFound)
-    let sent = try stranger.send(1, .quick())
+    let sent = try await stranger.send(1, .quick())
     #expect(try await failure { _ = try await sent.outcome() }.code == .notFound)
     let quiet = try pair.send([2]) { $0.wantsOutcome = false }[0]
     #expect(try await failure { _ = try await quiet.outcome() }.code == .notFound)

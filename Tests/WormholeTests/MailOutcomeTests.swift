@@ -46,6 +46,144 @@ import Wormhole
     watching.stop()
   }
 
+  /// After a restart all that was sent is known still, from its own files: on its way and ended.
+  @Test func theNextLifeKnowsWhatTheLastOneSent() async throws {
+    let old = try join()
+    let peer = old.peer("watch")
+    let path = meeting.folder.path + "/ticket.png"
+    _ = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+    let first = try await peer.send("hello", .quick { $0.kind = "greeting" })
+    #expect(try (first.kind, first.value(as: String.self)) == ("greeting", "hello"))
+    try await peer.send(contentsOf: [4, 5], .quick())
+    let file = try await peer.send(file: path, metadata: ["film": 7], .quick())
+    #expect(try file.file == Wormhole.SentFile(name: "ticket.png", size: 0))
+    try await peer.send(file: path, .quick())
+    await old.leave()
+    let new = try join()
+    let sent = try new.peer("watch").outstanding
+    #expect(try sent.map { try $0.kind } == ["greeting", "Int", "Dictionary<String, Int>", "file"])
+    #expect(try sent.map { try $0.file?.name } == [nil, nil, "ticket.png", "ticket.png"])
+    #expect(try sent[0].value(as: String.self) == "hello")
+    #expect(try sent[1].values(as: Int.self) == [4, 5])
+    #expect(try failure { _ = try sent[1].value(as: Int.self) }.code == .typeMismatch)
+    #expect(try sent[2].value(as: [String: Int].self) == ["film": 7])
+    #expect(try failure { _ = try sent[3].value(as: Int.self) }.code == .notFound)
+    // One that nobody has looked at before it ends is known all the same.
+    let unseen = try #require(try new.peer("watch").outstanding.last)
+    try handle(5)
+    for one in sent + [unseen] { #expect(try await one.outcome(within: patience) == .delivered) }
+    #expect(try (unseen.kind, unseen.file?.name) == ("file", "ticket.png"))
+    #expect(try sent[1].values(as: Int.self) == [4, 5])
+  }
+
+  @Test(.blocking) func anOutcomeSaysWhatWasSentByAnEarlierLife() throws {
+    let old = try join()
+    let path = meeting.folder.path + "/ticket.png"
+    _ = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+    try old.peer("watch").send("hello", .quick())
+    try old.peer("watch").send(contentsOf: [4, 5], .quick())
+    try old.peer("watch").send(file: path, metadata: 7, .quick())
+    old.leave()
+    try handle(4)
+    let heard = Heard<Wormhole.Outcome>()
+    let member = try join()
+    let watching = try member.watchOutcomes { heard.add($0) }
+    try heard.wait("all") { $0.count == 3 }
+    let all = heard.all
+    #expect(try all[0].value(as: String.self) == "hello")
+    #expect(try all[1].values(as: Int.self) == [4, 5])
+    #expect(all.map(\.count) == [1, 2, 1])
+    #expect(all.map(\.file) == [nil, nil, Wormhole.SentFile(name: "ticket.png", size: 0)])
+    #expect(try all[2].value(as: Int.self) == 7)
+    watching.stop()
+  }
+
+  /// Who comes after the end is told, unless somebody was: by its message, or as a listener.
+  @Test func anOutcomeIsKeptForWhoeverAsksLater() async throws {
+    let member = try join()
+    let peer = member.peer("watch")
+    let forgotten = try await peer.send(1, .quick()).id
+    let (kept, asked) = (try await peer.send(2, .quick()), try await peer.send(3, .quick()))
+    try handle(3)
+    #expect(try await asked.outcome(within: patience) == .delivered)
+    try eventually("it is no longer kept") {
+      try meeting.names("members/phone/receipts").count == 2
+    }
+    let heard = Heard<String>()
+    let watching = try member.watchOutcomes { heard.add($0.id) }
+    try heard.wait("both") { $0.count == 2 }
+    #expect(heard.all == [forgotten, kept.id])
+    #expect(kept.end == .delivered)
+    try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
+    watching.stop()
+  }
+
+  /// Of those that nobody has ever asked for only the latest are kept.
+  @Test(.blocking) func whoNeverAsksKeepsNotAllOutcomes() throws {
+    let member = try join()
+    let peer = member.peer("watch")
+    let receiving = try watch.receive { _ in }
+    for _ in 1...1500 { try peer.send(1, .quick()) }
+    let last = try peer.send(2, .quick())
+    #expect(last.waitForEnd(until: .now + patience) == .delivered)
+    try eventually("the oldest are dropped") {
+      try meeting.names("members/phone/receipts").count <= 1024
+    }
+    #expect(try meeting.names("members/phone/receipts").count >= 800)
+    receiving.stop()
+  }
+
+  /// While a sender is away its receipts take no more room than they may, the latest stay.
+  @Test(.blocking) func receiptsOfASenderThatIsAwayAreBounded() throws {
+    let room = 64
+    let receiver = try meeting.another { $0.mail.largestReceipts = room * 4096 }.join(as: "tv")
+    let member = try join()
+    let receiving = try receiver.receive { _ in }
+    var sent: [String] = []
+    for number in 1...600 { sent.append(try member.peer("tv").send(number, .quick()).id) }
+    member.leave()
+    try eventually("all are handled") {
+      try meeting.names("members/tv/inbox") == [] && meeting.names("members/tv/claimed") == []
+    }
+    receiving.stop()
+    // Chance decides when they are counted: on average after every fourth.
+    let left = try meeting.names("members/phone/receipts").count
+    #expect(left >= room / 8 * 7)
+    #expect(left <= room + 60)
+    // A large one counts for what it takes.
+    let next = try join()
+    let again = try receiver.receive { _ in }
+    try next.peer("tv").send(String(repeating: "x", count: room * 2048), .quick())
+    next.leave()
+    let peer = meeting.hole.peer("phone")
+    try eventually("it is handled") { try peer.untoldOutcomes.last?.kind == "String" }
+    again.stop()
+    let outcomes = try peer.untoldOutcomes
+    #expect(outcomes.count <= room / 2 + 4)
+    #expect(outcomes.last?.kind == "String")
+    #expect(Set(sent.suffix(room / 4)).isSubset(of: outcomes.map(\.id)))
+    #expect(try peer.clearUntoldOutcomes() == outcomes.count)
+    #expect(try peer.untoldOutcomes.isEmpty)
+  }
+
+  /// What lies there untold is not looked at again for each that comes.
+  @Test(.blocking) func anOutcomeCostsNoLookAtAllOthers() throws {
+    let member = try join()
+    let first = try member.peer("watch").send(1, .quick())
+    // Nobody hears of a link, so only whoever lists finds it.
+    let name = try meeting.names("members/watch/inbox")[0]
+    let receipts = try meeting.folder("members/phone/receipts")
+    try meeting.folder("members/watch/inbox").link(name, to: receipts, name + ".ok")
+    let second = try member.peer("tv").send(2, .quick())
+    #expect(try second.cancel())
+    #expect(second.waitForEnd(until: .now + patience) == .cancelled)
+    #expect(first.end == nil)
+    let heard = Heard<String>()
+    let watching = try member.watchOutcomes { heard.add($0.id) }
+    try heard.wait("the first") { $0 == [first.id] }
+    watching.stop()
+  }
+
   /// What is told of is not forgotten before it was heard, whatever comes meanwhile.
   @Test(.blocking) func aReceiptStaysUntilItWasHeard() throws {
     let member = try join()
@@ -131,10 +269,10 @@ import Wormhole
 
   @Test func outstandingAfterARestart() async throws {
     let old = try join()
-    for number in 1...3 { try old.peer("watch").send(number, .quick()) }
-    try old.peer("watch").send(contentsOf: [4, 5], .quick())
+    for number in 1...3 { try await old.peer("watch").send(number, .quick()) }
+    try await old.peer("watch").send(contentsOf: [4, 5], .quick())
     let ids = try old.peer("watch").outstanding.map(\.id)
-    old.leave()
+    await old.leave()
     let messages = try watch.take(2)
     let new = try join()
     let sent = try new.peer("watch").outstanding
@@ -152,7 +290,7 @@ import Wormhole
   /// To ask what is outstanding takes nothing away from those who wait already.
   @Test func askingWhatIsOutstandingDeafensNobody() async throws {
     let member = try join()
-    let sent = try member.peer("watch").send(1, .quick())
+    let sent = try await member.peer("watch").send(1, .quick())
     #expect(try member.peer("watch").outstanding.map(\.id) == [sent.id])
     let again = try member.peer("watch").outstanding
     try handle(1)
@@ -166,7 +304,7 @@ import Wormhole
     let peer = member.peer("watch")
     let receiving = try watch.receive { _ in }
     for number in 1...100 {
-      try peer.send(number, .quick())
+      try await peer.send(number, .quick())
       for sent in try peer.outstanding {
         #expect(try await sent.outcome(within: patience) == .delivered)
       }
@@ -176,7 +314,7 @@ import Wormhole
 
   @Test func patienceEndsAndTheMessageIsStillOnItsWay() async throws {
     let member = try join()
-    let sent = try member.peer("watch").send(1, .quick())
+    let sent = try await member.peer("watch").send(1, .quick())
     let error = try await failure { try await sent.waitUntilDelivered(within: .milliseconds(1)) }
     #expect(error.code == .timedOut)
     #expect(try sent.place == .waiting)
@@ -192,7 +330,7 @@ import Wormhole
 
   @Test func whoWaitsForACancelledMessageIsTold() async throws {
     let member = try join()
-    let sent = try member.peer("watch").send(1, .quick())
+    let sent = try await member.peer("watch").send(1, .quick())
     let waiting = Task { try await failure { try await sent.waitUntilDelivered() }.code }
     #expect(try sent.cancel())
     #expect(try await waiting.value == .cancelled)
@@ -213,7 +351,7 @@ import Wormhole
   /// That it cannot be told now is no reason never to tell it.
   @Test func aReceiptThatCannotBeWrittenIsNotDropped() async throws {
     let member = try join()
-    let sent = try member.peer("watch").send(1, .quick())
+    let sent = try await member.peer("watch").send(1, .quick())
     let message = try watch.take(1)[0]
     #if FAULT_POINTS
       FaultPoints.with([FaultRule(.open, path: "phone", .fail(.tooManyOpenFiles))]) {

@@ -8,8 +8,7 @@ import Wormhole
 /// P4 among processes that are killed and stopped.
 @Suite(.serialized, .blocking) struct MailProcessesTests {
   private let meeting: Meeting
-  private let peer = Programs.built("TestPeer")
-  private let isLong = Processes.environment("WORMHOLE_LONG") != nil
+  private let isLong = TestRun.isLong
 
   init() throws {
     meeting = try Meeting()
@@ -22,16 +21,13 @@ import Wormhole
     _ from: String, _ numbers: Range<Int>, batch: Int, faults: String = ""
   ) throws -> Running {
     try Running(
-      peer,
-      [
-        "send", meeting.path, from, "watch", "\(numbers.lowerBound)", "\(numbers.count)",
-        "\(batch)", "process", "wait",
-      ], environment: ["WORMHOLE_FAULTS=\(faults)"])
+      .send(meeting.path, from: from, to: "watch", numbers, batch: batch, waits: true),
+      environment: ["WORMHOLE_FAULTS=\(faults)"])
   }
 
   private func receive(until last: Int, poison: Int? = nil, faults: String = "") throws -> Running {
     try Running(
-      peer, ["receive", meeting.path, "watch", log, "\(last)"] + (poison.map { ["\($0)"] } ?? []),
+      .receive(meeting.path, "watch", log: log, until: last, poison: poison),
       environment: ["WORMHOLE_FAULTS=\(faults)"])
   }
 
@@ -66,7 +62,7 @@ import Wormhole
 
   @Test(arguments: [1, 64])
   func inOrderAndExactlyOnce(_ batch: Int) throws {
-    let count = isLong ? 100_000 : batch > 1 ? 64_000 : 3_000
+    let count = isLong ? 100_000 : batch > 1 ? 32_000 : 6_400
     let receiver = try receive(until: count)
     let sender = try send("phone", 1..<count + 1, batch: batch)
     let outcome = try receiver.outcome(within: .seconds(120))
@@ -80,8 +76,7 @@ import Wormhole
   /// Killed and stopped at random: no acknowledged send is lost, the order of first deliveries is
   /// kept, each duplicate is marked, and what was acknowledged never comes again.
   @Test func killedAndStoppedAtRandom() throws {
-    let seed =
-      Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) } ?? .random(in: 1 ... .max)
+    let seed = TestRun.seed
     let line = "WORMHOLE_SEED=\(seed) swift test --filter killedAndStoppedAtRandom"
     try StandardStream.output.write("messages: replay: \(line)\n")
     var random = SeededRandom(seed: seed)
@@ -93,11 +88,9 @@ import Wormhole
     func start(_ index: Int) throws {
       let first = next[index]!
       let process = try Running(
-        peer,
-        [
-          "send", meeting.path, "phone\(index)", "watch", "\(first)", "500000",
-          index == 1 ? "1" : "7", "process", "wait",
-        ])
+        .send(
+          meeting.path, from: "phone\(index)", to: "watch", first..<first + 500_000,
+          batch: index == 1 ? 1 : 7, waits: true))
       if senders.count < index { senders.append((first, process)) }
       senders[index - 1] = (first, process)
     }

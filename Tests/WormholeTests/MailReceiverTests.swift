@@ -41,7 +41,91 @@ import Wormhole
     receiving.stop()
   }
 
-  /// One that nobody keeps may become the next of its file.
+  /// Also one that nobody keeps strongly: somebody may look for it weakly.
+  @Test(.blocking) func aMessageBecomesNoOther() throws {
+    struct Weak: @unchecked Sendable {  // why: only looked at when all is over.
+      weak var message: Wormhole.Message?
+    }
+    let pair = try Pair()
+    let wrong = Heard<Int>()
+    let places = Heard<Int>()
+    let last = Monitor<(Weak, Int)?>(nil)
+    let receiving = try pair.watch.receive { message in
+      let before = last.withLock { last in
+        defer { last = (Weak(message: message), message.place) }
+        return last
+      }
+      if let before, let old = before.0.message, old.place != before.1 { wrong.add(old.place) }
+      places.add(message.place)
+    }
+    try pair.phone.send(contentsOf: Array(0..<64), .quick())
+    try places.wait("all") { $0.count == 64 }
+    #expect(wrong.all == [])
+    receiving.stop()
+  }
+
+  /// What has been claimed and waits for a queue is put back before the next one begins.
+  @Test(.blocking, arguments: [false, true]) func whoeverIsStoppedLetsNobodyOvertake(
+    _ isBatch: Bool
+  ) throws {
+    let pair = try Pair()
+    let queue = DispatchQueue(label: "slow")
+    queue.suspend()
+    let heard = Heard<Handed>()
+    let first = try pair.watch.receive(on: queue) { heard.add(try Handed($0)) }
+    if isBatch {
+      try pair.phone.send(contentsOf: [1, 2, 3], .quick())
+    } else {
+      try pair.send([1, 2, 3])
+    }
+    try eventually("one waits for the queue") { try pair.files("claimed").count == 1 }
+    first.stop()
+    let second = try pair.watch.receive { heard.add(try Handed($0)) }
+    try heard.wait("all") { $0.count == 3 }
+    queue.resume()
+    queue.sync {}
+    second.stop()
+    #expect(heard.all == [1, 2, 3].map { Handed($0) })
+  }
+
+  /// At whatever moment they are.
+  @Test(.blocking, arguments: [false, true]) func receiversThatFollowEachOtherKeepTheOrder(
+    onQueue isOnQueue: Bool
+  ) throws {
+    let pair = try Pair()
+    let queue = isOnQueue ? DispatchQueue(label: "own") : nil
+    let heard = Heard<Handed>()
+    let count = 300
+    for number in 1...count {
+      let receiving = try pair.watch.receive(on: queue) { heard.add(try Handed($0)) }
+      try pair.phone.send(number, .quick())
+      receiving.stop()
+    }
+    let receiving = try pair.watch.receive(on: queue) { heard.add(try Handed($0)) }
+    try heard.wait("all") { $0.count == count }
+    receiving.stop()
+    #expect(heard.all == (1...count).map { Handed($0) })
+  }
+
+  /// What is put back has not been handed out: it comes again, as often as need be, as the same
+  /// attempt.
+  @Test(.blocking, arguments: [1, 2]) func whatIsPutBackIsNoAttempt(_ count: Int) throws {
+    let pair = try Pair { $0.mail.attempts = 2 }
+    try pair.phone.send(contentsOf: Array(1...count), .quick())
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive { message in
+      let handed = try Handed(message)
+      let before = heard.all.count { $0 == handed }
+      heard.add(handed)
+      if before < 20 { message.putBack(after: .microseconds(before % 2 * 200)) }
+    }
+    try heard.wait("all") { $0.count == 21 * count }
+    try eventually("all have ended") { try pair.files("claimed") == [] }
+    #expect(heard.all.allSatisfy { $0.attempt == 1 && !$0.isMarked })
+    #expect(try pair.files("dead") == [])
+    receiving.stop()
+  }
+
   @Test(.blocking) func aMessageThatIsKeptStaysWhatItWas() throws {
     let pair = try Pair()
     let places = Heard<Int>()
@@ -81,7 +165,7 @@ import Wormhole
     let pair = try Pair()
     try pair.send(1...3)
     let heard = Heard<Handed>()
-    let own = Monitor<Wormhole.Receiving?>(nil)
+    let own = Monitor<Wormhole.Subscription?>(nil)
     let receiving = try pair.watch.receive { message in
       heard.add(try Handed(message))
       let receiving = own.wait(until: .now + patience) { $0 }
@@ -201,7 +285,7 @@ import Wormhole
 
   @Test func brokenOutOfInTheMiddleOfABatch() async throws {
     let pair = try Pair()
-    try pair.phone.send(contentsOf: [1, 2, 3, 4], .quick())
+    try await pair.phone.send(contentsOf: [1, 2, 3, 4], .quick())
     try pair.send([5])
     var heard: [Handed] = []
     for try await message in pair.watch.messages {
@@ -220,7 +304,7 @@ import Wormhole
 
   @Test func cancelledInTheMiddleOfABatch() async throws {
     let pair = try Pair()
-    try pair.phone.send(contentsOf: [1, 2, 3], .quick())
+    try await pair.phone.send(contentsOf: [1, 2, 3], .quick())
     let heard = Heard<Handed>()
     let watch = pair.watch
     let first = Task {

@@ -14,8 +14,10 @@ extension Pair {
   }
 
   /// The names in a part of a member's directory.
+  ///
+  /// Not the one that says how much room there is.
   func files(_ part: String, of name: String = "watch") throws -> [String] {
-    try meeting.names("members/\(name)/\(part)")
+    try meeting.names("members/\(name)/\(part)").filter { $0 != "room" }
   }
 }
 
@@ -62,14 +64,14 @@ struct Handed: Equatable, Sendable, CustomStringConvertible {
 
 extension Wormhole.Member {
   /// Acknowledges all that comes and notes what it was.
-  func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Wormhole.Receiving {
+  func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Wormhole.Subscription {
     try receive(kinds: kinds) { heard.add(try Handed($0)) }
   }
 
   /// Takes so many messages in hand and keeps them there.
   func take(_ count: Int) throws -> [Wormhole.Message] {
     let taken = Heard<Wormhole.Message>()
-    let own = Monitor<Wormhole.Receiving?>(nil)
+    let own = Monitor<Wormhole.Subscription?>(nil)
     let receiving = try receive(acknowledging: .explicit) { message in
       taken.add(message)
       if taken.count == count { own.wait(until: .now + patience) { $0 }?.stop() }
@@ -80,14 +82,4 @@ extension Wormhole.Member {
     receiving.stop()
     return taken.all
   }
-}
-
-/// The error that an asynchronous body throws; fails the test if there is none.
-func failure(_ body: () async throws -> Void) async throws -> WormholeError {
-  do {
-    try await body()
-  } catch let error as WormholeError {
-    return error
-  }
-  throw Missing()
 }

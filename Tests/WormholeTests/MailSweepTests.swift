@@ -10,10 +10,8 @@ import Wormhole
 ///
 /// `WORMHOLE_SEED` replays a run.
 @Suite(.serialized, .blocking) struct MailSweepTests {
-  private let seed =
-    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
-    ?? UInt64.random(in: 0 ... .max)
-  private static let isLong = Processes.environment("WORMHOLE_LONG") != nil
+  private let seed = TestRun.seed
+  private static let isLong = TestRun.isLong
 
   /// What is disturbed: messages 1, 2 (a batch of 2 and 3) and 4 wait from the beginning.
   enum Operation: String, CaseIterable, Sendable {
@@ -21,16 +19,17 @@ import Wormhole
     case outcomes
 
     /// What the peer is told; it is a member of its own where it may be.
-    func arguments(_ path: String, _ log: String) -> [String] {
+    func job(_ path: String, _ log: String) -> PeerJob {
       switch self {
-      case .sendSingle: ["send", path, "phone", "watch", "101", "2", "1", "process"]
-      case .sendBatch: ["send", path, "phone", "watch", "101", "6", "3", "process"]
-      case .sendDurable: ["send", path, "phone", "watch", "101", "2", "1", "power"]
-      case .sendNamed: ["send", path, "phone", "tv", "101", "2", "1", "process", "id"]
-      case .receive, .recover, .expire: ["receive", path, "watch", log, "4"]
-      case .refuse: ["refuse", path, "watch", "2"]
-      case .cancel: ["cancel", path, "phone", "watch"]
-      case .outcomes: ["outcomes", path, "phone", "1"]
+      case .sendSingle: .send(path, from: "phone", to: "watch", 101..<103)
+      case .sendBatch: .send(path, from: "phone", to: "watch", 101..<107, batch: 3)
+      case .sendDurable:
+        .send(path, from: "phone", to: "watch", 101..<103, durability: .power)
+      case .sendNamed: .send(path, from: "phone", to: "tv", 101..<103, isNamed: true)
+      case .receive, .recover, .expire: .receive(path, "watch", log: log, until: 4)
+      case .refuse: .refuse(path, "watch", attempts: 2)
+      case .cancel: .cancel(path, from: "phone", to: "watch")
+      case .outcomes: .outcomes(path, "phone", count: 1)
       }
     }
   }
@@ -67,8 +66,7 @@ import Wormhole
       var environment = ["WORMHOLE_FAULTS=\(faults)"]
       if trace { environment.append("WORMHOLE_FAULT_TRACE=\(meeting.folder.path)/trace") }
       return try Running(
-        Programs.built("TestPeer"), operation.arguments(meeting.path, meeting.folder.path + "/log"),
-        environment: environment)
+        operation.job(meeting.path, meeting.folder.path + "/log"), environment: environment)
     }
   }
 
@@ -78,8 +76,9 @@ import Wormhole
     let count = try run.meeting.folder.read("trace").split(separator: "\n").count
     // Who receives opens its log first, which is the test's own affair.
     let first = [.receive, .recover, .expire].contains(operation) ? 2 : 1
-    if Self.isLong { return Array(first...count) }
-    return Array((first...count).shuffled(using: &random).prefix(2))
+    let wanted = Self.isLong ? count : 2
+    print("swept \(min(wanted, count)) of \(count) fault points")
+    return Array((first...count).shuffled(using: &random).prefix(wanted)).sorted()
   }
 
   @Test(arguments: Operation.allCases)

@@ -97,6 +97,7 @@ import Wormhole
     try inbox.makeFIFO(name("a"), mode: 0o600)
     try inbox.makeSymbolicLink(name("b"), to: "/dev/zero")
     try inbox.makeDirectory(name("c"), mode: 0o700)
+    _ = try inbox.open(name("c") + "/film", [.writeOnly, .create], mode: 0o600)
     try inbox.open(name("d"), [.writeOnly, .create], mode: 0o600).write("bplist00 and so on")
     _ = try inbox.open(name("e"), [.writeOnly, .create], mode: 0o600)
     let claimed = try pair.meeting.folder("members/watch/claimed")
@@ -117,6 +118,11 @@ import Wormhole
       let left = try pair.files(part).filter { !$0.contains("forged") }
       #expect(left == ["folder", "garbage", "link", "pipe"], "\(part)")
     }
+    // Whatever they are.
+    for letter in "abcdefg" {
+      #expect(try pair.meeting.hole.peer("watch").discard(id: "forged\(letter)"), "\(letter)")
+    }
+    #expect(try pair.files("dead") == ["folder", "garbage", "link", "pipe"])
     receiving.stop()
   }
 
@@ -149,7 +155,7 @@ import Wormhole
       "rename~phone/receipts@2:before:fail=ENOSPC", "getdents~inbox@1:before:fail=ENOMEM",
     ]
     let receiver = try Running(
-      Programs.built("TestPeer"), ["drain", meeting.path, "watch", "4"],
+      .drain(meeting.path, "watch", count: 4),
       environment: ["WORMHOLE_FAULTS=" + faults.joined(separator: ";")])
     #expect(try receiver.outcome().status == .exited(0))
     #expect(try meeting.names("members/watch/dead") == [])
@@ -160,7 +166,7 @@ import Wormhole
   @Test(arguments: [1, 3])
   func anAcknowledgementThatFailsIsWrittenDownLater(_ count: Int) async throws {
     let pair = try Pair()
-    let sent = try pair.phone.send(contentsOf: Array(1...count), .quick())[0]
+    let sent = try await pair.phone.send(contentsOf: Array(1...count), .quick())[0]
     let heard = Heard<Handed>()
     // In place of the sender's receipts is something that nothing can be moved to.
     let phone = try pair.meeting.folder("members/phone")

@@ -1,100 +1,11 @@
 import SharedContainer
-import Syscalls
-import TestSupport
 import TestTraits
 import Testing
 
 @testable import Wormhole
 
-/// P4: no order of steps, and no death, loses, doubles or reorders messages.
+/// What the machine decides, step by step; `ExplorationTests` walks through what that comes to.
 @Suite(.blocking) struct MailboxMachineTests {
-  private static let isLong = Processes.environment("WORMHOLE_LONG") != nil
-
-  /// Runs worlds at random until one breaks; what broke, and how to see it again.
-  private func explore(_ rules: MailModel.Rules, runs: Int) -> String? {
-    let given = Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
-    for run in 0..<(isReplayed(given) ? 1 : runs) {
-      let seed = given ?? UInt64.random(in: .min ... .max)
-      var random = SeededRandom(seed: seed)
-      var world = MailModel(rules)
-      var steps = 0
-      while !world.isOver, world.violation == nil, steps < 20_000 {
-        world.step(&random)
-        steps += 1
-      }
-      if let broken = world.violation ?? world.verdict() {
-        return "\(broken); run \(run), WORMHOLE_SEED=\(seed)"
-      }
-      if steps == 20_000, !rules.cancelsByPuttingBack { return "does not end; seed \(seed)" }
-    }
-    return nil
-  }
-
-  private func isReplayed(_ seed: UInt64?) -> Bool { seed != nil }
-
-  private var runs: Int { Self.isLong ? 300_000 : 3000 }
-
-  @Test(arguments: [1, 2])
-  func atRandomNothingIsLostDoubledOrReordered(_ receivers: Int) {
-    var rules = MailModel.Rules()
-    rules.receivers = receivers
-    rules.attempts = 4
-    #expect(explore(rules, runs: runs) == nil)
-  }
-
-  @Test func onePoisonousMessageTakesNoOtherAlong() {
-    var rules = MailModel.Rules()
-    rules.poison = MailModel.Piece(file: 1, index: 1)
-    rules.deaths = 0
-    rules.attempts = 3
-    for _ in 0..<300 {
-      var random = SeededRandom(seed: .random(in: .min ... .max))
-      var world = MailModel(rules)
-      var steps = 0
-      while !world.isOver, world.violation == nil, steps < 20_000 {
-        world.step(&random)
-        steps += 1
-      }
-      #expect(world.violation == nil && world.verdict() == nil)
-      #expect(steps < 20_000)
-      // Its neighbours were handled once; it was handed over as often as allowed, and buried.
-      for index in [0, 2] {
-        let count = world.handled[MailModel.Piece(file: 1, index: index), default: 0]
-        #expect(count <= 1)
-      }
-      if let count = world.handled[rules.poison!] {
-        #expect(count == 3)
-        #expect(world.dead.filter { $0.file == 1 } == [rules.poison!])
-      }
-    }
-  }
-
-  @Test func readingBeforeTheClaimHandlesWhatIsCancelled() {
-    var rules = MailModel.Rules()
-    rules.readsBeforeClaim = true
-    #expect(explore(rules, runs: 20_000) != nil)
-  }
-
-  @Test func trustingAListingReorders() {
-    var rules = MailModel.Rules()
-    rules.trustsListings = true
-    #expect(explore(rules, runs: 20_000) != nil)
-  }
-
-  @Test func withoutProgressWhatIsDoneComesAgain() {
-    var rules = MailModel.Rules()
-    rules.hasProgress = false
-    #expect(explore(rules, runs: 20_000) != nil)
-  }
-
-  @Test func cancellingByPuttingBackLosesAMessage() {
-    var rules = MailModel.Rules()
-    rules.cancelsByPuttingBack = true
-    #expect(explore(rules, runs: 20_000) != nil)
-  }
-
-  // MARK: By itself
-
   private func name(_ time: Int64, kind: String = "", urgent: Bool = false) -> MessageName {
     MessageName(
       isUrgent: urgent, MessageStamp(epoch: 1, nanoseconds: time), wantsReceipt: true, count: 1,
@@ -159,14 +70,15 @@ import Testing
     for (attempt, delay) in [(1, 10), (2, 20), (3, 25)] as [(Int, Int64)] {
       let claimed = ClaimedName(name(1), attempt: attempt)
       #expect(
-        machine.failed(claimed, kind: "n", attempt: attempt, now: now) == .retry(at: now + delay))
+        machine.failed(claimed, kind: "n", attempt: attempt, by: 1, now: now)
+          == .retry(at: now + delay))
       #expect(machine.next(for: 1, now: now + delay - 1) == .wait(until: now + delay))
       now += delay
       #expect(machine.next(for: 1, now: now) == .reclaim(claimed))
     }
     let last = ClaimedName(name(1), attempt: 4)
-    #expect(machine.failed(last, kind: "n", attempt: 4, now: now) == .giveUp)
-    machine.finished()
+    #expect(machine.failed(last, kind: "n", attempt: 4, by: 1, now: now) == .giveUp)
+    machine.finished(by: 1)
     #expect(machine.inHand == 0)
   }
 
@@ -190,14 +102,14 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
     #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
     #expect(machine.next(for: 1, now: 0) == .wait(until: nil))
-    machine.finished()
+    machine.finished(by: 1)
     #expect(machine.next(for: 1, now: 0) == .claim(name(3)))
   }
 
   @Test func whatTheSystemRefusesIsTriedAgainAfterAPause() {
     var machine = machine([nil], [name(1)])
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
-    machine.claimFailed(until: 50)
+    machine.claimFailed(by: 1, until: 50)
     #expect(machine.next(for: 1, now: 10) == .wait(until: 50))
     #expect(machine.next(for: 1, now: 50) == .list)
     machine.listingFailed(until: 90)
@@ -209,7 +121,7 @@ import Testing
     var machine = machine([nil], [name(1), name(2), name(3)])
     for _ in 0..<3 {
       #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
-      machine.claimFailed(until: 50)
+      machine.claimFailed(by: 1, until: 50)
       #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
       #expect(machine.next(for: 1, now: 0) == .claim(name(3)))
       #expect(machine.next(for: 1, now: 0) == .list)
@@ -222,9 +134,9 @@ import Testing
     var machine = machine([nil], [name(1), name(2), name(3)])
     for now in [0, 50, 100] as [Int64] {
       #expect(machine.next(for: 1, now: now) == .claim(name(1)))
-      machine.claimFailed(until: now + 50)
+      machine.claimFailed(by: 1, until: now + 50)
       #expect(machine.next(for: 1, now: now) == .claim(name(2)))
-      machine.claimFailed(until: now + 50)
+      machine.claimFailed(by: 1, until: now + 50)
       #expect(machine.next(for: 1, now: now + 49) == .wait(until: now + 50))
       #expect(machine.next(for: 1, now: now + 50) == .list)
       machine.listed(
@@ -236,7 +148,7 @@ import Testing
   @Test func whereOrderIsStrictARefusedClaimHoldsUpTheRest() {
     var machine = machine([nil], [name(1), name(2)]) { $0.isStrict = true }
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
-    machine.claimFailed(until: 50)
+    machine.claimFailed(by: 1, until: 50)
     #expect(machine.next(for: 1, now: 50) == .list)
     machine.listed([name(2), name(1)], before: MessageStamp(epoch: 1, nanoseconds: 100))
     #expect(machine.next(for: 1, now: 50) == .claim(name(1)))
@@ -245,12 +157,12 @@ import Testing
   @Test func whoHasLetAnotherGoFirstIsToAskAgainOnceThatOneIsServed() {
     var machine = machine([nil, nil], [name(1), name(2), name(3)])
     #expect(machine.next(for: 2, now: 0) == .claim(name(1)))
-    machine.finished()
+    machine.finished(by: 2)
     // The first has waited for longer by now, if it has asked at all.
     #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
-    machine.finished()
+    machine.finished(by: 1)
     #expect(machine.next(for: 2, now: 0) == .claim(name(3)))
-    machine.finished()
+    machine.finished(by: 2)
     for receiver in [1, 2] { #expect(machine.next(for: receiver, now: 0) != .yield) }
     machine.listed([name(4), name(5)], before: MessageStamp(epoch: 1, nanoseconds: 100))
     #expect(machine.next(for: 2, now: 0) == .yield)

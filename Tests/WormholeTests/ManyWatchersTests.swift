@@ -20,7 +20,7 @@ import Wormhole
       try (index.isMultiple(of: 2) ? number : other).watch { heard.add($0.value) }
     }
     let outcome = try run(
-      Programs.built("TestPeer"), ["put", meeting.path, "number", "1", "1000"])
+      .put(meeting.path, "number", 1...1000))
     #expect(outcome.status == .exited(0))
     for heard in heard {
       try heard.waitForLast(1000)
@@ -32,6 +32,8 @@ import Wormhole
 
   @Test func ofAThousandChannelsAWatcherIsWokenOnlyForItsOwn() throws {
     let channels = (0..<1000).map { hole.channel("number.\($0)", of: Int.self) }
+    // That a channel comes into being would be another word.
+    for channel in channels { try channel.put(-1) }
     let heard = channels.map { _ in Heard<Int?>() }
     let watches = try zip(channels, heard).map { channel, heard in
       try channel.watch(present: false) { heard.add($0.value) }

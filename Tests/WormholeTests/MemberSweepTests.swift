@@ -9,9 +9,7 @@ import Wormhole
 ///
 /// `WORMHOLE_SEED` replays a run.
 @Suite(.serialized, .blocking) struct MemberSweepTests {
-  private let seed =
-    Processes.environment("WORMHOLE_SEED").flatMap { UInt64($0) }
-    ?? UInt64.random(in: 0 ... .max)
+  private let seed = TestRun.seed
 
   enum Beginning: String, CaseIterable, Sendable {
     /// Nobody has ever joined under the name.
@@ -29,7 +27,7 @@ import Wormhole
       meeting = try Meeting()
       if beginning == .again { try meeting.hole.join(as: "phone").leave() }
       running = try Running(
-        Programs.built("TestPeer"), ["join", meeting.path, "phone"], environment: [environment])
+        .join(meeting.path, "phone"), environment: [environment])
     }
 
     /// Waits until it stands or has ended.
@@ -84,7 +82,7 @@ import Wormhole
 
   @Test(arguments: Beginning.allCases)
   func stopped(_ beginning: Beginning) throws {
-    for number in 1...(try countCalls(beginning)) {
+    for number in try calls(beginning) {
       let place: Comment = "\(beginning) before call \(number)"
       let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:stop")
       try run.settle()
@@ -116,12 +114,20 @@ import Wormhole
     }
   }
 
+  /// A seeded third of its calls, or all in a long run.
+  private func calls(_ beginning: Beginning) throws -> [Int] {
+    let count = try countCalls(beginning)
+    if TestRun.isLong { return Array(1...count) }
+    var random = SeededRandom(seed: seed)
+    return Array((1...count).shuffled(using: &random).prefix(count / 3)).sorted()
+  }
+
   @Test(arguments: Beginning.allCases)
   func failed(_ beginning: Beginning) throws {
     var random = SeededRandom(seed: seed)
     let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR", "ENOENT"]
-    let isLong = Processes.environment("WORMHOLE_LONG") != nil
-    for number in 1...(try countCalls(beginning)) {
+    let isLong = TestRun.isLong
+    for number in try calls(beginning) {
       for kind in isLong ? kinds : [kinds.randomElement(using: &random)!] {
         let place: Comment = "\(beginning) call \(number) \(kind) seed \(seed)"
         let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:fail=\(kind)")

@@ -44,8 +44,8 @@ import Wormhole
 
   @Test func sequenceIsAcknowledgedOneByOne() async throws {
     let pair = try Pair()
-    try pair.phone.send("one")
-    try pair.phone.send(contentsOf: ["two", "three"])
+    try await pair.phone.send("one")
+    try await pair.phone.send(contentsOf: ["two", "three"])
     var heard: [String] = []
     for try await message in pair.watch.messages {
       heard.append(try message.value())
@@ -62,7 +62,7 @@ import Wormhole
 
   @Test func senderLearnsHowItEnded() async throws {
     let pair = try Pair()
-    let sent = try pair.phone.send(1)
+    let sent = try await pair.phone.send(1)
     #expect(try sent.place == .waiting)
     let receiving = try pair.watch.receive(Int.self) { _, _ in }
     #expect(try await sent.outcome(within: .seconds(10)) == .delivered)
@@ -72,8 +72,8 @@ import Wormhole
 
   @Test func cancelledIsNeverReceived() async throws {
     let pair = try Pair()
-    let first = try pair.phone.send(1)
-    try pair.phone.send(2)
+    let first = try await pair.phone.send(1)
+    try await pair.phone.send(2)
     #expect(try first.cancel())
     #expect(try !first.cancel())
     #expect(try await first.outcome(within: .seconds(10)) == .cancelled)
@@ -85,7 +85,7 @@ import Wormhole
 
   @Test func failedComesAgainAndIsGivenUp() async throws {
     let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
-    let sent = try pair.phone.send(contentsOf: [1, 2, 3])[0]
+    let sent = try await pair.phone.send(contentsOf: [1, 2, 3])[0]
     let heard = Heard<String>()
     let receiving = try pair.watch.receive(Int.self) { value, message in
       heard.add("\(value) \(message.attempt)")

@@ -19,7 +19,7 @@ import Wormhole
     try heard.wait("the first") { $0.count == 1 }
     try hole.notice("ready").post()
     try heard.wait("the second") { $0.count == 2 }
-    let peer = try run(Programs.built("TestPeer"), ["post", meeting.path, "ready"])
+    let peer = try run(.post(meeting.path, "ready"))
     #expect(peer.status == .exited(0))
     try heard.wait("the peer's") { $0.count == 3 }
     watch.stop()

@@ -1,3 +1,4 @@
+import PropertyLists
 import Syscalls
 import TestSupport
 import TestTraits
@@ -6,12 +7,11 @@ import Wormhole
 
 /// Opening containers, by path and by group.
 @Suite(.blocking) struct OpeningTests {
-  private let peer = Programs.built("TestPeer")
 
   @Test func processesOfAGroupMeetBelowTheRoot() throws {
     let folder = try TemporaryDirectory()
     let root = "WORMHOLE_ROOT=\(folder.path)"
-    let put = try run(peer, ["put-in-group", "group.a", "speed", "88"], environment: [root])
+    let put = try run(.putInGroup("group.a", "speed", 88), environment: [root])
     #expect(put.status == .exited(0))
     let hole = try Wormhole(directory: "\(folder.path)/group.a/.wormhole")
     #expect(try hole.channel("speed", of: Int.self).value == 88)
@@ -43,5 +43,29 @@ import Wormhole
     let channel = try Wormhole(directory: folder.path + "/c").channel("a", of: Int.self)
     try channel.put(1)
     #expect(try channel.value == 1)
+  }
+
+  @Test func whoOnlyReadsLetsTheFileSystemBeMountedReadOnly() throws {
+    guard let disk = try TestFileSystem.make(.ext4, for: "reading while it is mounted read-only")
+    else { return }
+    let path = disk.path + "/c"
+    let place = ["--container", path]
+    let wormhole = Programs.built("wormhole")
+    for words in [["put", "a", "1"], ["send", "--to", "b", "1"]] {
+      #expect(try run(wormhole, words + place).status == .exited(0))
+    }
+    let hole = try Wormhole(directory: path)
+    let channel = hole.channel("a", of: PropertyListValue.self)
+    let heard = Heard<Int>()
+    let watching = try channel.watch { _ in heard.add(1) }
+    try heard.wait("it is watched") { !$0.isEmpty }
+    // An epoch that is raised meanwhile takes no file from under it.
+    var later = Wormhole.Options()
+    later.environment.bootIdentifier = { "later" }
+    try Wormhole(directory: path, options: later).peer("b").send(2, .quick())
+    try disk.remount(readOnly: true)
+    #expect(try channel.value != nil)
+    #expect(try run(wormhole, ["get", "a"] + place).output == "1\n")
+    watching.stop()
   }
 }

@@ -34,7 +34,7 @@ import Wormhole
       guard let writer = try python(["sum", "add", "100"]) else { return }
       writers.append(writer)
       writers.append(
-        try Running(Programs.built("TestPeer"), ["count", meeting.path, "sum", "200"]))
+        try Running(.count(meeting.path, "sum", times: 200)))
     }
     for writer in writers {
       let outcome = try writer.outcome()
@@ -49,7 +49,7 @@ import Wormhole
     let sum = meeting.hole.channel("sum", of: Int.self)
     try sum.put(0)
     let stopped = try Running(
-      Programs.built("TestPeer"), ["stop-updating", meeting.path, "sum"])
+      .stopUpdating(meeting.path, "sum"))
     try stopped.waitUntilStopped()
     try sum.update(default: 0) { $0 += 1 }
     guard let writer = try python(["sum", "add", "10"]) else { return }

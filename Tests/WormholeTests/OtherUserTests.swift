@@ -10,7 +10,8 @@ import Wormhole
 /// Root may do everything, so it is nobody in particular who sends and receives here, in a
 /// container of its own, and root who takes its directories away and gives them back.
 @Suite(.blocking) struct OtherUserTests {
-  private static let user = "65534"
+  private static let number: UInt32 = 65_534
+  private static let user = "\(number)"
 
   /// What is done to a directory; undone, it is the user's again.
   enum Denial: CaseIterable, Sendable {
@@ -41,7 +42,7 @@ import Wormhole
       try scene.must("chown", [user, scene.folder.path])
       try scene.must("chmod", ["755", scene.folder.path])
       // The program may lie where only root may look, so it is root who starts it.
-      let outcome = try scene.start("join", scene.path, "watch").outcome()
+      let outcome = try scene.start(.join(scene.path, "watch")).outcome()
       if outcome.status == .exited(77) {
         skip(what, because: "there is no other user to become")
         return nil
@@ -50,8 +51,8 @@ import Wormhole
       return scene
     }
 
-    func start(_ arguments: String...) throws -> Running {
-      try Running(Programs.built("TestPeer"), ["as", user] + arguments)
+    func start(_ job: PeerJob) throws -> Running {
+      try Running(.as(user: number, group: number, job))
     }
 
     func must(_ program: String, _ arguments: [String]) throws {
@@ -78,7 +79,7 @@ import Wormhole
 
     func send(_ first: Int, _ count: Int, to name: String = "watch") throws {
       let outcome = try start(
-        "send", path, "phone", name, "\(first)", "\(count)", "1", "process"
+        .send(path, from: "phone", to: name, first..<first + count)
       ).outcome()
       #expect(outcome.status == .exited(0), "\(outcome.errors)")
     }
@@ -104,7 +105,8 @@ import Wormhole
   func anInboxThatMayNotBeWrittenTo(_ denial: Denial) throws {
     guard let scene = try Scene.make(for: "an inbox that may not be written to") else { return }
     let (stop, path) = (scene.folder.path + "/stop", scene.path)
-    let sender = try scene.start("insist", path, "phone", "watch", "clock", stop)
+    let sender = try scene.start(
+      .insist(path, from: "phone", to: "watch", other: "clock", until: stop))
     try eventually("it sends") { try sent(sender) >= 3 }
     try scene.deny("inbox", denial)
     let words = "permissionDenied: cannot send message to 'watch': permission denied; "
@@ -118,7 +120,7 @@ import Wormhole
     }
     #expect(try sent(sender) == before)
     // One that has never had it open is told the same, and what could be done.
-    let fresh = try scene.start("send", path, "tv", "watch", "1", "1", "1", "process").outcome()
+    let fresh = try scene.start(.send(path, from: "tv", to: "watch", 1..<2)).outcome()
     #expect(fresh.status == .exited(70))
     #expect(
       fresh.errors.hasSuffix(
@@ -132,7 +134,7 @@ import Wormhole
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     let last = try sent(sender)
     #expect(outcome.output.hasSuffix("tried \(try scene.names("inbox", of: "clock").count)\n"))
-    let receiver = try scene.start("receive", path, "watch", scene.log, "\(last)")
+    let receiver = try scene.start(.receive(path, "watch", log: scene.log, until: last))
     #expect(try receiver.outcome().status == .exited(0))
     #expect(try scene.handled() == Scene.lines(1...last))
   }
@@ -145,7 +147,7 @@ import Wormhole
     guard let scene = try Scene.make(for: "a receiver that may not claim") else { return }
     try scene.send(1, 3)
     if moment == .before { try scene.deny("claimed", denial) }
-    let receiver = try scene.start("receive", scene.path, "watch", scene.log, "6")
+    let receiver = try scene.start(.receive(scene.path, "watch", log: scene.log, until: 6))
     if moment == .meanwhile {
       try eventually("it receives") { try scene.handled() == Scene.lines(1...3) }
       try scene.deny("claimed", denial)
@@ -159,7 +161,8 @@ import Wormhole
     #expect(try scene.handled() == (moment == .before ? [] : Scene.lines(1...3)))
     // Nobody else is held up.
     try scene.send(1, 2, to: "clock")
-    let clock = try scene.start("receive", scene.path, "clock", scene.folder.path + "/other", "2")
+    let clock = try scene.start(
+      .receive(scene.path, "clock", log: scene.folder.path + "/other", until: 2))
     #expect(try clock.outcome().status == .exited(0))
     #expect(try scene.handled("other") == Scene.lines(1...2))
     #expect(try scene.names("inbox").count == waiting)

@@ -35,7 +35,7 @@ import Wormhole
     let found = try entries()
     let own = ProcessIdentity.current
     #expect(found["name"] == "phone")
-    #expect(found["incarnation"] == .string(member.incarnation))
+    #expect(found["incarnation"] == .string(member.incarnation.rawValue))
     #expect(found["process"] == .integer(Int64(own.process)))
     #expect(found["namespace"] == .unsigned(own.namespace))
     #expect(found["started"] == .unsigned(own.started))
@@ -130,7 +130,7 @@ import Wormhole
 
   @Test func aProfileThatIsDamagedIsReplacedAndSaidSo() throws {
     let messages = Heard<String>()
-    let hole = try meeting.another { $0.log = { _, words in messages.add(words) } }
+    let hole = try meeting.another { $0.log = { messages.add($0.text) } }
     for junk in ["", "junk", "bplist00junk", String(repeating: "x", count: 100_000)] {
       try hole.join(as: "phone").leave()
       try meeting.overwrite(path, Array(junk.utf8))
@@ -141,6 +141,7 @@ import Wormhole
       let member = try hole.join(as: "phone")
       #expect(messages.count == before + 1)
       #expect(try hole.peer("phone").profile?.incarnation == member.incarnation)
+      member.leave()
     }
     #expect(messages.all.allSatisfy { $0.contains("profile of member 'phone' was damaged") })
   }
@@ -185,7 +186,7 @@ import Wormhole
   @Test func aPresenceThatIsReplacedUnderAJoinerIsNoticed() throws {
     try hole.join(as: "phone").leave()
     let joiner = try Running(
-      Programs.built("TestPeer"), ["be", meeting.path, "phone"],
+      .be(meeting.path, "phone"),
       environment: ["WORMHOLE_FAULTS=ofdlock:before:stop"])
     try joiner.waitUntilStopped()
     try home().unlink("presence")

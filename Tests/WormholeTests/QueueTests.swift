@@ -27,8 +27,8 @@ import Wormhole
 
   @Test func whatIsInHandComesFirst() async throws {
     let pair = try Pair()
-    try pair.phone.send("first")
-    try pair.phone.send("second")
+    try await pair.phone.send("first")
+    try await pair.phone.send("second")
     var messages = pair.watch.messages.makeAsyncIterator()
     let message = try #require(try await messages.next())
     let queue = try pair.phone.queue
@@ -65,7 +65,7 @@ import Wormhole
 
   @Test func cancellingTellsTheSender() async throws {
     let pair = try Pair()
-    let sent = try pair.phone.send("never")
+    let sent = try await pair.phone.send("never")
     #expect(try pair.meeting.hole.peer("watch").cancel(id: sent.id))
     #expect(try await sent.outcome(within: .seconds(10)) == .cancelled)
     #expect(try pair.phone.queue.isEmpty)
@@ -88,7 +88,7 @@ import Wormhole
 
   @Test func aDeadLetterIsHandledOnceMore() async throws {
     let pair = try pair()
-    let sent = try pair.phone.send("poison")
+    let sent = try await pair.phone.send("poison")
     try await giveUp(pair, sent)
     let letters = try pair.phone.deadLetters
     #expect(letters.map(\.id) == [sent.id])
@@ -110,7 +110,7 @@ import Wormhole
 
   @Test func aRetriedMessageMayBeGivenUpAgain() async throws {
     let pair = try pair()
-    let sent = try pair.phone.send("poison")
+    let sent = try await pair.phone.send("poison")
     try await giveUp(pair, sent)
     #expect(try pair.phone.retry(id: sent.id))
     let receiving = try pair.watch.receive { _ in throw Refusal() }
@@ -127,8 +127,8 @@ import Wormhole
   /// A name that ends like one of ours is a name like others.
   @Test func aSenderMayBeCalledReason() async throws {
     let pair = try pair()
-    let sender = try pair.meeting.hole.join(as: "phone.reason")
-    let sent = try sender.peer("watch").send("poison")
+    let sender = try await pair.meeting.hole.join(as: "phone.reason")
+    let sent = try await sender.peer("watch").send("poison")
     try await giveUp(pair, sent)
     #expect(try pair.phone.deadLetters.map(\.from) == ["phone.reason"])
   }
@@ -136,7 +136,7 @@ import Wormhole
   /// Asking what is on its way takes no outcome from whoever waits for it.
   @Test func lookingAtWhatIsOutstandingTakesNothing() async throws {
     let pair = try Pair()
-    let sent = try pair.phone.send("one")
+    let sent = try await pair.phone.send("one")
     #expect(try pair.phone.outstanding.first === sent)
     let receiving = try pair.watch.receive { _ in }
     #expect(try await sent.outcome(within: .seconds(10)) == .delivered)
@@ -167,9 +167,9 @@ import Wormhole
 
   @Test func aGuestLearnsHowItEnded() async throws {
     let pair = try Pair()
-    let guest = try pair.meeting.hole.guest()
+    let guest = try await pair.meeting.hole.guest()
     let peer = guest.peer("watch")
-    let (first, second) = (try peer.send("one"), try peer.send("two"))
+    let (first, second) = (try await peer.send("one"), try await peer.send("two"))
     #expect(try peer.outstanding.map(\.id) == [first.id, second.id])
     #expect(try pair.phone.queue.map(\.from) == [nil, nil])
     #expect(try second.cancel())
@@ -179,8 +179,8 @@ import Wormhole
     #expect(try await first.outcome(within: .seconds(10)) == .delivered)
     #expect(heard.all == [nil])
     #expect(try guests(pair.meeting).count == 1)
-    guest.leave()
-    guest.leave()
+    await guest.leave()
+    await guest.leave()
     #expect(try guests(pair.meeting) == [])
     receiving.stop()
   }

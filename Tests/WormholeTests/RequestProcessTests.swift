@@ -9,13 +9,13 @@ import Wormhole
 /// Requests and immediate messages between real processes, which are killed and stopped.
 @Suite(.serialized, .blocking) struct RequestProcessTests {
   private let meeting: Meeting
-  private let isLong = Processes.environment("WORMHOLE_LONG") != nil
+  private let isLong = TestRun.isLong
 
   init() throws { meeting = try Meeting() }
 
   /// Starts a job of the peer's, and waits until it has said its first line.
-  private func start(_ job: String, _ arguments: String...) throws -> Running {
-    let running = try Running(Programs.built("TestPeer"), [job, meeting.path] + arguments)
+  private func start(_ job: PeerJob) throws -> Running {
+    let running = try Running(job)
     try eventually("\(job) has begun") {
       try running.output.contains("\n") || running.hasEnded
     }
@@ -38,10 +38,10 @@ import Wormhole
     let asker = try meeting.another().join(as: "phone")
     var times: [Duration] = []
     for number in 0..<50 {
-      let responder = try start("respond", "watch", "kill")
+      let responder = try start(.respond(meeting.path, "watch", .dying))
       let begin = Instant.now
       let error = try failure {
-        _ = try asker.peer("watch").requestAndWait(
+        _ = try asker.peer("watch").request(
           number, as: Int.self, within: .seconds(30))
       }
       times.append(.now - begin)
@@ -54,12 +54,12 @@ import Wormhole
   }
 
   @Test func whoIsStoppedIsWaitedForUntilTheDeadline() throws {
-    let responder = try start("respond", "watch", "stop")
+    let responder = try start(.respond(meeting.path, "watch", .stopping))
     let asker = try meeting.another().join(as: "phone")
     let peer = asker.peer("watch")
     let (begin, bystander) = (Instant.now, try Bystander())
     let error = try failure {
-      _ = try peer.requestAndWait(1, as: Int.self, within: .milliseconds(500))
+      _ = try peer.request(1, as: Int.self, within: .milliseconds(500))
     }
     let time = Instant.now - begin
     #expect(error.code == .timedOut)
@@ -71,7 +71,7 @@ import Wormhole
     try responder.child.send(.go)
     try eventually("it has answered") { try lines(responder, "answered").count == 1 }
     for number in 2...20 {
-      #expect(try peer.requestAndWait(number, as: Int.self) == number * 2)
+      #expect(try peer.request(number, as: Int.self) == number * 2)
     }
     let folder = "\(meeting.path)/members/phone/live/\(asker.incarnation)"
     try eventually("nothing is left of it") {
@@ -83,14 +83,14 @@ import Wormhole
 
   /// What was sent while it stood, and is of no use any more, is not heard when it goes on.
   @Test func whatIsTooLateIsNotHeard() throws {
-    let hearer = try start("hear", "watch")
+    let hearer = try start(.hear(meeting.path, "watch"))
     try hearer.child.send(.stop)
     try hearer.waitUntilStopped()
     let guest = try meeting.another().guest()
     try guest.peer("watch").send(1, .immediate, within: .milliseconds(1))
     try guest.peer("watch").send(2, .immediate, within: .seconds(60))
     let error = try failure {
-      _ = try guest.peer("watch").requestAndWait(3, as: Int.self, within: .milliseconds(100))
+      _ = try guest.peer("watch").request(3, as: Int.self, within: .milliseconds(100))
     }
     #expect(error.code == .timedOut)
     try hearer.child.send(.go)
@@ -115,7 +115,7 @@ import Wormhole
           .sendNow(number, nil, .seconds(60), until: .now + .seconds(60))
         // Between two lives there is nobody.
         guard let incarnation else { continue }
-        sent.withLock { $0["\(number)"] = incarnation }
+        sent.withLock { $0["\(number)"] = incarnation.rawValue }
       }
       guest.leave()
     }
@@ -129,7 +129,7 @@ import Wormhole
   @Test func aPastLifesMessageIsNeverHeardByTheNext() throws {
     var heard: [[String]] = []
     let sent = try whileSending {
-      let hearer = try start("hear-often", "watch", isLong ? "1000" : "200")
+      let hearer = try start(.hearOften(meeting.path, "watch", times: isLong ? 1000 : 200))
       let outcome = try hearer.outcome(within: .seconds(120))
       #expect(outcome.output.hasSuffix("done\n"), "\(outcome.errors)")
       heard += try lines(hearer, "heard")
@@ -143,7 +143,7 @@ import Wormhole
     var heard: [[String]] = []
     let sent = try whileSending {
       for _ in 0..<(isLong ? 200 : 20) {
-        let hearer = try start("hear", "watch")
+        let hearer = try start(.hear(meeting.path, "watch"))
         try eventually("it has heard something") { try !lines(hearer, "heard").isEmpty }
         try kill(hearer)
         // A line that it was writing when it died is half a line.
@@ -157,15 +157,13 @@ import Wormhole
   // MARK: Many
 
   @Test func eightAskersGetTheirOwnAnswers() throws {
-    let responder = try start("respond", "watch", "quiet")
-    let each = (isLong ? 100_000 : 5_000) / 8
+    let responder = try start(.respond(meeting.path, "watch", .quietly))
+    let each = (isLong ? 100_000 : 6_400) / 8
     let askers = try (0..<8).map { index in
       try Running(
-        Programs.built("TestPeer"),
-        [
-          "request", meeting.path, "watch", "\(index * each + 1)", "\((index + 1) * each)",
-          index.isMultiple(of: 2) ? "asker \(index)" : "-",
-        ])
+        .request(
+          meeting.path, of: "watch", (index * each + 1)...((index + 1) * each),
+          as: index.isMultiple(of: 2) ? "asker \(index)" : nil))
     }
     for asker in askers {
       let outcome = try asker.outcome(within: .seconds(isLong ? 600 : 120))
@@ -192,7 +190,7 @@ import Wormhole
         _ = isAnswered.wait(until: .now + patience) { $0 ? true : nil }
         member.leave()
       }
-      #expect(try asker.peer("watch").requestAndWait(number, as: Int.self) == number * 2)
+      #expect(try asker.peer("watch").request(number, as: Int.self) == number * 2)
       thread.join()
       responding.stop()
     }
@@ -201,8 +199,8 @@ import Wormhole
 
   // MARK: Askers that die
 
-  @Test(arguments: ["phone", "-"])
-  func anAskerThatIsKilledLeavesNothing(_ name: String) throws {
+  @Test(arguments: ["phone", nil])
+  func anAskerThatIsKilledLeavesNothing(_ name: String?) throws {
     let watch = try meeting.another().join(as: "watch")
     let kept = Heard<Wormhole.Request>()
     let isKept = Monitor(true)
@@ -210,25 +208,25 @@ import Wormhole
       if isKept.withLock({ $0 }) { return kept.add(request) }
       try? request.answer(7)
     }
-    let asker = try start("request", "watch", "1", "1", name)
+    let asker = try start(.request(meeting.path, of: "watch", 1...1, as: name))
     try kept.wait("the request") { $0.count == 1 }
     try kill(asker)
     // Nobody waits for it; that is no error.
     try kept.all[0].answer(2)
     isKept.withLock { $0 = false }
-    if name == "-" {
-      let guest = try meeting.another().guest()
-      let guests = "\(meeting.path)/guests"
-      #expect(try Descriptor.open(path: guests, [.readOnly, .directory]).names().count == 1)
-      #expect(try guest.peer("watch").requestAndWait(1, as: Int.self) == 7)
-      guest.leave()
-    } else {
+    if let name {
       let phone = try meeting.another().join(as: name)
       let live = "\(meeting.path)/members/\(name)/live"
       let folders = try Descriptor.open(path: live, [.readOnly, .directory]).names()
-      #expect(folders == [phone.incarnation])
-      #expect(try phone.peer("watch").requestAndWait(1, as: Int.self) == 7)
+      #expect(folders == [phone.incarnation.rawValue])
+      #expect(try phone.peer("watch").request(1, as: Int.self) == 7)
       phone.leave()
+    } else {
+      let guest = try meeting.another().guest()
+      let guests = "\(meeting.path)/guests"
+      #expect(try Descriptor.open(path: guests, [.readOnly, .directory]).names().count == 1)
+      #expect(try guest.peer("watch").request(1, as: Int.self) == 7)
+      guest.leave()
     }
     let own = "\(meeting.path)/members/watch/live/\(watch.incarnation)"
     #expect(try Descriptor.open(path: own, [.readOnly, .directory]).names() == [])

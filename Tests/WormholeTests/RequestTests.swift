@@ -81,7 +81,7 @@ import Wormhole
     let refused = Task {
       try await pair.phone.request("what", as: Int.self, within: long)
     }
-    try pair.phone.send("now", .immediate, within: long)
+    try await pair.phone.send("now", .immediate, within: long)
     try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
     let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? "damaged") }
@@ -105,7 +105,7 @@ import Wormhole
   @Test func nobodyIsThere() async throws {
     let pair = try Pair()
     for name in ["nobody", "gone"] {
-      if name == "gone" { try pair.meeting.another().join(as: "gone").leave() }
+      if name == "gone" { try await pair.meeting.another().join(as: "gone").leave() }
       let error = await #expect(throws: WormholeError.self) {
         try await pair.sender.peer(name).request(1, as: Int.self)
       }
@@ -138,7 +138,7 @@ import Wormhole
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
-    pair.watch.leave()
+    await pair.watch.leave()
     let error = await #expect(throws: WormholeError.self) { try await asking.value }
     #expect(error?.code == .unreachable)
     responding.stop()
@@ -164,10 +164,10 @@ import Wormhole
     }
     let hole = try pair.meeting.another()
     #expect(try await hole.peer("watch").request("?", as: String.self) == "yes")
-    #expect(try hole.peer("watch").requestAndWait("?", as: String.self) == "yes")
-    let guest = try hole.guest()
+    #expect(try await hole.peer("watch").request("?", as: String.self) == "yes")
+    let guest = try await hole.guest()
     #expect(try await guest.peer("watch").request("?", as: String.self) == "yes")
-    guest.leave()
+    await guest.leave()
     responding.stop()
   }
 
@@ -187,12 +187,12 @@ import Wormhole
 
   @Test func handlerMayAskInTurn() async throws {
     let pair = try Pair()
-    let other = try pair.meeting.another().join(as: "clock")
+    let other = try await pair.meeting.another().join(as: "clock")
     let clock = other.respond(to: Int.self) { $0 + 1 }
     let back = pair.watch.peer("clock")
     // Synchronously, on the thread that handles requests: its answer must not wait for that thread.
     let responding = pair.watch.respond(to: String.self) { (text: String) throws -> Int in
-      try back.requestAndWait(text.count, as: Int.self, within: .seconds(20))
+      try back.request(text.count, as: Int.self, within: .seconds(20))
     }
     #expect(try await pair.phone.request("abc", as: Int.self) == 4)
     responding.stop()
@@ -224,7 +224,7 @@ import Wormhole
       try eventually("nothing in \(folder)") {
         try Descriptor.open(path: folder, [.readOnly, .directory]).names().isEmpty
       }
-      member.leave()
+      await member.leave()
       #expect(
         try Descriptor.open(path: "\(pair.meeting.path)/members/\(name)/live", [.readOnly])
           .names().isEmpty)

@@ -14,31 +14,31 @@ import Wormhole
   init() throws { meeting = try Meeting() }
 
   @Test func thePresentValueThenEachChange() async throws {
-    try number.put(1)
+    try await number.put(1)
     var values = number.values.makeAsyncIterator()
     #expect(try await values.next() == 1)
-    try number.put(2)
+    try await number.put(2)
     #expect(try await values.next() == 2)
-    try number.clear()
+    try await number.clear()
     #expect(try await values.next() == .some(nil))
-    try number.put(2)
+    try await number.put(2)
     #expect(try await values.next() == 2)
   }
 
   @Test func whoIsSlowGetsTheNewest() async throws {
     var snapshots = number.snapshots().makeAsyncIterator()
-    try number.put(1)
+    try await number.put(1)
     #expect(try await snapshots.next()?.value == 1)
-    for value in 2...50 { try number.put(value) }
+    for value in 2...50 { try await number.put(value) }
     let last = try await snapshots.next()
     #expect(last?.value == 50)
     #expect(last?.version == 50)
   }
 
   @Test func withoutThePresentItBeginsWithTheCall() async throws {
-    try number.put(1)
+    try await number.put(1)
     let changes = number.snapshots(present: false)
-    try number.put(2)
+    try await number.put(2)
     var iterator = changes.makeAsyncIterator()
     #expect(try await iterator.next()?.value == 2)
   }
@@ -49,7 +49,7 @@ import Wormhole
       for try await value in number.values { heard.add(value) }
       return "ended"
     }
-    try number.put(1)
+    try await number.put(1)
     try await becomes("1 is heard") { heard.all == [1] }
     #expect(hole.watchers > 0)
     task.cancel()
@@ -58,7 +58,7 @@ import Wormhole
   }
 
   @Test func aTaskThatIsCancelledAlreadyGetsNothing() async throws {
-    try number.put(1)
+    try await number.put(1)
     let task = Task { [number] in
       withUnsafeCurrentTask { $0?.cancel() }
       for try await _ in number.values { return false }
@@ -69,7 +69,7 @@ import Wormhole
   }
 
   @Test func leavingTheLoopReleasesTheWatch() async throws {
-    try number.put(1)
+    try await number.put(1)
     for try await value in number.values {
       #expect(value == 1)
       #expect(hole.watchers > 0)
@@ -79,7 +79,7 @@ import Wormhole
   }
 
   @Test func anErrorIsThrownAndTheIteratorGoesOn() async throws {
-    try hole.channel("number").put("text")
+    try await hole.channel("number").put("text")
     var values = number.values.makeAsyncIterator()
     do {
       _ = try await values.next()
@@ -87,7 +87,7 @@ import Wormhole
     } catch {
       #expect(error.code == .typeMismatch)
     }
-    try number.put(2)
+    try await number.put(2)
     #expect(try await values.next() == 2)
   }
 
@@ -102,14 +102,28 @@ import Wormhole
     #expect(try await values.next() == nil)
   }
 
+  @Test func whenTheContainerIsRemovedItThrowsAndEnds() async throws {
+    try await number.put(1)
+    var values = number.values.makeAsyncIterator()
+    #expect(try await values.next() == 1)
+    _ = try run("rm", ["-r", meeting.path])
+    do {
+      while let value = try await values.next() { #expect(value == nil || value == 1) }
+      Issue.record("it was not told")
+    } catch {
+      #expect(error.code == .notAContainer)
+    }
+    #expect(try await values.next() == nil)
+  }
+
   @Test func severalAndPrefixes() async throws {
     var several = hole.snapshots(of: [number, hole.channel("other")]).makeAsyncIterator()
     var prefix = hole.snapshots(prefix: "num", of: Int.self).makeAsyncIterator()
-    try number.put(1)
+    try await number.put(1)
     #expect(try await several.next()?.channel == "number")
     #expect(try await prefix.next()?.value == 1)
-    try hole.channel("other").put(2)
-    try hole.channel("num").put(3)
+    try await hole.channel("other").put(2)
+    try await hole.channel("num").put(3)
     #expect(try await several.next()?.value == 2)
     #expect(try await prefix.next()?.channel == "num")
   }
@@ -118,7 +132,7 @@ import Wormhole
   @Test func eachIterationWatchesForItself() async throws {
     let values = number.values
     var (first, second) = (values.makeAsyncIterator(), values.makeAsyncIterator())
-    try number.put(1)
+    try await number.put(1)
     #expect(try await first.next() == 1)
     #expect(try await second.next() == 1)
   }
@@ -132,7 +146,7 @@ import Wormhole
       }
     }
     try await becomes("all wait") { hole.watchers == 64 }
-    try number.put(5)
+    try await number.put(5)
     for task in tasks { #expect(try await task.value) }
   }
 }
@@ -141,7 +155,7 @@ import Wormhole
 func becomes(_ what: String, _ condition: () throws -> Bool) async throws {
   let deadline = Instant.now + patience
   while try !condition() {
-    if Instant.now > deadline { throw NeverCame(description: what) }
+    if Instant.now > deadline { throw TooLate(description: what) }
     await Task.yield()
   }
 }

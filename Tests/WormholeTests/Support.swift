@@ -63,37 +63,6 @@ struct Order: Codable, Equatable, Sendable {
   var note: String?
 }
 
-/// The error that a body throws; fails the test if there is none.
-func failure(_ body: () throws -> Void) throws -> WormholeError {
-  do {
-    try body()
-  } catch let error as WormholeError {
-    return error
-  }
-  throw Missing()
-}
-
-/// An error was expected and did not come.
-struct Missing: Error {}
-
-/// What a watcher's closure was called with.
-final class Heard<Element: Sendable>: Sendable {
-  private let monitor = Monitor<[Element]>([])
-
-  func add(_ element: Element) { monitor.signal { $0.append(element) } }
-
-  var all: [Element] { monitor.withLock { $0 } }
-  var count: Int { all.count }
-
-  /// Waits until what was heard satisfies the condition.
-  func wait(
-    _ what: String, within time: Duration = patience, until condition: ([Element]) -> Bool
-  ) throws {
-    let met: Void? = monitor.wait(until: .now + time) { condition($0) ? () : nil }
-    if met == nil { throw NeverCame(description: "\(what): heard \(all.suffix(5))") }
-  }
-}
-
 extension Heard {
   /// The same for a task, whose thread others need meanwhile.
   func comes(
@@ -116,6 +85,8 @@ final class Gate: Sendable {
 
   func open() { monitor.signal { $0.isOpen = true } }
 
+  var isClosed: Bool { !monitor.withLock { $0.isOpen } }
+
   func pass() {
     monitor.signal { $0.waiting += 1 }
     let _: Void? = monitor.wait(until: .now + patience) { $0.isOpen ? () : nil }
@@ -124,12 +95,9 @@ final class Gate: Sendable {
   /// Waits until somebody waits at the gate.
   func waitForSomebody() throws {
     let met: Void? = monitor.wait(until: .now + patience) { $0.waiting > 0 ? () : nil }
-    if met == nil { throw NeverCame(description: "nobody came to the gate") }
+    if met == nil { throw TooLate(description: "nobody came to the gate") }
   }
 }
-
-/// What was waited for did not come.
-struct NeverCame: Error, CustomStringConvertible { let description: String }
 
 /// Looks again and again without holding up other tasks.
 func eventuallyAsync(

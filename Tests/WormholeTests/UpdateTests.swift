@@ -90,7 +90,7 @@ import Wormhole
   @Test func twoProcessesLoseNothing() throws {
     let sum = hole.channel("sum", of: Int.self)
     let peers = try (0..<2).map { _ in
-      try Running(Programs.built("TestPeer"), ["count", meeting.path, "sum", "200"])
+      try Running(.count(meeting.path, "sum", times: 200))
     }
     for _ in 0..<200 { try sum.update(default: 0) { $0 += 1 } }
     for peer in peers { #expect(try peer.outcome().status == .exited(0)) }
@@ -103,7 +103,7 @@ import Wormhole
     let sum = hole.channel("sum", of: Int.self)
     try sum.put(10)
     let stopped = try Running(
-      Programs.built("TestPeer"), ["stop-updating", meeting.path, "sum"])
+      .stopUpdating(meeting.path, "sum"))
     try stopped.waitUntilStopped()
     for _ in 0..<5 { try sum.update(default: 0) { $0 += 1 } }
     #expect(try sum.value == 15)
@@ -121,7 +121,7 @@ import Wormhole
     }
     let sum = hole.channel("sum", of: Int.self)
     let stopped = try Running(
-      Programs.built("TestPeer"), ["stop-updating", meeting.path, "sum"])
+      .stopUpdating(meeting.path, "sum"))
     try stopped.waitUntilStopped()
     let error = try failure { try sum.put(1) }
     #expect(error.code == .timedOut)

@@ -1,5 +1,6 @@
 import Foundation
 import PropertyLists
+import TestSupport
 import TestTraits
 import Testing
 import Wormhole
@@ -30,7 +31,7 @@ import Wormhole
   }
 
   @Test func tenMegabytes() throws {
-    var random = SystemRandomNumberGenerator()
+    var random = SeededRandom(seed: TestRun.seed)
     let words = (0..<(10 << 17)).map { _ in random.next() }
     let data = words.withUnsafeBytes { Data($0) }
     #expect(data.count == 10 << 20)

@@ -13,13 +13,15 @@ import Testing
     let meeting: Meeting
     var file: String { meeting.folder.path + "/started" }
 
-    init(_ what: String = "", grace: Duration = .seconds(5), register: Bool = true) throws {
+    init(
+      _ manner: PeerJob.Awakening = .properly, grace: Duration = .seconds(5), register: Bool = true
+    ) throws {
       meeting = try Meeting { $0.wakeGrace = grace }
       try meeting.folder.write("", to: "started")
       guard register else { return }
       try meeting.hole.registerStart(
-        of: "watch", program: Programs.built("TestPeer"),
-        arguments: ["awaken", file, "watch", what],
+        of: "watch", program: PeerJob.program,
+        arguments: PeerJob.awaken(file, "watch", manner).arguments,
         environment: ["GREETING": "good day", "WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""])
     }
 
@@ -37,7 +39,7 @@ import Testing
     func wakers(_ count: Int, within milliseconds: Int) throws -> [Running] {
       try (0..<count).map { _ in
         try Running(
-          Programs.built("TestPeer"), ["wake", meeting.path, "watch", "\(milliseconds)"])
+          .wake(meeting.path, "watch", milliseconds: milliseconds))
       }
     }
 
@@ -89,7 +91,7 @@ import Testing
 
   /// A start that has succeeded is no reason to wait when it is gone again.
   @Test(.blocking) func oneThatHasGoneAgainIsStartedAgain() throws {
-    let scene = try Scene("leave", grace: .seconds(60))
+    let scene = try Scene(.leaving, grace: .seconds(60))
     for count in 1...3 {
       try scene.watch.wake(within: .seconds(30))
       #expect(try scene.started.count == count)
@@ -99,11 +101,11 @@ import Testing
   }
 
   @Test func whoAsksWakesIt() async throws {
-    let scene = try Scene("answer")
+    let scene = try Scene(.answering)
     let peer = scene.watch
     #expect(try await peer.request(21, as: Int.self, within: .seconds(300), waking: true) == 42)
-    #expect(try peer.requestAndWait(4, as: Int.self, waking: true) == 8)
-    try peer.send(1, .immediate, waking: true)
+    #expect(try await peer.request(4, as: Int.self, waking: true) == 8)
+    try await peer.send(1, .immediate, waking: true)
     #expect(try scene.started.count == 1)
     try scene.end()
     let error = await #expect(throws: WormholeError.self) {
@@ -118,10 +120,9 @@ import Testing
     let scene = try Scene()
     // The shell leaves a descriptor open that is not closed on exec; the waker has others of its
     // own, and locks.
-    let command =
-      "exec 7</dev/null 8>/dev/null; trap '' HUP INT; "
-      + "exec \"$0\" wake \"$1\" watch 30000"
-    let waker = try run("sh", ["-c", command, Programs.built("TestPeer"), scene.meeting.path])
+    let command = "exec 7</dev/null 8>/dev/null; trap '' HUP INT; exec \"$0\" \"$1\""
+    let job = PeerJob.wake(scene.meeting.path, "watch", milliseconds: 30_000)
+    let waker = try run("sh", ["-c", command, PeerJob.program] + job.arguments)
     #expect(waker.output == "awake\n", "\(waker.errors)")
     let line = try #require(try scene.started.first)
     #expect(line.hasSuffix(" descriptors 0 1 2 in / greeting good day"))
@@ -148,7 +149,7 @@ import Testing
   @Test(.blocking) func itOutlivesItsWaker() throws {
     let scene = try Scene()
     let waker = try Running(
-      Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "30000", "stay"])
+      .wake(scene.meeting.path, "watch", milliseconds: 30_000, stays: true))
     try eventually("it is awake") { try waker.output == "awake\n" }
     try waker.child.send(.kill)
     _ = try waker.outcome()
@@ -174,14 +175,14 @@ import Testing
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
       #expect(error.code == .notFound)
       #expect(error.reason == "nobody has said how it is started")
-      _ = try scene.meeting.another().join(as: "watch")
+      try scene.meeting.another().join(as: "watch").leave()
     }
   }
 
   @Test(.blocking) func theProgramIsMissing() throws {
     let scene = try Scene()
     let program = scene.meeting.folder.path + "/program"
-    _ = try run("cp", [Programs.built("TestPeer"), program])
+    _ = try run("cp", [PeerJob.program, program])
     try scene.meeting.hole.registerStart(of: "watch", program: program)
     try scene.meeting.folder.descriptor.unlink("program")
     let start = Instant.now
@@ -200,10 +201,11 @@ import Testing
   @Test(
     .blocking,
     arguments: [
-      ("crash", "it ended with exit code 3"), ("die", "it was ended by signal 9"),
+      (PeerJob.Awakening.crashing, "it ended with exit code 3"),
+      (.dying, "it was ended by signal 9"),
     ])
-  func itCrashesAtOnce(_ what: String, _ how: String) throws {
-    let scene = try Scene(what)
+  func itCrashesAtOnce(_ manner: PeerJob.Awakening, _ how: String) throws {
+    let scene = try Scene(manner)
     let start = Instant.now
     for waker in try scene.wakers(20, within: 60_000) {
       #expect(
@@ -217,7 +219,7 @@ import Testing
 
   /// Those who asked before it failed do not each try again.
   @Test(.blocking) func aFailureIsForAllWhoAsked() throws {
-    let scene = try Scene("crash")
+    let scene = try Scene(.crashing)
     // All have begun before any goes on.
     let wakings = try (0..<20).map { _ in try Waking(scene.watch, .seconds(60)) }
     let codes = Monitor<[WormholeError.Code?]>([])
@@ -238,7 +240,7 @@ import Testing
   }
 
   @Test(.blocking) func itNeverJoins() throws {
-    let scene = try Scene("never", grace: .seconds(1))
+    let scene = try Scene(.neverJoining, grace: .seconds(1))
     let start = Instant.now
     let error = try failure { try scene.watch.wake(within: .milliseconds(2500)) }
     #expect(error.code == .timedOut)
@@ -246,7 +248,7 @@ import Testing
     try eventually("it has begun") { try scene.started.count == 1 }
     let process = try scene.processes()[0]
     #expect(
-      error.reason == "it was started as '\(Programs.built("TestPeer"))' (process \(process)), "
+      error.reason == "it was started as '\(PeerJob.program)' (process \(process)), "
         + "and has not joined within 2.5 seconds")
     // It lives still, so nobody starts another one.
     #expect(try failure { try scene.watch.wake(within: .milliseconds(300)) }.code == .timedOut)
@@ -262,7 +264,7 @@ import Testing
   }
 
   @Test func aCancelledTaskWaitsNoLonger() async throws {
-    let scene = try Scene("never")
+    let scene = try Scene(.neverJoining)
     let waking = Task {
       try await scene.watch.wake(within: .seconds(300))
     }
@@ -273,6 +275,32 @@ import Testing
     try scene.end()
   }
 
+  /// What was awake when it was looked at had its end before it.
+  @Test(.blocking) func oneThatHasJustBeenKilledIsStartedAgain() throws {
+    let scene = try Scene(.answering)
+    for round in 1...15 {
+      let answer = try scene.watch.request(
+        round, as: Int.self, within: .seconds(60), waking: true)
+      #expect(answer == 2 * round)
+      #expect(try scene.started.count == round)
+      try Processes.send(.kill, to: scene.processes().last!)
+    }
+  }
+
+  @Test(.blocking) func whatCrashesIsNotStartedWithoutEnd() throws {
+    let scene = try Scene(.crashing)
+    let begin = Instant.now
+    while Instant.now - begin < .milliseconds(1200) {
+      let error = try failure { try scene.watch.wake(within: .milliseconds(300)) }
+      #expect([.unreachable, .timedOut].contains(error.code))
+    }
+    // After 0, 100, 300, 700 and 1500 ms, and the last may be late.
+    #expect(try (2...5).contains(scene.started.count))
+    let error = try failure { try scene.watch.wake(within: .zero) }
+    #expect(
+      error.reason.contains("times in a row in vain, the last time it ended with exit code 3"))
+  }
+
   // MARK: The one who starts it is killed or stopped
 
   @Test(
@@ -280,7 +308,7 @@ import Testing
   func whoeverStartsItIsDisturbed(_ rule: String) throws {
     let scene = try Scene(grace: .seconds(2))
     let first = try Running(
-      Programs.built("TestPeer"), ["wake", scene.meeting.path, "watch", "60000"],
+      .wake(scene.meeting.path, "watch", milliseconds: 60000),
       environment: ["WORMHOLE_FAULTS=\(rule)"])
     try eventually("it is disturbed") {
       try first.hasEnded || Processes.isStopped(first.child.process)
@@ -309,24 +337,22 @@ import Testing
   }
 
   @Test(.blocking) func theFileIsForItsOwnerAlone() throws {
-    for sharing in [Sharing.owner, .group] {
-      let meeting = try Meeting { $0.sharing = sharing }
-      try meeting.hole.registerStart(
-        of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
-        directory: "/")
-      let path = meeting.path + "/members/watch/start.plist"
-      let status = try Descriptor.open(path: path, [.readOnly]).status()
-      #expect(status.mode == 0o600)
-      let start = try #require(try meeting.hole.start(of: "watch"))
-      #expect(start.program.hasPrefix("/") && start.program.hasSuffix("/sh"))
-      #expect(start.arguments == ["-c", "exit"])
-      #expect(start.environment == ["A": "b"])
-      #expect(start.directory == "/")
-      #expect(try meeting.hole.removeStart(of: "watch"))
-      #expect(try !meeting.hole.removeStart(of: "watch"))
-      #expect(try meeting.hole.start(of: "watch") == nil)
-      #expect(try meeting.hole.peer("watch").reachability == .notReachable)
-    }
+    let meeting = try Meeting()
+    try meeting.hole.registerStart(
+      of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
+      directory: "/")
+    let path = meeting.path + "/members/watch/start.plist"
+    let status = try Descriptor.open(path: path, [.readOnly]).status()
+    #expect(status.mode == 0o600)
+    let start = try #require(try meeting.hole.start(of: "watch"))
+    #expect(start.program.hasPrefix("/") && start.program.hasSuffix("/sh"))
+    #expect(start.arguments == ["-c", "exit"])
+    #expect(start.environment == ["A": "b"])
+    #expect(start.directory == "/")
+    #expect(try meeting.hole.removeStart(of: "watch"))
+    #expect(try !meeting.hole.removeStart(of: "watch"))
+    #expect(try meeting.hole.start(of: "watch") == nil)
+    #expect(try meeting.hole.peer("watch").reachability == .notReachable)
   }
 
   @Test(.blocking) func oneThatOthersMayWriteToIsRefused() throws {
@@ -346,13 +372,12 @@ import Testing
     #expect(try scene.started == [])
   }
 
-  @Test(.blocking, arguments: [Sharing.owner, .group])
-  func oneOfAnotherOwnerIsRefused(_ sharing: Sharing) throws {
+  @Test(.blocking) func oneOfAnotherOwnerIsRefused() throws {
     guard Processes.effectiveUser == 0 else {
       skip("a start.plist of another user", because: "only root can make one")
       return
     }
-    let meeting = try Meeting { $0.sharing = sharing }
+    let meeting = try Meeting()
     try meeting.hole.registerStart(of: "watch", program: "true")
     let path = meeting.path + "/members/watch/start.plist"
     #expect(try run("chown", ["12345", path]).status == .exited(0))

@@ -13,7 +13,6 @@ import Wormhole
   private var hole: Wormhole { meeting.hole }
   private var number: Wormhole.Channel<Int> { hole.channel("number") }
   private let heard = Heard<Int?>()
-  private let peer = Programs.built("TestPeer")
 
   init() throws { meeting = try Meeting() }
 
@@ -60,7 +59,7 @@ import Wormhole
 
   @Test func anotherProcessIsHeardAndItsLastIsNotMissed() throws {
     let watch = try number.watch { heard.add($0.value) }
-    let outcome = try run(peer, ["put", meeting.path, "number", "1", "500"])
+    let outcome = try run(.put(meeting.path, "number", 1...500))
     #expect(outcome.status == .exited(0))
     try heard.waitForLast(500)
     let values = heard.all.compactMap(\.self)
@@ -117,6 +116,8 @@ import Wormhole
       watch.stop()
       stopped.add(heard.count)
     }
+    // By then nothing is to be heard any more, and still the call has not ended.
+    try eventually("it is being stopped") { meeting.hole.watchers == 0 }
     #expect(stopped.count == 0)
     gate.open()
     thread.join()
@@ -124,7 +125,7 @@ import Wormhole
   }
 
   @Test func aClosureMayStopItsOwnWatch() throws {
-    let box = Monitor<Wormhole.Watching?>(nil)
+    let box = Monitor<Wormhole.Subscription?>(nil)
     let watch = try number.watch { snapshot in
       let own = box.wait(until: .now + patience) { $0 }
       own?.stop()
@@ -142,18 +143,71 @@ import Wormhole
     other.stop()
   }
 
-  @Test func aWatchEndsWhenNobodyKeepsIt() throws {
-    var watch: Wormhole.Watching? = try number.watch { heard.add($0.value) }
+  /// Nobody need keep a watch, nor what it was begun through.
+  @Test func aWatchGoesOnWhenNobodyKeepsIt() throws {
+    let all = Heard<Int?>()
+    let posts = Heard<Int>()
+    var other: Wormhole? = try meeting.another()
+    weak let opening = other
+    _ = try other?.channel("number", of: Int.self).watch { heard.add($0.value) }
+    _ = try other?.watch(prefix: "num", of: Int.self) { all.add($0.value) }
+    _ = try other?.notice("ready").watch { posts.add(1) }
+    other = nil
+    for value in 1...3 {
+      try number.put(value)
+      try heard.waitForLast(value)
+      try all.waitForLast(value)
+    }
+    try hole.notice("ready").post()
+    try posts.waitForLast(1)
+    // As long as that of the directory, which ends them.
+    #expect(opening == nil || opening?.begun.count == 3)
+  }
+
+  @Test func whatHasEndedIsNotKept() throws {
+    for round in 0..<1000 {
+      let watch = try hole.channel("\(round % 10)", of: Int.self).watch { _ in }
+      #expect(hole.begun.count == 1)
+      watch.stop()
+    }
+    #expect(hole.begun.count == 0)
+    #expect(hole.watchers == 0)
+  }
+
+  @Test func closingEndsAllThatGoesOn() throws {
+    let other = try meeting.another()
+    let (gate, closed) = (Gate(), Heard<Int>())
+    _ = try other.channel("number", of: Int.self).watch { snapshot in
+      gate.pass()
+      heard.add(snapshot.value)
+    }
+    _ = try other.watch(prefix: "num", of: Int.self) { heard.add($0.value) }
+    _ = try other.watchMembers { _ in }
+    let kept = try other.notice("ready").watch {}
     try number.put(1)
-    try heard.waitForLast(1)
-    #expect(watch != nil)
-    watch = nil
+    try gate.waitForSomebody()
+    let thread = try Thread("closer") {
+      other.close()
+      closed.add(heard.count)
+    }
+    #expect(closed.count == 0, "a call is under way")
+    gate.open()
+    thread.join()
+    let count = heard.count
+    #expect(closed.all == [count])
     let witness = Heard<Int?>()
-    let other = try number.watch { witness.add($0.value) }
+    let watch = try number.watch { witness.add($0.value) }
     try number.put(2)
     try witness.waitForLast(2)
-    #expect(heard.all == [1])
-    other.stop()
+    #expect(heard.count == count)
+    #expect(other.begun.count == 0)
+    #expect(try failure { _ = try other.notice("ready").watch {} }.code == .cancelled)
+    // What goes on with nothing is as it was.
+    try other.channel("number").put(3)
+    #expect(try other.channel("number", of: Int.self).value == 3)
+    kept.stop()
+    other.close()
+    watch.stop()
   }
 
   @Test func closuresRunOnTheQueueOfTheCallersChoice() throws {
@@ -215,7 +269,7 @@ import Wormhole
 
   @Test func failuresThatNobodyTakesGoToTheLog() throws {
     let words = Heard<String>()
-    let other = try meeting.another { $0.log = { _, message in words.add(message) } }
+    let other = try meeting.another { $0.log = { words.add($0.text) } }
     let watch = try other.channel("number", of: Int.self).watch { heard.add($0.value) }
     try number.put(1)
     try heard.waitForLast(1)
@@ -265,6 +319,31 @@ import Wormhole
     try later.waitForLast(["seat.1": 3])
     #expect(heard.count == 3)
     #expect(later.count == 2)
+    for watch in watches { watch.stop() }
+  }
+
+  /// Names are bytes: two that look the same, and are equal as strings, are two.
+  @Test func namesThatOnlyLookTheSameAreTwo() throws {
+    let names = ["caf\u{E9}", "cafe\u{301}"]
+    let heard = Heard<[UInt8]>()
+    let channels = names.map { hole.channel($0, of: Int.self) }
+    let watches = [
+      try hole.watch(channels) { heard.add([UInt8($0.value ?? 0)] + $0.channel.utf8) },
+      try hole.watch(prefix: "caf", of: Int.self) {
+        heard.add([UInt8(($0.value ?? 0) + 10)] + $0.channel.utf8)
+      },
+      try hole.watch(prefix: "cafe", of: Int.self) {
+        heard.add([UInt8(($0.value ?? 0) + 20)] + $0.channel.utf8)
+      },
+    ]
+    for (number, channel) in channels.enumerated() { try channel.put(number + 1) }
+    let expected = [
+      [1] + Array(names[0].utf8), [2] + Array(names[1].utf8), [11] + Array(names[0].utf8),
+      [12] + Array(names[1].utf8), [22] + Array(names[1].utf8),
+    ]
+    try heard.wait("all") { $0.count >= expected.count }
+    #expect(Set(heard.all) == Set(expected))
+    #expect(try hole.channels(prefix: "cafe").map { Array($0.utf8) } == [Array(names[1].utf8)])
     for watch in watches { watch.stop() }
   }
 

@@ -25,6 +25,9 @@ int floor_update(struct floor_slot *slot);
 /* The same by renaming a new file over the old one, without marks and generations. */
 int floor_replace(struct floor_slot *slot);
 
+/* Writes a new file, renames it into another directory, unlinks it. */
+int floor_access(struct floor_slot *slot);
+
 /* What the number is now; -1 if it cannot be read. */
 int64_t floor_number(struct floor_slot *slot);
 

@@ -9,7 +9,7 @@
 
 struct linux_file_system {
   int64_t type;
-  uint64_t block_size, free_blocks, free_inodes;
+  uint64_t block_size, free_blocks, inodes, free_inodes;
   int read_only;
 };
 
@@ -40,6 +40,10 @@ int linux_epoll_renew(int set, int descriptor, uint64_t key);
 int linux_epoll_wait(int set, uint64_t *key, int milliseconds);
 int linux_pipe(int ends[2]);
 ssize_t linux_getdents(int directory, void *buffer, size_t size);
+/* The words of the command line, the program's name first, a null pointer last. */
+char **linux_arguments(void);
+/* Has the kernel kill this process when the thread that has started it ends. */
+void linux_end_with_parent(void);
 int linux_fstatfs(int descriptor, struct linux_file_system *into);
 int linux_clone_file(int to, int from);
 ssize_t linux_copy_file_range(int from, int to, size_t count);
@@ -69,23 +73,38 @@ static inline void linux_store_byte(void *to, uint8_t byte) {
   __atomic_store_n((uint8_t *)to, byte, __ATOMIC_RELEASE);
 }
 
-static inline void linux_store_bytes(void *to, const void *from, size_t count) {
-  for (size_t index = 0; index < count; index++)
-    linux_store_byte((uint8_t *)to + index, ((const uint8_t *)from)[index]);
+/* Which copy this is: a process has a number that none has which it is a copy of, whoever made the
+   copy: fork, or a bare clone. It lies in memory that the kernel wipes in a copy, so that to look
+   costs no system call; where there is no such memory, it is wiped in copies that fork makes. */
+extern uint32_t *linux_copy_page;
+uint32_t linux_find_copy_number(void);
+static inline uint32_t linux_copy_number(void) {
+  uint32_t *page = __atomic_load_n(&linux_copy_page, __ATOMIC_ACQUIRE);
+  uint32_t number = page == NULL ? 0 : __atomic_load_n(page, __ATOMIC_RELAXED);
+  return number != 0 ? number : linux_find_copy_number();
 }
-static inline void linux_clear_bytes(void *to, size_t count) {
-  for (size_t index = 0; index < count; index++) linux_store_byte((uint8_t *)to + index, 0);
-}
+/* Goes on as if there were no such memory; for tests. */
+void linux_number_copies_by_hand(void);
 
-/* Descriptors that a forked child gets a harmless one in the place of. Noting and forgetting are
-   done with forks kept out, together with opening and closing: no fork comes in between. */
-int linux_keep_forks_out(void);
-void linux_let_forks_in(void);
-int linux_note_for_forks(int descriptor);
-void linux_forget_for_forks(int descriptor);
+/* Descriptors that a forked child gets a harmless one in the place of.
+   To open one: count the forks, open, note. */
+int linux_count_forks(unsigned *count);
+/* 1: noted; 0: there was a fork since they were counted, so close it and begin anew; -1: error. */
+int linux_note_for_forks(int descriptor, unsigned count);
+/* Closes one that was noted. */
+int linux_close_noted(int descriptor);
 
-/* A page of zeros, which is all zeros again in whatever gets a copy of this process's memory: by
-   fork, or by a bare clone. NULL: error. */
-void *linux_wiped_in_copies(void);
+/* A lock with a condition. A copy of the process may use it too: there it is free, whoever had it,
+   and nobody is waited for. */
+struct linux_gate;
+struct linux_gate *linux_gate_make(void);
+void linux_gate_free(struct linux_gate *gate);
+void linux_gate_lock(struct linux_gate *gate);
+void linux_gate_unlock(struct linux_gate *gate);
+void linux_gate_broadcast(struct linux_gate *gate);
+/* Waits for a broadcast, or until a moment of the monotonic clock, in nanoseconds; below 0: for
+   ever. 0: it is inherited, and nobody is there to wait for. */
+int linux_gate_wait(struct linux_gate *gate, int64_t until);
+int linux_gate_is_inherited(struct linux_gate *gate);
 
 #endif

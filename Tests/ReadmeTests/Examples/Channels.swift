@@ -1,7 +1,7 @@
 import Wormhole
 
 /// Programs that run this share a speed, and each hears of what the others do to it.
-func drive(in directory: String) throws -> Wormhole.Watching {
+func drive(in directory: String) throws -> Wormhole.Subscription {
   let hole = try Wormhole(directory: directory)
   let speed = hole.channel("speed", of: Double.self)
   let watching = try speed.watch { print($0.metadata.from, "drives at", $0.value ?? 0) }

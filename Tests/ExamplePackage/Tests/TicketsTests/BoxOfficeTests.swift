@@ -37,12 +37,14 @@ import WormholeTesting
     plan.duplicate = 0.3
     plan.delay = 0.3
     plan.delays = .milliseconds(1) ... .milliseconds(5)
-    let two = try TwoMembers("phone", "office", plan: plan)
-    let office = BoxOffice(two.second, in: try two.container.open())
+    let two = try await TwoMembers("phone", "office", plan: plan)
+    let office = BoxOffice(two.second, in: try await two.container.open())
     try office.show("Metropolis", seats: 100)
     let sales = try office.open()
     var sent: [Wormhole.Sent] = []
-    for _ in 1...20 { sent.append(try two.toSecond.send(Order(film: "Metropolis", seats: 3))) }
+    for _ in 1...20 {
+      sent.append(try await two.toSecond.send(Order(film: "Metropolis", seats: 3)))
+    }
     for one in sent { try await one.waitUntilDelivered(within: .seconds(30)) }
     // Should it fail, the plan says how to see it again.
     let left = try await two.toSecond.request(SeatsLeft(film: "Metropolis"))
@@ -57,10 +59,10 @@ import WormholeTesting
   /// A clock that the test moves: nobody waits for the second attempt.
   @Test func orderForAFilmToComeIsTriedAgain() async throws {
     let clock = TestClock()
-    let two = try TwoMembers("phone", "office", clock: clock)
-    let office = BoxOffice(two.second, in: try two.container.open())
+    let two = try await TwoMembers("phone", "office", clock: clock)
+    let office = BoxOffice(two.second, in: try await two.container.open())
     let sales = try office.open()
-    let sent = try two.toSecond.send(Order(film: "M", seats: 1))
+    let sent = try await two.toSecond.send(Order(film: "M", seats: 1))
     try await eventually("the first attempt to fail") { clock.alarms > 0 }
     try office.show("M", seats: 1)
     try await clock.advanceToNextAlarm()
@@ -71,12 +73,12 @@ import WormholeTesting
   /// The box office in a process of its own, which is killed.
   @Test func orderWaitsForTheNextBoxOffice() async throws {
     let container = try TemporaryContainer()
-    let hole = try container.open()
-    try hole.channel("seats.Metropolis", of: Int.self).put(10)
-    let office = try hole.join(as: "phone").peer("office")
+    let hole = try await container.open()
+    try await hole.channel("seats.Metropolis", of: Int.self).put(10)
+    let office = try await hole.join(as: "phone").peer("office")
     for _ in 1...2 {
       let process = try TestProcess("TicketWindow", [container.path], in: container)
-      let sent = try office.send(Order(film: "Metropolis", seats: 2))
+      let sent = try await office.send(Order(film: "Metropolis", seats: 2))
       #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
       try process.kill()
       #expect(try await process.ending() == .signalled(9))

@@ -1,0 +1,140 @@
+internal import DropIns
+public import Foundation
+internal import Syscalls
+internal import Wormhole
+
+/// Core Foundation's string, which is Swift's own here.
+public typealias CFString = String
+/// Core Foundation's dictionary; Darwin notifications carry none.
+public typealias CFDictionary = NSDictionary
+
+/// The name of a notification.
+public struct CFNotificationName: RawRepresentable, Hashable, Sendable {
+  /// The name itself.
+  public let rawValue: CFString
+  /// Names a notification.
+  public init(rawValue: CFString) { self.rawValue = rawValue }
+  /// Names a notification.
+  public init(_ rawValue: CFString) { self.rawValue = rawValue }
+}
+
+/// What is to happen to notifications while a program is in the background; the Darwin center has
+/// never looked at it, on devices either.
+public enum CFNotificationSuspensionBehavior: Int, Sendable {
+  /// They are dropped.
+  case drop = 1
+  /// One of several is kept.
+  case coalesce = 2
+  /// They are kept.
+  case hold = 3
+  /// They are delivered.
+  case deliverImmediately = 4
+}
+
+/// What is called with a notification: the center, the observer, the name, and neither an object
+/// nor a dictionary.
+///
+/// A closure of Swift's, as a C function cannot be handed names here; it captures nothing if it is
+/// to compile on devices too.
+public typealias CFNotificationCallback =
+  @Sendable (
+    CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
+    CFDictionary?
+  ) -> Void
+
+/// The center of notifications between programs.
+public final class CFNotificationCenter: Sendable {
+  fileprivate static let darwin = CFNotificationCenter()
+  private let observers = Monitor([Observer]())
+
+  private struct Observer {
+    let pointer: UInt?
+    let name: CFNotificationName
+    let observation: AnyCancellable
+  }
+
+  fileprivate func add(
+    _ pointer: UInt?, _ name: CFNotificationName, _ callback: @escaping CFNotificationCallback
+  ) {
+    do throws(WormholeError) {
+      let observation = try DarwinNotification(name.rawValue).observe { [unowned self] in
+        callback(
+          self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
+      }
+      observers.withLock {
+        $0.append(Observer(pointer: pointer, name: name, observation: observation))
+      }
+    } catch {
+      DropInLog.tell(.error, error)
+    }
+  }
+
+  fileprivate func remove(_ pointer: UInt?, _ name: CFNotificationName?) {
+    let gone = observers.withLock { observers in
+      let gone = observers.filter { $0.pointer == pointer && (name == nil || $0.name == name) }
+      observers.removeAll { $0.pointer == pointer && (name == nil || $0.name == name) }
+      return gone
+    }
+    for observer in gone { observer.observation.cancel() }
+  }
+}
+
+/// The center of notifications between all programs of a user.
+public func CFNotificationCenterGetDarwinNotifyCenter() -> CFNotificationCenter! { .darwin }
+
+/// Has a function called on the main queue whenever a notification is posted.
+///
+/// - Parameters:
+///   - center: the Darwin center; there is no other here.
+///   - observer: what the function is handed, and what it is removed by.
+///   - callBack: the function.
+///   - name: the notification; nil, for all, is refused, as the Darwin center refuses it.
+///   - object: nothing, for the Darwin center.
+///   - suspensionBehavior: nothing, for the Darwin center.
+public func CFNotificationCenterAddObserver(
+  _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!,
+  _ callBack: CFNotificationCallback!, _ name: CFString!, _ object: UnsafeRawPointer!,
+  _ suspensionBehavior: CFNotificationSuspensionBehavior
+) {
+  guard let center, let callBack else { return }
+  guard let name else {
+    return DropInLog.tell(
+      .error, "cannot observe Darwin notifications: a name is needed, and none was given")
+  }
+  center.add(observer.map { UInt(bitPattern: $0) }, CFNotificationName(name), callBack)
+}
+
+/// Ends what was begun for an observer; for a name alone, or for all if there is none.
+public func CFNotificationCenterRemoveObserver(
+  _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!, _ name: CFNotificationName!,
+  _ object: UnsafeRawPointer!
+) {
+  center?.remove(observer.map { UInt(bitPattern: $0) }, name)
+}
+
+/// Ends all that was begun for an observer.
+public func CFNotificationCenterRemoveEveryObserver(
+  _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!
+) {
+  center?.remove(observer.map { UInt(bitPattern: $0) }, nil)
+}
+
+/// Tells all programs that observe a notification.
+///
+/// - Parameters:
+///   - center: the Darwin center; there is no other here.
+///   - name: the notification.
+///   - object: nothing, for the Darwin center.
+///   - userInfo: nothing, for the Darwin center.
+///   - deliverImmediately: what the Darwin center does in any case.
+public func CFNotificationCenterPostNotification(
+  _ center: CFNotificationCenter!, _ name: CFNotificationName!, _ object: UnsafeRawPointer!,
+  _ userInfo: CFDictionary!, _ deliverImmediately: Bool
+) {
+  guard let name else { return }
+  do throws(WormholeError) {
+    try DarwinNotification(name.rawValue).post()
+  } catch {
+    DropInLog.tell(.error, error)
+  }
+}

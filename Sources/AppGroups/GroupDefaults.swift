@@ -1,0 +1,259 @@
+internal import DropIns
+internal import Foundation
+internal import PropertyLists
+internal import Syscalls
+internal import Wormhole
+
+/// The user defaults of a group: one file that all its programs change under one lock.
+///
+/// So a set of one key never takes back another program's set of another key, as it does with
+/// Foundation's own, and what another program sets is there at the next read.
+///
+/// No call of `UserDefaults` can fail. Where something is wrong, with the disk or the directory,
+/// reading answers as if there were no value, setting changes nothing, and ``DropInLog`` is told.
+final class GroupDefaults: UserDefaults {
+  private let suite: String
+  private let stored: Wormhole.Defaults
+  private var watching: Wormhole.Subscription?
+  private let own = OwnChanges()
+
+  /// What is registered; for the whole process, as on devices.
+  private static let registered = Monitor<[String: PropertyListValue]>([:])
+
+  init?(group: String) {
+    do throws(WormholeError) {
+      stored = try SharedOpenings.group(group).defaults(group)
+    } catch {
+      DropInLog.tell(.error, error)
+      return nil
+    }
+    suite = group
+    super.init(suiteName: nil as String?)
+    let (note, own) = (ChangeNote(self), own)
+    let watching = attempt { () throws(WormholeError) in
+      try stored.watchVersion { version in
+        if own.isNews(version) { note.post() }
+      }
+    }
+    self.watching = watching
+  }
+
+  deinit { watching?.stop() }
+
+  private func attempt<Result>(_ body: () throws(WormholeError) -> Result) -> Result? {
+    do throws(WormholeError) {
+      return try body()
+    } catch {
+      DropInLog.tell(.error, error)
+      return nil
+    }
+  }
+
+  // MARK: Reading
+
+  private func value(_ key: String) -> PropertyListValue? {
+    let value: PropertyListValue?? = attempt { () throws(WormholeError) in
+      try stored.object(forKey: key)
+    }
+    return value.flatMap(\.self) ?? Self.registered.withLock { $0[key] }
+  }
+
+  override func object(forKey defaultName: String) -> Any? { value(defaultName)?.foundation }
+
+  override func string(forKey defaultName: String) -> String? {
+    switch value(defaultName) {
+    case .string(let text): text
+    case .integer(let number): String(number)
+    case .unsigned(let number): String(number)
+    case .real(let number): NSNumber(value: number).stringValue
+    case .boolean(let isTrue): isTrue ? "1" : "0"
+    default: nil
+    }
+  }
+
+  override func array(forKey defaultName: String) -> [Any]? {
+    value(defaultName)?.arrayValue?.map(\.foundation)
+  }
+
+  override func stringArray(forKey defaultName: String) -> [String]? {
+    guard let values = value(defaultName)?.arrayValue else { return nil }
+    let texts = values.compactMap(\.stringValue)
+    return texts.count == values.count ? texts : nil
+  }
+
+  override func dictionary(forKey defaultName: String) -> [String: Any]? {
+    value(defaultName)?.foundationDictionary
+  }
+
+  override func data(forKey defaultName: String) -> Data? { value(defaultName)?.dataValue }
+
+  override func integer(forKey defaultName: String) -> Int {
+    switch value(defaultName) {
+    case .string(let text): (text as NSString).integerValue
+    case .boolean(let isTrue): isTrue ? 1 : 0
+    case .real(let number): Int(exactly: number.rounded(.towardZero)) ?? 0
+    case let value: value?.intValue ?? 0
+    }
+  }
+
+  override func float(forKey defaultName: String) -> Float { Float(double(forKey: defaultName)) }
+
+  override func double(forKey defaultName: String) -> Double {
+    switch value(defaultName) {
+    case .integer(let number): Double(number)
+    case .unsigned(let number): Double(number)
+    case .string(let text): (text as NSString).doubleValue
+    case .boolean(let isTrue): isTrue ? 1 : 0
+    case let value: value?.doubleValue ?? 0
+    }
+  }
+
+  override func bool(forKey defaultName: String) -> Bool {
+    switch value(defaultName) {
+    case .boolean(let isTrue): isTrue
+    case .integer(let number): number != 0
+    case .unsigned(let number): number != 0
+    case .real(let number): number != 0
+    case .string(let text): (text as NSString).boolValue
+    default: false
+    }
+  }
+
+  override func url(forKey defaultName: String) -> URL? {
+    guard let text = string(forKey: defaultName) else { return nil }
+    if let url = URL(string: text), url.scheme != nil { return url }
+    return URL(fileURLWithPath: (text as NSString).expandingTildeInPath)
+  }
+
+  override func dictionaryRepresentation() -> [String: Any] {
+    let values = attempt { () throws(WormholeError) in try stored.dictionaryRepresentation() }
+    return Self.registered.withLock { $0 }.merging(values ?? [:]) { $1 }.mapValues(\.foundation)
+  }
+
+  // MARK: Writing
+
+  override func set(_ value: Any?, forKey defaultName: String) {
+    guard let value else { return change { $0[defaultName] = nil } }
+    let taken: PropertyListValue
+    do throws(NotAPropertyList) {
+      taken = try PropertyListValue(any: value)
+    } catch {
+      // A mistake in the program, which Foundation ends in the same words.
+      fatalError("This value is not supported by set(_:forKey:)")
+    }
+    change { $0[defaultName] = taken }
+  }
+
+  override func set(_ value: Int, forKey defaultName: String) {
+    change { $0[defaultName] = .integer(Int64(value)) }
+  }
+
+  override func set(_ value: Float, forKey defaultName: String) {
+    change { $0[defaultName] = .real(Double(value)) }
+  }
+
+  override func set(_ value: Double, forKey defaultName: String) {
+    change { $0[defaultName] = .real(value) }
+  }
+
+  override func set(_ value: Bool, forKey defaultName: String) {
+    change { $0[defaultName] = .boolean(value) }
+  }
+
+  override func set(_ url: URL?, forKey defaultName: String) {
+    let text = url.map { $0.isFileURL ? $0.path : $0.absoluteString }
+    change { $0[defaultName] = text.map { .string($0) } }
+  }
+
+  override func removeObject(forKey defaultName: String) { change { $0[defaultName] = nil } }
+
+  private func change(_ body: (inout [String: PropertyListValue]) -> Void) {
+    let version = attempt { () throws(WormholeError) in
+      try stored.change { values throws(WormholeError) in body(&values) }
+    }
+    guard case .some(.some(let version)) = version, own.note(version) else { return }
+    ChangeNote(self).post()
+  }
+
+  /// There is nothing to wait for: what was set is there for everybody.
+  override func synchronize() -> Bool { true }
+
+  // MARK: Domains
+
+  override func register(defaults registrationDictionary: [String: Any]) {
+    for (key, value) in registrationDictionary {
+      do throws(NotAPropertyList) {
+        let value = try PropertyListValue(any: value)
+        Self.registered.withLock { $0[key] = value }
+      } catch {
+        fatalError("This value is not supported by register(defaults:)")
+      }
+    }
+  }
+
+  override func persistentDomain(forName domainName: String) -> [String: Any]? {
+    guard domainName == suite else { return super.persistentDomain(forName: domainName) }
+    let values = attempt { () throws(WormholeError) in try stored.all() }
+    return values.flatMap { $0.isEmpty ? nil : $0.mapValues(\.foundation) }
+  }
+
+  override func setPersistentDomain(_ domain: [String: Any], forName domainName: String) {
+    guard domainName == suite else {
+      return super.setPersistentDomain(domain, forName: domainName)
+    }
+    do throws(NotAPropertyList) {
+      let values = try PropertyListValue.dictionary(any: domain)
+      change { $0 = values }
+    } catch {
+      fatalError(
+        "The content of 'domain' passed to setPersistentDomain(_:forName:) is not supported.")
+    }
+  }
+
+  override func removePersistentDomain(forName domainName: String) {
+    guard domainName == suite else { return super.removePersistentDomain(forName: domainName) }
+    change { $0 = [:] }
+  }
+
+  override func objectIsForced(forKey key: String) -> Bool { false }
+  override func objectIsForced(forKey key: String, inDomain domain: String) -> Bool { false }
+}
+
+/// Tells changes that this object has made, and has told of itself, from those of others.
+private final class OwnChanges: Sendable {
+  private let state = Monitor((told: 0, own: Set<Int>()))
+
+  /// Notes a version that this object has just had committed; false if it has been told of already.
+  func note(_ version: Int) -> Bool {
+    state.withLock { state in
+      // The watch may have been faster, and has told of it then.
+      guard version > state.told else { return false }
+      state.own.insert(version)
+      return true
+    }
+  }
+
+  /// Whether a version that the watch was told of is somebody else's.
+  func isNews(_ version: Int) -> Bool {
+    state.withLock { state in
+      state.told = max(state.told, version)
+      let isOwn = state.own.contains(version)
+      state.own = state.own.filter { $0 > version }
+      return !isOwn
+    }
+  }
+}
+
+/// Posts that an object's settings have changed.
+// The object is only handed on, to whoever listens for its notifications; and weakly, so that a
+// watch keeps nobody alive.
+private struct ChangeNote: @unchecked Sendable {
+  private weak var defaults: UserDefaults?
+
+  init(_ defaults: UserDefaults) { self.defaults = defaults }
+
+  func post() {
+    guard let defaults else { return }
+    NotificationCenter.default.post(name: UserDefaults.didChangeNotification, object: defaults)
+  }
+}

@@ -1,0 +1,78 @@
+public import Foundation
+internal import Syscalls
+internal import Wormhole
+
+/// One file, and what is to be done with it, for
+/// ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
+public final class NSFileAccessIntent: NSObject, Sendable {
+  let intent: Wormhole.Coordinator.Intent
+  private let place: Monitor<URL>
+
+  private init(_ intent: Wormhole.Coordinator.Intent, _ url: URL) {
+    self.intent = intent
+    place = Monitor(url)
+  }
+
+  /// Where the file is to be used, once the accessor runs; before that, what it was made with.
+  public var url: URL { place.withLock { $0 } }
+
+  /// It is read.
+  public static func readingIntent(
+    with url: URL, options: NSFileCoordinator.ReadingOptions = []
+  ) -> NSFileAccessIntent {
+    NSFileAccessIntent(intent(url), url)
+  }
+
+  /// It is written.
+  public static func writingIntent(
+    with url: URL, options: NSFileCoordinator.WritingOptions = []
+  ) -> NSFileAccessIntent {
+    NSFileAccessIntent(intent(url, options), url)
+  }
+
+  func use(_ url: URL) { place.withLock { $0 = url } }
+
+  static func intent(_ url: URL) -> Wormhole.Coordinator.Intent { .reading(url.path) }
+
+  static func intent(
+    _ url: URL, _ options: NSFileCoordinator.WritingOptions
+  ) -> Wormhole.Coordinator.Intent {
+    options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
+  }
+}
+
+extension WormholeError {
+  /// Whether an accessor that was to replace a file has left it as it is.
+  var isOfNothingMade: Bool { code == .notFound && operation == "replace" }
+}
+
+extension Error {
+  /// Whether it tells of how an access ended, and not of a wait.
+  var comesAfterTheAccess: Bool {
+    guard let error = self as? WormholeError else { return false }
+    return error.code == .superseded || error.operation == "replace"
+  }
+}
+
+extension NSError {
+  /// As devices tell of it; what was found here lies below.
+  static func cocoa(_ error: any Error) -> NSError {
+    guard let error = error as? WormholeError else { return error as NSError }
+    let code =
+      switch error.code {
+      case .cancelled: CocoaError.Code.userCancelled
+      case .notFound: CocoaError.Code.fileNoSuchFile
+      case .permissionDenied, .refused: CocoaError.Code.fileWriteNoPermission
+      case .readOnly: CocoaError.Code.fileWriteVolumeReadOnly
+      case .full: CocoaError.Code.fileWriteOutOfSpace
+      case .timedOut, .stopped, .deadlock, .nested: CocoaError.Code.fileLocking
+      default: CocoaError.Code.fileWriteUnknown
+      }
+    return NSError(
+      domain: NSCocoaErrorDomain, code: code.rawValue,
+      userInfo: [
+        NSLocalizedDescriptionKey: error.description, NSFilePathErrorKey: error.subject,
+        NSUnderlyingErrorKey: error,
+      ])
+  }
+}

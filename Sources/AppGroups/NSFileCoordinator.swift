@@ -1,0 +1,228 @@
+internal import DropIns
+public import Foundation
+internal import Syscalls
+internal import Wormhole
+
+/// Where a call leaves its error.
+public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
+
+/// Lets programs take turns at files, as on devices; without their deadlock.
+///
+/// It is ``Wormhole/Wormhole/Coordinator`` under the names of Foundation's class. A call waits
+/// until nobody else is in the way, runs the accessor on the calling thread, and returns. If it
+/// fails before that the accessor is not called, and the error is set. A wait ends after
+/// ``timeout``, and when whoever is in the way is stopped.
+///
+/// File presenters are not told of accesses: there are none here, and a coordinator is made for
+/// none.
+open class NSFileCoordinator: NSObject, @unchecked Sendable {
+  // What can change is in the monitor.
+  private let state: Monitor<State>
+
+  private struct State: Sendable {
+    var coordinator = Wormhole.Coordinator()
+    var timeout = Wormhole.Coordinator.defaultTimeout
+    var takeOverAfter: Duration?
+  }
+
+  /// How a file is read.
+  public struct ReadingOptions: OptionSet, Sendable {
+    /// The number that devices have for it.
+    public let rawValue: UInt
+    /// The options of such a number.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// Nobody is asked to save first; here nobody ever is.
+    public static let withoutChanges = ReadingOptions(rawValue: 1 << 0)
+    /// A link counts with what it leads to; here it always does.
+    public static let resolvesSymbolicLink = ReadingOptions(rawValue: 1 << 1)
+    /// What is known of the file at once is enough; here the file is there.
+    public static let immediatelyAvailableMetadataOnly = ReadingOptions(rawValue: 1 << 2)
+    /// The file is read to be sent elsewhere; here it is handed over itself, not a copy of it.
+    public static let forUploading = ReadingOptions(rawValue: 1 << 3)
+  }
+
+  /// How a file is written.
+  public struct WritingOptions: OptionSet, Sendable {
+    /// The number that devices have for it.
+    public let rawValue: UInt
+    /// The options of such a number.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// It is removed.
+    public static let forDeleting = WritingOptions(rawValue: 1 << 0)
+    /// It is moved.
+    public static let forMoving = WritingOptions(rawValue: 1 << 1)
+    /// It is read as well.
+    public static let forMerging = WritingOptions(rawValue: 1 << 2)
+    /// Another takes its place: the accessor gets a place beside it, and what is made there is
+    /// moved in when the accessor has returned.
+    ///
+    /// If nothing is made there the file stays as it is.
+    public static let forReplacing = WritingOptions(rawValue: 1 << 3)
+    /// Only what is known of the file is changed.
+    public static let contentIndependentMetadataOnly = WritingOptions(rawValue: 1 << 4)
+  }
+
+  /// A coordinator that is nobody's.
+  public override init() {
+    state = Monitor(State())
+    super.init()
+  }
+
+  /// A coordinator that is nobody's.
+  ///
+  /// - Parameter filePresenter: nil, as there are none here.
+  public convenience init(filePresenter: Never?) { self.init() }
+
+  /// What it is used for: accesses of one purpose never wait for each other.
+  ///
+  /// By default one that nothing else has. Set it before the first access.
+  open var purposeIdentifier: String {
+    get { coordinator.purpose }
+    set { state.withLock { $0.coordinator = Wormhole.Coordinator(purpose: newValue) } }
+  }
+
+  /// How long a call waits before it fails; 30 seconds by default.
+  ///
+  /// Devices have no such property, and wait for as long as it takes.
+  public var timeout: Duration {
+    get { state.withLock { $0.timeout } }
+    set { state.withLock { $0.timeout = newValue } }
+  }
+
+  /// How long a process must have stood still until its access is taken over; nil, the default:
+  /// never, and a call fails that would have to wait for it.
+  ///
+  /// When that process goes on both may use the files.
+  public var takeOverAfter: Duration? {
+    get { state.withLock { $0.takeOverAfter } }
+    set { state.withLock { $0.takeOverAfter = newValue } }
+  }
+
+  private var coordinator: Wormhole.Coordinator { state.withLock { $0.coordinator } }
+
+  // MARK: Accesses
+
+  /// Has the accessor read, while nobody writes there.
+  open func coordinate(
+    readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
+    byAccessor reader: (URL) -> Void
+  ) {
+    run([NSFileAccessIntent.intent(url)], outError) { reader($0[0]) }
+  }
+
+  /// Has the accessor write, while nobody else uses the file.
+  open func coordinate(
+    writingItemAt url: URL, options: WritingOptions = [], error outError: NSErrorPointer,
+    byAccessor writer: (URL) -> Void
+  ) {
+    run([NSFileAccessIntent.intent(url, options)], outError) { writer($0[0]) }
+  }
+
+  /// Has the accessor read one and write the other.
+  open func coordinate(
+    readingItemAt readingURL: URL, options readingOptions: ReadingOptions = [],
+    writingItemAt writingURL: URL, options writingOptions: WritingOptions = [],
+    error outError: NSErrorPointer, byAccessor readerWriter: (URL, URL) -> Void
+  ) {
+    let intents = [
+      NSFileAccessIntent.intent(readingURL), NSFileAccessIntent.intent(writingURL, writingOptions),
+    ]
+    run(intents, outError) { readerWriter($0[0], $0[1]) }
+  }
+
+  /// Has the accessor write both.
+  open func coordinate(
+    writingItemAt url1: URL, options options1: WritingOptions = [],
+    writingItemAt url2: URL, options options2: WritingOptions = [],
+    error outError: NSErrorPointer, byAccessor writer: (URL, URL) -> Void
+  ) {
+    let intents = [
+      NSFileAccessIntent.intent(url1, options1), NSFileAccessIntent.intent(url2, options2),
+    ]
+    run(intents, outError) { writer($0[0], $0[1]) }
+  }
+
+  /// Gets all of them at once, and has the accessor use each through this coordinator.
+  ///
+  /// The accessor calls what it is given when it is done.
+  open func prepare(
+    forReadingItemsAt readingURLs: [URL], options readingOptions: ReadingOptions = [],
+    writingItemsAt writingURLs: [URL], options writingOptions: WritingOptions = [],
+    error outError: NSErrorPointer,
+    byAccessor batchAccessor: (_ completionHandler: @escaping @Sendable () -> Void) -> Void
+  ) {
+    // What is replaced is replaced by the accesses inside of it.
+    let intents =
+      readingURLs.map { NSFileAccessIntent.intent($0) }
+      + writingURLs.map { NSFileAccessIntent.intent($0, []) }
+    run(intents, outError) { _ in
+      let isDone = Monitor(false)
+      batchAccessor { isDone.signal { $0 = true } }
+      isDone.wait(until: nil) { $0 ? () : nil }
+    }
+  }
+
+  /// Gets all of them, without waiting here, and calls the accessor on the queue.
+  ///
+  /// The accessor finds the places to use in the intents. It gets an error, and nothing to use, if
+  /// the wait has failed.
+  open func coordinate(
+    with intents: [NSFileAccessIntent], queue: OperationQueue,
+    byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    let (coordinator, timeout, takeOver) = state.withLock {
+      ($0.coordinator, $0.timeout, $0.takeOverAfter)
+    }
+    let wait: @Sendable () -> Void = {
+      do {
+        try coordinator.access(
+          intents.map(\.intent), within: timeout, takeOverAfter: takeOver
+        ) { access in
+          for (intent, path) in zip(intents, access.paths) {
+            intent.use(URL(fileURLWithPath: path))
+          }
+          let isDone = Monitor(false)
+          queue.addOperation {
+            access.within { accessor(nil) }
+            isDone.signal { $0 = true }
+          }
+          isDone.wait(until: nil) { $0 ? () : nil }
+        }
+      } catch {
+        // Once it has run there is nobody left to tell.
+        guard !error.comesAfterTheAccess else { return DropInLog.tell(.error, error) }
+        let error = NSError.cocoa(error)
+        queue.addOperation { accessor(error) }
+      }
+    }
+    do throws(Errno) {
+      try Syscalls.Thread("file-coordination", wait).detach()
+    } catch {
+      let error = NSError.cocoa(
+        WormholeError(error, "coordinate", intents.first?.intent.path ?? ""))
+      queue.addOperation { accessor(error) }
+    }
+  }
+
+  /// Ends all waits that are under way through this coordinator: they fail with
+  /// `NSUserCancelledError`.
+  open func cancel() { coordinator.cancel() }
+
+  private func run(
+    _ intents: [Wormhole.Coordinator.Intent], _ outError: NSErrorPointer, _ body: ([URL]) -> Void
+  ) {
+    let (coordinator, timeout, takeOver) = state.withLock {
+      ($0.coordinator, $0.timeout, $0.takeOverAfter)
+    }
+    do {
+      try coordinator.access(intents, within: timeout, takeOverAfter: takeOver) { access in
+        body(access.paths.map { URL(fileURLWithPath: $0) })
+      }
+    } catch {
+      if let error = error as? WormholeError, error.isOfNothingMade { return }
+      outError?.pointee = NSError.cocoa(error)
+    }
+  }
+}

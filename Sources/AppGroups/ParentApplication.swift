@@ -1,0 +1,183 @@
+internal import DropIns
+public import Foundation
+internal import PropertyLists
+internal import Synchronization
+internal import Syscalls
+public import Wormhole
+
+/// The containing app of a group, as its extensions see it: started when they need it.
+///
+/// It is the member of the group's container that has the group's own identifier as its name. How
+/// it is started is said once: `wormhole wake GROUP --group GROUP --register -- PROGRAM`.
+public enum ParentApplication {
+  /// The group that ``WKInterfaceController/openParentApplication(_:reply:)`` and
+  /// ``serve(_:group:)`` mean; by default what `WORMHOLE_GROUP` says.
+  public static var group: String? {
+    get { settings.withLock { $0.group } ?? Processes.environment("WORMHOLE_GROUP") }
+    set { settings.withLock { $0.group = newValue } }
+  }
+
+  /// How long an extension waits for the app's reply, its start counted in; by default 30 seconds.
+  public static var timeout: Duration {
+    get { settings.withLock { $0.timeout } }
+    set { settings.withLock { $0.timeout = newValue } }
+  }
+
+  private static let settings = Monitor((group: String?.none, timeout: Duration.seconds(30)))
+  private static let serving = Monitor<Serving?>(nil)
+
+  private struct Serving: Sendable {
+    let member: Wormhole.Member
+    let responding: Wormhole.Subscription
+  }
+
+  static let kind = "openParentApplication"
+
+  /// Makes this process the containing app: its delegate is asked what extensions ask, on the main
+  /// queue, which the program has to run.
+  ///
+  /// It goes on until ``stop()`` or the end of the process. The delegate is kept.
+  ///
+  /// - Throws: ``WormholeError/Code-swift.struct/nameTaken`` if the app runs already.
+  public static func serve(
+    _ delegate: any UIApplicationDelegate, group: String? = nil
+  ) throws(WormholeError) {
+    let group = if let group { group } else { try named("serve") }
+    let member = try SharedOpenings.group(group).join(as: group)
+    let callbacks = CallbackQueue(for: "what an extension asks of '\(group)'")
+    let application = UIApplication.shared
+    application.delegate = delegate
+    let keeper = Unshared(delegate)
+    let responding = member.respond(toKind: kind) { request in
+      callbacks.call { ask(keeper.value, application, request) }
+    }
+    serving.withLock { $0 = Serving(member: member, responding: responding) }
+  }
+
+  /// Stops being the containing app; nothing if this process is not.
+  public static func stop() {
+    guard let serving = serving.withLock({ $0.take() }) else { return }
+    serving.responding.stop()
+    serving.member.leave()
+  }
+
+  private static func ask(
+    _ delegate: any UIApplicationDelegate, _ application: UIApplication, _ request: Wormhole.Request
+  ) {
+    let question: [String: Any]?
+    do throws(WormholeError) {
+      question = try request.value(as: PropertyListValue.self).foundationDictionary
+    } catch {
+      return request.refuse("\(error)")
+    }
+    delegate.application(application, handleWatchKitExtensionRequest: question) { reply in
+      do {
+        try request.answer(PropertyListValue.dictionary(Self.take(reply ?? [:])))
+      } catch {
+        request.refuse("\(error)")
+      }
+    }
+  }
+
+  static func take(_ dictionary: [AnyHashable: Any]) throws(NotAPropertyList)
+    -> [String: PropertyListValue]
+  {
+    var named: [String: Any] = [:]
+    for (key, value) in dictionary {
+      guard let text = key.base as? String else {
+        throw NotAPropertyList(place: "\(key)", type: "\(type(of: key.base)) as a key")
+      }
+      named[text] = value
+    }
+    return try PropertyListValue.dictionary(any: named)
+  }
+
+  static func named(_ operation: String) throws(WormholeError) -> String {
+    if let group { return group }
+    throw WormholeError(
+      .invalidValue, operation, "the containing app", because: "no group was named",
+      hint: "set ParentApplication.group, or WORMHOLE_GROUP")
+  }
+}
+
+/// Stands for the running app, for delegates that are handed it.
+public final class UIApplication: NSObject, @unchecked Sendable {
+  // It holds nothing but who is told, which the monitor guards.
+
+  /// The one there is.
+  public static let shared = UIApplication()
+
+  private let told = Monitor<Unshared<any UIApplicationDelegate>?>(nil)
+
+  /// Who is asked what extensions ask.
+  public internal(set) var delegate: (any UIApplicationDelegate)? {
+    get { told.withLock { $0 }?.value }
+    set {
+      let new = newValue.map { Unshared($0) }
+      told.withLock { $0 = new }
+    }
+  }
+
+  private override init() {}
+}
+
+/// What the containing app of an extension answers.
+@preconcurrency
+public protocol UIApplicationDelegate: AnyObject {
+  /// Answers an extension, once, now or later.
+  ///
+  /// - Parameters:
+  ///   - application: the app.
+  ///   - userInfo: what the extension sent.
+  ///   - reply: takes the answer, from any thread.
+  func application(
+    _ application: UIApplication, handleWatchKitExtensionRequest userInfo: [AnyHashable: Any]?,
+    reply: @escaping @Sendable ([AnyHashable: Any]?) -> Void)
+}
+
+/// As much of an extension's controller as asks the containing app.
+open class WKInterfaceController: NSObject {
+  /// Has the containing app started if it does not run, asks it, and hands over its reply once.
+  ///
+  /// - Parameters:
+  ///   - userInfo: what is asked; property-list values, with texts as keys.
+  ///   - reply: is called on the main queue, with the app's reply or why there is none.
+  /// - Returns: whether the question is on its way: false if no group is named, or if it holds what
+  ///   no property list can; ``DropInLog`` says which.
+  @discardableResult
+  @preconcurrency
+  open class func openParentApplication(
+    _ userInfo: [AnyHashable: Any],
+    reply: (@Sendable ([AnyHashable: Any], (any Error)?) -> Void)? = nil
+  ) -> Bool {
+    let group: String
+    let question: [String: PropertyListValue]
+    do {
+      group = try ParentApplication.named("open")
+      question = try ParentApplication.take(userInfo)
+    } catch {
+      DropInLog.tell(.error, "cannot open the containing app: \(error)")
+      return false
+    }
+    let callbacks = CallbackQueue(for: "the containing app's reply")
+    let timeout = ParentApplication.timeout
+    // It waits, for the app's start and for its answer, and many may wait at once.
+    DispatchQueue.global().async {
+      do throws(WormholeError) {
+        let answer = try SharedOpenings.group(group).peer(group).request(
+          PropertyListValue.dictionary(question), as: PropertyListValue.self,
+          kind: ParentApplication.kind, within: timeout, waking: true)
+        callbacks.call { reply?(answer.foundationDictionary ?? [:], nil) }
+      } catch {
+        callbacks.call { reply?([:], error) }
+      }
+    }
+    return true
+  }
+}
+
+// A delegate is called on the main queue alone, where it was made.
+private final class Unshared<Value>: @unchecked Sendable {
+  let value: Value
+  init(_ value: Value) { self.value = value }
+}

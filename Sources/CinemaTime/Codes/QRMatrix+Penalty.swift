@@ -1,0 +1,56 @@
+/// How hard a matrix is to read, as the standard counts it.
+extension QRMatrix {
+  /// The sum of the four penalties.
+  var penalty: Int {
+    var sum = 0
+    var dark = 0
+    for index in 0..<side {
+      var (row, column) = (Line(), Line())
+      for other in 0..<side {
+        let isDark = self[index, other]
+        if isDark { dark += 1 }
+        row.take(isDark)
+        column.take(self[other, index])
+        // Squares of four modules of one kind.
+        guard index > 0, other > 0 else { continue }
+        if self[index - 1, other] == isDark, self[index, other - 1] == isDark,
+          self[index - 1, other - 1] == isDark
+        {
+          sum += 3
+        }
+      }
+      row.end()
+      column.end()
+      sum += row.penalty + column.penalty
+    }
+    // Each step of five in a hundred away from a half.
+    let all = side * side
+    return sum + 10 * (abs(20 * dark - 10 * all) / all)
+  }
+
+  /// A row or a column, module by module.
+  private struct Line {
+    private(set) var penalty = 0
+    private var last = false
+    private var length = 0
+    /// The last eleven modules, dark ones as ones; the quiet zone before the line is light.
+    private var window = 0
+
+    mutating func take(_ isDark: Bool) {
+      // Five or more in a row of one kind.
+      length = isDark == last && length > 0 ? length + 1 : 1
+      last = isDark
+      if length == 5 { penalty += 3 } else if length > 5 { penalty += 1 }
+      look(isDark)
+    }
+
+    /// The quiet zone behind the line counts where something looks like a finder, and only there.
+    mutating func end() { for _ in 0..<4 { look(false) } }
+
+    /// What looks like a finder, with four light ones on a side.
+    private mutating func look(_ isDark: Bool) {
+      window = (window << 1 | (isDark ? 1 : 0)) & 0b111_1111_1111
+      if window == 0b101_1101_0000 || window == 0b000_0101_1101 { penalty += 40 }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+public import FoundationEssentials
+
+/// The images of tickets that one side has: a directory of its own with a file a film.
+public struct Album: Sendable {
+  /// Where they lie.
+  public let path: String
+
+  /// The album of one of the sides, beside the container that both share.
+  public init(of role: Role, beside container: String) {
+    var place = container
+    while place.count > 1, place.hasSuffix("/") { place.removeLast() }
+    path = "\(place).\(role.rawValue)"
+  }
+
+  /// Where a film's image lies, if there is one.
+  public func path(of movie: Movie.ID) -> String { "\(path)/\(movie).png" }
+
+  /// The films that there are images of.
+  public var movies: Set<Movie.ID> {
+    Set(names.filter { $0.hasSuffix(".png") }.compactMap { Movie.ID($0.dropLast(4)) })
+  }
+
+  /// A film's image; nil if there is none.
+  public func image(of movie: Movie.ID) -> Data? {
+    try? Data(contentsOf: URL(filePath: path(of: movie)))
+  }
+
+  /// Makes the directory if need be.
+  public func prepare() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  /// Writes an image; it appears whole.
+  public func store(_ image: PNG, of movie: Movie.ID) throws {
+    try prepare()
+    try Data(image.bytes).write(to: URL(filePath: path(of: movie)), options: .atomic)
+  }
+
+  /// Removes a film's image, if there is one.
+  public func remove(_ movie: Movie.ID) {
+    try? FileManager.default.removeItem(atPath: path(of: movie))
+  }
+
+  /// Removes what is left of writing that was cut short; for the app, before it writes.
+  public func sweep() {
+    for name in names where name.hasPrefix(".") {
+      try? FileManager.default.removeItem(atPath: "\(path)/\(name)")
+    }
+  }
+
+  private var names: [String] {
+    (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+  }
+}

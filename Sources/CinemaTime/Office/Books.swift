@@ -1,0 +1,97 @@
+public import FoundationEssentials
+
+/// All tickets: what both sides share, and change only as a whole.
+///
+/// It is a value that knows the rules; ``BoxOffice`` sees to it that one change comes after the
+/// other.
+public struct Books: Codable, Hashable, Sendable {
+  /// Those that are valid, the oldest first.
+  public private(set) var tickets: [Ticket] = []
+  /// Those that were returned last, ``mostReturned`` at most.
+  public private(set) var returned: [Ticket] = []
+  /// How many were ever sold.
+  public private(set) var sold = 0
+  /// How many were ever taken back.
+  public private(set) var takenBack = 0
+
+  /// How many of the returned ones are kept, with their history.
+  public static let mostReturned = 50
+  /// How long a customer's name may be, in bytes.
+  public static let longestName = 100
+
+  /// Books in which nothing is written yet.
+  public init() {}
+
+  /// Whether what was sold, less what was taken back, is what is valid, with no film sold beyond
+  /// its seats and no customer with two tickets of one.
+  public var addUp: Bool {
+    sold - takenBack == tickets.count
+      && Set(tickets.map(\.id)).count == tickets.count
+      && Movie.all.allSatisfy { movie in
+        let owners = tickets(for: movie.id).map(\.customer)
+        return owners.count <= movie.seats && Set(owners).count == owners.count
+      }
+  }
+
+  /// The valid tickets of a film.
+  public func tickets(for movie: Movie.ID) -> [Ticket] { tickets.filter { $0.movie == movie } }
+
+  /// The valid tickets of a customer.
+  public func tickets(of customer: String) -> [Ticket] {
+    tickets.filter { $0.customer == customer }
+  }
+
+  /// The customer's ticket for a film; nil if there is none.
+  public func ticket(for movie: Movie.ID, of customer: String) -> Ticket? {
+    tickets.first { $0.movie == movie && $0.customer == customer }
+  }
+
+  /// How many seats of a film are left.
+  public func seatsLeft(for movie: Movie) -> Int {
+    max(0, movie.seats - tickets(for: movie.id).count)
+  }
+
+  /// What was done, the first thing first: to all valid tickets, and those returned last.
+  public var history: [(ticket: Ticket, deed: Ticket.Deed)] {
+    (returned + tickets).flatMap { ticket in ticket.history.map { (ticket, $0) } }
+      .sorted { $0.deed.date < $1.deed.date }
+  }
+
+  // MARK: Changes
+
+  /// Sells a ticket.
+  ///
+  /// Throws if there is no such film, the customer has a ticket for it, or all seats are sold.
+  public mutating func sell(
+    _ id: Movie.ID, to customer: String, by role: Role, at date: Date
+  ) throws(Refusal) -> Ticket {
+    guard let movie = Movie.find(id) else { throw .unknownMovie("\(id)") }
+    guard !customer.isEmpty, customer.utf8.count <= Self.longestName else {
+      throw .invalidCustomer(customer)
+    }
+    if let ticket = ticket(for: id, of: customer) { throw .alreadySold(movie, ticket) }
+    guard seatsLeft(for: movie) > 0 else { throw .soldOut(movie) }
+    sold += 1
+    let deed = Ticket.Deed(action: .bought, role: role, date: date)
+    let ticket = Ticket(id: "\(id)-\(sold)", movie: id, customer: customer, history: [deed])
+    tickets.append(ticket)
+    return ticket
+  }
+
+  /// Takes a ticket back.
+  ///
+  /// Throws if there is no such film, or the customer has no ticket for it.
+  public mutating func takeBack(
+    _ id: Movie.ID, from customer: String, by role: Role, at date: Date
+  ) throws(Refusal) -> Ticket {
+    guard let movie = Movie.find(id) else { throw .unknownMovie("\(id)") }
+    guard let place = tickets.firstIndex(where: { $0.movie == id && $0.customer == customer })
+    else { throw .notSold(movie, customer) }
+    var ticket = tickets.remove(at: place)
+    takenBack += 1
+    ticket.history.append(Ticket.Deed(action: .returned, role: role, date: date))
+    returned.append(ticket)
+    returned.removeFirst(max(0, returned.count - Self.mostReturned))
+    return ticket
+  }
+}

@@ -1,0 +1,47 @@
+/// Why a ticket is not sold, or not taken back.
+///
+/// Nothing was changed.
+public enum Refusal: Error, Hashable, Sendable {
+  /// No film has that number.
+  case unknownMovie(String)
+  /// The customer has a ticket for the film.
+  case alreadySold(Movie, Ticket)
+  /// The customer has no ticket for the film.
+  case notSold(Movie, String)
+  /// All seats are sold.
+  case soldOut(Movie)
+  /// A customer's name is empty, or longer than ``Books/longestName``.
+  case invalidCustomer(String)
+
+  /// A word that does not change, for programs.
+  public var code: String {
+    switch self {
+    case .unknownMovie: "unknownMovie"
+    case .alreadySold: "alreadySold"
+    case .notSold: "notSold"
+    case .soldOut: "soldOut"
+    case .invalidCustomer: "invalidCustomer"
+    }
+  }
+}
+
+extension Refusal: CustomStringConvertible {
+  /// One sentence, without a full stop.
+  public var description: String {
+    switch self {
+    case .unknownMovie(let word):
+      "cannot find film '\(word)': none of that number is shown; look at the list"
+    case .alreadySold(let movie, let ticket):
+      "cannot buy '\(movie.title)': ticket \(ticket.id) of '\(ticket.customer)' is for it already; "
+        + "return that one first"
+    case .notSold(let movie, let customer):
+      "cannot return '\(movie.title)': '\(customer)' has no ticket for it"
+    case .soldOut(let movie):
+      "cannot buy '\(movie.title)': all \(movie.seats) seats are sold; try again when one was "
+        + "returned"
+    case .invalidCustomer(let name):
+      "cannot sell to '\(name.prefix(Books.longestName))': a name has 1 to \(Books.longestName) "
+        + "bytes"
+    }
+  }
+}

@@ -1,0 +1,102 @@
+internal import Foundation
+internal import Synchronization
+public import Wormhole
+
+/// The ticket office as the published sample has it: each side has a list of its own and sends all
+/// of it with each change.
+///
+/// It stands beside ``TicketOffice``, to see what is lost so.
+public final class SampleOffice: Sendable {
+  private let connectivity: SampleConnectivity
+  private let role: Role
+  private let defaults: Wormhole.Defaults
+  private let state: Mutex<State>
+
+  private struct State: Sendable {
+    var purchased: [Movie.ID]
+    var changed: @Sendable () -> Void
+  }
+
+  /// An office that keeps its list in the role's own settings.
+  public init(
+    _ hole: Wormhole, as role: Role, over connectivity: SampleConnectivity,
+    changed: @escaping @Sendable () -> Void = {}
+  ) {
+    self.role = role
+    self.connectivity = connectivity
+    defaults = Self.defaults(of: role, in: hole)
+    state = Mutex(State(purchased: Self.purchased(by: role, in: hole), changed: changed))
+    connectivity.listen { [weak self] movies in self?.replace(by: movies) }
+  }
+
+  /// What a role's settings hold, whether its app runs or not.
+  public static func purchased(by role: Role, in hole: Wormhole) -> [Movie.ID] {
+    (try? defaults(of: role, in: hole).value([Movie.ID].self, forKey: "purchased")) ?? []
+  }
+
+  /// The same as tickets, whose numbers are those of the films.
+  package static func tickets(of role: Role, in hole: Wormhole) -> [Ticket] {
+    purchased(by: role, in: hole)
+      .map { Ticket(id: "\($0)", movie: $0, customer: "me", history: []) }
+  }
+
+  private static func defaults(of role: Role, in hole: Wormhole) -> Wormhole.Defaults {
+    hole.defaults("sample.\(role.rawValue)")
+  }
+
+  /// The films that there are tickets for, as far as this side knows.
+  public var purchased: [Movie.ID] { state.withLock { $0.purchased } }
+
+  /// Buys a ticket; its number is the film's.
+  @discardableResult
+  public func purchase(_ movie: Movie.ID) throws -> Ticket {
+    guard let found = Movie.find(movie) else { throw Refusal.unknownMovie("\(movie)") }
+    let ticket = Ticket(id: "\(movie)", movie: movie, customer: "me", history: [])
+    try change { purchased in
+      if purchased.contains(movie) { throw Refusal.alreadySold(found, ticket) }
+      purchased.append(movie)
+    }
+    tellTheOtherSide()
+    return ticket
+  }
+
+  /// Returns a ticket.
+  ///
+  /// Loss 6: the watch removes the image of what it returns itself; what the phone returns leaves
+  /// its image on the watch.
+  @discardableResult
+  public func giveBack(_ movie: Movie.ID) throws -> Ticket {
+    guard let found = Movie.find(movie) else { throw Refusal.unknownMovie("\(movie)") }
+    try change { purchased in
+      guard let place = purchased.firstIndex(of: movie) else { throw Refusal.notSold(found, "me") }
+      purchased.remove(at: place)
+    }
+    if role == .watch { connectivity.album.remove(movie) }
+    tellTheOtherSide()
+    return Ticket(id: "\(movie)", movie: movie, customer: "me", history: [])
+  }
+
+  /// Sends the whole list; the watch asks for the images that it lacks.
+  ///
+  /// Loss 5: the watch asks only when it has bought or returned something itself.
+  public func tellTheOtherSide() {
+    let purchased = purchased
+    let present = connectivity.album.movies
+    let lacking = role == .watch ? purchased.filter { !present.contains($0) } : nil
+    connectivity.send(Payload(purchased: purchased, qrCodes: lacking), by: .highPriority)
+  }
+
+  /// Loss 1: what this side has bought and the other does not know of yet is gone.
+  private func replace(by movies: [Movie.ID]) {
+    try? change { $0 = movies }
+  }
+
+  private func change(_ body: (inout [Movie.ID]) throws -> Void) throws {
+    let changed = try state.withLock { state in
+      try body(&state.purchased)
+      try defaults.set(state.purchased, forKey: "purchased")
+      return state.changed
+    }
+    changed()
+  }
+}

@@ -1,0 +1,238 @@
+import CinemaTime
+import CommandLine
+import FoundationEssentials
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// Both apps and a storm of purchases by real processes, of which some are killed and some stopped;
+/// and then the books.
+final class Demo: Sendable {
+  private let path: String
+  private let output: Output
+  private let state = Monitor(State())
+  private let count = 120
+  private let isShown: Bool
+
+  private struct State {
+    var children: [Child] = []
+    var next = 0
+    var finished = 0
+    /// The customers who were told that they have a ticket, and those who were told nothing.
+    var confirmed: [String] = []
+    var unconfirmed: [String] = []
+    var stopped = 0
+    var failure: (any Error)?
+    var isClean = false
+  }
+
+  init(_ output: Output) {
+    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+    path = parent + "/cinematime-demo-\(Processes.current)-\(Clocks.sinceBoot)"
+    self.output = output
+    isShown = !output.isQuiet && StandardStream.error.isTerminal
+  }
+
+  func run() throws {
+    try Interruption.prepare { self.cleanUp() }
+    defer { cleanUp() }
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    let hole = try Wormhole(directory: path + "/office")
+    try output.write(
+      line: "The phone's app and the watch's run, and many sell tickets beside them.")
+    for role in Role.allCases { try startApp(role) }
+    try storm()
+    try output.write(line: "Some of those who sold were killed in the middle, and some stopped.")
+    // Both start again, from whatever the killed ones have left.
+    try replaceApps()
+    try reconcile(hole)
+  }
+
+  // MARK: The storm
+
+  private func storm() throws {
+    let sellers = try (0..<4).map { number in
+      try attempt { () throws(Errno) in
+        try Thread("seller") {
+          var random = SystemRandomNumberGenerator()
+          while let next = self.begin() {
+            do {
+              try self.sell(next, &random)
+            } catch {
+              self.state.withLock { $0.failure = $0.failure ?? error }
+            }
+            self.finishOne()
+          }
+          _ = number
+        }
+      }
+    }
+    for seller in sellers { seller.join() }
+    if isShown { try? StandardStream.error.write("\r\u{1B}[K") }
+    if let failure = state.withLock({ $0.failure }) { throw failure }
+  }
+
+  private func begin() -> Int? {
+    state.withLock { state in
+      guard state.next < count, state.failure == nil else { return nil }
+      state.next += 1
+      return state.next
+    }
+  }
+
+  private func finishOne() {
+    let finished = state.withLock { state in
+      state.finished += 1
+      return state.finished
+    }
+    if isShown { try? StandardStream.error.write("\r\(finished) of \(count)") }
+  }
+
+  /// One purchase by a process of its own.
+  private func sell(_ number: Int, _ random: inout SystemRandomNumberGenerator) throws {
+    let movie = Movie.all.randomElement(using: &random)!
+    let role = Role.allCases.randomElement(using: &random)!
+    let customer = "guest \(number)"
+    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
+    let child = try spawn(
+      ["--as", role.rawValue, "--for", customer, "buy", "\(movie.id)", "--yes"],
+      output: conduit.writing)
+    conduit.closeWriting()
+    // One in four is killed, and one in twenty stopped for longer than others wait for it.
+    let fate = Int.random(in: 0..<20, using: &random)
+    if fate < 6 { pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
+    if fate < 5 {
+      try? child.send(.kill)
+    } else if fate == 5 {
+      try? child.send(.stop)
+      state.withLock { $0.stopped += 1 }
+      pause(.milliseconds(1200))
+      try? child.send(.go)
+    }
+    let said = try attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
+    let status = try end(child)
+    state.withLock { state in
+      // Whoever has said it to its end has sold it for good.
+      if said.last == UInt8(ascii: "\n") {
+        state.confirmed.append(customer)
+      } else {
+        state.unconfirmed.append(customer)
+      }
+      if status != .exited(0), status != .exited(1), status != .signalled(9) {
+        state.failure =
+          state.failure
+          ?? Failure(.software, "system", "cannot show it: a seller ended with \(status.code)")
+      }
+    }
+  }
+
+  private func pause(_ time: Duration) {
+    let _: Void? = Monitor(()).wait(until: .now + time) { _ in nil }
+  }
+
+  // MARK: The books
+
+  private func reconcile(_ hole: Wormhole) throws {
+    let books = try BoxOffice(hole, as: .phone).books
+    let owners = Set(books.tickets.map(\.customer))
+    let (confirmed, unconfirmed) = state.withLock { ($0.confirmed, $0.unconfirmed) }
+    let kept = confirmed.count { owners.contains($0) }
+    let sold = unconfirmed.count { owners.contains($0) }
+    let lines = [
+      "\(count) purchases were begun.",
+      "\(confirmed.count) were confirmed, and \(kept) of these are in the books.",
+      "\(unconfirmed.count) were killed before they had confirmed anything, or refused: "
+        + "\(sold) of these are in the books as a whole, and \(unconfirmed.count - sold) are not.",
+      "\(books.sold) tickets were sold, \(books.takenBack) taken back, "
+        + "\(books.tickets.count) are valid.",
+    ]
+    for line in lines { try output.write(line: line) }
+    guard kept == confirmed.count, sold + kept == books.tickets.count, books.addUp else {
+      throw Failure(.software, "books", "cannot show it: the books do not add up")
+    }
+    try output.write(line: "The books add up.")
+  }
+
+  private func replaceApps() throws {
+    let apps = state.withLock { $0.children }
+    for app in apps {
+      try? app.send(.kill)
+      _ = try end(app)
+    }
+    for role in Role.allCases { try startApp(role) }
+  }
+
+  // MARK: Processes
+
+  private func startApp(_ role: Role) throws {
+    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
+    _ = try spawn(["--as", role.rawValue, "run"], output: conduit.writing)
+    conduit.closeWriting()
+    // Its first line says that it shows something.
+    _ = try attempt { () throws(Errno) in try conduit.collect(limit: 0) }
+  }
+
+  private func spawn(_ words: [String], output: CInt) throws -> Child {
+    try attempt { () throws(Errno) in
+      let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
+      let child = try Child.spawn(
+        try Processes.ownProgram(), words,
+        environment: Processes.environment(setting: ["WORMHOLE_CONTAINER=\(path)/office"]),
+        input: nothing.rawValue, output: output, error: nothing.rawValue)
+      state.withLock { $0.children.append(child) }
+      return child
+    }
+  }
+
+  /// Waits for its end; until then its number is nobody else's.
+  private func end(_ child: Child) throws -> ExitStatus {
+    try attempt { () throws(Errno) in try child.waitUntilEnded() }
+    return try attempt { () throws(Errno) in
+      try state.withLock { state throws(Errno) in
+        state.children.removeAll { $0.process == child.process }
+        return try child.wait()
+      }
+    }
+  }
+
+  /// Once, and to its end, whether a signal or the last line is the reason.
+  private func cleanUp() {
+    state.withLock { state in
+      guard !state.isClean else { return }
+      state.isClean = true
+      for child in state.children {
+        try? child.send(.kill)
+        _ = try? child.wait()
+      }
+      state.children = []
+      try? FileManager.default.removeItem(atPath: path)
+    }
+  }
+
+  private func attempt<Result>(_ body: () throws(Errno) -> Result) throws -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      throw WormholeError(error, "show the demonstration in", path)
+    }
+  }
+}
+
+extension Verb {
+  static let demo = Verb(
+    "demo", "sell in a storm of kills and stops, and look at the books", [], [],
+    [
+      "Runs both apps, and 120 purchases by processes of their own, four at a time, on both sides. "
+        + "One in four is killed at any moment, and one in twenty stopped for longer than others "
+        + "wait for it. Then it compares what was confirmed with what is in the books, and exits "
+        + "with 70 if anything is lost or does not add up.",
+      "Works in a directory of its own below TMPDIR, which it removes. On a terminal it says how "
+        + "far it is.",
+    ],
+    [Example("cinematime demo", "half a minute at most")]
+  ) { invocation in
+    try Demo(invocation.output).run()
+    return 0
+  }
+}

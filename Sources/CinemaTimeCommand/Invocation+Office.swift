@@ -1,0 +1,119 @@
+package import CinemaTime
+package import CommandLine
+import FoundationEssentials
+import PropertyLists
+import Syscalls
+import Wormhole
+
+/// What the command line says of the office.
+extension Invocation {
+  /// The side that this is.
+  var role: Role {
+    get throws(Failure) {
+      guard let role = value(.role).flatMap(Role.init) else {
+        throw .usage("cannot \(verb.name): --as is missing; give '--as phone' or '--as watch'")
+      }
+      return role
+    }
+  }
+
+  var customer: String { value(.customer) ?? "me" }
+
+  /// Opens the container that the command line or the environment names.
+  func open(create: Bool = true) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.mayCreate = create
+    let output = output
+    options.log = { entry in
+      if entry.level >= .error { output.tell(entry.text) } else { output.explain(entry.text) }
+    }
+    let set = Processes.environment("WORMHOLE_CONTAINER") ?? ""
+    guard let path = value(.container) ?? (set.isEmpty ? nil : set) else {
+      throw Failure.usage(
+        "cannot tell which container to use: give --container DIR, or set WORMHOLE_CONTAINER")
+    }
+    let hole = try Wormhole(directory: path, options: options)
+    // Kept for good: the end of the process closes it all, and faster.
+    _ = Unmanaged.passRetained(hole)
+    return hole
+  }
+
+  func office(create: Bool = true) throws -> BoxOffice {
+    BoxOffice(try open(create: create), as: try role)
+  }
+
+  /// The books, also where nobody has made a container yet.
+  func books() throws -> Books {
+    let role = try role
+    do {
+      return try BoxOffice(try open(create: false), as: role).books
+    } catch let error as WormholeError
+      where error.operation == "open container" && error.code == .notFound
+    {
+      return Books()
+    }
+  }
+
+  /// The film that an operand names.
+  func movie(_ word: String) throws(Refusal) -> Movie {
+    guard let id = Movie.ID(word), let movie = Movie.find(id) else {
+      throw .unknownMovie(word)
+    }
+    return movie
+  }
+}
+
+/// What can be completed.
+extension Operand.Values {
+  /// Films: all, or those that the customer has a ticket for, or has none for.
+  static func movies(_ isPurchased: Bool? = nil) -> Self {
+    .found { invocation in
+      let books = isPurchased == nil ? nil : try? invocation.open(create: false).books()
+      return Movie.all.filter { movie in
+        guard let isPurchased, let books else { return true }
+        let ticket = books.ticket(for: movie.id, of: invocation.customer)
+        return (ticket != nil) == isPurchased
+      }.map { Proposal.Word("\($0.id)", $0.title) }
+    }
+  }
+}
+
+extension Wormhole {
+  fileprivate func books() throws -> Books { try BoxOffice(self, as: .phone).books }
+}
+
+extension Refusal: FailureTold {
+  package var failure: Failure {
+    let status: ExitCode = if case .invalidCustomer = self { .usage } else { .no }
+    return Failure(status, code, description)
+  }
+}
+
+extension QRCode.TooLong: FailureTold {
+  package var failure: Failure { Failure(.data, "tooLarge", description) }
+}
+
+/// How tickets are written.
+extension Ticket {
+  var film: Movie? { Movie.find(movie) }
+
+  var object: [String: PropertyListValue] {
+    [
+      "ticket": .string(id), "movie": .integer(Int64(movie)), "title": .string(film?.title ?? ""),
+      "time": .string(film?.time ?? ""), "customer": .string(customer),
+    ]
+  }
+
+  /// With tabs between: number, time, title.
+  var line: String { "\(id)\t\(film?.time ?? "")\t\(film?.title ?? "")" }
+}
+
+extension Ticket.Deed {
+  var object: [String: PropertyListValue] {
+    var object: [String: PropertyListValue] = [
+      "action": .string(action.rawValue), "as": .string(role.rawValue),
+    ]
+    object["date"] = DateText.format(date).map { .string($0) }
+    return object
+  }
+}

@@ -1,0 +1,70 @@
+import CinemaTime
+import CommandLine
+import PropertyLists
+import Wormhole
+
+/// What the verbs do with `--sample`: a side's list can be looked at, and is its app's to change.
+extension Invocation {
+  static let sampleTrade =
+    "Not with --sample: there the list is the app's, which has it in memory and sends all of it to "
+    + "the other side with each change. What another process wrote it would write over. Type 'buy "
+    + "ID' and 'return ID' into 'run --sample'."
+
+  func refuseSampleTrade() throws(Failure) {
+    let role = try role
+    try refuseSample(
+      "its list is the app's alone; type '\(verb.name) ID' into 'cinematime --as \(role.rawValue) "
+        + "run --sample'")
+  }
+
+  func refuseSample(_ reason: String) throws(Failure) {
+    guard has(.sample) else { return }
+    throw .usage("cannot \(verb.name) with --sample: \(reason)")
+  }
+
+  /// What the side's own settings hold, whether its app runs or not.
+  private func ticketsInSample() throws -> [Ticket] {
+    guard !has(.customer), !has(.everybody) else {
+      throw Failure.usage(
+        "cannot \(verb.name): in the sample there is one customer, who has no name")
+    }
+    let role = try role
+    do {
+      return SampleOffice.tickets(of: role, in: try open(create: false))
+    } catch let error as WormholeError
+      where error.operation == "open container" && error.code == .notFound
+    {
+      return []
+    }
+  }
+
+  func listSample() throws -> Int32 {
+    let tickets = Dictionary(try ticketsInSample().map { ($0.movie, $0.id) }) { first, _ in first }
+    for movie in Showing.groups(of: Movie.all).flatMap(\.movies) {
+      let ticket = tickets[movie.id]
+      guard output.isJSON else {
+        try output.write(
+          line: "\(movie.id)\t\(movie.time)\t\(movie.title)\t-\t\(ticket ?? "-")")
+        continue
+      }
+      var object: [String: PropertyListValue] = [
+        "movie": .integer(Int64(movie.id)), "time": .string(movie.time),
+        "title": .string(movie.title), "seats": .integer(Int64(movie.seats)),
+      ]
+      object["ticket"] = ticket.map { .string($0) }
+      try output.write(object)
+    }
+    return 0
+  }
+
+  func ticketsOfSample() throws -> Int32 {
+    for ticket in try ticketsInSample() {
+      if output.isJSON {
+        try output.write(ticket.object)
+      } else {
+        try output.write(line: ticket.line)
+      }
+    }
+    return 0
+  }
+}

@@ -1,0 +1,86 @@
+import CinemaTime
+import CommandLine
+import WatchConnectivity
+import Wormhole
+
+/// The app of one side, in one of the two ways of working.
+@MainActor
+protocol Side: AnyObject {
+  func view(_ message: String) -> View
+  func buy(_ movie: Movie.ID) throws -> Ticket
+  func giveBack(_ movie: Movie.ID) throws -> Ticket
+  /// How long it has had nothing to do.
+  var idle: Duration { get }
+  func stop()
+}
+
+/// Our way: the books are shared.
+final class OfficeSide: Side {
+  private let role: Role
+  private let office: TicketOffice
+  private let app: CinemaApp
+
+  /// - Parameter changed: is called when what the view shows may have changed; what the model
+  ///   shows is tracked.
+  init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
+    role = try invocation.role
+    let hole = try invocation.open()
+    let output = invocation.output
+    office = try TicketOffice(hole, as: role, for: invocation.customer)
+    app = try CinemaApp(hole, as: role, for: invocation.customer, changed: changed) { words in
+      output.explain(words)
+    }
+  }
+
+  func view(_ message: String) -> View {
+    let books = office.books
+    return View(
+      role: role, customer: office.customer,
+      tickets: books.tickets(of: office.customer).map { ($0.movie, $0.id) },
+      seatsLeft: books.seatsLeft, images: app.album.movies,
+      message: office.failure.map { "\($0)" } ?? message)
+  }
+
+  func buy(_ movie: Movie.ID) throws -> Ticket { try office.purchase(movie) }
+
+  func giveBack(_ movie: Movie.ID) throws -> Ticket { try office.giveBack(movie) }
+
+  var idle: Duration { app.idle }
+
+  func stop() { app.stop() }
+}
+
+/// The sample's way: each side sends its list to the other.
+final class SampleSide: Side {
+  private let role: Role
+  private let office: SampleOffice
+  private let connectivity: SampleConnectivity
+
+  init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
+    role = try invocation.role
+    guard !invocation.has(.customer) else {
+      throw Failure.usage("cannot run: in the sample there is one customer, who has no name")
+    }
+    let hole = try invocation.open()
+    WCSession.configure(role == .phone ? .phone : .watch, container: hole.directory)
+    connectivity = SampleConnectivity(.default, as: role, beside: hole.directory)
+    office = SampleOffice(hole, as: role, over: connectivity, changed: changed)
+    connectivity.listenToImages(changed)
+  }
+
+  func view(_ message: String) -> View {
+    View(
+      role: role, customer: "me, as the sample does it",
+      tickets: office.purchased.map { ($0, "") }, seatsLeft: { _ in nil },
+      images: connectivity.album.movies, message: connectivity.failures.last ?? message)
+  }
+
+  func buy(_ movie: Movie.ID) throws -> Ticket { try office.purchase(movie) }
+
+  func giveBack(_ movie: Movie.ID) throws -> Ticket { try office.giveBack(movie) }
+
+  /// It is never started for somebody who waits, and ends when it is told to.
+  var idle: Duration { .zero }
+
+  func stop() {}
+}

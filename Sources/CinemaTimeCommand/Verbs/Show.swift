@@ -1,0 +1,130 @@
+import CinemaTime
+import CommandLine
+import FoundationEssentials
+import PropertyLists
+import SharedContainer
+import Wormhole
+
+extension Verb {
+  static let show = Verb(
+    "show", "show a film, and the code of its ticket", [Operand("ID", .one, .movies())],
+    [.png, .sample],
+    [
+      "Writes what is known of the film; on the phone also its poster and what it is about. If "
+        + "NAME has a ticket, its code is drawn, for a terminal with light letters on a dark "
+        + "ground.",
+      "With --png, writes the ticket's image to FILE instead, or to standard output if that is "
+        + "'-'. The phone makes images. The watch has those that its app was sent, and asks the "
+        + "phone for others, whose app is started for that if 'install' has said how.",
+      "Exits with 1 if there is no such film, or no ticket for --png; with 69 if the watch needs "
+        + "the phone and its app does not run.",
+      "Not with --sample: images come to its app alone.",
+    ],
+    [
+      Example("cinematime --as phone show 34340", "the film, and the ticket's code"),
+      Example("cinematime --as watch show 34340 --png ticket.png", "the ticket's image"),
+    ]
+  ) { invocation in
+    try invocation.refuseSample("images come to the sample's app alone, which shows which it has")
+    let movie = try invocation.movie(invocation.operands[0])
+    let books = try invocation.books()
+    let ticket = books.ticket(for: movie.id, of: invocation.customer)
+    if let path = invocation.value(.png) {
+      guard ticket != nil else {
+        throw Failure(
+          .no, "notSold",
+          "cannot show the ticket for '\(movie.title)': '\(invocation.customer)' has none")
+      }
+      try invocation.write(try invocation.image(of: movie), to: path)
+    } else if invocation.output.isJSON {
+      try invocation.describe(movie, ticket, books)
+    } else {
+      try invocation.draw(movie, ticket, books)
+    }
+    return 0
+  }
+}
+
+extension Invocation {
+  fileprivate func draw(_ movie: Movie, _ ticket: Ticket?, _ books: Books) throws {
+    var lines = [
+      movie.title, "\(movie.time), \(books.seatsLeft(for: movie)) of \(movie.seats) seats left",
+      "by \(movie.director), with \(movie.actors.joined(separator: ", "))",
+    ]
+    if try role == .phone {
+      lines += ["poster: \(movie.poster)", ""]
+      lines += Help.wrapped(movie.synopsis, to: 80).split(separator: "\n").map(String.init)
+    }
+    if let ticket {
+      // Only what the phone has made an image of is a ticket that can be shown.
+      _ = try image(of: movie)
+      lines += ["", "ticket \(ticket.id) of \(try ticket.customer.inOneLine())"]
+      lines += try QRCode(movie.ticketText).lines
+    }
+    for line in lines { try output.write(line: line) }
+  }
+
+  fileprivate func describe(_ movie: Movie, _ ticket: Ticket?, _ books: Books) throws {
+    var object: [String: PropertyListValue] = [
+      "movie": .integer(Int64(movie.id)), "title": .string(movie.title),
+      "director": .string(movie.director),
+      "actors": .array(movie.actors.map { .string($0) }), "time": .string(movie.time),
+      "seats": .integer(Int64(movie.seats)),
+      "seatsLeft": .integer(Int64(books.seatsLeft(for: movie))),
+    ]
+    if try role == .phone {
+      object["poster"] = .string(movie.poster)
+      object["synopsis"] = .string(movie.synopsis)
+    }
+    if let ticket {
+      object["ticket"] = .string(ticket.id)
+      object["code"] = .string(movie.ticketText)
+    }
+    try output.write(object)
+  }
+
+  /// The image of a ticket: made here on the phone, and the phone's on the watch.
+  fileprivate func image(of movie: Movie) throws -> Data {
+    let role = try role
+    guard role == .watch else { return Data(try movie.ticketImage().bytes) }
+    let hole = try open(create: false)
+    if let image = Album(of: role, beside: hole.directory).image(of: movie.id) { return image }
+    let reply = try ask(hole, for: movie)
+    guard let image = reply?.images[movie.id] else {
+      throw Failure(
+        .no, "noImage",
+        "cannot show the ticket for '\(movie.title)': the phone makes no images of tickets for "
+          + "\(customer)")
+    }
+    return image
+  }
+
+  /// Asks the phone's app, and has it started if somebody has said how.
+  private func ask(_ hole: Wormhole, for movie: Movie) throws -> Reply? {
+    do {
+      return try Connectivity(visiting: hole, as: .watch)
+        .send(Payload(qrCodes: [movie.id]), by: .failable)
+    } catch {
+      guard error.code == .notFound else { throw error }
+      var error = error
+      error.hint = "run its app, or have it started by 'cinematime install'"
+      var failure = Failure(error)
+      failure.status = ExitCode.unavailable.rawValue
+      throw failure
+    }
+  }
+
+  fileprivate func write(_ image: Data, to path: String) throws {
+    guard path != "-" else { return try output.write(Array(image)) }
+    do {
+      try image.write(to: URL(filePath: path), options: .atomic)
+    } catch {
+      throw Failure(
+        .refused, "system", "cannot write image '\(path)': \(error)")
+    }
+  }
+}
+
+extension Option {
+  static let png = Option("png", .file("FILE"), "write the ticket's image to FILE")
+}

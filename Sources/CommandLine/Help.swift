@@ -1,0 +1,111 @@
+/// What a command says of itself.
+package struct Help {
+  private let table: Table
+
+  package init(_ table: Table) { self.table = table }
+
+  package var short: String {
+    let verbs = table.verbs.map { ($0.name, $0.summary) }
+    return """
+      usage: \(table.name) \(table.synopsis) VERB ...
+
+      \(Self.list(verbs))
+      '\(table.name) help VERB' says more of one, '\(table.name) --help' of all.
+
+      """
+  }
+
+  package func short(_ verb: Verb) -> String {
+    "usage: \(table.usage(of: verb))\n\n" + Self.list(verb.options.map { ($0.usage, $0.help) })
+  }
+
+  package var long: String {
+    let examples = table.verbs.compactMap(\.examples.first)
+    return """
+      usage: \(table.name) \(table.synopsis) VERB ...
+
+      \(table.purpose)
+
+      Verbs:
+      \(Self.list(table.verbs.map { ($0.name, $0.summary) }))
+      Options of all verbs:
+      \(Self.list(table.options.map { ($0.usage, $0.help) } + Table.answers))
+      Environment:
+      \(Self.list(table.variables))
+      Exit status:
+      \(Self.list(table.statuses))
+      Examples:
+      \(Self.list(examples))
+      """
+  }
+
+  package func long(_ verb: Verb) -> String {
+    let options =
+      verb.options.isEmpty
+      ? ""
+      : "\nOptions, and those that every verb takes:\n"
+        + Self.list(verb.options.map { ($0.usage, $0.help) })
+    return """
+      usage: \(table.usage(of: verb))
+
+      \(verb.summary.prefix(1).uppercased())\(verb.summary.dropFirst()).
+
+      \(verb.details.map { Self.wrapped($0, to: 80) + "\n" }.joined(separator: "\n"))\(options)
+      Examples:
+      \(Self.list(verb.examples))
+      """
+  }
+
+  private static func list(_ examples: [Verb.Example]) -> String {
+    examples.map { "  \($0.line)\n      \($0.words)\n" }.joined()
+  }
+
+  /// Two columns.
+  private static func list(_ entries: [(String, String)]) -> String {
+    let width = (entries.map(\.0.count).max() ?? 0) + 2
+    return entries.map { left, right in
+      "  \(left)\(String(repeating: " ", count: width - left.count))\(right)\n"
+    }.joined()
+  }
+
+  /// In lines of that many columns at most, where words allow it.
+  package static func wrapped(_ text: String, to width: Int) -> String {
+    var lines = [""]
+    for word in text.split(separator: " ") {
+      let last = lines[lines.count - 1]
+      if last.isEmpty {
+        lines[lines.count - 1] = String(word)
+      } else if last.count + 1 + word.count <= width {
+        lines[lines.count - 1] += " " + word
+      } else {
+        lines.append(String(word))
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension Verb {
+  /// - Parameter example: a verb of the command.
+  package static func help(of name: String, example: String) -> Verb {
+    Verb(
+      "help", "say what a verb does and takes", [Operand("VERB", .optional, .verbs)], [],
+      ["Without VERB, says it of the whole command."],
+      [
+        Example("\(name) help \(example)", "one verb"), Example("\(name) help", "all of them"),
+      ]
+    ) { invocation in
+      let table = invocation.table
+      guard let name = invocation.operands.first else {
+        try invocation.output.write(Array(Help(table).long.utf8))
+        return 0
+      }
+      guard let verb = table.verb(name) else {
+        throw Failure.usage(
+          "cannot help with '\(name)': there is no such verb; try '\(table.name) --help'")
+      }
+      try invocation.output.write(Array(Help(table).long(verb).utf8))
+      return 0
+    }
+  }
+}

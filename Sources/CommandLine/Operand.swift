@@ -1,0 +1,53 @@
+/// What a verb takes beside options.
+package struct Operand: Sendable {
+  package enum Kind: Sendable { case one, optional, many, optionalMany, command, optionalCommand }
+
+  /// What can stand there, for completions.
+  package enum Values: Sendable {
+    case any
+    case words([String])
+    case verbs
+    case files
+    /// What is there is found when it is asked for.
+    case found(Found)
+  }
+
+  package let name: String
+  package let kind: Kind
+  package let values: Values
+
+  package init(_ name: String, _ kind: Kind = .one, _ values: Values = .any) {
+    self.name = name
+    self.kind = kind
+    self.values = values
+  }
+
+  /// As in `[VALUE]`.
+  package var usage: String {
+    switch kind {
+    case .one: name
+    case .optional: "[\(name)]"
+    case .many: "\(name)..."
+    case .optionalMany: "[\(name)...]"
+    case .command: "-- \(name)..."
+    case .optionalCommand: "[-- \(name)...]"
+    }
+  }
+
+  /// Whether it is what comes after `--`.
+  package var isCommand: Bool { kind == .command || kind == .optionalCommand }
+
+  package var least: Int {
+    switch kind {
+    case .one, .many, .command: 1
+    case .optional, .optionalMany, .optionalCommand: 0
+    }
+  }
+
+  package var most: Int {
+    switch kind {
+    case .one, .optional: 1
+    case .many, .optionalMany, .command, .optionalCommand: .max
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import Syscalls
+
+extension Table {
+  /// Does what the command line of this process asks for, and ends the process.
+  ///
+  /// - Parameter verb: what is meant where the first word is an option, or there is none.
+  package func main(defaulting verb: String? = nil) -> Never {
+    #if FAULT_POINTS
+      FaultPoints.arm()
+    #endif
+    // A pipe that nobody reads any more is an error like others, and told as none.
+    Signals.ignoreBrokenPipes()
+    Signals.quitQuietly()
+    StandardStream.keepNumbers()
+    var (arguments, damaged) = Self.arguments()
+    if let verb, arguments.first?.hasPrefix("-") != false,
+      !Self.answers.contains(where: { $0.name == arguments.first })
+    {
+      arguments.insert(verb, at: 0)
+    }
+    let output = Parser.output(of: self, for: arguments)
+    do {
+      if let damaged {
+        throw Failure.usage(
+          "cannot use argument \(damaged): it is not UTF-8; hand the value on standard input")
+      }
+      Processes.exitAtOnce(try run(arguments, output))
+    } catch is ClosedPipe {
+      Processes.exitAtOnce(ClosedPipe.status)
+    } catch {
+      Interruption.settle()
+      let failure = Failure(error)
+      output.tell(failure)
+      Processes.exitAtOnce(failure.status)
+    }
+  }
+
+  private func run(_ arguments: [String], _ output: Output) throws -> Int32 {
+    let help = Help(self)
+    let text: String
+    switch try Parser.parse(arguments, by: self) {
+    case .verb(let invocation): return try invocation.verb.run(invocation)
+    case .shortHelp(let verb): text = verb.map(help.short) ?? help.short
+    case .longHelp(let verb): text = verb.map(help.long) ?? help.long
+    case .version: text = "\(name) \(version)\n"
+    }
+    try output.write(Array(text.utf8))
+    return 0
+  }
+
+  /// The words of the command line, and the place of the first that is no UTF-8: as a string it
+  /// would silently be another.
+  private static func arguments() -> (words: [String], damaged: Int?) {
+    var words: [String] = []
+    for argument in Processes.arguments {
+      guard let word = String(validatingCString: argument) else { return (words, words.count + 1) }
+      words.append(word)
+    }
+    return (words, nil)
+  }
+}

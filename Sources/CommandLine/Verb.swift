@@ -1,0 +1,68 @@
+/// A verb of a command: the `put` of `wormhole put`, and its like.
+///
+/// A class, since copies of it would cost each start of the command time.
+package final class Verb: Sendable {
+  package struct Example: Sendable {
+    package let line: String
+    package let words: String
+
+    package init(_ line: String, _ words: String) {
+      self.line = line
+      self.words = words
+    }
+  }
+
+  /// One word that stands for an option and what it takes.
+  package struct Shorthand: Sendable {
+    let option: Option
+    let value: String
+    /// Whether the last operand says whether something is so.
+    let isTruth: Bool
+
+    package init(_ option: Option, _ value: String, isTruth: Bool = false) {
+      self.option = option
+      self.value = value
+      self.isTruth = isTruth
+    }
+  }
+
+  package let name: String
+  /// One line, without a full stop.
+  package let summary: String
+  package let operands: [Operand]
+  package let options: [Option]
+  /// Paragraphs.
+  package let details: [String]
+  package let examples: [Example]
+  /// Other words for an option with what it takes, as `-int`.
+  package let shorthands: [String: Shorthand]
+  /// Answers the exit status.
+  package let run: @Sendable (Invocation) throws -> Int32
+
+  package init(
+    _ name: String, _ summary: String, _ operands: [Operand] = [], _ options: [Option] = [],
+    _ details: [String], _ examples: [Example], shorthands: [String: Shorthand] = [:],
+    run: @escaping @Sendable (Invocation) throws -> Int32
+  ) {
+    self.name = name
+    self.summary = summary
+    self.operands = operands
+    self.options = options
+    self.details = details
+    self.examples = examples
+    self.shorthands = shorthands
+    self.run = run
+  }
+
+  /// As in `get CHANNEL [--json] [--timeout S]`.
+  package var usage: String {
+    let operands = operands.filter { !$0.isCommand }.map(\.usage)
+    let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]
+    let required = options.filter(\.isRequired).map(\.usage)
+    let optional = options.filter { !$0.isRequired }.map {
+      "[\($0.usage)]" + ($0.isRepeatable ? "..." : "")
+    }
+    let words = required + operands + optional + command
+    return ([name] + words).joined(separator: " ")
+  }
+}

@@ -1,0 +1,122 @@
+internal import DropIns
+internal import Foundation
+internal import SharedContainer
+internal import Syscalls
+internal import WatchConnectivity
+
+/// Hands what comes to whoever observes it.
+final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
+  // What changes is behind the monitor.
+
+  private let told = Monitor<Reachability?>(nil)
+  private let completions = Monitor<[ObjectIdentifier: Ended]>([:])
+
+  private struct Ended {
+    let completion: GuaranteedMessage.Completion
+  }
+
+  /// Keeps what is to be called at the end of a transfer; no end is told meanwhile.
+  func keep(
+    _ completion: GuaranteedMessage.Completion?, of send: () -> WCSessionUserInfoTransfer
+  ) -> WCSessionUserInfoTransfer {
+    guard let completion else { return send() }
+    return completions.withLock { completions in
+      let transfer = send()
+      completions[ObjectIdentifier(transfer)] = Ended(completion: completion)
+      return transfer
+    }
+  }
+
+  private func tellStates(_ session: WCSession) {
+    Communicator.State.observations.tell(Communicator.State(session.activationState))
+    tellReachability(session)
+    WatchState.observations.tell(WatchState(session))
+    PhoneState.observations.tell(PhoneState(session))
+  }
+
+  /// It depends on what is paired and installed, too.
+  private func tellReachability(_ session: WCSession) {
+    let now = Reachability(session)
+    let isNew = told.withLock { told in
+      defer { told = now }
+      return told != now
+    }
+    if isNew { Reachability.observations.tell(now) }
+  }
+
+  func session(
+    _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,
+    error: (any Error)?
+  ) {
+    if let error { DropInLog.tell(.error, error.localizedDescription) }
+    tellStates(session)
+  }
+
+  func sessionDidBecomeInactive(_ session: WCSession) { tellStates(session) }
+
+  func sessionDidDeactivate(_ session: WCSession) {
+    tellStates(session)
+    session.activate()
+  }
+
+  func sessionWatchStateDidChange(_ session: WCSession) {
+    WatchState.observations.tell(WatchState(session))
+    tellReachability(session)
+  }
+
+  func sessionCompanionAppInstalledDidChange(_ session: WCSession) {
+    PhoneState.observations.tell(PhoneState(session))
+    tellReachability(session)
+  }
+
+  func sessionReachabilityDidChange(_ session: WCSession) { tellReachability(session) }
+
+  func session(_ session: WCSession, didReceiveMessage message: [String: Any]) {
+    guard let message = ImmediateMessage(packed: message) else {
+      return session.isUnhandled("a message of Communicator")
+    }
+    ImmediateMessage.observations.tell(message)
+  }
+
+  func session(
+    _ session: WCSession, didReceiveMessage message: [String: Any],
+    replyHandler: @escaping @Sendable ([String: Any]) -> Void
+  ) {
+    guard let identifier = message["identifier"] as? String,
+      let content = message["content"] as? Content
+    else { return session.isUnhandled("a message of Communicator") }
+    InteractiveImmediateMessage.observations.tell(
+      InteractiveImmediateMessage(identifier: identifier, content: content) {
+        replyHandler($0.packed)
+      })
+  }
+
+  func session(
+    _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any]
+  ) { Context.observations.tell(Context(content: applicationContext)) }
+
+  func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any]) {
+    if let info = ComplicationInfo(packed: userInfo) {
+      ComplicationInfo.observations.tell(info)
+    } else if let blob = Blob(packed: userInfo) {
+      Blob.observations.tell(blob)
+    } else if let message = GuaranteedMessage(packed: userInfo) {
+      GuaranteedMessage.observations.tell(message)
+    } else {
+      session.isUnhandled("a message of Communicator")
+    }
+  }
+
+  func session(
+    _ session: WCSession, didFinish userInfoTransfer: WCSessionUserInfoTransfer,
+    error: (any Error)?
+  ) {
+    let ended = completions.withLock {
+      $0.removeValue(forKey: ObjectIdentifier(userInfoTransfer))
+    }
+    guard let completion = ended?.completion else { return }
+    DispatchQueue.communicator.async {
+      completion(error.map { .failure($0) } ?? .success(()))
+    }
+  }
+}

@@ -1,0 +1,181 @@
+internal import DropIns
+public import Foundation
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+internal import Wormhole
+
+/// Keeps each identifier's message in a channel of the group's container.
+///
+/// `<identifier>.archive`, where MMWormhole has its file, is a symbolic link to the channel's
+/// value, there as long as there is a message.
+public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
+  private let hole: Wormhole
+  private let directory: [String]
+  private let prefix: String
+  /// Nil if nobody is waited for.
+  private let coordinator: Wormhole.Coordinator?
+  /// What a message is kept in, by identifier: a channel that is kept has its files open.
+  ///
+  /// By the identifier's bytes, as strings that look alike may be different names.
+  private let kept = Monitor<[[UInt8]: Place]>([:])
+  /// How many are kept.
+  private static let mostKept = 256
+
+  private struct Place {
+    let channel: Wormhole.Channel<PropertyListValue>
+    let alias: Wormhole.Alias
+  }
+
+  /// Keeps the messages of a group.
+  ///
+  /// - Parameter directory: where they lie below the group's directory; slashes part the names of
+  ///   directories.
+  public convenience init?(
+    applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil
+  ) {
+    do throws(WormholeError) {
+      guard let identifier else {
+        throw WormholeError(
+          .invalidName, "open the container of group", "", because: "there is no identifier")
+      }
+      try self.init(group: identifier, directory: directory, isCoordinated: false)
+    } catch {
+      DropInLog.tell(.error, error)
+      return nil
+    }
+  }
+
+  init(group: String, directory: String?, isCoordinated: Bool) throws(WormholeError) {
+    hole = try SharedOpenings.group(group)
+    coordinator = isCoordinated ? Wormhole.Coordinator() : nil
+    var names: [String] = []
+    for name in (directory ?? "").split(separator: "/") where name != "." {
+      names.append(try Container.escape(String(name)))
+    }
+    self.directory = names
+    prefix = "MMWormhole/" + names.map { $0 + "/" }.joined()
+  }
+
+  /// The directory that the links to messages lie in.
+  public func messagePassingDirectoryPath() -> String? {
+    let parent = hole.directory.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+    return ([parent] + directory).joined(separator: "/")
+  }
+
+  /// The path of the link to a message; nil for no identifier, or an empty one.
+  ///
+  /// Whatever would not do as a name of a file stands in it as `%` and two digits.
+  public func filePath(forIdentifier identifier: String?) -> String? {
+    guard let identifier, !identifier.isEmpty else { return nil }
+    return try? alias(identifier).location
+  }
+
+  // MARK: As everybody's
+
+  /// Passes a message; false if it could not be written, which ``DropInLog`` is told.
+  public func writeMessageObject(
+    _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+  ) -> Bool {
+    guard let identifier else { return false }
+    return attempt { try pass(messageObject, identifier) } != nil
+  }
+
+  /// The message of an identifier; nil if there is none, or none that can be read.
+  public func messageObject(forIdentifier identifier: String?) -> Any? {
+    guard let identifier else { return nil }
+    return attempt { try message(identifier) } ?? nil
+  }
+
+  /// Takes the message of an identifier away.
+  public func deleteContent(forIdentifier identifier: String?) {
+    guard let identifier else { return }
+    attempt { try clear(identifier) }
+  }
+
+  /// Takes all messages away.
+  public func deleteContentForAllMessages() { attempt { try clearAll() } }
+
+  @discardableResult
+  private func attempt<Result>(_ body: () throws -> Result) -> Result? {
+    do {
+      return try body()
+    } catch {
+      DropInLog.tell(.error, error)
+      return nil
+    }
+  }
+
+  // MARK: What it does
+
+  func pass(_ object: (any NSCoding)?, _ identifier: String) throws {
+    let place = try place(identifier)
+    let stored = try StoredMessage.store(object, identifier)
+    try writing(place) { try place.channel.put(stored, alias: place.alias) }
+  }
+
+  func message(_ identifier: String) throws -> Any? {
+    let place = try place(identifier)
+    guard let coordinator else { return try message(at: place, identifier) }
+    return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
+  }
+
+  private func message(at place: Place, _ identifier: String) throws -> Any? {
+    try StoredMessage.object(place.channel.value, identifier)
+  }
+
+  func clear(_ identifier: String) throws {
+    let place = try place(identifier)
+    try writing(place) { try place.channel.clear(alias: place.alias) }
+  }
+
+  private func writing(_ place: Place, _ body: () throws -> Void) throws {
+    guard let coordinator else { return try body() }
+    try coordinator.write(place.alias.location) { _ in try body() }
+  }
+
+  func clearAll() throws {
+    for name in try hole.channels(prefix: prefix) {
+      let identifier = String(name.dropFirst(prefix.count))
+      // What has a slash is of a directory below this one.
+      if let identifier = EscapedName.unescape(identifier) { try clear(identifier) }
+    }
+  }
+
+  func watch(
+    _ identifier: String, _ handler: @escaping @Sendable (Passed) -> Void,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    try place(identifier).channel.watch(present: false) { snapshot in
+      // A clear takes a message away, and is none itself.
+      guard let value = snapshot.value else { return }
+      do {
+        handler(Passed(try StoredMessage.object(value, identifier)))
+      } catch {
+        failure(error)
+      }
+    } failure: { error in
+      failure(error)
+    }
+  }
+
+  private func place(_ identifier: String) throws(WormholeError) -> Place {
+    let key = Array(identifier.utf8)
+    if let place = kept.withLock({ $0[key] }) { return place }
+    let place = Place(
+      channel: hole.channel(prefix + (try Container.escape(identifier))),
+      alias: try alias(identifier))
+    kept.withLock { kept in
+      // Programs use a few; whoever makes them up as it goes along fills no memory.
+      if kept.count >= Self.mostKept { kept = [:] }
+      kept[key] = place
+    }
+    return place
+  }
+
+  private func alias(_ identifier: String) throws(WormholeError) -> Wormhole.Alias {
+    let escaped = try Container.escape(identifier)
+    return try Wormhole.Alias(
+      directory + [escaped + ".archive"], channel: prefix + escaped, in: hole)
+  }
+}

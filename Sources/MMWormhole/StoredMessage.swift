@@ -1,0 +1,58 @@
+internal import DropIns
+internal import Foundation
+internal import PropertyLists
+internal import SharedContainer
+internal import Wormhole
+
+/// What a message is in its channel.
+///
+/// Objects of property lists are stored as what they are, so that the command and programs in other
+/// languages read them. Others are archived, and lie as data under a key that says so. The file
+/// around it has a checksum, so an archive is decoded only if it is, byte for byte, what a program
+/// of the group has written: Foundation's decoder may end the process over a damaged one. Whoever
+/// may write to the group's directory can still write an archive that does.
+enum StoredMessage {
+  private static let archived = "MMWormhole.archive"
+
+  static func store(
+    _ object: (any NSCoding)?, _ identifier: String
+  ) throws(WormholeError) -> PropertyListValue {
+    // That nothing was passed is heard, so it is stored, as an archive of nothing.
+    guard let object else { return [archived: .data(Data())] }
+    if let value = try? PropertyListValue(any: object), !isArchive(value) { return value }
+    do {
+      return [
+        archived: .data(
+          try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: false))
+      ]
+    } catch {
+      throw WormholeError(
+        .invalidValue, "pass message", identifier, because: "it cannot be archived: \(error)")
+    }
+  }
+
+  static func object(
+    _ value: PropertyListValue?, _ identifier: String
+  ) throws(WormholeError) -> Any? {
+    guard let value else { return nil }
+    guard isArchive(value), let data = value[archived]?.dataValue else { return value.foundation }
+    if data.isEmpty { return nil }
+    do {
+      let unarchiver = try NSKeyedUnarchiver(forReadingFrom: data)
+      unarchiver.requiresSecureCoding = false
+      unarchiver.decodingFailurePolicy = .setErrorAndReturn
+      let object = unarchiver.decodeObject(forKey: NSKeyedArchiveRootObjectKey)
+      if let error = unarchiver.error { throw error }
+      return object
+    } catch {
+      throw WormholeError(
+        .typeMismatch, "read message", identifier, because: "it cannot be unarchived: \(error)",
+        hint: "see that this program has the class under the name that the archive has")
+    }
+  }
+
+  private static func isArchive(_ value: PropertyListValue) -> Bool {
+    guard let values = value.dictionaryValue, values.count == 1 else { return false }
+    return values[archived] != nil
+  }
+}

@@ -1,0 +1,199 @@
+import FoundationEssentials
+
+extension BinaryWriter {
+  func add(_ value: Bool) -> UInt32 {
+    let object = begin()
+    bytes.append(value ? 0x09 : 0x08)
+    return object
+  }
+
+  /// Integers below zero take eight bytes, others as few as hold them without a sign.
+  func add(_ value: Int64) -> UInt32 {
+    let object = begin()
+    switch value {
+    case 0...0xFF:
+      bytes.append(0x10)
+      bytes.append(UInt8(value))
+    case 0...0xFFFF:
+      bytes.append(0x11)
+      bytes.append(number: UInt16(value))
+    case 0...0xFFFF_FFFF:
+      bytes.append(0x12)
+      bytes.append(number: UInt32(value))
+    default:
+      bytes.append(0x13)
+      bytes.append(number: value)
+    }
+    return object
+  }
+
+  /// What `Int64` cannot hold takes sixteen bytes, as eight would be read as negative.
+  func add(_ value: UInt64) -> UInt32 {
+    if let small = Int64(exactly: value) { return add(small) }
+    let object = begin()
+    bytes.append(0x14)
+    bytes.append(number: UInt64(0))
+    bytes.append(number: value)
+    return object
+  }
+
+  func add(_ value: Double) -> UInt32 {
+    let object = begin()
+    bytes.append(0x23)
+    bytes.append(number: value.bitPattern)
+    return object
+  }
+
+  func add(_ value: Float) -> UInt32 {
+    let object = begin()
+    bytes.append(0x22)
+    bytes.append(number: value.bitPattern)
+    return object
+  }
+
+  func add(_ value: Date) -> UInt32 {
+    let object = begin()
+    bytes.append(0x33)
+    bytes.append(number: value.timeIntervalSinceReferenceDate.bitPattern)
+    return object
+  }
+
+  func add(_ value: Data) -> UInt32 {
+    let object = begin()
+    value.bytes.withUnsafeBytes { data in
+      appendHead(.data, count: data.count)
+      bytes.append(contentsOf: data)
+    }
+    return object
+  }
+
+  /// Puts data into an array one after the other, as a message's values mostly are: with room for
+  /// all made at once, and no copy of each.
+  func add(_ elements: ArraySlice<Data>, to array: UInt32) throws {
+    try elements.withUnsafeBufferPointer { elements in
+      var size = 512
+      // An element's head, its offset and the reference to it.
+      for index in elements.indices { size += elements[index].count + 12 }
+      bytes.reserve(min(size, limits.bytes))
+      offsets.reserve(elements.count + 8)
+      links.reserve(elements.count + 8)
+      for index in elements.indices {
+        let link = addLink(to: array)
+        let object = add(elements[index])
+        links[Int(link)].value = object
+        do throws(PropertyListError) {
+          try check()
+        } catch {
+          throw wrapped(error, elements[index], at: link)
+        }
+      }
+    }
+  }
+
+  func add(_ value: String) -> UInt32 {
+    var value = value
+    let object = begin()
+    let isASCII = value.withUTF8 { utf8 in
+      let raw = UnsafeRawBufferPointer(utf8)
+      guard raw.isASCII, !Self.isNull(raw) else { return false }
+      appendHead(.ascii, count: utf8.count)
+      bytes.append(contentsOf: raw)
+      return true
+    }
+    if !isASCII { appendUTF16(value) }
+    return object
+  }
+
+  /// Writes what stands for nil.
+  ///
+  /// A text that reads the same is written as UTF-16, which is the same text to every reader, and
+  /// to ours no nil.
+  func addNull() -> UInt32 {
+    let object = begin()
+    appendHead(.ascii, count: Self.null.utf8.count)
+    for byte in Self.null.utf8 { bytes.append(byte) }
+    return object
+  }
+
+  private static func isNull(_ utf8: UnsafeRawBufferPointer) -> Bool {
+    utf8.count == 5 && utf8[0] == UInt8(ascii: "$") && utf8.elementsEqual(null.utf8)
+  }
+
+  private func appendUTF16(_ value: String) {
+    appendHead(.utf16, count: value.utf16.count)
+    for unit in value.utf16 {
+      bytes.append(UInt8(unit >> 8))
+      bytes.append(UInt8(unit & 0xFF))
+    }
+  }
+
+  /// Writes a string that is a key, or finds the object that already is this key.
+  func addKey(_ key: String) -> UInt32 {
+    var key = key
+    let object = key.withUTF8 { utf8 in
+      let raw = UnsafeRawBufferPointer(utf8)
+      return raw.isASCII ? addKey(ascii: raw) : nil
+    }
+    if let object { return object }
+    // The object that this key would be, if it is new.
+    let next = UInt32(truncatingIfNeeded: offsets.count)
+    guard let same = keys.find(key, orInsert: next) else { return add(key) }
+    repeatedBytes &+= key.utf8.count + 1
+    return same
+  }
+
+  /// The same for a key of ASCII characters.
+  func addKey(ascii key: UnsafeRawBufferPointer) -> UInt32 {
+    let next = UInt32(truncatingIfNeeded: offsets.count)
+    let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
+    if let known {
+      repeatedBytes &+= key.count + 1
+      return known
+    }
+    let object = begin()
+    appendHead(.ascii, count: key.count)
+    bytes.append(contentsOf: key)
+    return object
+  }
+
+  private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
+    let start = offsets[Int(object)]
+    let bytes = bytes.raw
+    let low = Int(bytes[start] & 0xF)
+    let payload: Int
+    if low < 0xF {
+      guard low == text.count else { return false }
+      payload = start + 1
+    } else {
+      let width = 1 << Int(bytes[start + 1] & 0xF)
+      guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.count) else {
+        return false
+      }
+      payload = start + 2 + width
+    }
+    return UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + text.count])
+      .isSame(as: text)
+  }
+
+  func appendHead(_ kind: ObjectKind, count: Int) {
+    if count < 0xF {
+      bytes.append(kind.rawValue << 4 | UInt8(count))
+      return
+    }
+    bytes.append(kind.rawValue << 4 | 0xF)
+    switch count {
+    case 0...0xFF:
+      bytes.append(0x10)
+      bytes.append(UInt8(count))
+    case 0...0xFFFF:
+      bytes.append(0x11)
+      bytes.append(number: UInt16(count))
+    case 0...0xFFFF_FFFF:
+      bytes.append(0x12)
+      bytes.append(number: UInt32(count))
+    default:
+      bytes.append(0x13)
+      bytes.append(number: UInt64(count))
+    }
+  }
+}

@@ -1,0 +1,165 @@
+internal import Syscalls
+
+/// Where the container of an App Group identifier lies.
+///
+/// A group has one directory per user, below the XDG state directory: `wormhole/groups/<group>`,
+/// the identifier escaped as all names are. That directory belongs to the programs of the group,
+/// which put files of their own there; the container is `.wormhole/` inside it. `WORMHOLE_ROOT`
+/// moves the parent of all groups, for services and for tests.
+///
+/// The home directory is the account's own, as `/etc/passwd` has it, and HOME only where that has
+/// none: so all programs of a user meet, whatever HOME each was started with.
+package struct ContainerLocation: Hashable, Sendable {
+  /// What is there already, or is made without being looked at: how it is protected is the user's
+  /// affair.
+  package let base: String
+  /// The directories below it that are the package's, from the top down.
+  package let own: [String]
+
+  /// The directory of the group, for its programs' files.
+  package var directory: String { ([base] + own).joined(separator: "/") }
+  package var container: String { directory + "/.wormhole" }
+
+  /// Where the groups of this process lie, in place of what its environment says; for tests.
+  package static var givenRoot: String? {
+    get { given.withLock { $0 } }
+    set { given.withLock { $0 = newValue } }
+  }
+  private static let given = Monitor<String?>(nil)
+
+  /// Works the place out; touches nothing.
+  package init(
+    group: String, environment: [String: String], home: String?
+  ) throws(WormholeError) {
+    let escaped = try Container.escape(group)
+    func absolute(_ variable: String) throws(WormholeError) -> String? {
+      guard let path = environment[variable], !path.isEmpty else { return nil }
+      guard path.hasPrefix("/") else {
+        throw WormholeError(
+          .refused, "find the directory of group", group,
+          because: "\(variable) is '\(path)', which does not begin with a slash",
+          hint: "set \(variable) to an absolute path, or unset it")
+      }
+      return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+    if let root = try absolute("WORMHOLE_ROOT") {
+      base = root
+      own = [escaped]
+      return
+    }
+    own = ["wormhole", "groups", escaped]
+    if let state = try absolute("XDG_STATE_HOME") {
+      base = state
+    } else if let home {
+      base = [home, ".local", "state"].joined(separator: "/")
+    } else if let home = try absolute("HOME") {
+      base = [home, ".local", "state"].joined(separator: "/")
+    } else {
+      throw WormholeError(
+        .notFound, "find the directory of group", group,
+        because: "this user has no home directory",
+        hint: "set WORMHOLE_ROOT, XDG_STATE_HOME or HOME")
+    }
+  }
+
+  /// Works the place out for this process.
+  package init(group: String) throws(WormholeError) {
+    var environment: [String: String] = [:]
+    for name in ["WORMHOLE_ROOT", "XDG_STATE_HOME", "HOME"] {
+      guard !Processes.isGarbled(environment: name) else {
+        throw WormholeError(
+          .refused, "find the directory of group", group, because: "\(name) is not UTF-8",
+          hint: "set \(name) to another path, or unset it")
+      }
+      environment[name] = Processes.environment(name)
+    }
+    if let root = Self.givenRoot { environment["WORMHOLE_ROOT"] = root }
+    try self.init(
+      group: group, environment: environment,
+      home: Self.home(of: Processes.effectiveUser))
+  }
+
+  /// The home directory that the machine has for a user.
+  static func home(of user: UInt32) -> String? { home(of: user, in: accounts()) }
+
+  /// The home directory that a list of accounts has for a user.
+  package static func home(of user: UInt32, in accounts: String) -> String? {
+    for line in accounts.split(separator: "\n") {
+      let fields = line.split(separator: ":", omittingEmptySubsequences: false)
+      guard fields.count >= 7, UInt32(fields[2]) == user, fields[5].hasPrefix("/") else { continue }
+      return String(fields[5])
+    }
+    return nil
+  }
+
+  /// Read by hand: the C library's function is not there in a program without shared libraries.
+  private static func accounts() -> String {
+    guard let file = try? Descriptor.open(path: "/etc/passwd", .readOnly),
+      let status = try? file.status(), status.size <= 1 << 20,
+      let bytes = try? file.readAll(size: status.size)
+    else { return "" }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Makes what is missing, with the mode 0700, and checks what is the package's own.
+  package func prepare(_ sharing: Sharing) throws(WormholeError) {
+    do throws(Errno) {
+      try Self.makeAll(base)
+    } catch {
+      throw WormholeError(error, "make directory", base)
+    }
+    var path = base
+    for name in own {
+      path += "/" + name
+      // Of the directories on the way only the last is for the group's members to write to.
+      let sharing = name == own.last ? sharing : .owner
+      let status: FileStatus
+      do throws(Errno) {
+        status = try Self.make(path, sharing)
+      } catch {
+        throw WormholeError(error, "use directory", path)
+      }
+      try Self.check(status, path, sharing)
+    }
+  }
+
+  private static func make(_ path: String, _ sharing: Sharing) throws(Errno) -> FileStatus {
+    let place = UserPath(path)
+    let parent = try place.openParent([.path, .directory])
+    return try sharing.ensureBeside(
+      place.name, in: parent, Sharing.hiddenName(Environment())
+    ).status()
+  }
+
+  private static func check(
+    _ status: FileStatus, _ path: String, _ sharing: Sharing
+  ) throws(WormholeError) {
+    if sharing == .owner, status.owner != Processes.effectiveUser {
+      throw WormholeError(
+        .refused, "use directory", path,
+        because: "it belongs to user \(status.owner), and this is user "
+          + "\(Processes.effectiveUser)")
+    }
+    guard status.mode & (sharing == .owner ? 0o022 : 0o002) == 0 else {
+      throw WormholeError(
+        .refused, "use directory", path, because: "others may write to it",
+        hint: "chmod \(sharing == .owner ? "go-w" : "o-w") '\(path)'")
+    }
+  }
+
+  private static func makeAll(_ path: String) throws(Errno) {
+    do throws(Errno) {
+      return try Descriptor.makeDirectory(path: path, mode: 0o700)
+    } catch {
+      if error == .fileExists { return }
+      guard error == .noSuchFile, let slash = path.lastIndex(of: "/"), slash != path.startIndex
+      else { throw error }
+      try makeAll(String(path[..<slash]))
+    }
+    do throws(Errno) {
+      try Descriptor.makeDirectory(path: path, mode: 0o700)
+    } catch {
+      guard error == .fileExists else { throw error }
+    }
+  }
+}

@@ -1,0 +1,36 @@
+internal import PropertyLists
+
+extension AccessEntry {
+  func encoded() throws -> [UInt8] {
+    var entries: [String: PropertyListValue] = [
+      "paths": .array(claim.parts.map { .string($0.path.text) }),
+      "writes": .array(claim.parts.map { .boolean($0.writes) }),
+      "purpose": .string(claim.purpose),
+    ]
+    if !held.isEmpty {
+      entries["held"] = .array(held.map { .array([.string($0.container), .string($0.name)]) })
+    }
+    if !hidden.isEmpty { entries["hidden"] = .array(hidden.map { .string($0) }) }
+    var limits = PropertyListLimits.default
+    limits.bytes = Self.largestFile
+    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+  }
+
+  /// Nil if it is in no form of ours.
+  init?(_ bytes: [UInt8]) {
+    guard let list = try? BinaryPropertyList.decode(bytes),
+      let paths = list["paths"]?.arrayValue?.compactMap(\.stringValue),
+      let writes = list["writes"]?.arrayValue?.compactMap(\.boolValue),
+      let purpose = list["purpose"]?.stringValue, paths.count == writes.count
+    else { return nil }
+    let parts = zip(paths, writes).map { AccessClaim.Part(AccessPath($0), writes: $1) }
+    claim = AccessClaim(parts, purpose: purpose)
+    held = (list["held"]?.arrayValue ?? []).compactMap { token in
+      guard let container = token[0]?.stringValue, let name = token[1]?.stringValue else {
+        return nil
+      }
+      return AccessToken(container: container, name: name)
+    }
+    hidden = (list["hidden"]?.arrayValue ?? []).compactMap(\.stringValue)
+  }
+}

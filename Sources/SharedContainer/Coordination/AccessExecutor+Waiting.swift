@@ -1,0 +1,95 @@
+internal import Syscalls
+
+/// Waiting for those that are in the way, and going past them.
+extension AccessExecutor {
+  func watch() throws -> AccessMachine<AccessName>.Event {
+    if !isWaiting {
+      isWaiting = true
+      room.bell.enter(room)
+    }
+    rings = room.bell.rings
+    if !held.isEmpty, !Mutants.has(.noRing), try isInRing() {
+      throw WormholeError(
+        .deadlock, Self.operation, request.subject,
+        because: "whoever is in the way waits for an access that it is called inside of",
+        hint: "name all paths in one access, or take them in one order everywhere")
+    }
+    return .watched
+  }
+
+  func endWaiting() {
+    guard isWaiting else { return }
+    isWaiting = false
+    room.bell.leave()
+  }
+
+  private func isInRing() throws -> Bool {
+    var rooms = [container.id: room]
+    for other in request.others() where rooms[other.container.id] == nil {
+      rooms[other.container.id] = other
+    }
+    var all: [AccessRing.Seen] = []
+    for room in rooms.values { all += try room.everyAccess() }
+    return AccessRing(all).closes(at: token)
+  }
+
+  func look(at name: AccessName) throws -> AccessMachine<AccessName>.Event {
+    switch try room.look(at: name, in: open()) {
+    case .gone: return .gone
+    case .dead: return .dead
+    case .stands: return .stands
+    case .stoodStill(let place, let time):
+      if place == .waiting, Mutants.has(.noPassing) { return .stands }
+      let isTooShort = place != .waiting && request.takeOver.map { time <= $0 } ?? false
+      return isTooShort ? .stands : .stoodStill(place)
+    }
+  }
+
+  func take(
+    _ name: AccessName, from place: AccessPlace
+  ) throws -> AccessMachine<AccessName>.Event {
+    let home = try open()
+    let holder = room.holder(of: name, in: home)
+    guard try room.move(name, from: place, to: .overtaken, in: home) else { return .moved }
+    container.count { $0.takeovers += 1 }
+    container.log(
+      .warning, "went past an access" + (holder.map { " of \($0)" } ?? "") + ", which stood still")
+    return .taken
+  }
+
+  /// Removes what would let an overtaken one change a file; without that nobody goes past it.
+  func clear(_ name: AccessName) throws -> AccessMachine<AccessName>.Event {
+    let home = try open()
+    guard !Mutants.has(.keepHidden) else { return .cleared }
+    for path in room.entry(of: name, in: .overtaken, of: home)?.hidden ?? [] {
+      try HiddenFile.remove(path, of: name)
+    }
+    return .cleared
+  }
+
+  func sleep() throws -> AccessMachine<AccessName>.Event {
+    let now = container.options.environment.now()
+    if patience.hasEnded(at: now) { return .gaveUp }
+    room.observe(machine.blockers.dropLast().reversed(), in: try open())
+    let tick = now + min(container.options.lease / 8, .milliseconds(25))
+    room.bell.wait(since: rings, until: min(tick, patience.deadline ?? tick))
+    rings = room.bell.rings
+    return .woken
+  }
+}
+
+extension AccessRoom {
+  /// All that are there, as far as they can be read.
+  func everyAccess() throws(Errno) -> [AccessRing.Seen] {
+    guard let home = try existingDirectory() else { return [] }
+    var found: [AccessName: AccessRing.Seen] = [:]
+    for place in AccessPlace.allCases {
+      for name in try names(in: place, of: home) {
+        guard let entry = entry(of: name, in: place, of: home) else { continue }
+        let token = AccessToken(container: container.id, name: name.text)
+        found[name] = AccessRing.Seen(token, name, place, entry)
+      }
+    }
+    return Array(found.values)
+  }
+}

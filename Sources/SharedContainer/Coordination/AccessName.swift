@@ -1,0 +1,49 @@
+/// The name of an access's file, which is never used twice: `<stamp>,<process>,<number>`.
+///
+/// The stamp, 16 hexadecimal digits, is above that of all who are there when it arrives, so names
+/// compare as their accesses came. The process is that of the file in `processes/`, and it counts
+/// its accesses.
+package struct AccessName: Hashable, Sendable {
+  let stamp: UInt64
+  package let process: String
+  let number: Int
+
+  init(stamp: UInt64, process: String, number: Int) {
+    self.stamp = stamp
+    self.process = process
+    self.number = number
+  }
+
+  /// Nil if it is in no form of ours.
+  init?(_ text: String) {
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+    guard parts.count == 3, parts.allSatisfy({ $0.utf8.count <= 16 }),
+      Staging.isOurs(String(parts[0])), let stamp = UInt64(parts[0], radix: 16),
+      Staging.isOurs(String(parts[1])), let number = Int(parts[2]), "\(number)" == parts[2]
+    else { return nil }
+    self.init(stamp: stamp, process: String(parts[1]), number: number)
+  }
+
+  package var text: String {
+    let digits = String(stamp, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits + ",\(process),\(number)"
+  }
+}
+
+/// What the file of an access says: written once, before anybody sees it.
+package struct AccessEntry: Sendable {
+  package let claim: AccessClaim
+  /// The accesses that its thread was inside of already, of this container and of others.
+  package let held: [AccessToken]
+  /// Hidden directories beside what it replaces.
+  let hidden: [String]
+
+  /// The largest file that is read.
+  static let largestFile = 1 << 20
+}
+
+/// An access of some container.
+package struct AccessToken: Hashable, Sendable {
+  let container: String
+  let name: String
+}

@@ -1,0 +1,79 @@
+internal import Syscalls
+
+/// A path as the kernel compares it: byte for byte, component for component.
+package struct AccessPath: Sendable {
+  package let text: String
+
+  /// - Parameter text: absolute, and without links, empty components or a slash at its end.
+  package init(_ text: String) { self.text = text }
+
+  /// Whether the other one is this one, or lies below it; `/a` is not above `/ab`.
+  package func isAtOrAbove(_ other: AccessPath) -> Bool {
+    let (own, its) = (text.utf8, other.text.utf8)
+    guard own.count > 1 else { return true }
+    guard its.starts(with: own) else { return false }
+    return its.count == own.count || its.dropFirst(own.count).first == UInt8(ascii: "/")
+  }
+
+  package func isRelated(to other: AccessPath) -> Bool {
+    isAtOrAbove(other) || other.isAtOrAbove(self)
+  }
+}
+
+// Swift takes two spellings of one letter for the same, and the kernel does not.
+extension AccessPath: Hashable {
+  package static func == (left: AccessPath, right: AccessPath) -> Bool {
+    left.text.utf8.elementsEqual(right.text.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    for byte in text.utf8 { hasher.combine(byte) }
+  }
+}
+
+extension AccessPath {
+  /// Where a path of the user's leads: its last component in a directory without links, and, if
+  /// that is a link itself, what it leads to.
+  ///
+  /// What does not exist yet counts by the nearest directory above it that does.
+  package static func resolve(_ path: String) throws(WormholeError) -> [AccessPath] {
+    do throws(Errno) {
+      guard !path.isEmpty, !path.utf8.contains(0) else { throw .noSuchFile }
+      let place = UserPath(ContainerOpening.withoutSlashes(path))
+      guard UserPath.isName(place.name) else {
+        return [AccessPath(try real(Descriptor.open(following: path, [.path])))]
+      }
+      let (text, isLink) = try unlinked(place)
+      let own = AccessPath(text)
+      guard isLink else { return [own] }
+      // One that leads nowhere counts for itself.
+      guard let file = try? Descriptor.open(following: path, [.path]) else { return [own] }
+      return [own, AccessPath(try real(file))]
+    } catch {
+      throw WormholeError(error, "coordinate", path)
+    }
+  }
+
+  /// The path in a directory without links, and whether it is one itself.
+  private static func unlinked(_ place: UserPath) throws(Errno) -> (path: String, isLink: Bool) {
+    guard UserPath.isName(place.name) else { throw .invalidArgument }
+    let above: String
+    var isLink = false
+    do throws(Errno) {
+      let parent = try place.openParent([.path, .directory])
+      above = try real(parent)
+      isLink = (try? parent.status(of: place.name))?.kind == .symbolicLink
+    } catch {
+      let parent = ContainerOpening.withoutSlashes(String(place.path.dropLast(place.name.count)))
+      guard error == .noSuchFile, !parent.isEmpty, parent != "/" else { throw error }
+      above = try unlinked(UserPath(parent)).path
+    }
+    return (above == "/" ? above + place.name : above + "/" + place.name, isLink)
+  }
+
+  /// The path of what is open, as the kernel has it.
+  private static func real(_ file: borrowing Descriptor) throws(Errno) -> String {
+    let bytes = try Descriptor.readSymbolicLink(path: "/proc/self/fd/\(file.rawValue)")
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,229 @@
+internal import Synchronization
+package import Syscalls
+
+/// `system/coordination/` of one open container: where accesses to files lie.
+///
+///     lock/          the lock of arrivals, as every slot has it
+///     waiting/ asking/ running/ overtaken/
+///                    a file for each access; where it lies says how far it is
+///     processes/     a file for each process that has accesses, locked as long as it lives
+///
+/// ``AccessMachine`` says in which order things are done here. Who cleans up: an access of a dead
+/// process is removed by whoever it stands in the way of, its hidden directory first; what stands
+/// in nobody's way by the next process that opens the room, and by `doctor --repair`.
+package final class AccessRoom: Sendable {
+  package let container: Container
+  /// Its updates wait for nobody else's, but for being seen.
+  let slot: Slot
+  private let home = Monitor<Home?>(nil)
+  private let process = Monitor<AccessProcess?>(nil)
+  /// What those that were there at the last look are about; nil: it cannot be read.
+  private let known = Monitor<[AccessName: AccessEntry?]>([:])
+  let standing = Monitor<[String: LeaseObservation<HolderMark>]>([:])
+  let bell = AccessBell()
+  /// Own files that could not be removed when their accesses ended.
+  private let left = Monitor<Set<AccessName>>([])
+
+  private struct Home {
+    let directory: OpenDirectory
+    let slot: SlotDirectory
+  }
+
+  static let slotName = "coordination"
+  static let processesName = "processes"
+
+  package init(_ container: Container) throws(WormholeError) {
+    self.container = container
+    slot = Slot(
+      container: container, folder: .system, name: Self.slotName,
+      try Container.escape(Self.slotName), isInnermost: true)
+  }
+
+  // MARK: Its directories
+
+  /// The directory that all of it lies in; what is missing in it is made.
+  ///
+  /// - Parameter slot: as it is open for the lock of arrivals.
+  func directory(_ slot: SlotDirectory) throws(Errno) -> OpenDirectory {
+    let open = home.withLock { $0 }
+    if let open, open.slot === slot { return open.directory }
+    let fresh = OpenDirectory(try slot.descriptor.duplicate())
+    for name in AccessPlace.allCases.map(\.name) + [Self.processesName] {
+      _ = try container.staging.ensureDirectory(name, in: fresh.descriptor)
+    }
+    home.withLock { $0 = Home(directory: fresh, slot: slot) }
+    if open == nil { sweep(in: fresh) }
+    return fresh
+  }
+
+  /// The same, if it is there, for those who only look.
+  package func existingDirectory() throws(Errno) -> OpenDirectory? {
+    do throws(Errno) {
+      let open = try slot.openDirectory(making: false)
+      return open.isStale ? nil : OpenDirectory(try open.descriptor.duplicate())
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return nil
+    }
+  }
+
+  /// This process's file, which says that it lives; made for its first access.
+  func ownProcess(in home: OpenDirectory) throws(Errno) -> AccessProcess {
+    try process.withLock { process throws(Errno) in
+      if let process, process.isThere { return process }
+      let made = try AccessProcess.make(in: home.descriptor, container)
+      process = made
+      return made
+    }
+  }
+
+  var ownName: String? { process.withLock { $0?.name } }
+
+  // MARK: The accesses in it
+
+  /// The names in one of the directories, which is opened anew: some file systems go on telling
+  /// what was there when it was opened.
+  func names(
+    in place: AccessPlace, of home: OpenDirectory
+  ) throws(Errno) -> [AccessName] {
+    let directory = try home.descriptor.open(place.name, [.readOnly, .directory])
+    var names: [AccessName] = []
+    try directory.forEachName(isFresh: true) { name throws(Errno) in
+      if let name = String(validatingCString: name).flatMap(AccessName.init) { names.append(name) }
+      return true
+    }
+    return names
+  }
+
+  /// What an access is about; nil if it has gone, or cannot be read.
+  ///
+  /// Names are used once and files written once, so each is read once.
+  func entry(of name: AccessName, in place: AccessPlace, of home: OpenDirectory) -> AccessEntry? {
+    if let known = known.withLock({ $0[name] }) { return known }
+    var place: AccessPlace? = place
+    while let here = place {
+      switch read(name, in: here, of: home) {
+      case .missing: place = AccessPlace(rawValue: here.rawValue + 1)
+      case .sound(let bytes, _):
+        let entry = AccessEntry(bytes)
+        if entry == nil { container.log(.warning, "cannot read access '\(name.text)'") }
+        known.withLock { $0[name] = .some(entry) }
+        return entry
+      case .damaged(let reason, _):
+        container.log(.warning, "cannot read access '\(name.text)': \(reason)")
+        known.withLock { $0[name] = .some(nil) }
+        return nil
+      }
+    }
+    return nil
+  }
+
+  private func read(
+    _ name: AccessName, in place: AccessPlace, of home: OpenDirectory
+  ) -> FoundFile {
+    var reading = container.reading
+    reading.largest = AccessEntry.largestFile
+    return (try? reading.read(place.name + "/" + name.text, in: home.descriptor)) ?? .missing
+  }
+
+  /// Forgets those that have gone.
+  func keepKnown(_ seen: Set<AccessName>) {
+    known.withLock { known in
+      guard known.count > seen.count + 16 else { return }
+      known = known.filter { seen.contains($0.key) }
+    }
+  }
+
+  /// Where the file of an access lies; nil: nowhere any more.
+  ///
+  /// It goes forward only, so a look in this order finds it.
+  func place(
+    of name: AccessName, in home: OpenDirectory, from first: AccessPlace = .waiting
+  ) throws(Errno) -> AccessPlace? {
+    for place in AccessPlace.allCases where place.rawValue >= first.rawValue {
+      do throws(Errno) {
+        _ = try home.descriptor.status(of: place.name + "/" + name.text)
+        return place
+      } catch {
+        guard error == .noSuchFile else { throw error }
+      }
+    }
+    return nil
+  }
+
+  /// Renames its file; false if it is not there any more.
+  func move(
+    _ name: AccessName, from place: AccessPlace, to next: AccessPlace, in home: OpenDirectory
+  ) throws(Errno) -> Bool {
+    do throws(Errno) {
+      try home.descriptor.rename(
+        place.name + "/" + name.text, to: home.descriptor, next.name + "/" + name.text)
+      return true
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return false
+    }
+  }
+
+  /// Unlinks its file; false if it is not there any more.
+  func remove(
+    _ name: AccessName, from place: AccessPlace, in home: OpenDirectory
+  ) throws(Errno) -> Bool {
+    do throws(Errno) {
+      try home.descriptor.unlink(place.name + "/" + name.text)
+      return true
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return false
+    }
+  }
+
+  // MARK: What is left over
+
+  /// An own file could not be removed: it is tried again with the next access.
+  func leave(_ name: AccessName) { left.withLock { _ = $0.insert(name) } }
+
+  func removeLeft(in home: OpenDirectory) {
+    for name in left.withLock({ $0 }) {
+      let failure = Errno.of { () throws(Errno) in try discard(name, in: home) }
+      if failure == nil { left.withLock { _ = $0.remove(name) } }
+    }
+  }
+
+  /// Removes what a dead process's access has left, its hidden directories first.
+  func discard(_ name: AccessName, in home: OpenDirectory) throws(Errno) {
+    let entry = entry(of: name, in: .waiting, of: home)
+    for path in entry?.hidden ?? [] {
+      // Its process is dead, so it does no harm where it cannot be removed.
+      let failure = Errno.of { () throws(Errno) in try HiddenFile.remove(path, of: name) }
+      if let failure { container.log(.notice, "could not remove '\(path)': \(failure)") }
+    }
+    for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
+  }
+
+  /// Nothing depends on it.
+  private func sweep(in home: OpenDirectory) {
+    let failure = Errno.of { () throws(Errno) in try sweepDead(in: home) }
+    if let failure { container.log(.notice, "could not sweep accesses: \(failure)") }
+  }
+
+  /// Removes what dead processes have left; answers how many accesses.
+  @discardableResult
+  package func sweepDead(in home: OpenDirectory) throws(Errno) -> Int {
+    var swept = 0
+    var dead: [String: Bool] = [:]
+    for place in AccessPlace.allCases {
+      for name in try names(in: place, of: home) {
+        if dead[name.process] == nil { dead[name.process] = try !isAlive(name.process, in: home) }
+        guard dead[name.process] == true else { continue }
+        try discard(name, in: home)
+        swept += 1
+      }
+    }
+    let processes = try home.descriptor.open(Self.processesName, [.readOnly, .directory])
+    for name in try processes.names() where Staging.isOurs(name) {
+      if try !isAlive(name, in: home) { try? processes.unlink(name) }
+    }
+    return swept
+  }
+}

@@ -1,0 +1,112 @@
+internal import PropertyLists
+package import Syscalls
+
+/// What was found under a name that holds a property list.
+package enum FoundFile: Sendable {
+  case missing
+  case sound([UInt8], FileStatus)
+  /// It is there and no property list, or its checksum is wrong. The same inode was read twice.
+  case damaged(String, FileStatus)
+}
+
+/// Reading as P1 has it: open, read, close; never a wait, never half a file.
+///
+/// What a visible file holds never changes, so a bad one was either replaced between the opening
+/// and the reading of a name (then the name leads to another inode now, and that is read), or it is
+/// damaged. Errors of the system are thrown: they say nothing about the file.
+struct FileReading {
+  var largest: Int
+  let owner: UInt32?
+  /// Who may not write to it: what they may write to could change while it is read.
+  var foreignWriters: FileMode = 0
+
+  /// Why a file was not even read.
+  enum Refusal: Error {
+    case system(Errno)
+    case kind(FileStatus.Kind)
+    case owner(UInt32)
+    case mode(FileMode)
+    case tooLarge(Int)
+  }
+
+  func read(_ name: UnsafePointer<CChar>, in directory: borrowing Descriptor)
+    throws(Refusal) -> FoundFile
+  {
+    var suspect: FileStatus?
+    var looks = 0
+    while true {
+      guard let (bytes, status) = try readOnce(name, in: directory) else { return .missing }
+      guard let damage = damage(in: bytes) else { return .sound(bytes, status) }
+      looks += 1
+      // Only a writer of damaged files could go on replacing them at every look.
+      if looks > 100 || suspect?.isSameFile(as: status) == true {
+        return .damaged(damage, status)
+      }
+      suspect = status
+    }
+  }
+
+  private func readOnce(
+    _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
+  ) throws(Refusal) -> ([UInt8], FileStatus)? {
+    do {
+      let file = try directory.open(name, .readOnlyNonBlocking)
+      let status = try file.status()
+      guard status.kind == .regular else { throw Refusal.kind(status.kind) }
+      if let owner, status.owner != owner { throw Refusal.owner(status.owner) }
+      guard status.mode & foreignWriters == 0 else { throw Refusal.mode(status.mode) }
+      guard status.size <= largest else { throw Refusal.tooLarge(status.size) }
+      return (try file.readAll(size: status.size), status)
+    } catch let error as Errno {
+      if error == .noSuchFile { return nil }
+      if error == .tooManyLinks { throw .kind(.symbolicLink) }
+      if error == .noDevice { throw .kind(.socket) }
+      throw .system(error)
+    } catch {
+      throw error as! Refusal  // Only these two are thrown above.
+    }
+  }
+
+  /// What is wrong with a file's bytes; nil if nothing is.
+  private func damage(in bytes: [UInt8]) -> String? {
+    if bytes.isEmpty { return "it is empty" }
+    if Mutants.has(.noChecksum) { return nil }
+    switch BinaryPropertyList.seal(of: bytes) {
+    case .checked: return nil
+    case .broken: return "its checksum is wrong"
+    case nil: return "it is no binary property list"
+    case .believed:
+      do {
+        try BinaryPropertyList.validate(bytes)
+        return nil
+      } catch {
+        return "\(error)"
+      }
+    }
+  }
+}
+
+extension Descriptor {
+  /// All bytes of a file whose size is known and does not change.
+  func readAll(size: Int) throws(Errno) -> [UInt8] {
+    if size <= 1024 { return try readSmall(size: size) }
+    var failure: Errno?
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+      do throws(Errno) {
+        count = try self.readFully(into: UnsafeMutableRawBufferPointer(buffer))
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  /// By way of the stack: an array that is filled while it is made costs more than all else here.
+  private func readSmall(size: Int) throws(Errno) -> [UInt8] {
+    try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) in
+      let count = try self.readFully(into: buffer)
+      return [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  }
+}

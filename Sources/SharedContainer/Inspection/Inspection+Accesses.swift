@@ -1,0 +1,82 @@
+internal import Syscalls
+
+/// Accesses to files: who has them, who waits, and what ended processes have left.
+extension Inspection {
+  /// What lies in the slot of accesses beside what every slot has.
+  static let accessFolders = AccessPlace.allCases.map(\.name) + [AccessRoom.processesName]
+
+  /// How many are told one by one.
+  private static let mostAccesses = 50
+
+  mutating func inspectAccesses() throws(Errno) {
+    guard let room = try? AccessRoom(container), let home = try room.existingDirectory() else {
+      return
+    }
+    var told = 0
+    for place in AccessPlace.allCases {
+      for name in try names(in: place, of: room, home) {
+        told += 1
+        guard told <= Self.mostAccesses else { continue }
+        try inspect(name, place, room, home)
+      }
+    }
+    guard told > Self.mostAccesses else { return }
+    add(
+      Finding(
+        .note, "system/\(AccessRoom.slotName)",
+        "\(told - Self.mostAccesses) more accesses to files"))
+  }
+
+  private func names(
+    in place: AccessPlace, of room: AccessRoom, _ home: OpenDirectory
+  ) throws(Errno) -> [AccessName] {
+    do throws(Errno) {
+      return try room.names(in: place, of: home).sorted { $0.stamp < $1.stamp }
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return []
+    }
+  }
+
+  private mutating func inspect(
+    _ name: AccessName, _ place: AccessPlace, _ room: AccessRoom, _ home: OpenDirectory
+  ) throws(Errno) {
+    let path = "system/\(AccessRoom.slotName)/\(place.name)/\(name.text)"
+    guard let entry = room.entry(of: name, in: place, of: home) else { return }
+    guard try room.isAlive(name.process, in: home) else {
+      add(
+        Finding(
+          .problem, path, "a process that has ended left it",
+          advice: "whoever it would be in the way of removes it", isRepairable: true))
+      return
+    }
+    let holder = room.holder(of: name, in: home)
+    let who = holder.map { "\($0)" } ?? "a process that left no name"
+    let parts = entry.claim.parts.map { "\($0.writes ? "write" : "read") '\($0.path.text)'" }
+    let verb =
+      switch place {
+      case .waiting, .asking: "\(who) waits to "
+      case .running: "\(who) may "
+      case .overtaken: "others have gone past \(who), which may still "
+      }
+    let isInTheWay = holder?.state == .stopped && place != .waiting
+    add(
+      Finding(
+        isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
+        advice: holder?.advice))
+  }
+}
+
+extension Container {
+  /// Removes the accesses that ended processes have left; answers how many.
+  func sweepAccesses() throws(WormholeError) -> Int {
+    let room = try AccessRoom(self)
+    do throws(Errno) {
+      guard let home = try room.existingDirectory() else { return 0 }
+      return try room.sweepDead(in: home)
+    } catch {
+      guard error != .noSuchFile else { return 0 }
+      throw WormholeError(error, "sweep", path + "/system/\(AccessRoom.slotName)")
+    }
+  }
+}

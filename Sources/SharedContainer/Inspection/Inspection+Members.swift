@@ -1,0 +1,126 @@
+internal import Syscalls
+
+/// Members and guests: their directories, who they are, and whether they live.
+extension Inspection {
+  mutating func inspectMembers(in folder: Container.Folder) throws(Errno) {
+    guard let listing = try self.folder(folder) else { return }
+    for file in try listing.descriptor.names().sorted() {
+      let path = "\(folder.rawValue)/\(file)"
+      guard let name = EscapedName.unescape(file),
+        let directory = try openIfDirectory(file, in: listing.descriptor)
+      else {
+        addForeign(path)
+        continue
+      }
+      do throws(WormholeError) {
+        // It may have gone meanwhile.
+        guard let home = try container.existingMember(name, in: folder) else { continue }
+        inspect(home)
+      } catch {
+        add(Finding(.problem, path, error.reason, advice: error.hint))
+        continue
+      }
+      try inspectContents(of: directory, path)
+    }
+  }
+
+  private mutating func inspect(_ home: MemberDirectory) {
+    let found: FoundProfile
+    let isPresent: Bool
+    do throws(Errno) {
+      (isPresent, found) = (try home.isPresent(), try home.readProfile())
+    } catch {
+      add(Finding(.problem, home.path, "it cannot be looked at: \(error)"))
+      return
+    }
+    let profile = "\(home.path)/\(MemberDirectory.profileName)"
+    switch found {
+    case .missing, .sound: break
+    case .damaged(let reason):
+      add(
+        Finding(
+          .problem, profile, "damaged (\(reason)): nobody knows who the member is",
+          advice: "it is written anew when a program joins as '\(home.name)'"))
+    case .foreign(let reason):
+      add(
+        Finding(
+          .problem, profile, "not a profile: \(reason)",
+          advice: "look who put it there; while it is there nobody can join"))
+    }
+    inspectStart(of: home)
+    guard isPresent else { return }
+    let presence = "\(home.path)/\(MemberDirectory.presenceName)"
+    let holder = home.presenceHolder()
+    let who = holder.map { "\($0)" } ?? "a process that has not said who it is"
+    add(
+      Finding(
+        holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
+        advice: holder?.advice))
+  }
+
+  /// What would be run, and whether it would.
+  private mutating func inspectStart(of home: MemberDirectory) {
+    let path = "\(home.path)/\(MemberDirectory.startName)"
+    if home.hasForeignStart {
+      add(
+        Finding(
+          .problem, path, "nothing believes it here, where others of the group may have put it",
+          advice: "remove it, and register with 'wormhole wake' what is to be started"))
+    }
+    let start: MemberStart?
+    do throws(WormholeError) {
+      start = try home.readStart("inspect the start of")
+    } catch {
+      add(Finding(.problem, path, error.reason, advice: error.hint))
+      return
+    }
+    guard let start else { return }
+    do throws(Errno) {
+      try Processes.checkProgram(start.program)
+    } catch {
+      add(
+        Finding(
+          .problem, path, "its program '\(start.program)' cannot be run: \(error)",
+          advice: "say anew how '\(home.name)' is started, with 'wormhole wake'"))
+    }
+  }
+
+  private mutating func inspectContents(
+    of directory: OpenDirectory, _ path: String
+  ) throws(Errno) {
+    let files = [
+      MemberDirectory.presenceName, MemberDirectory.profileName, MemberDirectory.progressName,
+      MemberDirectory.startName, MemberDirectory.roomName,
+    ]
+    for name in try directory.descriptor.names().sorted() {
+      if files.contains(name) {
+        try inspectKind(of: name, in: directory, path)
+        continue
+      }
+      // What lies in the parts is for those to tell who know messages.
+      guard MemberDirectory.Part(rawValue: name) != nil,
+        try openIfDirectory(name, in: directory.descriptor) != nil
+      else {
+        addForeign("\(path)/\(name)")
+        continue
+      }
+    }
+  }
+
+  private mutating func inspectKind(
+    of name: String, in directory: OpenDirectory, _ path: String
+  ) throws(Errno) {
+    // The profile's kind was told when it was read.
+    guard name == MemberDirectory.presenceName else { return }
+    do throws(Errno) {
+      guard try directory.descriptor.status(of: name).kind != .regular else { return }
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return
+    }
+    add(
+      Finding(
+        .problem, "\(path)/\(name)", "not a plain file",
+        advice: "look who put it there; while it is there nobody can join"))
+  }
+}

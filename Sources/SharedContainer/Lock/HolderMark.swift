@@ -1,0 +1,82 @@
+internal import Syscalls
+
+/// The 64 bytes in a lock file: who holds it, in a form that changes with every tenure and, in a
+/// long one, many times a second.
+///
+/// Waiters only compare them. What they say of the holder serves error messages.
+///
+///     0  "WHM1"                        32  which tenure of the process
+///     4  process id, 32 bits           40  how often renewed
+///     8  inode of its pid namespace    48  name of the program, 16 bytes, filled up with zeros
+///    16  when the process started, in ticks since boot
+///    24  a random number of the process's
+///
+/// Numbers are little-endian.
+struct HolderMark: Equatable, Sendable {
+  static let size = 64
+
+  /// The 64 bytes as they lie in the file.
+  var words: SIMD8<UInt64>
+
+  private static let magic = UInt64(0x314D_4857)
+
+  /// The mark of a lock file that nobody has held yet.
+  static let unheld = HolderMark(words: SIMD8(magic, 0, 0, 0, 0, 0, 0, 0))
+
+  init(words: SIMD8<UInt64>) { self.words = words }
+
+  /// The mark of a process before its first tenure.
+  init(of owner: ProcessIdentity) {
+    var program: (UInt64, UInt64) = (0, 0)
+    withUnsafeMutableBytes(of: &program) { $0.copyBytes(from: owner.program.utf8.prefix(16)) }
+    words = SIMD8(
+      Self.magic | UInt64(UInt32(bitPattern: owner.process)) << 32, owner.namespace,
+      owner.started, owner.seed, 0, 0, program.0, program.1)
+  }
+
+  /// Nil where it is not in this form, or nobody has held it.
+  var process: Int32? {
+    guard words[0] & 0xffff_ffff == Self.magic, let process = Int32(exactly: words[0] >> 32),
+      process > 0
+    else { return nil }
+    return process
+  }
+  var namespace: UInt64 { words[1] }
+  var started: UInt64 { words[2] }
+
+  var tenure: UInt64 {
+    get { words[4] }
+    set { words[4] = newValue }
+  }
+
+  var renewals: UInt64 {
+    get { words[5] }
+    set { words[5] = newValue }
+  }
+
+  var program: String {
+    let name = withUnsafeBytes(of: (words[6], words[7])) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    return name.harmless
+  }
+}
+
+extension HolderMark {
+  /// What stands in a lock file; a short file reads as zeros.
+  init(in file: borrowing Descriptor) throws(Errno) {
+    words = SIMD8()
+    _ = try withUnsafeMutableBytes(of: &words) { buffer throws(Errno) in
+      try file.readFully(into: buffer)
+    }
+  }
+
+  func write(to file: borrowing Descriptor) throws(Errno) { try write(toOpen: file.rawValue) }
+
+  /// For a descriptor that its owner promises to keep open meanwhile.
+  func write(toOpen file: CInt) throws(Errno) {
+    try withUnsafeBytes(of: words) { bytes throws(Errno) in
+      try Descriptor.writeFully(bytes, at: 0, toOpen: file)
+    }
+  }
+}

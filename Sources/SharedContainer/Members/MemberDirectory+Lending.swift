@@ -1,0 +1,49 @@
+internal import Syscalls
+
+/// Lending the file of a message under another name than it has in `files/`.
+extension MemberDirectory {
+  /// Calls the body with a path at which the file of a message has the name that it is to be seen
+  /// under; afterwards the path leads nowhere.
+  ///
+  /// It is a second name of the file, or a copy where the system refuses one, in a directory of its
+  /// own among what is not finished: whatever becomes of that name or of this process, the file of
+  /// the message stays where it is, and the directory is swept.
+  package func lendAttachment<Value>(
+    _ name: String, size: Int, as visible: String, _ body: (String) throws -> Value
+  ) throws(AttachmentProblem) -> Result<Value, any Error> {
+    let opened = try openAttachment(name, size: size)
+    do throws(Errno) {
+      return try container.staging.withDirectory { directory throws(Errno) in
+        do throws(Errno) {
+          try part(.files).descriptor.link(name, to: directory, visible)
+        } catch {
+          guard error != .noSuchFile else { throw error }
+          let copy = try directory.open(
+            visible, [.readWrite, .create, .exclusive], mode: 0o600)
+          do throws(FileCopy.Failure) {
+            _ = try FileCopy.copy(opened.file, to: copy, size: size) { _ in true }
+          } catch {
+            guard case .system(let number) = error else { throw .inputOutput }
+            throw number
+          }
+        }
+        let path = try directory.path + "/" + visible
+        return Result { try body(path) }
+      }
+    } catch {
+      throw error == .noSuchFile ? .missing : .system(error)
+    }
+  }
+}
+
+extension Descriptor {
+  /// Where the directory is now.
+  fileprivate var path: String {
+    get throws(Errno) {
+      // `self` is a link itself, so the number has to be spelled out.
+      let open = try Descriptor.open(
+        path: "/proc/\(Processes.current)/fd", [.readOnly, .directory])
+      return String(decoding: try open.readSymbolicLink("\(rawValue)"), as: UTF8.self)
+    }
+  }
+}

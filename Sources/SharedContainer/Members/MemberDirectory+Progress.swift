@@ -1,0 +1,109 @@
+package import Syscalls
+
+/// The one file that is written in place; see `Progress`.
+extension MemberDirectory {
+  /// What the last incarnation left; empty if there is nothing of that form.
+  package func readProgress(
+    _ name: String, largest: Int
+  ) throws(WormholeError) -> [UInt8] {
+    do throws(Errno) {
+      let file = try home.descriptor.open(name, [.readOnly, .nonBlocking])
+      let status = try file.status()
+      guard status.kind == .regular, status.size <= largest else { return [] }
+      return try file.readAll(size: status.size)
+    } catch {
+      // A link or a socket in its place is foreign, and replaced by the rename.
+      if [.noSuchFile, .tooManyLinks, .noDevice].contains(error) { return [] }
+      throw WormholeError(error, "open mailbox", self.name)
+    }
+  }
+
+  /// Makes the file anew with this content.
+  ///
+  /// It is the user's own even where the container is a group's: nobody else is to say
+  /// what was done. Where there is no room for a new one, the old one is taken, if it has
+  /// the size and is the user's own.
+  package func makeProgress(
+    _ name: String, _ bytes: [UInt8], page: Int
+  ) throws(WormholeError) -> [FilePage] {
+    do throws(Errno) {
+      do throws(Errno) {
+        return try makeProgressAnew(name, bytes, page)
+      } catch {
+        guard [.noSpace, .quotaExceeded].contains(error),
+          let old = try? openProgress(name, bytes.count)
+        else { throw error }
+        return try Self.pages(of: old, bytes.count, page)
+      }
+    } catch {
+      throw WormholeError(error, "open mailbox", self.name)
+    }
+  }
+
+  /// Makes it longer by a page, with room set aside on disk.
+  ///
+  /// - Parameter size: what it has now.
+  package func extendProgress(_ name: String, size: Int, page: Int) throws(Errno) -> FilePage {
+    let file = try openProgress(name, size)
+    do throws(Errno) {
+      try file.reserve(size + page)
+    } catch {
+      guard error == .notSupported else { throw error }
+      // What is written has room on disk.
+      let zeros = [UInt8](repeating: 0, count: page)
+      var failure: Errno?
+      zeros.withUnsafeBytes { zeros in
+        failure = Errno.of { () throws(Errno) in try file.writeFully(zeros, at: size) }
+      }
+      if let failure { throw failure }
+    }
+    return try FilePage(file, at: size, size: page)
+  }
+
+  private func makeProgressAnew(
+    _ name: String, _ bytes: [UInt8], _ page: Int
+  ) throws(Errno) -> [FilePage] {
+    let staging = container.staging
+    let sharing = container.options.sharing
+    var result: Result<[FilePage], Errno>?
+    bytes.withUnsafeBytes { bytes in
+      result = Result { () throws(Errno) in
+        try staging.withFile(bytes, isPrivate: true) { staged, file throws(Errno) in
+          try file.setMode(sharing == .group ? 0o640 : 0o600)
+          do throws(Errno) {
+            try file.reserve(bytes.count)
+          } catch {
+            // Its bytes are written, so all but exotic file systems have set them aside already.
+            guard error == .notSupported else { throw error }
+          }
+          let pages = try Self.pages(of: file, bytes.count, page)
+          try staging.directory().descriptor.rename(staged, to: home.descriptor, name)
+          // It is staged no more, and the pages' descriptors have the lock too.
+          try file.unlock()
+          return pages
+        }
+      }
+    }
+    return try result!.get()
+  }
+
+  private static func pages(
+    of file: borrowing Descriptor, _ size: Int, _ page: Int
+  ) throws(Errno) -> [FilePage] {
+    var pages: [FilePage] = []
+    for offset in stride(from: 0, to: size, by: page) {
+      pages.append(try FilePage(file, at: offset, size: page))
+    }
+    return pages
+  }
+
+  /// The file as it is, if nobody else may write to it.
+  private func openProgress(_ name: String, _ size: Int) throws(Errno) -> Descriptor {
+    let file = try home.descriptor.open(name, [.readWrite, .nonBlocking])
+    let status = try file.status()
+    guard status.kind == .regular, status.size == size, status.links == 1,
+      status.owner == Processes.effectiveUser, status.mode & 0o022 == 0
+    else { throw .notPermitted }
+    return file
+  }
+}

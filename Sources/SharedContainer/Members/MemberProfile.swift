@@ -1,0 +1,175 @@
+package import FoundationEssentials
+internal import PropertyLists
+package import Syscalls
+
+/// Who a member is, as `profile.plist` has it: written by the process that joins, read by everybody
+/// who wants to know.
+///
+/// It says nothing about presence, which is the kernel's word: a profile outlives its process.
+package struct MemberProfile: Equatable, Sendable {
+  package let name: String
+  package let incarnation: Incarnation
+  package let process: Int32
+  /// The inode of the process's pid namespace.
+  package let namespace: UInt64
+  /// In ticks since boot.
+  package let started: UInt64
+  package let program: String
+  /// When it joined.
+  package let since: Date
+  /// Whatever the member tells of itself.
+  package var info: [String: String]
+
+  /// The largest that ``info`` may be: the bytes of its keys and values.
+  package static let largestInfo = 4096
+  /// The largest file that is read as a profile.
+  static let largestFile = 64 << 10
+
+  /// The profile of this process, which joins now.
+  package init(name: String, info: [String: String], _ environment: Environment) {
+    let identity = ProcessIdentity.current
+    self.name = name
+    incarnation = Incarnation(environment)
+    process = identity.process
+    namespace = identity.namespace
+    started = identity.started
+    program = identity.program
+    since = Date(
+      timeIntervalSince1970: Double(environment.sinceEpoch() / 1_000_000) / 1000)
+    self.info = info
+  }
+
+  /// Reads the file; nil if it is not of this form.
+  ///
+  /// Keys of later versions are ignored. The name is that of the directory, whatever the file says.
+  init?(_ bytes: [UInt8], name: String) {
+    guard let list = try? BinaryPropertyList.decode(bytes),
+      let incarnation = list["incarnation"]?.stringValue.flatMap({ Incarnation(rawValue: $0) }),
+      let process = list["process"]?.intValue.flatMap({ Int32(exactly: $0) }),
+      process > 0,
+      let namespace = list["namespace"]?.unsignedValue,
+      let started = list["started"]?.unsignedValue,
+      let program = list["program"]?.stringValue, let since = list["since"]?.dateValue,
+      let info = list["info"]?.dictionaryValue
+    else { return nil }
+    self.name = name
+    self.incarnation = incarnation
+    self.process = process
+    self.namespace = namespace
+    self.started = started
+    self.program = program.harmless
+    self.since = since
+    self.info = info.compactMapValues(\.stringValue)
+    guard self.info.count == info.count else { return nil }
+  }
+
+  func encoded() throws -> [UInt8] {
+    let entries: [String: PropertyListValue] = [
+      "name": .string(name), "incarnation": .string(incarnation.rawValue),
+      "process": .integer(Int64(process)), "namespace": .unsigned(namespace),
+      "started": .unsigned(started), "program": .string(program), "since": .date(since),
+      "info": .dictionary(info.mapValues { .string($0) }),
+    ]
+    var limits = PropertyListLimits.default
+    limits.bytes = Self.largestFile
+    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+  }
+
+  /// The process that has joined, and what can be seen of it.
+  package var holder: LockHolder {
+    LockHolder(process: process, namespace: namespace, started: started, program: program)
+  }
+
+  /// Whether ``info`` is small enough.
+  package static func fits(_ info: [String: String]) -> Bool {
+    info.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= largestInfo
+  }
+}
+
+/// What lies under the name of a profile.
+package enum FoundProfile: Sendable {
+  /// Nobody has ever joined.
+  case missing
+  case sound(MemberProfile)
+  /// Somebody has joined, and what they wrote cannot be read.
+  case damaged(String)
+  /// Something that no member has written.
+  case foreign(String)
+
+  package var profile: MemberProfile? {
+    if case .sound(let profile) = self { profile } else { nil }
+  }
+}
+
+extension MemberDirectory {
+  /// Looks at the profile; waits for nothing.
+  package func readProfile() throws(Errno) -> FoundProfile {
+    var reading = container.reading
+    reading.largest = MemberProfile.largestFile
+    do throws(FileReading.Refusal) {
+      switch try reading.read(Self.profileName, in: home.descriptor) {
+      case .missing: return .missing
+      case .damaged(let reason, _): return .damaged(reason)
+      case .sound(let bytes, _):
+        return MemberProfile(bytes, name: name).map { .sound($0) }
+          ?? .damaged("it is of no known form")
+      }
+    } catch {
+      switch error {
+      case .system(let error): throw error
+      case .tooLarge: return .damaged("it is larger than any profile")
+      case .kind, .owner, .mode: return .foreign(error.error("read", path, Self.profileName).reason)
+      }
+    }
+  }
+
+  /// Gives the profile its name, in the place of whatever has it.
+  ///
+  /// Only the holder of the presence does this, so nobody else does meanwhile.
+  package func write(_ profile: MemberProfile) throws(WormholeError) {
+    let bytes: [UInt8]
+    do {
+      bytes = try profile.encoded()
+    } catch {
+      throw WormholeError(.tooLarge, "write profile of", name, because: "\(error)")
+    }
+    let failure = bytes.withUnsafeBytes { bytes in
+      Errno.of { () throws(Errno) in
+        try container.staging.withFile(bytes) { staged, _ throws(Errno) in
+          try exchangeIn(staged)
+        }
+      }
+    }
+    if let failure { throw WormholeError(failure, "write profile of", name) }
+  }
+
+  private func exchangeIn(_ staged: String) throws(Errno) {
+    let staging = try container.staging.directory()
+    do throws(Errno) {
+      return try staging.descriptor.rename(
+        staged, to: home.descriptor, Self.profileName, .exchanging)
+    } catch {
+      guard error == .noSuchFile || error.meansUnsupportedRename else { throw error }
+    }
+    try staging.descriptor.rename(staged, to: home.descriptor, Self.profileName)
+  }
+}
+
+extension Environment {
+  /// 16 hexadecimal digits that nobody else has.
+  package func randomName() -> String {
+    let digits = String(random(), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+}
+
+extension PropertyListValue {
+  /// The whole number, if this is one that is not negative.
+  fileprivate var unsignedValue: UInt64? {
+    switch self {
+    case .integer(let value): UInt64(exactly: value)
+    case .unsigned(let value): value
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,245 @@
+internal import PropertyLists
+internal import Syscalls
+
+/// What the caller's code makes of a value.
+package enum Change: Sendable {
+  case none
+  /// The bytes of a binary property list; the note is the caller's, see ``Slot/note``.
+  case put([UInt8], note: Int? = nil)
+}
+
+/// How a change ended that did not fail.
+package enum ChangeOutcome: Sendable, Equatable { case committed, unchanged }
+
+extension Slot {
+  /// Reads the value under its lock, lets the body compute the next, and commits that.
+  ///
+  /// The body may run again, on a newer value, when others took the lock over meanwhile; what it
+  /// returned before had no effect. If it throws, nothing is changed. It runs on the caller's
+  /// thread, and must not touch another lock of the same container.
+  ///
+  /// - Parameter erasing: whether nothing is kept of what was there before.
+  @discardableResult
+  package func change(
+    _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
+    patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> Change
+  ) throws -> ChangeOutcome {
+    let verb = operation
+    // Put together only for an error.
+    var operation: String { "\(verb) \(title)" }
+    let policy =
+      policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    var committed: SlotDirectory?
+    let outcome = try holdingTurn(operation, patience) {
+      var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)
+      run.isErasing = erasing
+      let outcome = try run.run(body)
+      if outcome == .committed { committed = run.executor.directory }
+      return outcome
+    }
+    // Once the turn is given back, so that others can commit meanwhile and share the next sync.
+    if durability == .power, let committed { try makeDurable(committed, operation) }
+    return outcome
+  }
+
+  /// What the caller noted of the value that a change has found; nil if others have written it.
+  ///
+  /// For the body of a change, which need not read then what it has written itself.
+  package var note: Int? { lockState.committed?.note }
+
+  func checkSize(of bytes: [UInt8], _ operation: @autoclosure () -> String) throws(WormholeError) {
+    let limit = container.options.largestFile
+    guard bytes.count > limit else { return }
+    throw WormholeError(
+      .tooLarge, operation(), name,
+      because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
+  }
+
+  /// Syncs the names that a commit has changed.
+  func makeDurable(_ directory: SlotDirectory, _ operation: @autoclosure () -> String)
+    throws(WormholeError)
+  {
+    guard !Mutants.has(.noDirectorySync) else { return }
+    do throws(Errno) {
+      try directory.syncName()
+      try directory.sync.sync(directory.descriptor)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation(), name,
+        because: "it is done, but the directory could not be synced: \(error)",
+        hint: "until it is written again, a power cut may undo it", errno: error)
+    }
+  }
+
+  /// Waits for this process's own queue, and marks the thread as being inside.
+  func holdingTurn<Result>(
+    _ operation: @autoclosure () -> String, _ patience: Patience, _ body: () throws -> Result
+  ) throws -> Result {
+    try container.checkOwner(operation(), name)
+    guard isInnermost || !UpdatesUnderWay.isInside(container.identity) else {
+      throw WormholeError(
+        .nested, operation(), name,
+        because: "it was called inside an update of the same container",
+        hint: "return from the update first, or update several channels in one call")
+    }
+    guard turns.take(patience, now: container.options.environment.now) else {
+      let cancelled = patience.cancellation?.isCancelled == true
+      throw WormholeError(
+        cancelled ? .cancelled : .timedOut, operation(), name,
+        because: cancelled
+          ? "it was cancelled" : "the deadline passed while other threads of this process had it")
+    }
+    defer { turns.giveBack() }
+    lookAtName()
+    return try body()
+  }
+}
+
+/// One change, from finding the lock to giving it back.
+private struct ChangeRun {
+  let slot: Slot
+  var executor: LockExecutor
+  let durability: Durability
+  var isErasing = false
+  private var pending: [UInt8] = []
+  private var note: Int?
+  private var old = FoundFile.missing
+  private var retired: CommittedFile?
+  private var bodyError: (any Error)?
+
+  init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
+    self.slot = slot
+    self.executor = executor
+    self.durability = durability
+  }
+
+  mutating func run(_ body: (Slot.Content) throws -> Change) throws -> ChangeOutcome {
+    var action = executor.advance(.begin)
+    while true {
+      switch action {
+      case .run: action = executor.advance(compute(body))
+      case .commit: action = executor.advance(commit())
+      case .finish(let ending): return try conclude(ending)
+      default: preconditionFailure("the lock stopped at \(action)")
+      }
+    }
+  }
+
+  private mutating func compute(
+    _ body: (Slot.Content) throws -> Change
+  ) -> LockMachine.Event {
+    let directory = executor.directory
+    do {
+      let content: Slot.Content
+      if let known = executor.known() {
+        (old, content) = (known, try slot.content(of: known, in: directory, executor.operation))
+      } else {
+        if executor.beginAnewIfMoved() { return .begin }
+        (old, content) = try slot.findForChange(in: directory, executor.operation)
+      }
+      let change = try UpdatesUnderWay.inside(slot.container.identity) { try body(content) }
+      guard case .put(let bytes, let note) = change else { return .unchanged }
+      try slot.checkSize(of: bytes, executor.operation)
+      (pending, self.note) = (bytes, note)
+      return .changed
+    } catch {
+      bodyError = error
+      return .failed
+    }
+  }
+
+  private mutating func commit() -> LockMachine.Event {
+    var commit = Commit(
+      slot, executor.directory, staging: executor.staging, old: old, durability)
+    commit.isErasing = isErasing
+    do throws(Errno) {
+      let outcome = try commit.run(pending, note)
+      let wasCapped = executor.endTenure()
+      switch outcome {
+      case .committed:
+        retired = executor.keep(commit.staged)
+        guard let failure = commit.eraseOld() else { return .committed }
+        executor.fail(
+          WormholeError(
+            .partlyDone, executor.operation, slot.name,
+            because: "it is done, but what was kept of the value before can still be read: "
+              + "\(failure)",
+            hint: "do it again", errno: failure))
+        return .failed
+      case .superseded:
+        slot.container.count { $0.reruns += 1 }
+        executor.forgetStaging()
+        if executor.beginAnewIfRemoved() { return .begin }
+        return wasCapped ? .outlasted : .superseded
+      }
+    } catch {
+      executor.fail(WormholeError(error, executor.operation, slot.name))
+      return .failed
+    }
+  }
+
+  private func conclude(_ ending: LockMachine.Ending) throws -> ChangeOutcome {
+    switch ending {
+    case .unchanged:
+      return .unchanged
+    case .committed:
+      return .committed
+    case .superseded:
+      throw WormholeError(
+        .superseded, executor.operation, slot.name,
+        because: "others took the lock over while it ran",
+        hint: "make the update shorter, or the lease longer")
+    case .gaveUp, .failed:
+      if let bodyError { throw bodyError }
+      throw executor.failure
+        ?? WormholeError(.system, executor.operation, slot.name, because: "the lock was lost")
+    }
+  }
+
+}
+
+/// Which updates a thread is inside of: another lock of the same container, taken there, could wait
+/// for itself.
+///
+/// Each lies on the thread's stack as long as its body runs, and leads to the one around it.
+package struct UpdatesUnderWay {
+  private let container: FileIdentity
+  /// What a copy was made inside of is not the copy's.
+  private let owner = ProcessCopy.current
+  private let outer: UnsafeRawPointer?
+
+  private init(_ container: FileIdentity, outer: UnsafeRawPointer?) {
+    self.container = container
+    self.outer = outer
+  }
+
+  static func isInside(_ container: FileIdentity) -> Bool {
+    var next = Thread.mark
+    while let update = next?.assumingMemoryBound(to: Self.self).pointee {
+      if update.container == container, update.owner.isCurrent { return true }
+      next = update.outer
+    }
+    return false
+  }
+
+  /// Whether this thread is inside an update of any container.
+  package static var isInsideAny: Bool {
+    var next = Thread.mark
+    while let update = next?.assumingMemoryBound(to: Self.self).pointee {
+      if update.owner.isCurrent { return true }
+      next = update.outer
+    }
+    return false
+  }
+
+  static func inside<Result>(
+    _ container: FileIdentity, _ body: () throws -> Result
+  ) rethrows -> Result {
+    let outer = Thread.mark
+    return try withUnsafePointer(to: Self(container, outer: outer)) { update in
+      Thread.mark = UnsafeRawPointer(update)
+      defer { Thread.mark = outer }
+      return try body()
+    }
+  }
+}

@@ -1,0 +1,60 @@
+internal import Syscalls
+
+extension Slot {
+  /// Removes the values of this name that were found damaged and set aside.
+  package func discardDamaged() throws(WormholeError) {
+    do throws(Errno) {
+      guard let damaged = try OpenDirectory.existing(.damaged, of: container) else { return }
+      for file in try damaged.descriptor.names() where isOurs(file) {
+        guard try isOfThis(stem(file), in: damaged.descriptor) else { continue }
+        for end in [".plist", ".reason"] {
+          do throws(Errno) {
+            try damaged.descriptor.unlink(stem(file) + end)
+          } catch {
+            guard error == .noSuchFile else { throw error }
+          }
+        }
+      }
+    } catch {
+      throw WormholeError(
+        .partlyDone, "erase \(title)", name,
+        because: "it is done, but what was set aside as damaged can still be read: \(error)",
+        hint: "remove it from damaged/", errno: error)
+    }
+  }
+
+  /// Whether its name is a time, a dot, and the name of this.
+  private func isOurs(_ file: String) -> Bool {
+    let time = file.prefix { $0.isNumber }
+    return !time.isEmpty && file.hasSuffix(".plist") && stem(file) == "\(time).\(escaped)"
+  }
+
+  private func stem(_ file: String) -> String { String(file.dropLast(".plist".count)) }
+
+  /// A channel and a suite may have one name: the reason says where the value lay.
+  private func isOfThis(
+    _ stem: String, in damaged: borrowing Descriptor
+  ) throws(Errno) -> Bool {
+    do throws(Errno) {
+      let reason = try damaged.open(stem + ".reason", [.readOnly, .nonBlocking])
+      return try reason.readAll(size: 512).starts(with: "\(path)/".utf8)
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return true
+    }
+  }
+}
+
+extension OpenDirectory {
+  /// One of a container's own directories; nil if it is missing.
+  fileprivate static func existing(
+    _ folder: Container.Folder, of container: Container
+  ) throws(Errno) -> OpenDirectory? {
+    do throws(Errno) {
+      return OpenDirectory(try container.root.open(folder.rawValue, [.readOnly, .directory]))
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return nil
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import Syscalls
+
+/// A watch on the names in one of a container's folders.
+///
+/// A listing is no snapshot, so names are told as they are noticed, each once; and the folder is
+/// listed after the watch is registered, so that none is missed for good.
+package final class FolderWatch: Sendable {
+  package enum Change: Sendable, Equatable {
+    case came(String)
+    case went(String)
+  }
+
+  private let container: Container
+  private let folder: Container.Folder
+  private let handler: @Sendable (Change) -> Void
+  /// The names that were told, as they are in the folder.
+  private let known = Monitor<Set<String>>([])
+  /// What is to be looked at.
+  private let due = Monitor(Due())
+  private let watch = Monitor<NamedWatch?>(nil)
+  private let errand = Monitor<Errand?>(nil)
+
+  private struct Due {
+    var names: Set<String> = []
+    var isAll = false
+  }
+
+  fileprivate init(
+    _ container: Container, _ folder: Container.Folder,
+    _ handler: @escaping @Sendable (Change) -> Void
+  ) {
+    self.container = container
+    self.folder = folder
+    self.handler = handler
+  }
+
+  fileprivate func begin(
+    _ ended: @escaping @Sendable (ContainerEnd) -> Void
+  ) throws(WormholeError) {
+    let early = Mutants.has(.trustEmptyListing) ? try container.names(in: folder) : nil
+    errand.withLock { $0 = Errand { [weak self] in self?.look() } }
+    do throws(Errno) {
+      let subject = NamedWatch.Subject(
+        path: [folder.rawValue], mask: [.created, .movedTo, .movedFrom, .deleted])
+      let watch = try NamedWatch(container, subject, ended: ended) { [weak self] signal in
+        self?.hear(signal)
+      }
+      self.watch.withLock { $0 = watch }
+    } catch {
+      throw container.watchError(error, "watch", folder.rawValue)
+    }
+    if early?.isEmpty == true { return }
+    due.withLock { $0.isAll = true }
+    look()
+  }
+
+  private func hear(_ signal: NamedWatch.Signal) {
+    due.withLock { due in
+      if case .changed(let names) = signal { due.names.formUnion(names) } else { due.isAll = true }
+    }
+    errand.withLock { $0 }?.ask()
+  }
+
+  private func look() {
+    // Looked and told under one lock: an older look must not come after a newer one, or it would
+    // take back what that one told.
+    guard let watch = watch.withLock({ $0 }) else { return }
+    known.withLock { known in
+      let due = due.withLock { due in
+        defer { due = Due() }
+        return due
+      }
+      do throws(WormholeError) {
+        let now = try due.isAll ? container.files(in: folder) : nil
+        let names = now.map { $0.symmetricDifference(known) } ?? due.names
+        for name in names.sorted() {
+          let isThere = now?.contains(name) ?? container.hasFile(name, in: folder)
+          if let change = note(name, isThere: isThere, &known) {
+            watch.call { handler(change) }
+          }
+        }
+      } catch {
+        container.log(.warning, error)
+      }
+    }
+  }
+
+  /// What is news in that; nil if nothing is.
+  private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
+    guard known.contains(file) != isThere, let name = EscapedName.unescape(file) else { return nil }
+    if isThere { known.insert(file) } else { known.remove(file) }
+    return isThere ? .came(name) : .went(name)
+  }
+
+  /// Ends it; once this has returned, the handler is not called again.
+  package func stop() { watch.withLock { $0.take() }?.stop() }
+
+  deinit { stop() }
+}
+
+extension Container {
+  /// Tells of the names that are in the folder, and of each that comes or goes.
+  ///
+  /// - Parameter ended: is called if the container is no longer the one at its path.
+  package func watchNames(
+    in folder: Folder, _ handler: @escaping @Sendable (FolderWatch.Change) -> Void,
+    ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
+  ) throws(WormholeError) -> FolderWatch {
+    let watch = FolderWatch(self, folder, handler)
+    try watch.begin(ended)
+    return watch
+  }
+
+  /// The names in a folder as they are there; what is in no form of ours may be among them.
+  fileprivate func files(in folder: Folder) throws(WormholeError) -> Set<String> {
+    Set(try names(in: folder).compactMap { try? EscapedName.escape($0) })
+  }
+
+  fileprivate func hasFile(_ name: String, in folder: Folder) -> Bool {
+    let kind = try? root.status(of: "\(folder.rawValue)/\(name)").kind
+    return kind == (folder == .notices ? .regular : .directory)
+  }
+}

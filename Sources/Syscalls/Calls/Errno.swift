@@ -1,0 +1,80 @@
+import Glibc
+
+/// Why a system call failed.
+package struct Errno: Error, Hashable, Sendable {
+  package let rawValue: CInt
+
+  package init(rawValue: CInt) { self.rawValue = rawValue }
+
+  /// The calling thread's errno: to be read on the very next line after the call.
+  package static var current: Errno { Errno(rawValue: errno) }
+}
+
+extension Errno {
+  package static let notPermitted = Errno(rawValue: EPERM)
+  package static let noSuchFile = Errno(rawValue: ENOENT)
+  package static let noSuchProcess = Errno(rawValue: ESRCH)
+  package static let interrupted = Errno(rawValue: EINTR)
+  package static let inputOutput = Errno(rawValue: EIO)
+  package static let badDescriptor = Errno(rawValue: EBADF)
+  package static let noChild = Errno(rawValue: ECHILD)
+  package static let wouldBlock = Errno(rawValue: EAGAIN)
+  package static let noMemory = Errno(rawValue: ENOMEM)
+  package static let accessDenied = Errno(rawValue: EACCES)
+  package static let busy = Errno(rawValue: EBUSY)
+  package static let fileExists = Errno(rawValue: EEXIST)
+  package static let crossDevice = Errno(rawValue: EXDEV)
+  package static let noDevice = Errno(rawValue: ENXIO)
+  package static let notADirectory = Errno(rawValue: ENOTDIR)
+  package static let isADirectory = Errno(rawValue: EISDIR)
+  package static let invalidArgument = Errno(rawValue: EINVAL)
+  package static let tooManyOpenFilesInSystem = Errno(rawValue: ENFILE)
+  package static let tooManyOpenFiles = Errno(rawValue: EMFILE)
+  package static let fileTooLarge = Errno(rawValue: EFBIG)
+  package static let noSpace = Errno(rawValue: ENOSPC)
+  package static let readOnlyFileSystem = Errno(rawValue: EROFS)
+  package static let brokenPipe = Errno(rawValue: EPIPE)
+  package static let deadlock = Errno(rawValue: EDEADLK)
+  package static let nameTooLong = Errno(rawValue: ENAMETOOLONG)
+  package static let notImplemented = Errno(rawValue: ENOSYS)
+  package static let directoryNotEmpty = Errno(rawValue: ENOTEMPTY)
+  package static let tooManyLinks = Errno(rawValue: ELOOP)
+  package static let notSupported = Errno(rawValue: EOPNOTSUPP)
+  package static let quotaExceeded = Errno(rawValue: EDQUOT)
+  package static let timedOut = Errno(rawValue: ETIMEDOUT)
+  package static let cancelled = Errno(rawValue: ECANCELED)
+  /// What a file answers to a request that it does not know.
+  package static let unknownRequest = Errno(rawValue: ENOTTY)
+  /// What a copy of a process is answered that uses what it has inherited.
+  package static let ownerDied = Errno(rawValue: EOWNERDEAD)
+  package static let stale = Errno(rawValue: ESTALE)
+}
+
+extension Errno: CustomStringConvertible {
+  private static let names: [CInt: String] = [
+    EPERM: "EPERM", ENOENT: "ENOENT", ESRCH: "ESRCH", EINTR: "EINTR", EIO: "EIO",
+    EBADF: "EBADF", ECHILD: "ECHILD", EAGAIN: "EAGAIN", ENOMEM: "ENOMEM", EACCES: "EACCES",
+    EBUSY: "EBUSY", EEXIST: "EEXIST", EXDEV: "EXDEV", ENXIO: "ENXIO", ENOTDIR: "ENOTDIR",
+    EISDIR: "EISDIR", EINVAL: "EINVAL", ENFILE: "ENFILE", EMFILE: "EMFILE", EFBIG: "EFBIG",
+    ENOSPC: "ENOSPC", EROFS: "EROFS", EPIPE: "EPIPE", EDEADLK: "EDEADLK",
+    ENAMETOOLONG: "ENAMETOOLONG", ENOSYS: "ENOSYS", ENOTEMPTY: "ENOTEMPTY", ELOOP: "ELOOP",
+    EOPNOTSUPP: "EOPNOTSUPP", EDQUOT: "EDQUOT", ETIMEDOUT: "ETIMEDOUT", ECANCELED: "ECANCELED",
+    ESTALE: "ESTALE", EMLINK: "EMLINK", EOWNERDEAD: "EOWNERDEAD", ETXTBSY: "ETXTBSY",
+  ]
+
+  /// The name programmers know it by, as in `ENOSPC`.
+  package var name: String { Self.names[rawValue] ?? "errno \(rawValue)" }
+
+  /// The error of that name, if it is one of those known here.
+  package init?(name: some StringProtocol) {
+    guard let found = Self.names.first(where: { $0.value == name }) else { return nil }
+    rawValue = found.key
+  }
+
+  /// What the C library says of it, beginning with a small letter.
+  package var description: String {
+    guard let text = strerror(rawValue) else { return name }
+    let words = String(cString: text)
+    return words.prefix(1).lowercased() + words.dropFirst()
+  }
+}

@@ -1,0 +1,112 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// How a file is opened.
+///
+/// Close-on-exec and no-controlling-terminal are always added; no-follow is, unless the name of a
+/// call says otherwise.
+package struct OpenFlags: OptionSet, Sendable {
+  package let rawValue: CInt
+  package init(rawValue: CInt) { self.rawValue = rawValue }
+
+  /// As the protocol's own, which other modules would have to look up at run time.
+  package init(arrayLiteral flags: OpenFlags...) {
+    rawValue = flags.reduce(0) { $0 | $1.rawValue }
+  }
+
+  package static let readOnly = OpenFlags([])
+  package static let writeOnly = OpenFlags(rawValue: O_WRONLY)
+  package static let readWrite = OpenFlags(rawValue: O_RDWR)
+  package static let create = OpenFlags(rawValue: O_CREAT)
+  package static let exclusive = OpenFlags(rawValue: O_EXCL)
+  package static let truncate = OpenFlags(rawValue: O_TRUNC)
+  package static let append = OpenFlags(rawValue: O_APPEND)
+  /// A planted FIFO or device does not hold up the opening.
+  package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+  package static let directory = OpenFlags(rawValue: linux_open_directory)
+  /// A handle on the name alone: for fstat, not for reading.
+  package static let path = OpenFlags(rawValue: linux_open_path)
+
+  /// To read what may be anything; given whole, as putting flags together takes an allocation.
+  package static let readOnlyNonBlocking = OpenFlags(rawValue: O_RDONLY | O_NONBLOCK)
+  /// To make what must not be there yet.
+  package static let writeOnlyNew = OpenFlags(rawValue: O_WRONLY | O_CREAT | O_EXCL)
+
+  fileprivate static let always =
+    OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
+  fileprivate static let alwaysFollowing = OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY)
+}
+
+/// Permission bits.
+package typealias FileMode = UInt32
+
+extension Descriptor {
+  /// Opens a path of the user's, where links in the leading directories are the user's own affair.
+  ///
+  /// The last component is never followed.
+  package static func open(
+    path: UnsafePointer<CChar>, _ flags: OpenFlags, mode: FileMode = 0
+  ) throws(Errno) -> Descriptor {
+    let all = flags.union(.always).rawValue
+    return Descriptor(
+      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, mode) })
+  }
+
+  /// Opens a path of the user's as ``open(path:_:mode:)`` does, but follows a last component that
+  /// is a link: for what the user has named to be read, wherever it lies.
+  package static func open(
+    following path: UnsafePointer<CChar>, _ flags: OpenFlags
+  ) throws(Errno) -> Descriptor {
+    let all = flags.union(.alwaysFollowing).rawValue
+    return Descriptor(
+      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, 0) })
+  }
+
+  /// Opens a name in this directory, beneath it and through no symbolic link.
+  ///
+  /// - Parameter isGuarded: whether a forked copy of this process gets a harmless file under the
+  ///   number: for files whose locks are to end with this process. Programs that are started by
+  ///   exec lose the file anyway, as any descriptor here; a copy that was made past the C library's
+  ///   `fork`, by a bare clone(2), is not reached.
+  package func open(
+    _ name: UnsafePointer<CChar>, _ flags: OpenFlags, mode: FileMode = 0, isGuarded: Bool = false
+  ) throws(Errno) -> Descriptor {
+    let directory = try number
+    var flags = flags
+    return try Self.adopt(isGuarded: isGuarded) { () throws(Errno) in
+      let opened = try Self.open(name, in: directory, flags, mode)
+      // Should it have to be opened anew, it has been made.
+      if isGuarded { flags.subtract([.create, .exclusive]) }
+      return opened
+    }
+  }
+
+  private static func open(
+    _ name: UnsafePointer<CChar>, in directory: CInt, _ flags: OpenFlags, _ mode: FileMode
+  ) throws(Errno) -> CInt {
+    let all = flags.union(.always).rawValue
+    // A single component cannot lead elsewhere, and openat is the cheaper call.
+    if isSingleComponent(name) {
+      return try perform(.open, on: directory, name) { Glibc.openat(directory, name, all, mode) }
+    }
+    guard hasOpenat2 else { throw .crossDevice }
+    return try perform(.open, on: directory, name) {
+      linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
+    }
+  }
+
+  /// Whether the kernel, and whatever filter stands before it, lets openat2 through.
+  ///
+  /// Older container run-times answer EPERM to calls they do not know, so a trial tells.
+  private static let hasOpenat2: Bool = {
+    let trial = linux_openat2(AT_FDCWD, ".", UInt64(linux_open_path | O_CLOEXEC), 0, 0)
+    if trial >= 0 { Glibc.close(trial) }
+    return trial >= 0
+  }()
+}
+
+/// Whether the name is one of this very directory, so that opening it needs no openat2.
+private func isSingleComponent(_ name: UnsafePointer<CChar>) -> Bool {
+  strchr(name, CInt(UInt8(ascii: "/"))) == nil && strcmp(name, "..") != 0
+}

@@ -1,0 +1,63 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A pipe whose two ends are looked after by two threads, and closed one after the other.
+///
+/// Each end is used by one thread at a time.
+package final class SharedPipe: Sendable {
+  private struct Ends: ~Copyable {
+    var reading: Descriptor?
+    var writing: Descriptor?
+  }
+
+  /// For a child to be given; only as long as that end is not closed.
+  package let reading: CInt
+  package let writing: CInt
+  private let ends: Mutex<Ends>
+
+  package init() throws(Errno) {
+    var numbers: [CInt] = [-1, -1]
+    _ = try perform(.pipe) { linux_pipe(&numbers) }
+    (reading, writing) = (numbers[0], numbers[1])
+    ends = Mutex(
+      Ends(reading: Descriptor(adopting: numbers[0]), writing: Descriptor(adopting: numbers[1])))
+  }
+
+  package func closeReading() { ends.withLock { $0.reading = nil } }
+  package func closeWriting() { ends.withLock { $0.writing = nil } }
+
+  /// Writes all the bytes, and closes that end.
+  package func feed(_ bytes: [UInt8]) throws(Errno) {
+    defer { closeWriting() }
+    try write(bytes)
+  }
+
+  /// Writes all the bytes, and waits for whoever reads them where there is no room.
+  package func write(_ bytes: [UInt8]) throws(Errno) {
+    var done = 0
+    while done < bytes.count {
+      let (writing, rest) = (writing, done)
+      done += try perform(.write, on: writing) {
+        bytes.withUnsafeBytes {
+          Glibc.write(writing, $0.baseAddress! + rest, bytes.count - rest)
+        }
+      }
+    }
+  }
+
+  /// Reads until all other ends are closed, or there is more than the limit.
+  package func collect(limit: Int) throws(Errno) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while bytes.count <= limit {
+      let reading = reading
+      let count = try perform(.read, on: reading) {
+        buffer.withUnsafeMutableBytes { Glibc.read(reading, $0.baseAddress, $0.count) }
+      }
+      if count == 0 { break }
+      bytes += buffer[..<count]
+    }
+    return bytes
+  }
+}

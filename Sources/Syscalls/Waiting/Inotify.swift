@@ -1,0 +1,100 @@
+import Glibc
+
+/// What inotify is asked to tell.
+package struct InotifyMask: OptionSet, Sendable {
+  package let rawValue: UInt32
+  package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  package static let movedTo = InotifyMask(rawValue: UInt32(IN_MOVED_TO))
+  package static let movedFrom = InotifyMask(rawValue: UInt32(IN_MOVED_FROM))
+  package static let created = InotifyMask(rawValue: UInt32(IN_CREATE))
+  package static let deleted = InotifyMask(rawValue: UInt32(IN_DELETE))
+  package static let closedAfterWriting = InotifyMask(rawValue: UInt32(IN_CLOSE_WRITE))
+  package static let attributes = InotifyMask(rawValue: UInt32(IN_ATTRIB))
+  package static let selfDeleted = InotifyMask(rawValue: UInt32(IN_DELETE_SELF))
+  package static let selfMoved = InotifyMask(rawValue: UInt32(IN_MOVE_SELF))
+  package static let unmounted = InotifyMask(rawValue: UInt32(IN_UNMOUNT))
+  package static let ignored = InotifyMask(rawValue: UInt32(IN_IGNORED))
+  package static let overflow = InotifyMask(rawValue: UInt32(IN_Q_OVERFLOW))
+  package static let onlyDirectory = InotifyMask(rawValue: UInt32(IN_ONLYDIR))
+  /// Keeps what the same directory is watched for already.
+  package static let added = InotifyMask(rawValue: UInt32(IN_MASK_ADD))
+  package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
+
+  /// Of an event: others before it were thrown away.
+  package var tellsOfOverflow: Bool { rawValue & UInt32(IN_Q_OVERFLOW) != 0 }
+
+  /// Of an event: nothing more will come of this directory.
+  package var tellsOfEnd: Bool {
+    rawValue & UInt32(IN_IGNORED | IN_DELETE_SELF | IN_UNMOUNT) != 0
+  }
+}
+
+/// One inotify instance.
+///
+/// A machine allows a user few of them (128), so a process has one.
+package struct Inotify: ~Copyable, Sendable {
+  package let descriptor: Descriptor
+  /// Where events are read into; here, as at each notice it would be asked for anew.
+  // Used by one thread at a time: see `drain(_:)`.
+  private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
+
+  package init() throws(Errno) {
+    descriptor = Descriptor(
+      adopting: try perform(.inotifyInit) {
+        Glibc.inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
+      })
+    buffer = .allocate(byteCount: 16 * 1024, alignment: 8)
+  }
+
+  /// Watches the directory itself, whatever its name is or becomes.
+  ///
+  /// The same directory again gives the same number, and the mask given last.
+  package func watch(
+    _ directory: borrowing Descriptor, _ mask: InotifyMask
+  ) throws(Errno) -> CInt {
+    let (instance, watched) = (try descriptor.number, try directory.number)
+    // inotify takes paths only; this one names the very directory that is open.
+    let path = "/proc/self/fd/\(watched)"
+    return try perform(.inotifyAdd, on: watched) {
+      Glibc.inotify_add_watch(instance, path, mask.rawValue)
+    }
+  }
+
+  package func unwatch(_ number: CInt) throws(Errno) {
+    let instance = try descriptor.number
+    _ = try perform(.inotifyRemove) { Glibc.inotify_rm_watch(instance, number) }
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// Hands over what has happened, oldest first; returns at once when there is nothing.
+  ///
+  /// Not for two threads at once.
+  ///
+  /// The name is that of the entry concerned, nil where the event is about the directory itself.
+  package func drain(
+    _ body: (_ watch: CInt, _ mask: InotifyMask, _ name: UnsafePointer<CChar>?) -> Void
+  ) throws(Errno) {
+    while true {
+      let count: Int
+      do {
+        count = try descriptor.read(into: buffer)
+      } catch {
+        if error == .wouldBlock { return }
+        throw error
+      }
+      var offset = 0
+      while offset + MemoryLayout<inotify_event>.size <= count {
+        let event = buffer.baseAddress! + offset
+        let header = event.loadUnaligned(as: inotify_event.self)
+        let name =
+          header.len == 0
+          ? nil : (event + MemoryLayout<inotify_event>.size).assumingMemoryBound(to: CChar.self)
+        body(header.wd, InotifyMask(rawValue: header.mask), name)
+        offset += MemoryLayout<inotify_event>.size + Int(header.len)
+      }
+      if count < buffer.count / 2 { return }
+    }
+  }
+}

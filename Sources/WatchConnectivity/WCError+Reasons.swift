@@ -1,0 +1,65 @@
+internal import DropIns
+internal import Foundation
+internal import Wormhole
+
+extension WCError {
+  /// - Parameter reason: in what way this error differs from others of its code.
+  package init(_ code: Code, _ reason: String? = nil) {
+    let text = reason.map { "\(code.text): \($0)" } ?? code.text
+    self.init(
+      _nsError: NSError(
+        domain: WCErrorDomain, code: code.rawValue, userInfo: [NSLocalizedDescriptionKey: text]))
+  }
+
+  init(_ error: NotAPropertyList) { self.init(.payloadUnsupportedTypes, "\(error)") }
+
+  /// What a failure of the container's means to a session.
+  init(_ error: WormholeError, sending isFile: Bool = false) {
+    let code: Code =
+      switch error.code {
+      case .unreachable: .notReachable
+      case .timedOut: .transferTimedOut
+      case .rejected, .undelivered: .deliveryFailed
+      case .tooLarge: .payloadTooLarge
+      case .invalidValue: .payloadUnsupportedTypes
+      case .full, .exhausted: .insufficientSpace
+      case .notJoined: .sessionNotActivated
+      case .notFound, .permissionDenied, .refused, .conflict:
+        isFile ? .fileAccessDenied : .genericError
+      default: .genericError
+      }
+    self.init(code, "\(error)")
+  }
+}
+
+extension WCError.Code {
+  /// What is told to people: what is wrong, and what to do.
+  var text: String {
+    switch self {
+    case .genericError: "the watch session could not do it"
+    case .sessionNotSupported:
+      "this process has no part in a watch session; set WORMHOLE_ROLE to 'phone' or 'watch', and "
+        + "WORMHOLE_CONTAINER or WORMHOLE_GROUP, or call WCSession.configure"
+    case .sessionMissingDelegate: "the session has no delegate; set it before activating"
+    case .sessionNotActivated:
+      "the session is not activated; call activate(), and wait for the delegate to be told"
+    case .deviceNotPaired:
+      "no watch is paired; pair one, as 'wormhole watchconnectivity pair' does"
+    case .watchAppNotInstalled: "the watch app is not installed"
+    case .notReachable: "the counterpart is not reachable; it does not run, or is out of range"
+    case .invalidParameter: "the argument cannot be used"
+    case .payloadTooLarge: "there are more bytes than may be sent; send a file instead"
+    case .payloadUnsupportedTypes: "only property-list values can be sent"
+    case .messageReplyFailed: "the counterpart gave no reply that could be delivered"
+    case .messageReplyTimedOut: "no reply came in time"
+    case .fileAccessDenied: "the file cannot be read"
+    case .deliveryFailed: "the counterpart could not handle what was sent"
+    case .insufficientSpace: "there is no room for what was to be sent"
+    case .sessionInactive:
+      "the session is changing to another watch; activate it again once it is deactivated"
+    case .transferTimedOut: "it was not received in time"
+    case .companionAppNotInstalled: "the phone app is not installed"
+    case .watchOnlyApp: "the watch app has no app on the phone"
+    }
+  }
+}

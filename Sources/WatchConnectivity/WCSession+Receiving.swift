@@ -1,0 +1,214 @@
+internal import Dispatch
+internal import DropIns
+internal import Foundation
+internal import PropertyLists
+internal import Syscalls
+internal import Wormhole
+
+/// What comes.
+extension WCSession {
+  /// How many messages may wait for the delegate.
+  private static var mostMessages: Int { 10_000 }
+
+  // MARK: Beginning and ending
+
+  /// Receives what waits, or stops that, as the state of things is now; on the `work` queue.
+  ///
+  /// - Parameter isAgain: whether ends of transfers may have been declined.
+  func review(again isAgain: Bool = false) {
+    guard activationState == .activated, let connection, let pairing = pairingState else { return }
+    let isThere = delegate != nil
+    if isAgain, isThere {
+      do {
+        try listenToEnds(connection)
+      } catch {
+        DropInLog.tell(.error, error)
+      }
+    }
+    let reception = connection.reception
+    let isReceiving = reception.map { !$0.isStopped } ?? false
+    guard isThere, connection.isOpen(pairing) else { return connection.keep(Reception?.none) }
+    if isReceiving { return }
+    // What it declines is put back by then, and comes first again.
+    reception?.stop()
+    let new = Reception()
+    let kinds = takenKinds.map { taken in
+      Set(TransferKind.allCases.filter { taken.contains($0.takenKind) }.map(\.rawValue))
+    }
+    do throws(WormholeError) {
+      let messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks)
+      {
+        [weak self, weak new] message in
+        guard let self, let new else { return message.putBack() }
+        try receive(message, new)
+      }
+      let takesContexts = takenKinds?.contains(.context) ?? true
+      let contexts =
+        try !takesContexts
+        ? nil
+        : connection.member.watchContexts(on: callbacks) { [weak self, weak new] context in
+          guard let self, let new else { return false }
+          return receive(context, new)
+        }
+      new.keep(messages, contexts)
+      connection.keep(new)
+    } catch {
+      DropInLog.tell(.error, error)
+    }
+  }
+
+  /// Whether what was sent by somebody who knew of a version may be given to the delegate.
+  ///
+  /// Whoever sends looks at what is so at that moment. If this side has not heard of it yet, it
+  /// looks too: so nothing that was sent out of range comes before the two are in range again.
+  private func isOpen(_ connection: Connection, for id: String) -> Bool {
+    let (version, state) = known.withLock { $0 }
+    if TransferIdentifier.isKnown(id, at: version) { return connection.isOpen(state) }
+    return pairingState.map(connection.isOpen) ?? false
+  }
+
+  // MARK: Transfers
+
+  private func receive(_ message: Wormhole.Message, _ reception: Reception) throws {
+    guard !reception.isStopped, let connection, let delegate, isOpen(connection, for: message.id)
+    else {
+      // Before it comes again, so that it does not come here.
+      reception.stopMessages()
+      message.putBack()
+      return reviewLater()
+    }
+    let value = try message.value(as: PropertyListValue.self)
+    try reception.giving(message.id) {
+      guard message.kind == TransferKind.file.rawValue, let file = message.file else {
+        delegate.session(self, didReceiveUserInfo: value.foundationDictionary ?? [:])
+        return
+      }
+      try file.lend { path in
+        let url = URL(fileURLWithPath: path, isDirectory: false)
+        delegate.session(
+          self, didReceive: WCSessionFile(url, FilePayload.metadata(value)))
+      }
+    }
+    tellUnhandled()
+  }
+
+  private func receive(_ context: Wormhole.Context, _ reception: Reception) -> Bool {
+    guard !reception.isStopped, let connection, let delegate, let pairing = pairingState,
+      connection.isOpen(pairing)
+    else {
+      reception.decline()
+      reviewLater()
+      return false
+    }
+    do throws(WormholeError) {
+      let value = try context.value(as: PropertyListValue.self)
+      reception.givingContext {
+        delegate.session(
+          self, didReceiveApplicationContext: value.foundationDictionary ?? [:])
+      }
+      tellUnhandled()
+    } catch {
+      // Another will not be better.
+      DropInLog.tell(.error, error)
+    }
+    return true
+  }
+
+  /// What something was declined for may be over already.
+  private func reviewLater() { work.async { [weak self] in self?.review() } }
+
+  private func tellUnhandled() {
+    guard let method = unhandled.withLock({ $0.take() }) else { return }
+    DropInLog.tell(
+      .warning, "what came for \(method) was dropped: the delegate does not have it")
+  }
+
+  // MARK: Messages
+
+  /// On a thread that nobody else waits for.
+  func take(_ request: Wormhole.Request) {
+    guard delegate != nil else {
+      return answer(request, .failure(.deliveryFailed, "its session has no delegate"))
+    }
+    let isRoom = messagesWaiting.withLock { count in
+      guard count < Self.mostMessages else { return false }
+      count += 1
+      return true
+    }
+    guard isRoom else {
+      return answer(request, .failure(.deliveryFailed, "too many messages wait there"))
+    }
+    callbacks.async { [self] in
+      messagesWaiting.withLock { $0 -= 1 }
+      // Its sender has given up.
+      guard request.timeLeft > .zero else { return }
+      give(request)
+    }
+  }
+
+  private func give(_ request: Wormhole.Request) {
+    guard let kind = MessageKind(rawValue: request.kind), let delegate else {
+      return answer(request, .failure(.deliveryFailed, "nobody is there who would take it"))
+    }
+    let value: PropertyListValue
+    do throws(WormholeError) {
+      value = try request.value(as: PropertyListValue.self)
+    } catch {
+      return answer(request, .failure(.deliveryFailed, "\(error)"))
+    }
+    let once = Once(request)
+    switch kind {
+    case .dictionary:
+      delegate.session(self, didReceiveMessage: value.foundationDictionary ?? [:])
+    case .dictionaryWithReply:
+      delegate.session(self, didReceiveMessage: value.foundationDictionary ?? [:]) { reply in
+        self.reply(once) { () throws(WCError) in
+          try Payload.take(reply, largest: self.settings.largestMessage)
+        }
+      }
+    case .data: delegate.session(self, didReceiveMessageData: value.dataValue ?? Data())
+    case .dataWithReply:
+      delegate.session(self, didReceiveMessageData: value.dataValue ?? Data()) { reply in
+        self.reply(once) { () throws(WCError) in
+          let limit = self.settings.largestMessage
+          guard reply.count <= limit else { throw Payload.tooLarge(reply.count, limit) }
+          return .data(reply)
+        }
+      }
+    }
+    if let method = unhandled.withLock({ $0.take() }) {
+      let reason = "its delegate does not have \(method)"
+      if let request = once.take() { answer(request, .failure(.deliveryFailed, reason)) }
+    } else if !kind.wantsReply, let request = once.take() {
+      answer(request, .handled)
+    }
+  }
+
+  private func reply(_ once: Once, _ value: () throws(WCError) -> PropertyListValue) {
+    guard let request = once.take() else { return }
+    do throws(WCError) {
+      answer(request, .reply(try value()))
+    } catch {
+      DropInLog.tell(.error, "cannot reply to a message: \(error.localizedDescription)")
+      answer(request, .failure(.messageReplyFailed, error.localizedDescription))
+    }
+  }
+
+  private func answer(_ request: Wormhole.Request, _ answer: Answer) {
+    do throws(WormholeError) {
+      try request.answer(answer.value)
+    } catch {
+      DropInLog.tell(.error, error)
+      request.refuse("\(error)")
+    }
+  }
+}
+
+/// A request that is answered once, whoever comes first.
+private final class Once: Sendable {
+  private let request: Monitor<Wormhole.Request?>
+
+  init(_ request: Wormhole.Request) { self.request = Monitor(request) }
+
+  func take() -> Wormhole.Request? { request.withLock { $0.take() } }
+}

@@ -1,0 +1,170 @@
+internal import PropertyLists
+package import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// A second name for a channel's value: a symbolic link outside the container, which is there as
+  /// long as the channel has a value.
+  ///
+  /// It is made and removed under the channel's lock, before the value is changed. So of changes
+  /// that race the last one settles both, and a process that is stopped in the middle and goes on
+  /// later finds itself superseded and does its change again, link and all. One that is killed in
+  /// the middle leaves a link that leads to what was there before, or no link for a value that is
+  /// about to go; the next change mends that.
+  package struct Alias: Sendable {
+    /// The directory that the container lies in.
+    private let parent: String
+    /// The names of the directories below it, and last that of the link.
+    private let path: [String]
+    private let target: String
+    /// The path of the link.
+    package let location: String
+    /// What the link says; asked for at each change.
+    private let targetBytes: [UInt8]
+
+    /// - Parameters:
+    ///   - path: the names of directories below the one that the container lies in, which are made
+    ///     if need be, and then the link's own name.
+    ///   - channel: whose value it leads to.
+    package init(
+      _ path: [String], channel: String, in hole: Wormhole
+    ) throws(WormholeError) {
+      let (parent, name) = hole.directory.splitAtLastSlash
+      self.parent = parent
+      self.path = path
+      let up = [String](repeating: "..", count: path.count - 1)
+      let slot = ["channels", try Container.escape(channel), Slot.valueName]
+      target = (up + [name] + slot).joined(separator: "/")
+      location = ([parent] + path).joined(separator: "/")
+      targetBytes = Array(target.utf8)
+    }
+
+    /// Has the link be there, or not.
+    fileprivate func set(_ isThere: Bool) throws(WormholeError) {
+      do throws(Errno) {
+        if isThere { try make() } else { try remove() }
+      } catch {
+        throw WormholeError(error, isThere ? "make link" : "remove link", location)
+      }
+    }
+
+    private func make() throws(Errno) {
+      // Nearly always it is there already, and that costs one look.
+      if let found = try? Descriptor.readSymbolicLink(path: location), found == targetBytes {
+        return
+      }
+      let folder = try folder(making: true)
+      let link = path[path.count - 1]
+      do throws(Errno) {
+        return try folder.makeSymbolicLink(link, to: target)
+      } catch {
+        guard error == .fileExists else { throw error }
+      }
+      // What is no link at all, or leads elsewhere, somebody else has put there.
+      guard try folder.readSymbolicLink(link) == targetBytes else { throw .fileExists }
+    }
+
+    private func remove() throws(Errno) {
+      do throws(Errno) {
+        let folder = try folder(making: false)
+        let link = path[path.count - 1]
+        guard try folder.readSymbolicLink(link) == targetBytes else { return }
+        try folder.unlink(link)
+      } catch {
+        // Not there, or no link.
+        guard error == .noSuchFile || error == .invalidArgument else { throw error }
+      }
+    }
+
+    private func folder(making: Bool) throws(Errno) -> Descriptor {
+      var folder = try Descriptor.open(path: parent, [.readOnly, .directory])
+      for name in path.dropLast() {
+        if making {
+          do throws(Errno) {
+            try folder.makeDirectory(name, mode: 0o700)
+          } catch {
+            guard error == .fileExists else { throw error }
+          }
+        }
+        folder = try folder.open(name, [.readOnly, .directory])
+      }
+      return folder
+    }
+  }
+}
+
+extension Wormhole.Channel {
+  /// Puts a value that has a second name.
+  @discardableResult
+  package func put(_ value: Value, alias: Wormhole.Alias) throws(WormholeError) -> Int {
+    try change("put", alias) { (writer, content) throws(WormholeError) in
+      let version = writer.count(content).next
+      return (version, try writer.seal(value, version, "put value into channel"))
+    }
+  }
+
+  /// Takes the value away, and its second name.
+  @discardableResult
+  package func clear(alias: Wormhole.Alias) throws(WormholeError) -> Int {
+    // Looking first, so that clearing a name that nobody uses makes no channel of it.
+    if try metadata == nil {
+      try alias.set(false)
+      return 0
+    }
+    return try change("clear", alias) { (writer, content) throws(WormholeError) in
+      let version = writer.count(content).next
+      return (version, try writer.seal(Value?.none, version, "clear channel"))
+    }
+  }
+
+  private func change(
+    _ operation: String, _ alias: Wormhole.Alias,
+    _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (version: Int, bytes: [UInt8])
+  ) throws(WormholeError) -> Int {
+    let writer = try writer()
+    let hasValue = operation == "put"
+    do throws(WormholeError) {
+      return try WormholeError.writing("\(operation) channel", name) {
+        var result = 0
+        try writer.slot.change(
+          operation, durability: hole.options.durability, patience: writer.patience
+        ) { content in
+          let (version, bytes) = try file(writer, content)
+          result = version
+          try alias.set(hasValue)
+          return .put(bytes, note: version)
+        }
+        return result
+      }
+    } catch {
+      settle(alias, writer)
+      throw error
+    }
+  }
+
+  /// After a change that failed: the link is as the value is.
+  private func settle(_ alias: Wormhole.Alias, _ writer: SlotWriter) {
+    let reader = reader()
+    do {
+      try writer.slot.change("settle", patience: writer.patience) { content in
+        let isThere = try reader.metadata(of: content).map { !$0.isCleared } ?? false
+        try alias.set(isThere)
+        return .none
+      }
+    } catch {
+      hole.log(
+        .warning, "the link '\(alias.location)' may be wrong: \(error)",
+        about: writer.slot.logSubject, because: error)
+    }
+  }
+}
+
+extension String {
+  /// What comes before its last slash, and what after.
+  fileprivate var splitAtLastSlash: (String, String) {
+    guard let slash = lastIndex(of: "/") else { return (".", self) }
+    return (
+      slash == startIndex ? "/" : String(self[..<slash]), String(self[index(after: slash)...])
+    )
+  }
+}

@@ -1,0 +1,155 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// Turns values into what a slot commits.
+struct SlotWriter {
+  let slot: Slot
+  // Not its options: they are many, and each copy counts references to all of them.
+  private let hole: Wormhole
+  let patience: Patience
+  /// The name that errors tell.
+  let name: String
+
+  init(_ slot: Slot, of hole: Wormhole, name: String) {
+    self.slot = slot
+    self.hole = hole
+    patience = hole.patience
+    self.name = name
+  }
+
+  /// For the body of a change.
+  func count(_ content: Slot.Content) -> VersionCount {
+    if let version = slot.note, version < VersionCount.last { return VersionCount(version) }
+    let now = hole.options.environment.sinceEpoch()
+    // What is written for the first time may have the name of something that was removed.
+    if case .nothing = content {
+      return VersionCount(removed: hole.container.removedVersion(), sinceEpoch: now)
+    }
+    return VersionCount(content, limits: hole.options.limits, sinceEpoch: now)
+  }
+
+  /// The file that holds a value, or says that there is none.
+  func seal<Value: Encodable>(
+    _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) -> [UInt8] {
+    if let value { return try seal(value: value, version, operation()) }
+    return try sealNothing(version, operation())
+  }
+
+  private func sealNothing(
+    _ version: Int, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) -> [UInt8] {
+    try sealing(operation()) { encoder, sent in
+      try Envelope.seal(version: version, sent: sent, from: hole.options.name, encoder)
+    }
+  }
+
+  private func seal<Value: Encodable>(
+    value: Value, _ version: Int, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) -> [UInt8] {
+    try sealing(operation()) { encoder, sent in
+      try Envelope.seal(value, version: version, sent: sent, from: hole.options.name, encoder)
+    }
+  }
+
+  private func sealing(
+    _ operation: @autoclosure () -> String, _ body: (BinaryEncoder, _ sent: Date) throws -> [UInt8]
+  ) throws(WormholeError) -> [UInt8] {
+    let sent = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    return try WormholeError.writing(operation(), name) {
+      try body(BinaryEncoder(limits: hole.options.limits), sent)
+    }
+  }
+
+  /// Commits a value whatever is there, unless another version is there than the one expected.
+  ///
+  /// - Returns: the version that it has then.
+  func put<Value: Encodable>(
+    _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?
+  ) throws(WormholeError) -> Int {
+    try commit(operation, ifVersion: expected, durability) { version throws(WormholeError) in
+      try seal(value: value, version, "\(operation) channel")
+    }
+  }
+
+  /// Commits that there is no value; the same otherwise.
+  func clear(
+    ifVersion expected: Int?, _ durability: Durability?, erasing: Bool
+  ) throws(WormholeError) -> Int {
+    try commit(
+      "clear", ifVersion: expected, durability, erasing: erasing,
+      unless: { !erasing && isClear($0) }
+    ) {
+      version throws(WormholeError) in
+      try sealNothing(version, "clear channel")
+    }
+  }
+
+  private func commit(
+    _ operation: String, ifVersion expected: Int?, _ durability: Durability?,
+    erasing: Bool = false, unless isDone: (Slot.Content) -> Bool = { _ in false },
+    _ file: (_ version: Int) throws(WormholeError) -> [UInt8]
+  ) throws(WormholeError) -> Int {
+    try WormholeError.writing("\(operation) channel", name) {
+      var version = 0
+      try slot.change(
+        operation, durability: durability ?? hole.options.durability, patience: patience,
+        erasing: erasing
+      ) { content in
+        let count = count(content)
+        try check(expected, count.present, operation)
+        if isDone(content) {
+          version = count.present ?? 0
+          return .none
+        }
+        if case .value = content, count.present == nil {
+          hole.log(
+            .warning, "what lay in \(slot.folder) '\(name)' was of no known form; replaced",
+            about: slot.logSubject)
+        }
+        version = count.next
+        return .put(try file(version), note: version)
+      }
+      return version
+    }
+  }
+
+  private func isClear(_ content: Slot.Content) -> Bool {
+    switch content {
+    case .nothing: true
+    case .damaged, .tooLarge: false
+    // What was recovered is not what the others last saw.
+    case .value(_, recovered: true): false
+    case .value(let bytes, recovered: false):
+      (try? Envelope.Opened(bytes, BinaryDecoder(limits: hole.options.limits)))
+        .map { !$0.header.hasValue } ?? false
+    }
+  }
+
+  private func check(
+    _ expected: Int?, _ present: Int?, _ operation: String
+  ) throws(WormholeError) {
+    guard let expected, expected != present else { return }
+    let there =
+      switch present {
+      case nil: "what is there is damaged"
+      case 0: "nothing was ever put there"
+      case .some(let version): "version \(version) is there"
+      }
+    throw WormholeError(
+      .conflict, "\(operation) channel", name,
+      because: "version \(expected) was expected, and \(there)",
+      hint: "read it and try again")
+  }
+}
+
+extension Date {
+  /// The moment so many nanoseconds after 1970, to the precision that a date has.
+  init(sinceEpoch nanoseconds: Int64) {
+    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let sinceReference = Double(seconds) - Date.timeIntervalBetween1970AndReferenceDate
+    self.init(timeIntervalSinceReferenceDate: sinceReference + Double(rest) / 1e9)
+  }
+}

@@ -1,0 +1,87 @@
+internal import PropertyLists
+public import SharedContainer
+
+extension Wormhole {
+  /// Changes two channels under both their locks, so that no other change comes in between.
+  ///
+  /// All that `update(durability:_:)` says holds for each. The locks are taken in order
+  /// of name, so that no two such calls wait for each other. If the body throws, neither is
+  /// changed.
+  ///
+  /// Both are committed one after the other: who reads in between sees the first changed and not
+  /// yet the second, and a process that dies there leaves it so. Where this can be told it is
+  /// ``WormholeError/Code-swift.struct/partlyDone``. What must never come apart belongs into one
+  /// value.
+  public func update<First, Second>(
+    _ first: Channel<First>, _ second: Channel<Second>, durability: Durability? = nil,
+    _ body: (inout First?, inout Second?) throws -> Void
+  ) throws {
+    let parts = (try Part(first, self), try Part(second, self))
+    try update([parts.0, parts.1], durability) { try body(&parts.0.after, &parts.1.after) }
+  }
+
+  /// Changes several channels of one type under all their locks.
+  ///
+  /// As for two channels. The body gets the values in the order of the channels, nil where there is
+  /// none, and must leave as many as there are; no channel may be given twice.
+  public func update<Value>(
+    _ channels: [Channel<Value>], durability: Durability? = nil,
+    _ body: (inout [Value?]) throws -> Void
+  ) throws {
+    let parts = try channels.map { try Part($0, self) }
+    try update(parts, durability) {
+      var values = parts.map(\.after)
+      try body(&values)
+      precondition(values.count == parts.count, "as many values as channels")
+      for (part, value) in zip(parts, values) { part.after = value }
+    }
+  }
+
+  private func update(
+    _ parts: [any UpdatePart], _ durability: Durability?, _ body: () throws -> Void
+  ) throws {
+    guard !parts.isEmpty else { return try body() }
+    try container.change(
+      parts.map(\.slot), "update channels", durability: durability ?? options.durability,
+      patience: patience
+    ) { contents in
+      for (part, content) in zip(parts, contents) { try part.open(content) }
+      try body()
+      return try parts.map { try $0.change() }
+    }
+  }
+}
+
+/// One channel's share in an update of several.
+private protocol UpdatePart: AnyObject {
+  var slot: Slot { get }
+  func open(_ content: Slot.Content) throws(WormholeError)
+  func change() throws(WormholeError) -> Change
+}
+
+private final class Part<Value: Codable & Sendable>: UpdatePart {
+  let slot: Slot
+  private let reader: SlotReader
+  private let writer: SlotWriter
+  private var before: Value?
+  private var version = 0
+  var after: Value?
+
+  init(_ channel: Wormhole.Channel<Value>, _ hole: Wormhole) throws(WormholeError) {
+    precondition(channel.hole === hole, "'\(channel.name)' is a channel of another container")
+    slot = try channel.slot.get()
+    reader = channel.reader("update channel")
+    writer = try channel.writer()
+  }
+
+  func open(_ content: Slot.Content) throws(WormholeError) {
+    before = try reader.snapshot(of: content, as: Value.self)?.value
+    after = before
+    version = writer.count(content).next
+  }
+
+  func change() throws(WormholeError) -> Change {
+    if isUnchanged(before, after) { return .none }
+    return .put(try writer.seal(after, version, "update channel"), note: version)
+  }
+}

@@ -1,0 +1,174 @@
+internal import Dispatch
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The names of contexts in `members/<name>/context/`.
+///
+/// They tell how far a context has come:
+///
+///     <from>,next      sent, and not received; a newer one takes its place
+///     <from>,taking    being handled
+///     <from>           received last
+enum ContextName {
+  static func next(_ from: String) -> String { "\(from),next" }
+  static func taking(_ from: String) -> String { "\(from),taking" }
+
+  /// The sender of any; nil for all other names.
+  static func sender(_ file: String) -> String? {
+    waiting(file) ?? (EscapedName.unescape(file) == nil ? nil : file)
+  }
+
+  /// The sender of one that is not yet received; nil for all other names.
+  static func waiting(_ file: String) -> String? {
+    for end in [",next", ",taking"] where file.hasSuffix(end) {
+      let from = String(file.dropLast(end.count))
+      return EscapedName.unescape(from) == nil ? nil : from
+    }
+    return nil
+  }
+}
+
+/// Receives the contexts of one member, and tells all who listen.
+final class ContextInbox: Sendable {
+  let hole: Wormhole
+  private let home: MemberDirectory
+  private let queue = DispatchQueue(label: "wormhole.contexts")
+  private let listeners = Monitor<[ObjectIdentifier: ContextListener]>([:])
+  private let watch = Monitor<NamedWatch?>(nil)
+  private let isClosed = Monitor(false)
+  /// What listeners are being told, by sender: it is received from the moment they hear of it.
+  private let told = Monitor<[String: Wormhole.Context]>([:])
+
+  init(_ hole: Wormhole, _ home: MemberDirectory) {
+    self.hole = hole
+    self.home = home
+  }
+
+  func add(_ listener: ContextListener) throws(WormholeError) {
+    try hole.container.checkOwner("watch contexts of", home.name)
+    guard !isClosed.withLock({ $0 }) else {
+      throw WormholeError(
+        .notJoined, "receive contexts of", home.name, because: "it has left", hint: "join again")
+    }
+    try watch.withLock { watch throws(WormholeError) in
+      guard watch == nil else { return }
+      do throws(Errno) {
+        watch = try home.watch(.context) { [weak self] signal in
+          // To look would make it again, and it may go with the member's directory.
+          guard let self, signal != .removed else { return }
+          queue.async { self.look() }
+        }
+      } catch {
+        throw WormholeError(error, "watch contexts of", home.name)
+      }
+    }
+    listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
+    // It may have left before it could tell this one.
+    if isClosed.withLock({ $0 }) { listener.left() }
+    queue.async { self.look() }
+  }
+
+  func remove(_ listener: ContextListener) {
+    listeners.withLock { $0[ObjectIdentifier(listener)] = nil }
+  }
+
+  func close() {
+    isClosed.withLock { $0 = true }
+    watch.withLock { $0.take() }?.stop()
+    for listener in listeners.withLock({ Array($0.values) }) { listener.left() }
+  }
+
+  /// What listeners are being told by somebody at the moment.
+  func beingTold(by from: String) -> Wormhole.Context? { told.withLock { $0[from] } }
+
+  /// Waits until what listeners have been told is where it belongs.
+  func settle() { queue.sync {} }
+
+  // MARK: On the queue
+
+  private func look() {
+    var senders: Set<String> = []
+    do throws(Errno) {
+      try home.list(.context) { file in
+        if let from = ContextName.waiting(String(cString: file)) { senders.insert(from) }
+      }
+      for from in senders.sorted() {
+        while try take(from) {}
+      }
+    } catch {
+      hole.log(
+        .error, "cannot receive a context of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+
+  /// Handles what waits from one sender; false if nothing does, or nobody listens.
+  private func take(_ from: String) throws(Errno) -> Bool {
+    let all = listeners.withLock { Array($0.values) }
+    guard !all.isEmpty else { return false }
+    let taking = ContextName.taking(from)
+    // Once it has its name among the received.
+    defer { told.withLock { _ = $0.removeValue(forKey: from) } }
+    // The newest alone counts: it takes the place of one whose handling was cut off.
+    guard try move(ContextName.next(from), to: taking) != nil else { return false }
+    guard try home.status(of: taking, in: .context) != nil else { return false }
+    if let context = Wormhole.Context(taking, from: from, in: home, hole) {
+      told.withLock { $0[from] = context.received }
+      // Whoever stopped meanwhile has not heard it: it waits for the next.
+      guard all.map({ $0.tell(context) }).contains(true) else { return false }
+    }
+    return try move(taking, to: from) ?? false
+  }
+
+  /// Nil once the member has left: what lies there is then for whoever joins next, and so is what a
+  /// closure is still in the middle of.
+  private func move(_ old: String, to new: String) throws(Errno) -> Bool? {
+    try isClosed.withLock { isClosed throws(Errno) in
+      isClosed ? nil : try home.move(old, from: .context, .context, as: new)
+    }
+  }
+}
+
+/// One who is told of contexts.
+final class ContextListener: Lasting {
+  private let inbox: ContextInbox
+  private let queue: DispatchQueue?
+  private let handler: @Sendable (Wormhole.Context) -> Bool
+  /// Is called when the member leaves; never waits.
+  let left: @Sendable () -> Void
+  private let gate = CallGate()
+
+  /// - Parameter handler: answers whether it was heard.
+  init(
+    _ inbox: ContextInbox, on queue: DispatchQueue?,
+    _ handler: @escaping @Sendable (Wormhole.Context) -> Bool, left: @escaping @Sendable () -> Void
+  ) {
+    self.inbox = inbox
+    self.queue = queue
+    self.handler = handler
+    self.left = left
+  }
+
+  func tell(_ context: Wormhole.Context) -> Bool {
+    if let queue { return queue.sync { call(context) } }
+    return call(context)
+  }
+
+  private func call(_ context: Wormhole.Context) -> Bool {
+    var isHeard = false
+    gate.call { isHeard = handler(context) }
+    return isHeard
+  }
+
+  func stop() {
+    guard inbox.hole.container.isOwned else { return }
+    end()
+    gate.drain()
+  }
+
+  func end() {
+    inbox.remove(self)
+    gate.close()
+  }
+}

@@ -1,0 +1,162 @@
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// One access of a coordinator's: in every container that orders some of its paths.
+///
+/// The containers are gone through in the order of their identifiers, the same for all, so that no
+/// two wait for each other there.
+final class AccessStay: Sendable {
+  private let executors: [AccessExecutor]
+  private let intents: [Wormhole.Coordinator.Intent]
+  private let resolved: [[AccessPath]]
+  let held: HeldAccess
+  private let subject: String
+
+  init(
+    _ intents: [Wormhole.Coordinator.Intent], _ purpose: String, _ arbiters: Arbiters,
+    _ takeOver: Duration?, _ patience: Patience
+  ) throws(WormholeError) {
+    subject = intents.first?.path ?? ""
+    guard !UpdatesUnderWay.isInsideAny else {
+      throw WormholeError(
+        .nested, "coordinate", subject, because: "it was called inside an update",
+        hint: "return from the update first, or make it inside of the access")
+    }
+    self.intents = intents
+    var resolved: [[AccessPath]] = []
+    var parts: [String: (room: AccessRoom, parts: [AccessClaim.Part], replaced: [AccessPath])] = [:]
+    for intent in intents {
+      let paths = try AccessPath.resolve(intent.path)
+      resolved.append(paths)
+      for path in paths {
+        let room = try arbiters.room(for: path)
+        let part = AccessClaim.Part(path, writes: intent.kind != .reading)
+        parts[room.container.id, default: (room, [], [])].parts.append(part)
+      }
+      if intent.kind == .replacing, let target = paths.last {
+        parts[try arbiters.room(for: target).container.id]?.replaced.append(target)
+      }
+    }
+    self.resolved = resolved
+    let whole = AccessClaim(parts.values.flatMap(\.parts), purpose: purpose)
+    let outer = HeldAccess.current?.living
+    held = HeldAccess(whole, subject, outer)
+    let replaces = intents.contains { $0.kind == .replacing }
+    if !replaces, held.isCovered {
+      executors = []
+      return
+    }
+    try held.refuseConflicts()
+    let subject = subject
+    executors = parts.sorted { $0.key < $1.key }.map { _, place in
+      var request = AccessRequest(
+        AccessClaim(place.parts, purpose: purpose), subject: subject)
+      request.replaced = place.replaced
+      request.takeOver = takeOver
+      request.others = { arbiters.all() }
+      return AccessExecutor(place.room, request, patience)
+    }
+  }
+
+  /// Waits until it may run.
+  func begin() throws(WormholeError) -> Wormhole.Coordinator.Access {
+    for (index, executor) in executors.enumerated() {
+      do throws(WormholeError) {
+        try executor.begin(inside: held.tokens)
+      } catch {
+        for earlier in executors[..<index].reversed() { try? earlier.end(commits: false) }
+        throw error
+      }
+      held.add(executor.token)
+    }
+    // Of one room each, in the order of its intents.
+    var new: [AccessPath: String] = [:]
+    for executor in executors {
+      for (target, path) in zip(executor.request.replaced, executor.newPaths) {
+        new[target] = path
+      }
+    }
+    let originals = zip(intents, resolved).map { intent, paths in
+      // One that is no text cannot be handed on.
+      paths[0].text.contains("\u{FFFD}") ? intent.path : paths[0].text
+    }
+    let paths = zip(zip(intents, resolved), originals).map { pair, original in
+      pair.0.kind == .replacing ? pair.1.last.flatMap { new[$0] } ?? original : original
+    }
+    return Wormhole.Coordinator.Access(paths: paths, originals: originals, stay: self)
+  }
+
+  var stands: Bool { executors.allSatisfy(\.stands) }
+
+  /// Gives it back; throws the first of what went wrong.
+  func end(commits: Bool) throws(WormholeError) {
+    held.end()
+    var failure: WormholeError?
+    for executor in executors.reversed() {
+      do throws(WormholeError) {
+        try executor.end(commits: commits && failure == nil)
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
+  }
+}
+
+/// The accesses that a task, or a thread, is inside of.
+final class HeldAccess: Sendable {
+  @TaskLocal static var current: HeldAccess?
+
+  private let claim: AccessClaim
+  private let subject: String
+  private let outer: HeldAccess?
+  /// Tasks that were started meanwhile may go on for longer.
+  private let isOver = Atomic<Bool>(false)
+  private let own = Monitor<[AccessToken]>([])
+  private let owner = ProcessCopy.current
+
+  init(_ claim: AccessClaim, _ subject: String, _ outer: HeldAccess?) {
+    self.claim = claim
+    self.subject = subject
+    self.outer = outer
+  }
+
+  /// This one, or the nearest around it that has not ended.
+  var living: HeldAccess? {
+    isOver.load(ordering: .acquiring) || !owner.isCurrent ? outer?.living : self
+  }
+
+  private var all: [HeldAccess] { [self] + (outer?.living?.all ?? []) }
+
+  /// All accesses that are held, this one's among them as far as it has begun.
+  var tokens: [AccessToken] { all.flatMap { one in one.own.withLock { $0 } } }
+
+  func add(_ token: AccessToken) { own.withLock { $0.append(token) } }
+
+  func end() { isOver.store(true, ordering: .releasing) }
+
+  func within<Result>(_ body: () -> Result) -> Result {
+    Self.$current.withValue(self, operation: body)
+  }
+
+  /// Whether those around it are enough.
+  var isCovered: Bool {
+    let around = all.dropFirst()
+    return !around.isEmpty
+      && claim.parts.allSatisfy { part in
+        around.contains { $0.claim.covers(AccessClaim([part], purpose: claim.purpose)) }
+      }
+  }
+
+  /// Throws if one around it would be in its way.
+  func refuseConflicts() throws(WormholeError) {
+    guard let outer = all.dropFirst().first(where: { $0.claim.conflicts(with: claim) }) else {
+      return
+    }
+    throw WormholeError(
+      .nested, "coordinate", subject,
+      because: "it was called inside an access to '\(outer.subject)', which is in its way",
+      hint: "return from that one first, or use the same coordinator for both")
+  }
+}

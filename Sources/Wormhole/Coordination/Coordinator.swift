@@ -1,0 +1,211 @@
+internal import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// Lets programs take turns at files, wherever these lie.
+  ///
+  /// While one writes a file, or anything in a folder, nobody else who coordinates reads or writes
+  /// there; readers share. Nothing is opened or locked for that, and whoever does not coordinate is
+  /// not kept away.
+  ///
+  /// No order of steps ends in a deadlock: every wait ends, with an error at the latest when its
+  /// time is up; a program that was killed is in nobody's way, and one that was stopped is named at
+  /// once to those who wait for it, or they go past it, if they have asked for that. Accesses that
+  /// conflict run in the order in which they came, so that readers cannot shut a writer out.
+  ///
+  /// It may be used from any thread, by several at once. See <doc:Coordination>.
+  public final class Coordinator: Sendable {
+    /// What it is used for: accesses of one purpose never wait for each other, in whatever program.
+    public let purpose: String
+
+    private let arbiters: Arbiters?
+    private let waits = Monitor<[Int: Cancellation]>([:])
+    private let numbers = Monitor(0)
+
+    /// A coordinator of a purpose.
+    ///
+    /// - Parameter purpose: by default one that nothing else has.
+    public convenience init(purpose: String? = nil) { self.init(purpose: purpose, nil) }
+
+    package init(purpose: String? = nil, _ arbiters: Arbiters?) {
+      self.purpose = purpose ?? Environment().randomName()
+      self.arbiters = arbiters
+    }
+
+    /// How long a call waits that does not say so.
+    public static let defaultTimeout = Duration.seconds(30)
+
+    // MARK: Accesses
+
+    /// Waits until nobody writes there, and has the body read.
+    ///
+    /// As `access(_:within:takeOverAfter:_:)`.
+    ///
+    /// - Parameters:
+    ///   - path: which file or directory.
+    ///   - timeout: how long to wait at most.
+    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
+    ///     for an error that names it.
+    ///   - body: gets the path to read.
+    public func read<Result>(
+      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ body: (_ path: String) throws -> Result
+    ) throws -> Result {
+      try access([.reading(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
+        try body(access.paths[0])
+      }
+    }
+
+    /// Waits until nobody else uses it, and has the body write.
+    ///
+    /// As `access(_:within:takeOverAfter:_:)`. What it writes is not
+    /// fenced: if this process stands still and others take over, both may write at once.
+    ///
+    /// - Parameters:
+    ///   - path: which file or directory.
+    ///   - timeout: how long to wait at most.
+    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
+    ///     for an error that names it.
+    ///   - body: gets the path to write.
+    public func write<Result>(
+      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ body: (_ path: String) throws -> Result
+    ) throws -> Result {
+      try access([.writing(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
+        try body(access.paths[0])
+      }
+    }
+
+    /// Waits until nobody else uses it, has the body make a new file, and puts that in the place of
+    /// the old one in one step, unless others took over meanwhile.
+    ///
+    /// As `access(_:within:takeOverAfter:_:)`.
+    ///
+    /// - Parameters:
+    ///   - path: which file or directory.
+    ///   - timeout: how long to wait at most.
+    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
+    ///     for an error that names it.
+    ///   - body: gets the path at which it makes the new file, or directory, and that of the old
+    ///     one.
+    public func replace<Result>(
+      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ body: (_ new: String, _ old: String) throws -> Result
+    ) throws -> Result {
+      try access([.replacing(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
+        try body(access.paths[0], access.originals[0])
+      }
+    }
+
+    /// Waits until nobody is in the way of any of the intents, and runs the body.
+    ///
+    /// The body runs on the calling thread. In it everything of this library can be called, another
+    /// access too: one that the outer one would be in the way of throws
+    /// ``WormholeError/Code-swift.struct/nested`` at once, and one that closes a ring, of programs
+    /// that wait for each other, ``WormholeError/Code-swift.struct/deadlock``.
+    ///
+    /// - Parameters:
+    ///   - intents: what is read and written; all of it is had at once, and lost at once. Without
+    ///     any the body runs at once.
+    ///   - timeout: how long to wait before it throws
+    ///     ``WormholeError/Code-swift.struct/timedOut``.
+    ///   - takeOverAfter: how long a process must have stood still, no shorter than a second,
+    ///     before its access is taken over; by default this throws
+    ///     ``WormholeError/Code-swift.struct/stopped``.
+    ///   - body: what it throws comes through, and then nothing is replaced.
+    /// - Throws: ``WormholeError/Code-swift.struct/superseded``, once the body has run, if this
+    ///   process stood still and others took over: what is *replaced* is then as it was.
+    public func access<Result>(
+      _ intents: [Intent], within timeout: Duration = defaultTimeout,
+      takeOverAfter: Duration? = nil, _ body: (Access) throws -> Result
+    ) throws -> Result {
+      let cancellation = OffPool.cancellation ?? Cancellation()
+      let stay = try stay(intents, timeout, takeOverAfter, cancellation)
+      let number = note(cancellation)
+      defer { forget(number) }
+      let access = try stay.begin()
+      forget(number)
+      let result = stay.held.within { Swift.Result { try body(access) } }
+      do {
+        let value = try result.get()
+        try stay.end(commits: true)
+        return value
+      } catch {
+        // What the body has thrown comes before what ending it says.
+        guard case .failure = result else { throw error }
+        try? stay.end(commits: false)
+        throw error
+      }
+    }
+
+    /// Ends all waits that are under way through this coordinator: they throw
+    /// ``WormholeError/Code-swift.struct/cancelled``.
+    ///
+    /// What runs already goes on, and what begins later waits as before.
+    public func cancel() {
+      for cancellation in waits.withLock({ Array($0.values) }) { cancellation.cancel() }
+    }
+
+    // MARK: For tasks
+
+    /// Waits until nobody is in the way of any of the intents, and runs the body.
+    ///
+    /// As the one without `await`. No thread of the pool waits; if the task is cancelled while it
+    /// waits the body does not run. Tasks that the body starts count as the same, until it has
+    /// ended.
+    public func access<Result>(
+      _ intents: [Intent], within timeout: Duration = defaultTimeout,
+      takeOverAfter: Duration? = nil, _ body: (Access) async throws -> Result
+    ) async throws -> Result {
+      let subject = intents.first?.path ?? ""
+      let (stay, access) = try await OffPool.runAny("coordinate", subject) {
+        let cancellation = OffPool.cancellation ?? Cancellation()
+        let stay = try self.stay(intents, timeout, takeOverAfter, cancellation)
+        let number = self.note(cancellation)
+        defer { self.forget(number) }
+        return (stay, try stay.begin())
+      }
+      let result: Result
+      do {
+        result = try await HeldAccess.$current.withValue(stay.held) { try await body(access) }
+      } catch {
+        stay.held.end()
+        await OffPool.runForSure { try? stay.end(commits: false) }
+        throw error
+      }
+      stay.held.end()
+      let failure = Monitor<WormholeError?>(nil)
+      await OffPool.runForSure {
+        do throws(WormholeError) {
+          try stay.end(commits: true)
+        } catch {
+          failure.withLock { $0 = error }
+        }
+      }
+      if let failure = failure.withLock({ $0 }) { throw failure }
+      return result
+    }
+
+    // MARK: Its waits
+
+    private func note(_ cancellation: Cancellation) -> Int {
+      let number = numbers.withLock { number in
+        number += 1
+        return number
+      }
+      waits.withLock { $0[number] = cancellation }
+      return number
+    }
+
+    private func forget(_ number: Int) { waits.withLock { $0[number] = nil } }
+
+    private func stay(
+      _ intents: [Intent], _ timeout: Duration, _ takeOver: Duration?,
+      _ cancellation: Cancellation
+    ) throws(WormholeError) -> AccessStay {
+      try AccessStay(
+        intents, purpose, arbiters ?? Arbiters.shared.current, takeOver,
+        Patience(until: .now + timeout, cancellation: cancellation))
+    }
+  }
+}

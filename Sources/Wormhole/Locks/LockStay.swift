@@ -1,0 +1,102 @@
+internal import SharedContainer
+internal import Syscalls
+
+/// A lock that a thread holds for a task, which need not stay on one.
+final class LockStay: Sendable {
+  private struct State {
+    var generation: Int?
+    var hasBegun = false
+    var hasExpired = false
+    var isLeaving = false
+    var end: Result<Bool, any Error>?
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Monitor(State())
+  private let cancellation: Cancellation
+  private let hold: @Sendable (LockStay) throws -> Bool
+
+  /// - Parameter hold: takes the lock, has it entered, and answers whether others took it over.
+  init(_ cancellation: Cancellation, _ hold: @escaping @Sendable (LockStay) throws -> Bool) {
+    self.cancellation = cancellation
+    self.hold = hold
+  }
+
+  // MARK: On the thread
+
+  func run() {
+    let goes = state.withLock { state in
+      state.hasBegun = !state.isLeaving
+      return state.hasBegun
+    }
+    guard goes else { return }
+    let end = Result { try hold(self) }
+    resume { $0.end = end }
+  }
+
+  /// The lock is held; returns when it is to be given back.
+  func enter(_ generation: Int) {
+    resume { $0.generation = generation }
+    state.wait(until: nil) { $0.isLeaving ? () : nil }
+  }
+
+  private func resume(_ change: (inout State) -> Void) {
+    let waiter = state.withLock { state in
+      change(&state)
+      return state.waiter.take()
+    }
+    waiter?.resume()
+  }
+
+  // MARK: In the task
+
+  /// Waits until the lock is held; gives it up if the task is cancelled.
+  func generation(_ name: String) async throws -> Int {
+    await withTaskCancellationHandler {
+      await wait { $0.generation != nil || $0.end != nil || $0.isLeaving }
+    } onCancel: {
+      cancellation.cancel()
+      let waiter = state.signal { state in
+        if state.generation == nil { state.isLeaving = true }
+        return state.generation == nil ? state.waiter.take() : nil
+      }
+      waiter?.resume()
+    }
+    let (generation, end) = state.withLock { ($0.generation, $0.end) }
+    if let generation { return generation }
+    _ = try end?.get()
+    guard state.withLock({ $0.hasExpired }) else {
+      throw WormholeError(.cancelled, "hold lock", name, because: "the task was cancelled")
+    }
+    throw WormholeError(
+      .timedOut, "hold lock", name,
+      because: "the deadline passed while other tasks of this process waited for it")
+  }
+
+  /// Gives up waiting for the turn among the tasks of this process.
+  func expire() {
+    let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard !state.hasBegun, !state.isLeaving else { return nil }
+      (state.hasExpired, state.isLeaving) = (true, true)
+      return state.waiter.take()
+    }
+    waiter?.resume()
+  }
+
+  /// Gives the lock back; answers whether others took it over.
+  func leave() async throws -> Bool {
+    state.signal { $0.isLeaving = true }
+    await wait { $0.end != nil }
+    return try state.withLock { $0.end }?.get() ?? false
+  }
+
+  private func wait(until isOver: (State) -> Bool) async {
+    await withCheckedContinuation { continuation in
+      let isNow = state.withLock { state in
+        if !isOver(state) { state.waiter = continuation }
+        return isOver(state)
+      }
+      if isNow { continuation.resume() }
+    }
+  }
+}

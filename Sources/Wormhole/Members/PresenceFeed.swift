@@ -1,0 +1,159 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+/// One member that is watched, for one listener.
+final class PresenceFeed: Feed {
+  /// What the listener wants to hear of.
+  enum Interest { case reachability, profile }
+
+  private let name: String
+  private let escaped: String
+  private let folder: Container.Folder
+  private let container: Container
+  private let interest: Interest
+  private let line: LinkLine?
+  private let state = Monitor(State())
+
+  private struct State {
+    weak var listener: Listener?
+    var watch: NamedWatch?
+    var linkWatching: (any AnyObject & Sendable)?
+    var isOver = false
+    /// Which of the pauses comes next, after word that presence was let go.
+    var nextPause = PresenceFeed.pauses.count
+    /// How often there was such word: what was planned before it is void.
+    var releases = 0
+    /// The member as it was last told of.
+    var told: Wormhole.Profile?
+  }
+
+  /// After how many milliseconds it is looked again for a presence that is about to be free.
+  ///
+  /// The kernel tells before it takes the lock back, and does that within microseconds; but whoever
+  /// is about to do it can be held up.
+  private static let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+  private static let queue = DispatchQueue(label: "wormhole.presence")
+
+  private init(
+    _ name: String, _ escaped: String, in folder: Container.Folder, _ container: Container,
+    _ interest: Interest,
+    _ line: LinkLine?
+  ) {
+    self.folder = folder
+    self.line = line
+    self.name = name
+    self.escaped = escaped
+    self.container = container
+    self.interest = interest
+  }
+
+  /// Has a listener told of a member, and of what is the case now.
+  static func join(
+    _ listener: Listener, _ name: String, in folder: Container.Folder = .members,
+    _ container: Container, _ interest: Interest, _ line: LinkLine? = nil
+  ) throws(WormholeError) {
+    let escaped = try Container.escape(name)
+    let feed = PresenceFeed(name, escaped, in: folder, container, interest, line)
+    feed.state.withLock { $0.listener = listener }
+    let watch = try container.watchPresence(of: name, in: folder) {
+      [weak feed] in
+      feed?.hear($0)
+    } ended: {
+      [weak listener] end in
+      listener?.fail(end.error("watch member", name))
+    }
+    let linkWatching = line?.link.watch { [weak listener] in listener?.change(escaped) }
+    feed.state.withLock { state in
+      state.watch = watch
+      state.linkWatching = linkWatching
+    }
+    listener.join(escaped, feed) { feed.end() }
+    listener.change(escaped)
+  }
+
+  private func end() {
+    let watch = state.withLock { state in
+      state.isOver = true
+      return state.watch.take()
+    }
+    watch?.stop()
+  }
+
+  private func hear(_ signal: PresenceSignal) {
+    let listener = state.withLock { state in
+      if signal == .released, !Mutants.has(.noSecondLook) {
+        state.releases += 1
+        state.nextPause = 0
+      }
+      return state.listener
+    }
+    listener?.change(escaped)
+  }
+
+  func look() -> Finding {
+    let stamp: Stamp
+    do throws(WormholeError) {
+      let sighting = try Sighting(name, in: container, folder)
+      if sighting.isPresent { planNextLook() }
+      stamp = self.stamp(of: sighting)
+    } catch {
+      stamp = .failed(error)
+    }
+    return Finding(name: name, stamp: stamp)
+  }
+
+  private func stamp(of sighting: Sighting) -> Stamp {
+    switch interest {
+    case .reachability:
+      let found = sighting.reachability
+      return .reachability(line?.isCut == true ? found.whenCut : found)
+    case .profile:
+      return state.withLock { state in
+        if let profile = sighting.profile {
+          state.told = profile
+        } else if !sighting.isPresent {
+          // One that is present and has no profile is about to write it.
+          state.told = state.told.map { Wormhole.Profile($0, sighting.reachability) }
+        }
+        return state.told.map { .member($0) } ?? .nothing
+      }
+    }
+  }
+
+  /// Looks again in a while, if presence was let go and is there still.
+  private func planNextLook() {
+    let plan = state.withLock { state -> (pause: Int, releases: Int)? in
+      guard state.nextPause < Self.pauses.count, !state.isOver else { return nil }
+      defer { state.nextPause += 1 }
+      return (Self.pauses[state.nextPause], state.releases)
+    }
+    guard let plan else { return }
+    Self.queue.soon(after: .milliseconds(plan.pause)) { [weak self] in
+      guard let self else { return }
+      let listener = state.withLock { state in
+        state.releases == plan.releases && !state.isOver ? state.listener : nil
+      }
+      listener?.change(escaped)
+    }
+  }
+
+  // MARK: Findings
+
+  static let reachability: Interpreter<Wormhole.Reachability> = {
+    (finding, pass) throws(WormholeError) in
+    switch finding.stamp {
+    case .reachability(let reachability): pass(reachability)
+    case .failed(let error): throw error
+    default: break
+    }
+  }
+
+  static let profile: Interpreter<Wormhole.Profile> = { (finding, pass) throws(WormholeError) in
+    switch finding.stamp {
+    case .member(let profile): pass(profile)
+    case .failed(let error): throw error
+    default: break
+    }
+  }
+}

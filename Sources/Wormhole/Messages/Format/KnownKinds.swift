@@ -1,0 +1,36 @@
+/// The kinds of messages that were looked at and stay where they are: a number for each message.
+struct KnownKinds: Hashable {
+  private var numbers: [Int: Int] = [:]
+  private var numberOfKind: [MessageLabel: Int] = [:]
+  private var names: [MessageLabel] = []
+
+  var isEmpty: Bool { numbers.isEmpty }
+  var count: Int { numbers.count }
+
+  func kind(of name: MessageName) -> MessageLabel? {
+    guard !isEmpty else { return nil }
+    return numbers[name.digest].map { names[$0] }
+  }
+
+  mutating func note(_ kind: MessageLabel, of name: MessageName) {
+    let number = numberOfKind[kind] ?? names.count
+    if number == names.count {
+      numberOfKind[kind] = number
+      names.append(kind)
+    }
+    numbers[name.digest] = number
+  }
+
+  mutating func forget(_ name: MessageName) {
+    if !isEmpty { numbers[name.digest] = nil }
+  }
+
+  /// What a listing need not show: what nobody wants, and what some have sent.
+  func skipping(
+    but isWanted: (MessageLabel) -> Bool, senders: Set<String>
+  ) -> InboxListing.Skipping {
+    let unwanted = names.indices.filter { !isWanted(names[$0]) }
+    return InboxListing.Skipping(
+      kinds: unwanted.isEmpty ? [:] : numbers, unwanted: Set(unwanted), senders: senders)
+  }
+}

@@ -1,0 +1,181 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// From the inbox, or from what the dead have left, into a receiver's hand.
+extension Mailbox {
+  /// - Parameter bytes: what is in the file, if that is known.
+  func claim(
+    _ name: MessageName, _ bytes: [UInt8]? = nil, for receiver: Int
+  ) -> OpenedFile? {
+    let claimed = ClaimedName(name, attempt: 1)
+    if Mutants.has(.readBeforeClaim) { return claimLate(claimed, for: receiver) }
+    do throws(Errno) {
+      guard try home.move(name.text, from: .inbox, .claimed, as: claimed.text) else {
+        tell { $0.missing(by: receiver) }
+        return nil
+      }
+    } catch {
+      log(
+        .error, "cannot claim message '\(name.id)' of '\(home.name)': \(error)", name,
+        because: error)
+      tell { $0.claimFailed(by: receiver, until: pause) }
+      return nil
+    }
+    return if let bytes { open(claimed, bytes, for: receiver) } else {
+      open(claimed, for: receiver)
+    }
+  }
+
+  /// Takes over what a process that has ended had claimed, or what has failed, as the next attempt.
+  func reclaim(_ old: ClaimedName, for receiver: Int) -> OpenedFile? {
+    // What could not even be read was no attempt.
+    if state.withLock({ $0.unread.remove(old) }) != nil { return open(old, for: receiver) }
+    let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
+    let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
+    if old.attempt >= attempts, !isKnown {
+      let reason = "each of \(old.attempt) attempts to handle it was cut off"
+      try? giveUp(old, kind: nil, attempts: old.attempt, reason, by: receiver)
+      return nil
+    }
+    do throws(Errno) {
+      let isOurs =
+        if next == old { true } else {
+          try home.move(old.text, from: .claimed, .claimed, as: next.text)
+        }
+      guard isOurs else {
+        tell { $0.missing(by: receiver) }
+        return nil
+      }
+    } catch {
+      log(
+        .error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)", old.name,
+        because: error)
+      tell { $0.postpone(old, kind: nil, by: receiver, until: pause) }
+      return nil
+    }
+    return open(next, for: receiver)
+  }
+
+  private func open(_ claimed: ClaimedName, for receiver: Int) -> OpenedFile? {
+    do throws(WormholeError) {
+      switch try home.read(claimed.text, in: .claimed, "read message") {
+      case .sound(let bytes, _):
+        return open(claimed, bytes, for: receiver)
+      case .missing:
+        tell { $0.missing(by: receiver) }
+      case .damaged(let reason, _):
+        try giveUp(
+          claimed, kind: nil, attempts: claimed.attempt, "it is damaged: \(reason)", by: receiver)
+      }
+    } catch {
+      refuse(claimed, error, by: receiver)
+    }
+    return nil
+  }
+
+  /// A file that could not be read.
+  private func refuse(_ claimed: ClaimedName, _ error: WormholeError, by receiver: Int) {
+    log(.error, error, claimed.name)
+    // What the system says of itself may pass; what it says of the file will not.
+    if [.refused, .tooLarge, .damaged].contains(error.code) {
+      try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason, by: receiver)
+    } else {
+      state.withLock { _ = $0.unread.insert(claimed) }
+      tell { $0.postpone(claimed, kind: nil, by: receiver, until: pause) }
+    }
+  }
+
+  private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
+
+  func open(_ claimed: ClaimedName, _ bytes: [UInt8], for receiver: Int) -> OpenedFile? {
+    do throws(WormholeError) {
+      let contents = try contents(of: claimed.name, bytes)
+      let header = contents.document.header
+      // What was received in time may come again later, and so may what was given up.
+      if claimed.attempt == 1, !claimed.name.isRetried, let expires = header.expires,
+        expires < present
+      {
+        try end(claimed, .expired)
+        dropFile(of: claimed.name, header)
+        finished(by: receiver)
+        return nil
+      }
+      return try open(claimed, contents, for: receiver)
+    } catch {
+      if error.code == .superseded {
+        finished(by: receiver)
+      } else {
+        refuse(claimed, error, by: receiver)
+      }
+      return nil
+    }
+  }
+
+  private func contents(
+    of name: MessageName, _ bytes: [UInt8]
+  ) throws(WormholeError) -> Contents {
+    let limits = hole.options.limits
+    return try WormholeError.reading("read message", name.id, of: .message) {
+      try Contents(name, MessageFile.Document(bytes, BinaryDecoder(limits: limits)), limits)
+    }
+  }
+
+  private func open(
+    _ claimed: ClaimedName, _ contents: Contents, for receiver: Int
+  ) throws(WormholeError) -> OpenedFile? {
+    let count = claimed.name.count
+    let document = contents.document
+    guard count > 1 else {
+      try verifyFile(of: claimed, document.header)
+      let delivery = Delivery(
+        self, claimed, document, for: receiver, record: nil, BatchSlots(count: 1))
+      return OpenedFile(delivery: delivery, contents: contents)
+    }
+    guard document.count == count, count <= BatchProgress.slotCount else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "it holds \(document.count) messages, and its name says \(count)")
+    }
+    // Without a record it was perhaps handled by those before, and nobody knows how far.
+    let record = progress.withLock { $0 }?.open(claimed.name, count: count)
+    let slots = record?.slots ?? BatchSlots(count: count, begun: claimed.attempt - 1)
+    let delivery = Delivery(
+      self, claimed, document, for: receiver, record: record?.record, slots)
+    state.withLock { $0.open[claimed.name] = Open(delivery: delivery, holder: receiver) }
+    guard !delivery.isComplete else {
+      delivery.settle()
+      return nil
+    }
+    return OpenedFile(delivery: delivery, contents: contents)
+  }
+
+  /// Puts back what was claimed: into the inbox, or to the attempt before.
+  func unclaim(_ claimed: ClaimedName) throws(WormholeError) {
+    do throws(Errno) {
+      if claimed.attempt > 1 {
+        let before = ClaimedName(claimed.name, attempt: claimed.attempt - 1)
+        _ = try home.move(claimed.text, from: .claimed, .claimed, as: before.text)
+      } else {
+        _ = try home.move(claimed.text, from: .claimed, .inbox, as: claimed.name.text)
+      }
+    } catch {
+      throw WormholeError(error, "put back message", claimed.name.id)
+    }
+  }
+
+  /// Reads once more what a file holds that is claimed.
+  func contents(of claimed: ClaimedName) throws(WormholeError) -> Contents {
+    let operation = "read message"
+    switch try home.read(claimed.text, in: .claimed, operation) {
+    case .sound(let bytes, _): return try contents(of: claimed.name, bytes)
+    case .missing:
+      throw WormholeError(
+        .superseded, operation, claimed.name.id,
+        because: "another process has become '\(home.name)' meanwhile, and has the message now")
+    case .damaged(let reason, _):
+      throw WormholeError(.damaged, operation, claimed.name.id, because: "it is damaged: \(reason)")
+    }
+  }
+}

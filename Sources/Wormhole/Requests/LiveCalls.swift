@@ -1,0 +1,101 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+/// What waits for its turn on somebody's queue: bounded, and handed over before its deadline or not
+/// at all.
+final class LiveCalls<Item: Sendable>: Sendable {
+  private struct Waiting {
+    let item: Item
+    let arrival: LiveMessage
+  }
+
+  private struct State {
+    var waiting: [Waiting] = []
+    var bytes = 0
+    /// How many turns the queue has been asked for: one for each that waits, or more.
+    var turns = 0
+  }
+
+  /// How many may wait.
+  static var most: Int { 1000 }
+
+  private let state = Monitor(State())
+  private let queue: DispatchQueue
+  private let mostBytes: Int
+  private let call: @Sendable (Item) -> Void
+
+  /// - Parameter mostBytes: how much may wait; one alone may be larger.
+  init(
+    on queue: DispatchQueue, mostBytes: Int, _ call: @escaping @Sendable (Item) -> Void
+  ) {
+    self.queue = queue
+    self.mostBytes = mostBytes
+    self.call = call
+  }
+
+  /// Has it handed over when its turn comes; false if too much waits.
+  func add(_ item: Item, _ arrival: LiveMessage) -> Bool {
+    let (isTaken, needsTurn) = state.withLock { state in
+      if !hasRoom(state, arrival) {
+        // Those that are too late hold what others could have.
+        state.waiting.removeAll(where: \.arrival.isLate)
+        state.bytes = state.waiting.reduce(0) { $0 + $1.arrival.size }
+      }
+      guard hasRoom(state, arrival) else { return (false, false) }
+      state.waiting.append(Waiting(item: item, arrival: arrival))
+      state.bytes += arrival.size
+      guard state.turns < state.waiting.count else { return (true, false) }
+      state.turns += 1
+      return (true, true)
+    }
+    if needsTurn { queue.async { self.takeTurn() } }
+    return isTaken
+  }
+
+  private func hasRoom(_ state: State, _ arrival: LiveMessage) -> Bool {
+    guard !state.waiting.isEmpty else { return true }
+    return state.waiting.count < Self.most && state.bytes + arrival.size <= mostBytes
+  }
+
+  private func takeTurn() {
+    let next = state.withLock { state -> Item? in
+      state.turns -= 1
+      while !state.waiting.isEmpty {
+        let next = state.waiting.removeFirst()
+        state.bytes -= next.arrival.size
+        if !next.arrival.isLate { return next.item }
+        next.arrival.tellLate()
+      }
+      return nil
+    }
+    if let next { call(next) }
+  }
+}
+
+/// How much is in the hands of closures that answer later: bounded as what waits for a queue.
+final class LiveHands: Sendable {
+  private let state = Monitor((count: 0, bytes: 0))
+  private let mostBytes: Int
+
+  init(mostBytes: Int) { self.mostBytes = mostBytes }
+
+  func take(_ arrival: LiveMessage) -> Bool {
+    state.withLock { state in
+      guard
+        state.count == 0
+          || state.count < LiveCalls<Void>.most && state.bytes + arrival.size <= mostBytes
+      else { return false }
+      state.count += 1
+      state.bytes += arrival.size
+      return true
+    }
+  }
+
+  func release(_ arrival: LiveMessage) {
+    state.withLock { state in
+      state.count -= 1
+      state.bytes -= arrival.size
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import SharedContainer
+internal import Syscalls
+
+/// The folders of those who have asked, by incarnation.
+final class LiveFolders: Sendable {
+  private let container: Container
+  private let known = Monitor<[Incarnation: OpenDirectory]>([:])
+  /// Who was looked at last, whether it was gone, and until when that counts.
+  private let looked = Monitor<[String: (isGone: Bool, until: Instant)]>([:])
+
+  init(_ container: Container) { self.container = container }
+
+  /// Nil if it is no more.
+  func folder(_ mark: String, _ incarnation: Incarnation?) throws(WormholeError) -> OpenDirectory? {
+    guard let incarnation else { return nil }
+    if let folder = known.withLock({ $0[incarnation] }) { return folder }
+    let home = try home(mark, incarnation)
+    do throws(Errno) {
+      guard let folder = try home?.live(incarnation) else { return nil }
+      known.withLock { known in
+        // Askers come and go; those who still ask are looked up again.
+        if known.count >= 64 { known = [:] }
+        known[incarnation] = folder
+      }
+      return folder
+    } catch {
+      throw WormholeError(error, "find the asker", mark)
+    }
+  }
+
+  private func home(
+    _ mark: String, _ incarnation: Incarnation
+  ) throws(WormholeError) -> MemberDirectory? {
+    guard let sender = MessageName.Sender(mark) else { return nil }
+    return switch sender {
+    case .member(let name): try container.existingMember(name)
+    case .guest(let name): try container.existingMember(name, in: .guests)
+    }
+  }
+
+  func forget(_ incarnation: Incarnation?) {
+    guard let incarnation else { return }
+    known.withLock { $0[incarnation] = nil }
+  }
+
+  /// Whether nobody can read an answer any more; not quite up to date.
+  ///
+  /// An error is not taken for an end.
+  func isGone(_ mark: String, _ incarnation: Incarnation?) -> Bool {
+    guard let incarnation else { return true }
+    let now = Instant.now
+    // Together: somebody may name another's incarnation as its own.
+    let asker = "\(mark)/\(incarnation)"
+    if let look = looked.withLock({ $0[asker] }), now < look.until { return look.isGone }
+    var isGone = false
+    do {
+      // One that has joined again has removed what it was before.
+      guard let home = try home(mark, incarnation) else { throw Errno.noSuchFile }
+      isGone = try home.live(incarnation) == nil || !home.isPresent()
+    } catch {
+      isGone = error as? Errno == .noSuchFile
+    }
+    looked.withLock { looked in
+      if looked.count >= 64 { looked = [:] }
+      looked[asker] = (isGone, isGone ? .distantFuture : now + .milliseconds(50))
+    }
+    return isGone
+  }
+}

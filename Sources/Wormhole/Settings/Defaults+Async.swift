@@ -1,0 +1,58 @@
+internal import PropertyLists
+public import SharedContainer
+public import FoundationEssentials
+
+/// Changes, for tasks: the same calls, off the threads of the pool.
+extension Wormhole.Defaults {
+  /// Sets a key to anything that can be encoded; nil removes it.
+  ///
+  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// nothing is changed.
+  public func set<Value: Encodable & Sendable>(
+    _ value: Value?, forKey key: String
+  ) async throws(WormholeError) {
+    try await offPool { () throws(WormholeError) in try self.set(value, forKey: key) }
+  }
+
+  /// Sets a key to an address, as text; nil removes it.
+  ///
+  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// nothing is changed.
+  public func set(_ url: URL?, forKey key: String) async throws(WormholeError) {
+    try await offPool { () throws(WormholeError) in try self.set(url, forKey: key) }
+  }
+
+  /// Removes a key; what is registered for it is answered then.
+  ///
+  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// nothing is changed.
+  public func removeObject(forKey key: String) async throws(WormholeError) {
+    try await offPool { () throws(WormholeError) in try self.removeObject(forKey: key) }
+  }
+
+  /// Removes all keys, also of a suite that is damaged.
+  ///
+  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// nothing is changed.
+  public func removeAll() async throws(WormholeError) {
+    try await offPool { () throws(WormholeError) in try self.removeAll() }
+  }
+
+  /// Changes several keys at once, or one depending on what it was.
+  ///
+  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
+  /// cancelled while it waits the body does not run, and nothing is changed.
+  public func update(
+    _ body: @escaping @Sendable (inout [String: PropertyListValue]) throws -> Void
+  ) async throws {
+    try await OffPool.runAny("write defaults", suite, in: lane) { try self.update(body) }
+  }
+
+  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), hole) }
+
+  private func offPool(
+    _ body: @escaping @Sendable () throws(WormholeError) -> Void
+  ) async throws(WormholeError) {
+    try await OffPool.run("write defaults", suite, in: lane, body)
+  }
+}

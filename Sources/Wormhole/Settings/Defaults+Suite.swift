@@ -1,0 +1,60 @@
+package import PropertyLists
+package import SharedContainer
+
+/// A suite as a whole, for those who stand between it and somebody else's names.
+extension Wormhole.Defaults {
+  /// Changes several keys at once, and answers the version that the suite has then; nil if nothing
+  /// is another than before.
+  ///
+  /// As ``update(_:)``.
+  package func change(
+    _ body: (inout [String: PropertyListValue]) throws(WormholeError) -> Void
+  ) throws(WormholeError) -> Int? {
+    try WormholeError.writing("write defaults", suite) { try changing(body) }
+  }
+
+  /// The same, and what the body throws comes through.
+  func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
+    let slot = try slot.get()
+    let writer = SlotWriter(slot, of: hole, name: suite)
+    let reader = reader
+    var version: Int?
+    try slot.change(
+      "write", durability: hole.options.durability, patience: writer.patience
+    ) { content in
+      let before = try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value
+      var after = before ?? [:]
+      try body(&after)
+      version = nil
+      if after == before ?? [:] { return .none }
+      let next = writer.count(content).next
+      version = next
+      return .put(try writer.seal(after, next, "write defaults"), note: next)
+    }
+    return version
+  }
+
+  /// All keys that are set, without what is registered.
+  package func all() throws(WormholeError) -> [String: PropertyListValue] {
+    try reader.snapshot(of: slot.get().read(), as: [String: PropertyListValue].self)?.value ?? [:]
+  }
+
+  /// Calls a closure with the suite's version whenever any key has changed, from now on.
+  package func watchVersion(
+    _ handler: @escaping @Sendable (Int) -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let slot = try slot.get()
+    let present = Finding(reading: slot, hole.options.limits)
+    let reader = reader
+    let plan = WatchPlan<Int>(
+      seen: [slot.escaped: present.stamp],
+      join: { (listener) throws(WormholeError) in try self.hole.feeds.join(listener, slot) },
+      interpreter: {
+        { (finding, pass) throws(WormholeError) in
+          if let (file, _) = try reader.open(finding) { pass(file.header.version) }
+        }
+      })
+    return try plan.observe(
+      in: hole.begun, on: nil, handler, hole.failureHandler(nil, about: LogSubject(suite: suite)))
+  }
+}

@@ -1,0 +1,200 @@
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// Settings that processes share, in the words of user defaults.
+  ///
+  /// All keys of a suite lie in one file under one lock: a change of one key never takes back
+  /// another process's change of another. Every question is answered by the file as it is now, so
+  /// there is nothing to synchronise. Calls may be made from any thread, and can fail as those of a
+  /// channel can.
+  public final class Defaults: Sendable {
+    /// The suite's name.
+    public let suite: String
+    let hole: Wormhole
+    let slot: Result<Slot, WormholeError>
+    private let registered = Monitor<[String: PropertyListValue]>([:])
+
+    init(_ suite: String, _ hole: Wormhole) {
+      self.suite = suite
+      self.hole = hole
+      slot = Result { () throws(WormholeError) in
+        try Self.naming("use defaults", suite) { () throws(WormholeError) in
+          try hole.container.slot(.system, Slot.suitePrefix + suite)
+        }
+      }
+    }
+
+    // MARK: Reading
+
+    /// What is answered for keys that nobody has set; for this object, and not stored.
+    ///
+    /// Keys named again replace those registered before.
+    public func register(defaults: [String: PropertyListValue]) {
+      registered.withLock { $0.merge(defaults) { $1 } }
+    }
+
+    /// All keys that are set or registered, with their values.
+    public func dictionaryRepresentation() throws(WormholeError) -> [String: PropertyListValue] {
+      let stored = try read { (reader, content) throws(WormholeError) in
+        try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value
+      }
+      return registered.withLock { $0 }.merging(stored ?? [:]) { $1 }
+    }
+
+    /// The value of a key, decoded; nil if it is neither set nor registered.
+    ///
+    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if it is of another type.
+    public func value<Value: Decodable & Sendable>(
+      _ type: Value.Type = Value.self, forKey key: String
+    ) throws(WormholeError) -> Value? {
+      let stored: Value? = try read { (reader, content) throws(WormholeError) in
+        try reader.entry(key, of: content)
+      }
+      if let stored { return stored }
+      return try registered(key)
+    }
+
+    func registered<Value: Decodable & Sendable>(_ key: String) throws(WormholeError) -> Value? {
+      guard let value = registered.withLock({ $0[key] }) else { return nil }
+      return try WormholeError.reading("read defaults", suite) {
+        try Entry<Value>(key, in: .dictionary([key: value])).value
+      }
+    }
+
+    private func read<Result>(
+      _ body: (SlotReader, Slot.Content) throws(WormholeError) -> Result
+    ) throws(WormholeError) -> Result {
+      try Self.naming("read defaults", suite) { () throws(WormholeError) in
+        try body(reader, slot.get().read())
+      }
+    }
+
+    var reader: SlotReader {
+      SlotReader(limits: hole.options.limits, name: suite, operation: "read defaults")
+    }
+
+    // MARK: Writing
+
+    /// Sets a key to anything that can be encoded; nil removes it.
+    ///
+    /// Who watches the key hears of it if the value is another one than before.
+    public func set<Value: Encodable>(
+      _ value: Value?, forKey key: String
+    ) throws(WormholeError) {
+      let value = try WormholeError.writing("write defaults", suite) {
+        try value.map { try PropertyListValue(encoding: $0, limits: hole.options.limits) }
+      }
+      try write { $0[key] = value }
+    }
+
+    /// Removes a key; what is registered for it is answered then.
+    public func removeObject(forKey key: String) throws(WormholeError) {
+      try write { $0[key] = nil }
+    }
+
+    /// Removes all keys, also of a suite that is damaged.
+    public func removeAll() throws(WormholeError) {
+      try Self.naming("write defaults", suite) { () throws(WormholeError) in
+        let writer = SlotWriter(try slot.get(), of: hole, name: suite)
+        let nothing: [String: PropertyListValue] = [:]
+        _ = try writer.put("write", nothing, ifVersion: nil, nil)
+      }
+    }
+
+    /// Changes several keys at once, or one depending on what it was.
+    ///
+    /// Nobody sees some of them changed and others not. The body gets what is set, without what is
+    /// registered; it runs under the suite's lock, on the calling thread, as that of
+    /// `update(durability:_:)` does. What it throws comes through, and nothing is changed
+    /// then.
+    public func update(_ body: (inout [String: PropertyListValue]) throws -> Void) throws {
+      _ = try changing(body)
+    }
+
+    private func write(
+      _ body: (inout [String: PropertyListValue]) -> Void
+    ) throws(WormholeError) {
+      try Self.naming("write defaults", suite) { () throws(WormholeError) in
+        try WormholeError.writing("write defaults", suite) { try update(body) }
+      }
+    }
+
+    /// Does nothing, as there is nothing to wait for; here for code that calls it.
+    @discardableResult
+    public func synchronize() -> Bool { true }
+
+    /// Lets errors speak of the suite, and not of the file that holds it.
+    private static func naming<Result>(
+      _ operation: String, _ suite: String, _ body: () throws(WormholeError) -> Result
+    ) throws(WormholeError) -> Result {
+      do throws(WormholeError) {
+        return try body()
+      } catch {
+        var error = error
+        error.operation = operation
+        error.subject = suite
+        throw error
+      }
+    }
+  }
+
+  /// The settings of a suite.
+  ///
+  /// Nothing is made or looked at before it is used; a name that cannot be used is an error then.
+  /// What is registered is registered for the object that this answers.
+  public func defaults(_ suite: String) -> Defaults { Defaults(suite, self) }
+}
+
+/// One key's value in a dictionary, read without the others.
+struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
+  static var key: CodingUserInfoKey { CodingUserInfoKey(rawValue: "wormhole.key")! }
+
+  let value: Value?
+
+  private struct Name: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Name.self)
+    let name = Name(stringValue: decoder.userInfo[Self.key] as? String ?? "")
+    value = container.contains(name) ? try container.decode(Value.self, forKey: name) : nil
+  }
+
+  /// Reads it from a dictionary in memory.
+  init(_ key: String, in values: PropertyListValue) throws {
+    let bytes = try BinaryPropertyList.encode(["value": values])
+    var decoder = BinaryDecoder()
+    decoder.userInfo[Self.key] = key
+    self = try decoder.decode([String: Entry<Value>].self, from: bytes)["value"]!
+  }
+}
+
+extension SlotReader {
+  /// The value of one key of a slot that holds a dictionary.
+  func entry<Value: Decodable & Sendable>(
+    _ key: String, of content: Slot.Content
+  ) throws(WormholeError) -> Value? {
+    try looking(for: key, of: Value.self).snapshot(of: content, as: Entry<Value>.self)?.value?.value
+  }
+
+  func entry<Value: Decodable & Sendable>(
+    _ key: String, of finding: Finding
+  ) throws(WormholeError) -> Value? {
+    let reader = looking(for: key, of: Value.self)
+    guard let (file, isRecovered) = try reader.open(finding) else { return nil }
+    return try reader.snapshot(of: file, isRecovered: isRecovered, as: Entry<Value>.self).value?
+      .value
+  }
+
+  private func looking<Value: Decodable & Sendable>(for key: String, of: Value.Type) -> SlotReader {
+    var reader = self
+    reader.userInfo[Entry<Value>.key] = key
+    return reader
+  }
+}

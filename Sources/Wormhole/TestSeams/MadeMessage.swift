@@ -1,0 +1,204 @@
+package import FoundationEssentials
+internal import PropertyLists
+package import SharedContainer
+internal import Syscalls
+
+/// A message that a test has made, and what was done to it.
+package final class MadeMessage: Sendable {
+  /// How it was handled.
+  package enum End: Sendable { case acknowledged, failed(String), putBack }
+
+  let id: String
+  let from: String?
+  let isUrgent: Bool
+  let isRedelivered: Bool
+  let header: MessageFile.Header
+  let file: MadeFile?
+  private let bytes: [UInt8]
+  private let handled = Monitor<End?>(nil)
+
+  package init<Value: Encodable>(
+    _ value: Value, id: String, from: String?, kind: String?, sent: Date, isUrgent: Bool,
+    isRedelivered: Bool, file: MadeFile? = nil
+  ) throws(WormholeError) {
+    self.id = id
+    self.file = file
+    self.from = from
+    self.isUrgent = isUrgent
+    self.isRedelivered = isRedelivered
+    (header, bytes) = try made("make message", value, kind: kind, sent: sent)
+  }
+
+  /// How it was handled; nil as long as it is in hand.
+  package var end: End? { handled.withLock { $0 } }
+
+  func end(_ end: End) {
+    handled.withLock { $0 = end }
+    if case .acknowledged = end { file?.remove() }
+  }
+
+  func value<Value: Decodable>(as type: Value.Type) throws(WormholeError) -> Value {
+    let bytes = bytes
+    return try WormholeError.reading("read message", id, of: .message) {
+      try BinaryDecoder().decode(MessageFile.Opened<Value>.self, from: bytes).value
+    }
+  }
+}
+
+/// The file of a message that a test has made.
+package final class MadeFile: Sendable {
+  let home: MemberDirectory
+  let fileName: String
+  let attached: MessageFile.Attached
+  /// What it lies in.
+  private let keeper: any Sendable
+
+  /// Sends a file, in a container that nobody else has, so that it lies where received ones do.
+  package init(
+    _ path: String, in hole: Wormhole, keeping keeper: any Sendable
+  ) throws(WormholeError) {
+    var options = Wormhole.SendOptions()
+    options.durability = .process
+    let sent = try hole.peer("made").send(file: path, options)
+    home = try hole.container.member("made")
+    fileName = sent.name.fileName
+    self.keeper = keeper
+    let header = try QueuedMessageReader(home, hole.options.limits).header(sent.name.text, .inbox)
+    guard let attached = header?.file else {
+      throw WormholeError(.notFound, "make message with", path, because: "it was not sent")
+    }
+    self.attached = attached
+  }
+
+  func remove() { _ = try? home.remove(fileName, from: .files) }
+}
+
+/// What became of a request that a test has made.
+package final class MadeRequest: Sendable {
+  private let ended = Monitor<[UInt8]?>(nil)
+
+  package init() {}
+
+  func end(_ bytes: [UInt8]) { ended.withLock { $0 = bytes } }
+
+  /// Whether it was answered or refused.
+  package var hasEnded: Bool { ended.withLock { $0 } != nil }
+
+  /// What it was answered with, or why it was refused; nil as long as it was neither.
+  package func answer<Answer: Decodable>(
+    as type: Answer.Type
+  ) throws(WormholeError) -> (answer: Answer?, refusal: String?)? {
+    guard let bytes = ended.withLock({ $0 }) else { return nil }
+    let answer = try WormholeError.reading("read the answer to", "a made request") {
+      try BinaryDecoder().decode(LiveFile.Answer<Answer>.self, from: bytes)
+    }
+    return switch answer.result {
+    case .success(let value): (value, nil)
+    case .failure(let refusal): (nil, refusal.reason)
+    }
+  }
+
+  /// Why it was refused; nil if it was not.
+  package var refusal: String? {
+    guard let bytes = ended.withLock({ $0 }) else { return nil }
+    return (try? BinaryDecoder().decode(LiveFile.Refusing.self, from: bytes))?.error
+  }
+}
+
+extension Wormhole.Request {
+  package convenience init<Question: Encodable>(
+    made question: Question, from: String?, kind: String?, timeLeft: Duration,
+    _ record: MadeRequest
+  ) throws(WormholeError) {
+    let core = try LiveMessage(made: question, from: from, kind: kind, timeLeft, "make request")
+    self.init(core, record)
+  }
+}
+
+extension Wormhole.ImmediateMessage {
+  package init<Value: Encodable>(
+    made value: Value, from: String?, kind: String?
+  ) throws(WormholeError) {
+    self.init(try LiveMessage(made: value, from: from, kind: kind, .seconds(10), "make message"))
+  }
+}
+
+extension LiveMessage {
+  fileprivate convenience init<Value: Encodable>(
+    made value: Value, from: String?, kind: String?, _ timeLeft: Duration, _ operation: String
+  ) throws(WormholeError) {
+    let header = LiveFile.Header(
+      from: try from.map { (from) throws(WormholeError) in try Container.escape(from) } ?? "",
+      incarnation: nil, kind: kind ?? MessageKind.name(of: Value.self),
+      deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds)
+    let bytes = try WormholeError.writing(operation, header.kind) {
+      try BinaryEncoder().encode(LiveFile.Asking(header: header, value: value))
+    }
+    self.init(nil, header, bytes)
+  }
+}
+
+extension Wormhole.Sent {
+  /// One that nobody has sent, which ends when the test says so.
+  package convenience init(
+    made id: String, to: String, count: Int, _ content: MadeContent? = nil
+  ) throws(WormholeError) {
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: Clocks.sinceBoot), wantsReceipt: true,
+      count: count, id: try MessageName.escape(id: id), from: "")
+    self.init(name, made: to, content?.content)
+  }
+}
+
+/// What a test says was sent.
+package struct MadeContent: Sendable {
+  let content: SentContent
+
+  package init<Value: Encodable>(
+    _ value: Value, to: String, kind: String?, file: Wormhole.SentFile?
+  ) throws(WormholeError) {
+    var header = MessageFile.Header(
+      kind: kind ?? MessageKind.name(of: Value.self), sent: Date(timeIntervalSinceReferenceDate: 0),
+      to: to, expires: nil)
+    if let file {
+      header.file = MessageFile.Attached(name: file.name, size: file.size, checksum: 0)
+    }
+    let bytes = try WormholeError.writing("make message", header.kind) {
+      guard let file = header.file else { return try BinaryEncoder().seal(header, value) }
+      return try BinaryEncoder().encode(
+        MessageFile.WithFile(header: header, file: file, value: value))
+    }
+    content = try SentContent(bytes, PropertyListLimits())
+  }
+}
+
+extension Wormhole.Outcome {
+  package init(
+    made id: String, to: String, count: Int, end: End, _ content: MadeContent
+  ) throws(WormholeError) {
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: Clocks.sinceBoot), wantsReceipt: true,
+      count: count, id: try MessageName.escape(id: id), from: "")
+    self.init(name, end, content.content)
+  }
+}
+
+extension Wormhole.Context {
+  package init<Value: Encodable>(
+    made value: Value, from: String, kind: String?, sent: Date
+  ) throws(WormholeError) {
+    let (header, bytes) = try made("make context", value, kind: kind, sent: sent)
+    self.init(from, header, bytes)
+  }
+}
+
+private func made<Value: Encodable>(
+  _ operation: String, _ value: Value, kind: String?, sent: Date
+) throws(WormholeError) -> (MessageFile.Header, [UInt8]) {
+  let header = MessageFile.Header(
+    kind: kind ?? MessageKind.name(of: Value.self), sent: sent, to: "", expires: nil)
+  let bytes = try WormholeError.writing(operation, header.kind) {
+    try BinaryEncoder().seal(header, value)
+  }
+  return (header, bytes)
+}

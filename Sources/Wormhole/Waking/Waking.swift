@@ -1,0 +1,259 @@
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// One who wants a member to run, and waits for it.
+///
+/// Whoever finds that nobody is about it writes a record, under a lock, and then starts the
+/// program; the others wait until the member has joined, or the record says that it will not.
+/// Nobody depends on the one who starts it: if that one is killed or stopped between the record and
+/// the start, another does it a little later.
+final class Waking: Sendable {
+  private let hole: Wormhole
+  private let name: String
+  private let timeout: Duration
+  private let deadline: Instant
+  private let begun: Int64
+  /// Whose word it was that it joined last.
+  private let before: String?
+  /// Whether it is there already.
+  let isPresent: Bool
+  private let changes = Monitor(0)
+  private let cancellation = Cancellation()
+
+  init(_ peer: Wormhole.Peer, _ timeout: Duration) throws(WormholeError) {
+    hole = peer.hole
+    name = peer.name
+    self.timeout = timeout
+    deadline = .now + timeout
+    begun = peer.hole.options.environment.sinceBoot()
+    // In this order: whoever takes the name after it was free writes a profile after this one.
+    let home = try hole.container.existingMember(name)
+    do throws(Errno) {
+      before = try home?.readProfile().profile?.incarnation.rawValue
+      isPresent = try home?.isPresentStill() ?? false
+    } catch {
+      throw WormholeError(error, "wake", name)
+    }
+  }
+
+  func cancel() {
+    cancellation.cancel()
+    changes.signal { $0 += 1 }
+  }
+
+  /// Waits until it has joined, on the thread that calls.
+  func run() throws(WormholeError) {
+    if isPresent { return }
+    let start = try registered()
+    let slot = try WakeRecord.slot(of: name, in: hole.container)
+    let changes = changes
+    let presence = try hole.container.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
+    defer { presence.stop() }
+    let watch = try slot.watch { changes.signal { $0 += 1 } }
+    defer { watch.stop() }
+    while true {
+      let seen = changes.withLock { $0 }
+      switch try look(start, slot) {
+      case .joined: return
+      case .mine(let record): try launch(start, record)
+      case .others(let pause, let record):
+        try checkTime(record)
+        let _: Void? = changes.wait(until: min(deadline, .now + pause)) { $0 == seen ? nil : () }
+      }
+    }
+  }
+
+  private func registered() throws(WormholeError) -> MemberStart {
+    let start = try hole.container.existingMember(name)?.readStart("wake")
+    guard let start else {
+      throw WormholeError(
+        .notFound, "wake", name, because: "nobody has said how it is started",
+        hint: "register that, with 'registerStart' or 'wormhole wake \(name) --register'")
+    }
+    return start
+  }
+
+  private func checkTime(_ record: WakeRecord?) throws(WormholeError) {
+    if cancellation.isCancelled {
+      throw WormholeError(.cancelled, "wake", name, because: "the task was cancelled")
+    }
+    guard Instant.now >= deadline else { return }
+    let what = record?.whatRuns ?? "nobody has started it"
+    throw WormholeError(
+      .timedOut, "wake", name, because: "\(what), and has not joined within \(timeout)",
+      hint: "look what that program does, and whether it joins as '\(name)'")
+  }
+
+  // MARK: Whose turn it is
+
+  private enum Turn {
+    case joined
+    case mine(WakeRecord)
+    case others(Duration, WakeRecord?)
+  }
+
+  /// Looks without the lock first: of many who wait most have nothing to change.
+  private func look(_ start: MemberStart, _ slot: Slot) throws(WormholeError) -> Turn {
+    let turn = try turn(slot.read(), start)
+    guard case .mine = turn else { return turn }
+    try checkTime(nil)
+    var taken = turn
+    do {
+      try slot.change("wake", patience: Patience(until: deadline, cancellation: cancellation)) {
+        taken = try self.turn($0, start)
+        guard case .mine(let record) = taken else { return .none }
+        return .put(try BinaryEncoder().encode(record))
+      }
+    } catch {
+      throw renamed(error)
+    }
+    return taken
+  }
+
+  /// The record was read before the member is looked at, so a start that has succeeded since is not
+  /// taken for one of long ago.
+  private func turn(_ content: Slot.Content, _ start: MemberStart) throws(WormholeError) -> Turn {
+    let sighting = try Sighting(name, in: hole.container)
+    let incarnation = sighting.found.profile?.incarnation.rawValue
+    if incarnation != before, incarnation != nil { return .joined }
+    let record = WakeRecord(content)
+    // Somebody is joining this very moment.
+    if sighting.isPresent { return .others(.milliseconds(50), record) }
+    let environment = hole.options.environment
+    let verdict =
+      record?.verdict(
+        incarnation, start.program, begun: begun, now: environment.sinceBoot(),
+        grace: hole.options.wakeGrace) ?? .start
+    switch verdict {
+    case .wait(let pause): return .others(pause, record)
+    case .failed(let reason): throw failed(reason)
+    case .start:
+      return .mine(
+        WakeRecord(
+          id: environment.randomName(), started: environment.sinceBoot(), by: hole.options.name,
+          program: start.program, before: incarnation,
+          failed: record?.failures(incarnation, start.program) ?? 0))
+    }
+  }
+
+  private func failed(_ reason: String) -> WormholeError {
+    WormholeError(.unreachable, "wake", name, because: reason)
+  }
+
+  /// Under the name that the caller knows, and not that of the slot.
+  private func renamed(_ error: any Error) -> WormholeError {
+    guard var error = error as? WormholeError else {
+      return WormholeError(.system, "wake", name, because: "\(error)")
+    }
+    (error.operation, error.subject) = ("wake", name)
+    return error
+  }
+
+  // MARK: Starting
+
+  private func launch(_ start: MemberStart, _ record: WakeRecord) throws(WormholeError) {
+    let environment = hole.options.environment
+    // Who was stopped since may find that others have begun anew.
+    guard .nanoseconds(environment.sinceBoot() - record.started) < hole.options.wakeGrace else {
+      return
+    }
+    let attempt = StartAttempt(name, hole.container, record)
+    let child: Child
+    do throws(Errno) {
+      child = try attempt.spawn(start, in: hole.container)
+    } catch {
+      let reason = "its program '\(start.program)' could not be started: \(error)"
+      attempt.fail(reason)
+      throw failed(reason)
+    }
+    hole.log(
+      .info, "started '\(start.program)' (process \(child.process)) to wake '\(name)'",
+      about: LogSubject(member: name))
+    attempt.note(child)
+  }
+}
+
+/// A start of a member's program by this process, which hears of its end.
+private final class StartAttempt: Sendable {
+  private let name: String
+  /// The program may go on for long, and the container is not kept open for that.
+  private weak let container: Container?
+  private let record: WakeRecord
+
+  init(_ name: String, _ container: Container, _ record: WakeRecord) {
+    self.name = name
+    self.container = container
+    self.record = record
+  }
+
+  /// Starts the program, and a thread that waits for its end.
+  func spawn(_ start: MemberStart, in container: Container) throws(Errno) -> Child {
+    let given = Monitor<Child??>(nil)
+    // Before there is a child, which would have no waiter if a thread could not be had.
+    try Thread("wake") {
+      guard let child = given.wait(until: nil, { $0 }), let child else { return }
+      self.end(try? child.wait())
+    }.detach()
+    do throws(Errno) {
+      let child = try Child.spawnAlone(
+        start.program, start.arguments, environment: Self.environment(start, container),
+        directory: start.directory ?? "/")
+      given.signal { $0 = .some(child) }
+      return child
+    } catch {
+      given.signal { $0 = .some(nil) }
+      throw error
+    }
+  }
+
+  private static func environment(_ start: MemberStart, _ container: Container) -> [[CChar]] {
+    var settings = start.environment
+    settings["WORMHOLE_CONTAINER"] = container.absolutePath
+    // Together they would be a contradiction.
+    return Processes.environment(
+      setting: settings.map { "\($0)=\($1)" }, without: ["WORMHOLE_GROUP"])
+  }
+
+  /// Says which process it is, so that others do not start another one while it lives.
+  func note(_ child: Child) {
+    change { record in
+      record.process = child.process
+      record.namespace = ProcessIdentity.current.namespace
+      record.ticks = ProcessStatus(of: child.process)?.started
+    }
+  }
+
+  private func end(_ status: ExitStatus?) {
+    guard let container else { return }
+    let incarnation = (try? Sighting(name, in: container))?.found.profile?.incarnation.rawValue
+    guard incarnation == record.before else { return }
+    let how =
+      switch status {
+      case .exited(let code): "it ended with exit code \(code)"
+      case .signalled(let signal): "it was ended by signal \(signal)"
+      case nil: "it ended"
+      }
+    fail("\(how) before it joined as '\(name)'")
+  }
+
+  func fail(_ reason: String) {
+    guard let container else { return }
+    let now = container.options.environment.sinceBoot()
+    change { record in
+      record.failure = reason
+      record.ended = now
+    }
+  }
+
+  private func change(_ body: (inout WakeRecord) -> Void) {
+    guard let container else { return }
+    do {
+      let slot = try WakeRecord.slot(of: name, in: container)
+      // What cannot be told is found out by the others when they look again.
+      try WakeRecord.change(slot, record.id, Patience(until: .now + .seconds(10)), body)
+    } catch {
+      container.log(.error, "\(error)", about: LogSubject(member: name), because: error)
+    }
+  }
+}

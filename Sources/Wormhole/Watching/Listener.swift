@@ -1,0 +1,284 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+/// What a look has found.
+final class Finding: Sendable {
+  let name: String
+  let stamp: Stamp
+  let content: Result<Slot.Content, WormholeError>
+  /// The content, opened; nil if there is none, or it is damaged.
+  let file: Envelope.Opened?
+
+  init(
+    name: String, stamp: Stamp, content: Result<Slot.Content, WormholeError> = .success(.nothing),
+    file: Envelope.Opened? = nil
+  ) {
+    self.name = name
+    self.stamp = stamp
+    self.content = content
+    self.file = file
+  }
+
+  /// That there will be nothing to find any more.
+  convenience init(_ failure: WormholeError) {
+    self.init(name: "", stamp: .failed(failure), content: .failure(failure))
+  }
+}
+
+/// Something that a listener can look at.
+protocol Feed: AnyObject, Sendable {
+  func look() -> Finding
+  /// What a listener is told that knows this version, and finds that there is nothing any more; nil
+  /// for nothing.
+  func loss(after version: Int) -> Finding?
+}
+
+extension Feed {
+  func loss(after version: Int) -> Finding? { nil }
+}
+
+/// One watcher: carries out what ``WatchMachine`` decides.
+///
+/// It is told of changes by the watcher, and then only notes them. Once all have been told it
+/// looks, on the watcher's thread if another one is free to wait, or else on a queue of its own: so
+/// nobody waits for it. There it calls the handler too, unless that has a queue. It is kept until
+/// it is stopped, by its owner or by what has begun in an opening.
+final class Listener: Lasting {
+  private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
+
+  /// A feed, and how to be rid of it.
+  private struct Source {
+    let feed: any Feed
+    let leave: @Sendable () -> Void
+    /// Whether it is left once a look has found nothing.
+    var isLeaving = false
+  }
+
+  /// Both under one lock, as whoever asks for one asks for the other.
+  private struct State {
+    var machine: Machine
+    /// Nil once it has been stopped.
+    var sources: [String: Source]? = [:]
+    /// Why there is nothing more to come.
+    var failure: WormholeError?
+    /// What keeps it until it has ended.
+    var begun: Begun?
+  }
+
+  private let state: Monitor<State>
+  /// What keeps listening for further sources, if anything does.
+  private let finder = Monitor<FolderWatch?>(nil)
+  private let queue = DispatchQueue(label: "wormhole.watch")
+  private let handlerQueue: DispatchQueue?
+  let owner = ProcessCopy.current
+  private let handler: (@Sendable (Finding) -> Void)?
+
+  /// - Parameter handler: nil for one whose findings are waited for.
+  init(
+    seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
+    handler: (@Sendable (Finding) -> Void)? = nil
+  ) {
+    state = Monitor(State(machine: Machine(hasHandler: handler != nil, seen: seen)))
+    self.handlerQueue = handlerQueue
+    self.handler = handler
+  }
+
+  /// How often it was woken.
+  var signals: Int { state.withLock { $0.machine.signals } }
+
+  // MARK: Sources
+
+  /// Takes on a feed, under the name that it reports changes of, escaped.
+  func join(_ name: String, _ feed: any Feed, leave: @escaping @Sendable () -> Void) {
+    let isLate = state.withLock { state in
+      state.sources?[name] = Source(feed: feed, leave: leave)
+      return state.sources == nil
+    }
+    if isLate { leave() }
+  }
+
+  /// Leaves what has gone, once it has been told of that; what has come again meanwhile stays.
+  func leaveOnceGone(_ name: String) {
+    state.withLock { $0.sources?[name]?.isLeaving = true }
+    change(name)
+  }
+
+  /// Whether it listens to a name, and goes on with that.
+  func keeps(_ name: String) -> Bool {
+    state.withLock { state in
+      state.sources?[name]?.isLeaving = false
+      return state.sources?[name] != nil
+    }
+  }
+
+  func keep(_ watch: FolderWatch) {
+    finder.withLock { $0 = watch }
+    if state.withLock({ $0.sources == nil }) { finder.withLock { $0.take() }?.stop() }
+  }
+
+  /// Goes on until it is stopped, whoever lets go of it.
+  func goOn(in begun: Begun) throws(WormholeError) -> Ending {
+    let ending = try begun.keep(self)
+    let (isLate, reason) = state.withLock { state in
+      if state.sources != nil { state.begun = begun }
+      return (state.sources == nil, state.failure)
+    }
+    if isLate { begun.forget(self, reason) }
+    return ending
+  }
+
+  /// Something may have happened to a name; never waits.
+  func change(_ name: String) { perform(state.withLock { $0.machine.change(name) }) }
+
+  /// Nothing more will come, of whatever it watches; never waits.
+  func fail(_ error: WormholeError) {
+    perform(
+      state.withLock { state in
+        state.failure = state.failure ?? error
+        return state.machine.fail()
+      })
+  }
+
+  // MARK: Looking
+
+  private func perform(_ action: Machine.Action) {
+    switch action {
+    case .none: break
+    case .look:
+      if !Watcher.shared.afterwards({ self.look() }) { queue.soon { self.look() } }
+    case .end(let waiter): waiter.resume(returning: nil)
+    }
+  }
+
+  /// Looks at what has changed, and passes on what is news, until there is nothing more to look at,
+  /// or nobody to tell.
+  private func look() {
+    var action = Machine.Action.look
+    while action.isLook {
+      guard let finding = findNews() else {
+        action = state.withLock { $0.machine.endLook() }
+        continue
+      }
+      guard let handler else {
+        state.withLock { $0.machine.takeWaiter() }?.resume(returning: finding)
+        action = state.withLock { $0.machine.endLook() }
+        continue
+      }
+      guard let handlerQueue else {
+        handler(finding)
+        action = endCall()
+        continue
+      }
+      return handlerQueue.async {
+        let thread = Thread.currentNumber
+        guard self.state.withLock({ $0.machine.enter(thread) }) else {
+          return self.perform(self.state.withLock { $0.machine.endLook() })
+        }
+        handler(finding)
+        self.perform(self.endCall())
+      }
+    }
+  }
+
+  /// The handler has returned, and with that the look has ended.
+  private func endCall() -> Machine.Action {
+    state.signal { state in
+      state.machine.leave()
+      return state.machine.endLook()
+    }
+  }
+
+  /// What is news; where the handler is called on this thread, it has been entered for that.
+  private func findNews() -> Finding? {
+    let thread = handler != nil && handlerQueue == nil ? Thread.currentNumber : nil
+    if let failure = takeFailure(thread) { return Finding(failure) }
+    while let (name, feed) = state.withLock({ state in
+      state.machine.nextName().map { ($0, state.sources?[$0]?.feed) }
+    }) {
+      guard let feed, let finding = find(name, feed) else { continue }
+      let isNews = state.withLock { state in
+        guard state.machine.isNews(name, finding.stamp) else { return false }
+        return thread.map { state.machine.enter($0) } ?? true
+      }
+      if isNews { return finding }
+    }
+    return nil
+  }
+
+  /// What a look at one name finds; of what has gone, the word of that.
+  private func find(_ name: String, _ feed: any Feed) -> Finding? {
+    let finding = feed.look()
+    guard finding.stamp == .nothing else { return finding }
+    let (version, left) = state.withLock { state -> (Int?, Source?) in
+      let isLeaving = state.sources?[name]?.isLeaving == true
+      let left = isLeaving ? state.sources?.removeValue(forKey: name) : nil
+      return (state.machine.version(of: name), left)
+    }
+    left?.leave()
+    // Whoever watches hears of the end of a container otherwise, and once.
+    guard let version, case .success = finding.content else { return finding }
+    return feed.loss(after: version) ?? finding
+  }
+
+  /// What there is to tell last of all, if it is time for that.
+  private func takeFailure(_ thread: UInt?) -> WormholeError? {
+    let failure = state.withLock { state -> WormholeError? in
+      guard state.machine.takeFailure(), thread.map({ state.machine.enter($0) }) ?? true else {
+        return nil
+      }
+      return state.failure
+    }
+    if let failure { leaveAll()?.forget(self, failure) }
+    return failure
+  }
+
+  /// The next news; nil when it has been stopped, or the task was cancelled.
+  func next() async -> Finding? {
+    // What was found before the lock was free: that the resumption comes after it, the runtime does
+    // not always tell the thread sanitizer.
+    defer { state.withLock { _ in } }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        perform(state.withLock { $0.machine.wait(continuation) })
+      }
+    } onCancel: {
+      stop()
+    }
+  }
+
+  /// Calls what is isolated to an actor; not once it has been stopped there.
+  ///
+  /// Asked on that actor, so that nothing comes between the question and the call.
+  func call<Element: Sendable>(
+    _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
+  ) async {
+    guard !state.withLock({ $0.machine.isStopped }) else { return }
+    await handler.body(element)
+  }
+
+  /// Ends it.
+  ///
+  /// Once this has returned the handler is not called again; a call under way on another thread is
+  /// waited for.
+  func stop() {
+    // In a copy of the process it has ended already.
+    guard owner.isCurrent else { return }
+    perform(state.withLock { $0.machine.stop() })
+    let begun = leaveAll()
+    defer { begun?.forget(self) }
+    let here = Thread.currentNumber
+    _ = state.wait(until: nil) { state -> Bool? in
+      let caller = state.machine.callingThread
+      return caller == nil || caller == here ? true : nil
+    }
+  }
+
+  /// - Returns: what has kept it.
+  private func leaveAll() -> Begun? {
+    finder.withLock { $0.take() }?.stop()
+    let (left, begun) = state.withLock { ($0.sources.take() ?? [:], $0.begun.take()) }
+    for source in left.values { source.leave() }
+    return begun
+  }
+}

@@ -1,0 +1,174 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// One slot that is watched: tells all listeners of it, and reads it for them.
+final class SlotFeed: Feed {
+  let slot: Slot
+  private let limits: PropertyListLimits
+  private let watch = Monitor<NamedWatch?>(nil)
+  private let state = Monitor(State())
+  /// What was read last, for the others who were told of the same change.
+  private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)
+
+  private struct State {
+    var listeners: [ObjectIdentifier: Listener] = [:]
+    var signals = 0
+  }
+
+  init(_ slot: Slot, _ limits: PropertyListLimits) {
+    self.slot = slot
+    self.limits = limits
+  }
+
+  var listenerCount: Int { state.withLock { $0.listeners.count } }
+
+  func add(_ listener: Listener) {
+    state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener }
+  }
+
+  func remove(_ listener: Listener) {
+    state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil }
+  }
+
+  /// Begins to watch, if it does not yet.
+  func begin() throws(WormholeError) {
+    try slot.container.checkOwner("watch", slot.name)
+    try watch.withLock { watch throws(WormholeError) in
+      guard watch == nil else { return }
+      watch = try slot.watch {
+        [weak self] in
+        self?.signal()
+      } ended: {
+        [weak self] in
+        self?.fail($0)
+      }
+    }
+  }
+
+  func end() { watch.withLock { $0.take() }?.stop() }
+
+  private func signal() {
+    let listeners = state.withLock { state in
+      state.signals += 1
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener.change(slot.escaped) }
+  }
+
+  private func fail(_ end: ContainerEnd) {
+    // Whoever comes later begins anew, and is told that there is none.
+    self.end()
+    let listeners = state.withLock { Array($0.listeners.values) }
+    for listener in listeners { listener.fail(end.error("watch \(slot.title)", slot.name)) }
+  }
+
+  /// Has a newcomer look at what is there now.
+  func greet(_ listener: Listener) {
+    state.withLock { $0.signals += 1 }
+    listener.change(slot.escaped)
+  }
+
+  func look() -> Finding {
+    reading.withLock { reading in
+      let (signal, isShared) = state.withLock { ($0.signals, $0.listeners.count > 1) }
+      if let reading, reading.signal == signal { return reading.finding }
+      let finding = Finding(reading: slot, limits)
+      reading = isShared ? (signal, finding) : nil
+      return finding
+    }
+  }
+}
+
+extension SlotFeed {
+  /// Whoever removes it clears it first, which may be past before anybody has looked.
+  func loss(after version: Int) -> Finding? {
+    // What somebody's hand took away is no clear, and is not told.
+    guard let removed = slot.container.removedVersion(), removed > version else { return nil }
+    let now = slot.container.options.environment.sinceEpoch()
+    return Finding(clear: slot.name, removed, Date(sinceEpoch: now), limits)
+  }
+}
+
+extension Finding {
+  /// That a slot was cleared, and nobody can tell by whom.
+  convenience init?(clear name: String, _ version: Int, _ sent: Date, _ limits: PropertyListLimits)
+  {
+    guard
+      let bytes = try? Envelope.seal(
+        version: version, sent: sent, from: "", BinaryEncoder(limits: limits)),
+      let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
+    else { return nil }
+    self.init(
+      name: name, stamp: .version(version, sent, recovered: false),
+      content: .success(.value(bytes, recovered: false)), file: file)
+  }
+
+  convenience init(reading slot: Slot, _ limits: PropertyListLimits) {
+    let content = Result { () throws(WormholeError) in try slot.read() }
+    do throws(WormholeError) {
+      let reader = SlotReader(limits: limits, name: slot.name, operation: "read channel")
+      let opened = try reader.open(content.get())
+      let stamp: Stamp =
+        opened.map { file, isRecovered in
+          .version(file.header.version, file.header.sent, recovered: isRecovered)
+        } ?? .nothing
+      self.init(name: slot.name, stamp: stamp, content: content, file: opened?.file)
+    } catch {
+      // Whoever watches hears of the end of the container otherwise, and once.
+      let stamp = error.code == .notAContainer ? Stamp.nothing : .failed(error)
+      self.init(name: slot.name, stamp: stamp, content: content)
+    }
+  }
+}
+
+/// The feeds of one opened container: one for each slot that anybody watches.
+final class SlotFeeds: Sendable {
+  private let limits: PropertyListLimits
+  private let state = Monitor(State())
+
+  private struct State {
+    /// Nil until somebody watches, which programs that only look never do: setting a dictionary up
+    /// takes longer than reading a file.
+    var feeds: [ObjectIdentifier: SlotFeed]?
+  }
+
+  init(_ limits: PropertyListLimits) { self.limits = limits }
+
+  /// How many listeners there are, counting one for each slot it listens to.
+  var listenerCount: Int {
+    state.withLock { ($0.feeds ?? [:]).values.reduce(0) { $0 + $1.listenerCount } }
+  }
+
+  /// Has a listener told of a slot's changes, and of what is there now.
+  func join(_ listener: Listener, _ slot: Slot) throws(WormholeError) {
+    let feed = state.withLock { state in
+      let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
+      state.feeds = state.feeds ?? [:]
+      state.feeds?[ObjectIdentifier(slot)] = feed
+      feed.add(listener)
+      return feed
+    }
+    do throws(WormholeError) {
+      try feed.begin()
+    } catch {
+      leave(listener, feed)
+      throw error
+    }
+    listener.join(slot.escaped, feed) { [weak listener] in
+      if let listener { self.leave(listener, feed) }
+    }
+    feed.greet(listener)
+  }
+
+  private func leave(_ listener: Listener, _ feed: SlotFeed) {
+    let isUnused = state.withLock { state in
+      feed.remove(listener)
+      guard feed.listenerCount == 0 else { return false }
+      state.feeds?[ObjectIdentifier(feed.slot)] = nil
+      return true
+    }
+    if isUnused { feed.end() }
+  }
+}

@@ -1,0 +1,225 @@
+internal import Dispatch
+internal import PropertyLists
+internal import SharedContainer
+internal import Synchronization
+
+/// A closure, and the actor that it runs on.
+struct IsolatedHandler<Element: Sendable>: Sendable {
+  let isolation: (any Actor)?
+  let body: nonisolated(nonsending) @Sendable (Element) async -> Void
+
+  init(_ body: @escaping @isolated(any) @Sendable (Element) async -> Void) {
+    isolation = body.isolation
+    self.body = { await body($0) }
+  }
+
+  init(
+    isolation: (any Actor)?,
+    _ body: nonisolated(nonsending) @escaping @Sendable (Element) async -> Void
+  ) {
+    self.isolation = isolation
+    self.body = body
+  }
+}
+
+/// Passes on what a finding means, if that is news, or throws what a watcher is told instead.
+///
+/// Passes on and does not return: to return what may be a value of any type costs the runtime a
+/// look for each type that the value is wrapped in, half as long as to decode it.
+typealias Interpreter<Element> =
+  @Sendable (_ finding: Finding, _ pass: (Element) -> Void) throws(WormholeError) -> Void
+
+/// What to watch, and how it becomes what the watcher is told: behind both doors, closures and
+/// sequences.
+struct WatchPlan<Element: Sendable>: Sendable {
+  /// What counts as known from the beginning.
+  var seen: [String: Stamp] = [:]
+  /// Joins a listener to what is watched.
+  let join: @Sendable (Listener) throws(WormholeError) -> Void
+  /// Makes, for one watcher, what turns findings into elements; nil for what is no news for it.
+  let interpreter: @Sendable () -> Interpreter<Element>
+
+  /// Calls closures until it is stopped.
+  func observe(
+    in begun: Begun, on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
+    _ failure: @escaping @Sendable (WormholeError) -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let listener = try listener(on: queue, handler, failure)
+    return try goOn(listener, in: begun)
+  }
+
+  /// Calls closures as long as somebody keeps what this returns.
+  func observeBriefly(
+    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
+    _ failure: @escaping @Sendable (WormholeError) -> Void
+  ) throws(WormholeError) -> Brief {
+    Brief(try listener(on: queue, handler, failure))
+  }
+
+  private func listener(
+    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
+    _ failure: @escaping @Sendable (WormholeError) -> Void
+  ) throws(WormholeError) -> Listener {
+    if queue != nil { try WormholeError.checkQueues("watch on", "a queue") }
+    let interpret = interpreter()
+    let listener = Listener(seen: seen, on: queue) { finding in
+      do throws(WormholeError) { try interpret(finding, handler) } catch { failure(error) }
+    }
+    try begin(listener)
+    return listener
+  }
+
+  private func begin(_ listener: Listener) throws(WormholeError) {
+    do throws(WormholeError) {
+      try join(listener)
+    } catch {
+      listener.stop()
+      throw error
+    }
+  }
+
+  private func goOn(
+    _ listener: Listener, in begun: Begun
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    do throws(WormholeError) {
+      return Wormhole.Subscription(listener, in: begun, try listener.goOn(in: begun))
+    } catch {
+      listener.stop()
+      throw error
+    }
+  }
+
+  /// Calls closures from a task, one at a time.
+  func observe(
+    in begun: Begun, _ handler: IsolatedHandler<Element>, _ failure: IsolatedHandler<WormholeError>
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    try WormholeError.checkQueues("watch with", "an asynchronous closure")
+    let listener = Listener(seen: seen)
+    try begin(listener)
+    let watching = try goOn(listener, in: begun)
+    let interpret = interpreter()
+    Task.detached {
+      while let finding = await listener.next() {
+        do throws(WormholeError) {
+          var element: Element?
+          try interpret(finding) { element = $0 }
+          if let element { await listener.call(handler, element, on: handler.isolation) }
+        } catch {
+          await listener.call(failure, error, on: failure.isolation)
+        }
+      }
+    }
+    return watching
+  }
+
+  func map<Other: Sendable>(
+    _ transform: @escaping @Sendable (Element) -> Other
+  ) -> WatchPlan<Other> {
+    let interpreter = interpreter
+    return WatchPlan<Other>(
+      seen: seen, join: join,
+      interpreter: {
+        let interpret = interpreter()
+        return { (finding, pass) throws(WormholeError) in
+          try interpret(finding) { pass(transform($0)) }
+        }
+      })
+  }
+
+  var updates: Wormhole.Updates<Element> {
+    Wormhole.Updates { () throws(WormholeError) in
+      try WormholeError.checkQueues("wait for", "changes")
+      let listener = Listener(seen: seen)
+      let subscription = UpdateSource(listener, interpreter())
+      try join(listener)
+      return subscription
+    }
+  }
+}
+
+extension Wormhole {
+  /// What a watcher's error is told to, if it has not said.
+  func failureHandler(
+    _ given: (@Sendable (WormholeError) -> Void)?, about subject: LogSubject = LogSubject()
+  ) -> @Sendable (WormholeError) -> Void {
+    let container = container
+    return given ?? { container.log(.error, $0, about: subject) }
+  }
+
+  func isolatedFailureHandler(
+    _ given: (@isolated(any) @Sendable (WormholeError) async -> Void)?,
+    about subject: LogSubject = LogSubject()
+  ) -> IsolatedHandler<WormholeError> {
+    let container = container
+    return IsolatedHandler(given ?? { container.log(.error, $0, about: subject) })
+  }
+
+  func watching<Value: Codable & Sendable>(
+    _ channels: [Channel<Value>], present: Bool
+  ) -> WatchPlan<Snapshot<Value>> {
+    WatchPlan(
+      seen: present ? [:] : known(channels.compactMap { try? $0.slot.get() }),
+      join: { (listener) throws(WormholeError) in
+        for channel in channels { try self.feeds.join(listener, channel.slot.get()) }
+      }, interpreter: { self.snapshots() })
+  }
+
+  func watching<Value: Codable & Sendable>(
+    prefix: String, of type: Value.Type, present: Bool
+  ) -> WatchPlan<Snapshot<Value>> {
+    let names = present ? [] : (try? channels(prefix: prefix)) ?? []
+    return WatchPlan(
+      seen: known(names.compactMap { try? container.slot(.channels, $0) }),
+      join: { (listener) throws(WormholeError) in
+        try self.joinAll(prefix, listener)
+      }, interpreter: { self.snapshots() })
+  }
+
+  private func known(_ slots: [Slot]) -> [String: Stamp] {
+    let limits = options.limits
+    return Dictionary(slots.map { ($0.escaped, Finding(reading: $0, limits).stamp) }) { $1 }
+  }
+
+  private func snapshots<Value: Codable & Sendable>() -> Interpreter<Snapshot<Value>> {
+    let limits = options.limits
+    return { (finding, pass) throws(WormholeError) in
+      let reader = SlotReader(limits: limits, name: finding.name, operation: "read channel")
+      guard let (file, isRecovered) = try reader.open(finding) else { return }
+      pass(try reader.snapshot(of: file, isRecovered: isRecovered))
+    }
+  }
+
+  /// Has a listener told of all channels with the prefix, also of those that come later.
+  private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
+    try WormholeError.checkQueues("watch channels with", prefix)
+    let (container, feeds, queue) = (container, feeds, Self.finding)
+    let watch = try container.watchNames(in: .channels) { [weak listener] change in
+      switch change {
+      case .came(let name) where name.begins(with: prefix):
+        // Not here, where others of the container wait.
+        queue.async { [weak listener] in
+          guard let listener else { return }
+          do throws(WormholeError) {
+            let slot = try container.slot(.channels, name)
+            if !listener.keeps(slot.escaped) { try feeds.join(listener, slot) }
+          } catch {
+            container.log(.error, error, about: LogSubject(channel: name))
+          }
+        }
+      case .went(let name) where name.begins(with: prefix):
+        queue.async { [weak listener] in
+          if let file = try? Container.escape(name) { listener?.leaveOnceGone(file) }
+        }
+      default: break
+      }
+    } ended: { [weak listener] end in
+      listener?.fail(end.error("watch channels with prefix", prefix))
+    }
+    listener.keep(watch)
+  }
+}
+
+extension String {
+  /// As bytes, which is what names are.
+  func begins(with prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
+}

@@ -1,0 +1,28 @@
+import SharedContainer
+import Wormhole
+
+/// An access to a file that nobody else wants, against a bare create, rename and unlink.
+struct AccessAlone: Benchmark {
+  static let name = "access"
+  static let summary = "a coordinated access, against a bare create, rename and unlink in C"
+  static let isPaired = true
+  // It makes 39 calls where the bare one makes five.
+  static func requiredRatio(_ size: Size) -> Double? { 0.16 }
+
+  private let scratch: Scratch
+  private let coordinator: Wormhole.Coordinator
+  private let floor: Floor
+
+  init(size: Size) throws {
+    scratch = try Scratch()
+    coordinator = Wormhole.Coordinator(Arbiters(ContainerOptions(), root: scratch.path + "/groups"))
+    floor = try scratch.floor(.small)
+  }
+
+  func ours() throws { try coordinator.write(scratch.path + "/file") { _ in } }
+  func baseline() throws { try floor.access() }
+
+  func details() throws -> [Detail] {
+    [try Detail.calls("calls an access", limit: 40) { try ours() }]
+  }
+}

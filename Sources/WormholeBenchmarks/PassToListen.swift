@@ -1,0 +1,125 @@
+import Foundation
+import MMWormhole
+import SharedContainer
+import Syscalls
+
+/// A message that MMWormhole passes until a listener in another process is called, there and back,
+/// against a put and its watcher.
+///
+/// A listener is called on a queue of the program's, so the watcher is too: to wake its thread is
+/// the larger part of what a pass takes more than a put whose watcher has none.
+struct PassToListen: Benchmark {
+  static let name = "pass-to-listen"
+  static let summary =
+    "ten times there and back with MMWormhole, against a put and its watcher, on queues"
+  static let isPaired = true
+  /// At most 1.3 times, and a tenth more for what others do to a measurement.
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.7 : nil }
+
+  private let passing: Passing
+  private let channels: Answering
+  private let scratch: Scratch
+
+  init(size: Size) throws {
+    scratch = try Scratch()
+    EchoProcess.pin(0)
+    passing = try Passing(scratch.path, size)
+    channels = try Answering(scratch.path, size, onQueue: true)
+    for _ in 0..<5 {
+      try passing.exchange()
+      try channels.exchange()
+    }
+  }
+
+  func ours() throws { try passing.exchange() }
+  func baseline() throws { try channels.exchange() }
+
+  func details() throws -> [Detail] {
+    defer { EchoProcess.pin(-1) }
+    let there = try Measurement.measure(for: .milliseconds(200)) { try passing.exchange() }
+    let put = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
+    // Of this process, in ten puts and ten looks; a pass looks at its link too, and that is all.
+    let puts = try Detail.calls("calls of puts, ten times there and back", limit: 230) {
+      try channels.exchange()
+    }
+    return [
+      puts,
+      try Detail.calls(
+        "calls, ten times there and back", limit: puts.value + Double(PutToWatch.rally) + 1
+      ) { try passing.exchange() },
+      Detail("one way, us", there.median / Double(2000 * PutToWatch.rally)),
+      Detail("one way of a put, us", put.median / Double(2000 * PutToWatch.rally)),
+      Detail("times a put", there.median / put.median),
+    ]
+  }
+}
+
+/// Both ends of the exchange through MMWormhole.
+final class Passing {
+  private static let group = "group.bench"
+
+  private let wormhole: MMWormhole
+  private let heard: Monitor<Rally>
+  private let other: Child
+
+  private struct Rally {
+    var number = 0
+    /// The number that ends it.
+    var last = 0
+  }
+
+  init(_ path: String, _ size: Size) throws {
+    let wormhole = try Self.open(path)
+    let heard = Monitor(Rally())
+    wormhole.listenForMessage(withIdentifier: "back") { message in
+      let number = message as? Int ?? 0
+      let isOver = heard.withLock { $0.last <= number }
+      if isOver {
+        heard.signal { $0.number = number }
+      } else {
+        wormhole.passMessageObject((number + 1) as NSNumber, identifier: "there")
+      }
+    }
+    (self.wormhole, self.heard) = (wormhole, heard)
+    other = try EchoProcess.start("pass", size, path)
+    while !isAnswered(rally: 1, within: .milliseconds(50)) {}
+  }
+
+  deinit {
+    wormhole.stopListeningForMessage(withIdentifier: "back")
+    try? other.send(.kill)
+    _ = try? other.wait()
+  }
+
+  func exchange() throws {
+    guard isAnswered(rally: PutToWatch.rally, within: .seconds(5)) else {
+      throw BenchmarkError.nothingMeasured(PassToListen.name)
+    }
+  }
+
+  private func isAnswered(rally: Int, within time: Duration) -> Bool {
+    let (first, last) = heard.withLock { state in
+      let first = state.last + 1
+      state.last += rally
+      return (first, state.last)
+    }
+    wormhole.passMessageObject(first as NSNumber, identifier: "there")
+    return heard.wait(until: .now + time) { $0.number >= last ? true : nil } ?? false
+  }
+
+  private static func open(_ path: String) throws -> MMWormhole {
+    ContainerLocation.givenRoot = path
+    guard let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
+    else { throw BenchmarkError.nothingMeasured(PassToListen.name) }
+    wormhole.listenerQueue = DispatchQueue(label: "listener")
+    return wormhole
+  }
+
+  static func echo(_ path: String) throws {
+    let wormhole = try open(path)
+    wormhole.listenForMessage(withIdentifier: "there") { message in
+      wormhole.passMessageObject(message as? NSNumber, identifier: "back")
+    }
+    _ = Monitor(()).wait(until: .now + .seconds(120)) { _ in Bool?.none }
+  }
+}

@@ -1,0 +1,106 @@
+import CommandLine
+import SharedContainer
+import Syscalls
+import Wormhole
+
+extension Invocation {
+  var durability: Durability? { has(.power) ? .power : nil }
+
+  // MARK: The container
+
+  /// Opens the container that the command line or the environment names.
+  ///
+  /// - Parameter create: whether one is made where none is.
+  func open(
+    create: Bool, _ adjust: (inout Wormhole.Options) -> Void = { _ in }
+  ) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.mayCreate = create
+    if has(.groupShared) { options.sharing = .group }
+    let output = output
+    options.log = { entry in
+      if entry.level >= .error { output.tell(entry.text) } else { output.explain(entry.text) }
+    }
+    adjust(&options)
+    let hole: Wormhole
+    do {
+      // Whoever waits in a place that nobody else knows waits for ever: a slip of the pen, perhaps.
+      options.mayCreate = create && !waits
+      hole = try open(try place(), options)
+    } catch let error as WormholeError where create && waits && error.isForWantOfAContainer {
+      options.mayCreate = true
+      hole = try open(try place(), options)
+      output.tell("there was no container at '\(hole.container.path)'; made one")
+    }
+    if verb.changesValues { try Enclosure.refuseChange(of: hole, verb.name) }
+    // Kept for good: the end of the process closes it all, and faster.
+    _ = Unmanaged.passRetained(hole)
+    return hole
+  }
+
+  private func open(_ place: Place, _ options: Wormhole.Options) throws -> Wormhole {
+    switch place {
+    case .directory(let path): try Wormhole(directory: path, options: options)
+    case .group(let name): try Wormhole(group: name, options: options)
+    }
+  }
+
+  private enum Place {
+    case directory(String)
+    case group(String)
+  }
+
+  private func place() throws(Failure) -> Place {
+    let given = (value(.container), value(.group))
+    let set = (try Self.setting("WORMHOLE_CONTAINER"), try Self.setting("WORMHOLE_GROUP"))
+    switch (given, set) {
+    case ((_?, _?), _):
+      throw .usage("cannot tell which container to use: both --container and --group are given")
+    case ((let path?, nil), _): return .directory(path)
+    case ((nil, let group?), _): return .group(group)
+    case (_, (_?, _?)):
+      throw .usage(
+        "cannot tell which container to use: both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
+    case (_, (let path?, nil)): return .directory(path)
+    case (_, (nil, let group?)): return .group(group)
+    default:
+      throw .usage(
+        "cannot tell which container to use: give --container DIR or --group ID, "
+          + "or set WORMHOLE_CONTAINER or WORMHOLE_GROUP")
+    }
+  }
+
+  /// Set to nothing is not set.
+  private static func setting(_ name: String) throws(Failure) -> String? {
+    guard !Processes.isGarbled(environment: name) else {
+      throw .usage("cannot tell which container to use: \(name) is not UTF-8; give its path so")
+    }
+    return Processes.environment(name).flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+extension Invocation {
+  /// Whether it waits for what others do in the container.
+  fileprivate var waits: Bool {
+    switch verb.name {
+    case "watch", "observe": true
+    case "get": has(.wait)
+    case "defaults": operands.first == DefaultsAction.watch.rawValue
+    default: false
+    }
+  }
+}
+
+extension Verb {
+  /// Whether it asks for locks of the container's values.
+  fileprivate var changesValues: Bool {
+    ["put", "clear", "update", "lock", "remove"].contains(name)
+  }
+}
+
+extension WormholeError {
+  /// Whether there is none, or nothing that tells of one.
+  fileprivate var isForWantOfAContainer: Bool {
+    operation == "open container" && (code == .notFound || code == .notAContainer)
+  }
+}

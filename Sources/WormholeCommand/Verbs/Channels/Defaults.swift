@@ -1,0 +1,168 @@
+import CommandLine
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+extension Verb {
+  static let defaults = Verb(
+    "defaults", "read, write, delete or watch settings",
+    [
+      Operand("ACTION", .one, .words(DefaultsAction.allCases.map(\.rawValue))),
+      Operand("SUITE", .one, .names(.suites)), Operand("KEY", .optional, .names(.keys)),
+      Operand("VALUE", .optional),
+    ],
+    [.type, .raw, .now, .count, .timeout],
+    [
+      "A suite is a set of keys with values. Writing one key never takes back what somebody else "
+        + "writes to another.",
+      "ACTION is read, write, delete or watch. 'read' prints the value of KEY as 'get' prints that "
+        + "of a channel, or all keys and values, one a line with a tab between; 'write' takes "
+        + "VALUE, or standard input, as 'put' does; 'delete' removes KEY, or all keys; 'watch' "
+        + "writes a line for each change of KEY, or of any key, as 'watch' does for channels.",
+      "With --json, writes one object a setting: suite, key and value, which is null for what is "
+        + "removed. Exits with 1 if KEY is not there.",
+    ],
+    [
+      Example("wormhole defaults write cinema rows 12 --type json", "set a key"),
+      Example("wormhole defaults read cinema rows", "read it"),
+      Example("wormhole defaults watch cinema", "every change of the suite"),
+      Example("wormhole defaults delete cinema rows", "remove it"),
+    ],
+    // The types as defaults(1) of other systems has them: `-int 1`.
+    shorthands: [
+      "-string": .init(.type, "string"), "-int": .init(.type, "json"),
+      "-integer": .init(.type, "json"), "-float": .init(.type, "json"),
+      "-real": .init(.type, "json"), "-bool": .init(.type, "json", isTruth: true),
+      "-boolean": .init(.type, "json", isTruth: true),
+    ]
+  ) { invocation in
+    guard let action = DefaultsAction(rawValue: invocation.operands[0]) else {
+      let actions = DefaultsAction.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Failure.usage("cannot \(invocation.operands[0]) defaults: the actions are \(actions)")
+    }
+    switch action {
+    case .read: return try invocation.readDefaults()
+    case .write: return try invocation.writeDefaults()
+    case .delete: return try invocation.deleteDefaults()
+    case .watch: return try invocation.watchDefaults()
+    }
+  }
+}
+
+enum DefaultsAction: String, CaseIterable { case read, write, delete, watch }
+
+extension Invocation {
+  private var suite: String { operands[1] }
+  private var key: String? { operands.count > 2 ? operands[2] : nil }
+
+  fileprivate func readDefaults() throws -> Int32 {
+    try refuse(after: 3)
+    let values = try open(create: false).defaults(suite).dictionaryRepresentation()
+    guard let key else {
+      for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+        if output.isJSON {
+          try write(key, value)
+        } else {
+          try output.write(line: "\(key.inOneLine())\t\(value.inOneLine())")
+        }
+      }
+      return 0
+    }
+    guard let value = values[key] else {
+      throw WormholeError(.notFound, "read defaults", suite, because: "there is no key '\(key)'")
+    }
+    try output.isJSON ? write(key, value) : output.write(value.printed())
+    return 0
+  }
+
+  fileprivate func writeDefaults() throws -> Int32 {
+    guard let key else { throw Failure.usage("cannot write defaults: KEY is missing") }
+    let value = try givenValue(at: 3, for: key)
+    let hole = try open(create: true)
+    try Enclosure.refuseChange(of: hole, "write defaults")
+    try hole.defaults(suite).set(value, forKey: key)
+    if output.isJSON { try write(key, value) }
+    return 0
+  }
+
+  fileprivate func deleteDefaults() throws -> Int32 {
+    try refuse(after: 3)
+    let hole = try open(create: false)
+    try Enclosure.refuseChange(of: hole, "delete defaults")
+    let defaults = hole.defaults(suite)
+    try key.map { try defaults.removeObject(forKey: $0) } ?? defaults.removeAll()
+    if output.isJSON { try write(key, nil) }
+    return 0
+  }
+
+  /// Compares all that is set with what was set before, whenever the file changes.
+  fileprivate func watchDefaults() throws -> Int32 {
+    try refuse(after: 3)
+    let count = try number(.count, least: 1)
+    let deadline = try deadline(.timeout)
+    let hole = try open(create: true)
+    let defaults = hole.defaults(suite)
+    let telling = Telling("watch defaults", suite, count: count)
+    let changes = DefaultsChanges(
+      has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
+    let slot = try hole.container.slot(.system, "defaults." + suite)
+    let watch = try slot.watch {
+      do {
+        for (key, value) in changes.next(try defaults.dictionaryRepresentation()) {
+          telling.tell {
+            try write(change: key, value)
+            return 0
+          }
+        }
+      } catch {
+        telling.end(error)
+      }
+    } ended: { [suite] end in
+      telling.end(end.error("watch defaults", suite))
+    }
+    defer { watch.stop() }
+    output.explain("watching '\(suite)'")
+    return try telling.wait(until: deadline)
+  }
+
+  private func write(change key: String, _ value: PropertyListValue?) throws {
+    if output.isJSON { return try write(key, value) }
+    let text = try value?.inOneLine() ?? "(removed)"
+    try output.write(line: self.key == nil ? "\(key.inOneLine())\t\(text)" : text)
+  }
+
+  private func write(_ key: String?, _ value: PropertyListValue?) throws {
+    try output.write(
+      .setting,
+      ["suite": .string(suite), "key": key.map { .string($0) }, "value": value])
+  }
+
+  private func refuse(after most: Int) throws(Failure) {
+    guard operands.count > most else { return }
+    throw .usage("cannot \(operands[0]) defaults: '\(operands[most])' is one word too many")
+  }
+}
+
+/// What the settings were when they were last looked at.
+private final class DefaultsChanges: Sendable {
+  private let last: Monitor<[String: PropertyListValue]>
+  private let only: String?
+
+  init(_ values: [String: PropertyListValue], only key: String?) {
+    last = Monitor(values)
+    only = key
+  }
+
+  /// What is another value now, in order of keys.
+  func next(
+    _ values: [String: PropertyListValue]
+  ) -> [(key: String, value: PropertyListValue?)] {
+    last.withLock { last in
+      let keys = Set(values.keys).union(last.keys).filter { only == nil || only == $0 }
+      let changed = keys.filter { values[$0] != last[$0] }.sorted()
+      last = values
+      return changed.map { ($0, values[$0]) }
+    }
+  }
+}

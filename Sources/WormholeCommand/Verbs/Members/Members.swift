@@ -1,0 +1,57 @@
+import CommandLine
+import PropertyLists
+import SharedContainer
+import Wormhole
+
+extension Verb {
+  static let members = Verb(
+    "members", "list the members, and which of them run", [], [],
+    [
+      "A member is a name under which a program has joined. Prints a line for each that ever has, "
+        + "in order of name: the name, whether it is running, stopped or not running, the program "
+        + "and its process if it runs, when it joined last, and what it tells of itself.",
+      "Whether a member runs is asked of the kernel, so one that was killed is not taken for a "
+        + "living one. Whether it is stopped cannot be seen across containers of the machine. With "
+        + "--json, writes one object a member.",
+    ],
+    [
+      Example("wormhole members", "all of them"),
+      Example("wormhole members --json", "for programs"),
+    ]
+  ) { invocation in
+    let hole = try invocation.open(create: false) { $0.isForReading = true }
+    let members = try hole.members()
+    for member in members { try invocation.output.write(member) }
+    return 0
+  }
+}
+
+extension Output {
+  func write(_ member: Wormhole.Profile) throws {
+    guard isJSON else {
+      var words = [try member.name.inOneLine(), member.state]
+      if member.isRunning { words.append("\(member.program) (process \(member.process))") }
+      words += DateText.format(member.since, fraction: false).map { ["joined \($0)"] } ?? []
+      for (key, value) in member.info.sorted(by: { $0.key < $1.key }) {
+        words.append(try "\(key)=\(value)".inOneLine())
+      }
+      return try write(line: words.joined(separator: "\t"))
+    }
+    try write(
+      .member,
+      [
+        "member": .string(member.name), "incarnation": .string(member.incarnation.rawValue),
+        "state": .string(member.state), "running": .boolean(member.isRunning),
+        "process": .integer(Int64(member.process)), "program": .string(member.program),
+        "info": .dictionary(member.info.mapValues { .string($0) }),
+        "stopped": member.isStopped.map { .boolean($0) },
+        "joined": DateText.format(member.since).map { .string($0) },
+      ])
+  }
+}
+
+extension Wormhole.Profile {
+  fileprivate var state: String {
+    isRunning ? isStopped == true ? "stopped" : "running" : "not running"
+  }
+}

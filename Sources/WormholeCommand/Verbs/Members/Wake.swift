@@ -1,0 +1,137 @@
+import CommandLine
+import PropertyLists
+import SharedContainer
+import Wormhole
+
+extension Verb {
+  static let wake = Verb(
+    "wake", "start a member that does not run",
+    [Operand("NAME", .one, .names(.members)), Operand("CMD", .optionalCommand)],
+    [.timeout, .register, .setting, .directory, .show, .forget],
+    [
+      "If nobody runs as NAME, starts the program that was registered for that, and waits until it "
+        + "has joined, ten seconds or as --timeout says. However many ask at the same time, one is "
+        + "started. Exits with 1 if nothing is registered or time is up, and with 69, at once, if "
+        + "the program ends before it has joined; the error says how.",
+      "With --register, says how: CMD with its arguments, which joins as NAME. It is started in a "
+        + "session of its own, at the root or in DIR, with nothing on its standard descriptors, "
+        + "the container in WORMHOLE_CONTAINER, and of the rest the environment of whoever wakes "
+        + "it, with K set to V for each --env. That is kept in a file that only its user may "
+        + "write; where others may, or it belongs to another user, it is refused with 77.",
+      "With --show, prints what is registered: what is set, the program and its arguments, with "
+        + "tabs between. With --forget, removes it. Both exit with 1 if there is nothing. With "
+        + "--json, writes one object, as --register and --forget do.",
+    ],
+    [
+      Example("wormhole wake clock --register -- wormhole reply --as clock --exec date", "say how"),
+      Example("wormhole wake clock --timeout 5", "see to it that it runs"),
+      Example("wormhole wake clock --show", "what would be started"),
+    ]
+  ) { invocation in
+    let name = invocation.operands[0]
+    let actions = [Option.register, .show, .forget].filter(invocation.has)
+    guard actions.count < 2 else {
+      throw Failure.usage(
+        "cannot wake: --\(actions[0].name) and --\(actions[1].name) exclude each other")
+    }
+    if !invocation.has(.register) {
+      if !invocation.command.isEmpty {
+        throw Failure.usage("cannot wake: a command goes with --register")
+      }
+      if let option = [Option.setting, .directory].first(where: invocation.has) {
+        throw Failure.usage("cannot wake: --\(option.name) goes with --register")
+      }
+    }
+    if let action = actions.first, invocation.has(.timeout) {
+      throw Failure.usage("cannot wake: --timeout and --\(action.name) exclude each other")
+    }
+    switch actions.first?.name {
+    case Option.register.name: return try invocation.registerStart(of: name)
+    case Option.show.name: return try invocation.showStart(of: name)
+    case Option.forget.name: return try invocation.forgetStart(of: name)
+    default: return try invocation.wake(name)
+    }
+  }
+}
+
+extension Invocation {
+  fileprivate func wake(_ name: String) throws -> Int32 {
+    let timeout = try seconds(.timeout) ?? .seconds(10)
+    let peer = try open(create: true).peer(name)
+    try peer.wake(within: timeout)
+    guard output.isJSON else {
+      output.explain("'\(name)' runs")
+      return 0
+    }
+    if let profile = try peer.profile { try output.write(profile) }
+    return 0
+  }
+
+  fileprivate func registerStart(of name: String) throws -> Int32 {
+    guard let program = command.first else {
+      throw Failure.usage("cannot wake: no command after '--'; try 'wormhole help wake'")
+    }
+    var environment: [String: String] = [:]
+    for setting in values(.setting) {
+      guard let place = setting.firstIndex(of: "="), place != setting.startIndex else {
+        throw Failure.usage("cannot use \(Option.setting.usage): '\(setting)' sets nothing")
+      }
+      environment[String(setting[..<place])] = String(setting[setting.index(after: place)...])
+    }
+    try open(create: true).registerStart(
+      of: name, program: program, arguments: Array(command.dropFirst()), environment: environment,
+      directory: value(.directory))
+    output.explain("it is registered how '\(name)' is started")
+    if output.isJSON {
+      try output.write(name, try open(create: false) { $0.isForReading = true }.start(of: name))
+    }
+    return 0
+  }
+
+  fileprivate func showStart(of name: String) throws -> Int32 {
+    let hole = try open(create: false) { $0.isForReading = true }
+    guard let start = try hole.start(of: name) else { throw nothing("show", name) }
+    let settings = start.environment.sorted { $0.key < $1.key }
+    guard output.isJSON else {
+      let words = settings.map { "\($0.key)=\($0.value)" } + [start.program] + start.arguments
+      try output.write(line: try words.map { try $0.inOneLine() }.joined(separator: "\t"))
+      return 0
+    }
+    try output.write(name, start)
+    return 0
+  }
+
+  fileprivate func forgetStart(of name: String) throws -> Int32 {
+    guard try open(create: false).removeStart(of: name) else { throw nothing("forget", name) }
+    if output.isJSON { try output.write(name, nil) }
+    return 0
+  }
+
+  private func nothing(_ verb: String, _ name: String) -> WormholeError {
+    WormholeError(
+      .notFound, "\(verb) the start of", name, because: "nobody has said how it is started")
+  }
+}
+
+extension Output {
+  /// How a member is started; nothing but its name where nobody has said it.
+  fileprivate func write(_ name: String, _ start: Wormhole.Start?) throws {
+    try write(
+      .start,
+      [
+        "member": .string(name), "program": (start?.program).map { .string($0) },
+        "arguments": start.map { .array($0.arguments.map { .string($0) }) },
+        "environment": start.map { .dictionary($0.environment.mapValues { .string($0) }) },
+        "directory": (start?.directory).map { .string($0) },
+      ])
+  }
+}
+
+extension Option {
+  static let register = Option("register", nil, "say how it is started")
+  static let setting = Option(
+    "env", .any("K=V"), "set K to V in its environment", isRepeatable: true)
+  static let directory = Option("directory", .directory("DIR"), "begin in DIR")
+  static let show = Option("show", nil, "print how it is started")
+  static let forget = Option("forget", nil, "remove what says how it is started")
+}

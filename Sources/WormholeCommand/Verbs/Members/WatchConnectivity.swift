@@ -1,0 +1,108 @@
+import CommandLine
+import Pairings
+import PropertyLists
+import SharedContainer
+import Wormhole
+
+extension Verb {
+  static let watchConnectivity = Verb(
+    "watchconnectivity", "say what a phone and a watch are to find of each other",
+    [
+      Operand("ACTION", .one, .words(PairingAction.allCases.map(\.rawValue))),
+      Operand("VALUE", .optional), Operand("WATCH", .optional),
+    ], [],
+    [
+      "For programs that use the module WatchConnectivity: what devices know by themselves. It "
+        + "holds at once, and their delegates are told.",
+      "ACTION is pair or unpair, with the name of a watch as VALUE; install or uninstall, with "
+        + "phone or watch; complication, with on or off; range, with in or out; or state, which "
+        + "prints it all. Of several watches WATCH says which, by default the active one.",
+      "A container in which nothing was said has one watch, 'watch', paired and in range, with "
+        + "both apps installed. With --json, every action writes what is so afterwards.",
+    ],
+    [
+      Example("wormhole watchconnectivity range out", "the two do not hear each other"),
+      Example("wormhole watchconnectivity uninstall phone", "the phone's app is removed"),
+      Example("wormhole watchconnectivity pair second", "the phone changes to another watch"),
+      Example("wormhole watchconnectivity state", "what is so"),
+    ]
+  ) { invocation in
+    guard let action = PairingAction(rawValue: invocation.operands[0]) else {
+      let actions = PairingAction.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Failure.usage(
+        "cannot '\(invocation.operands[0])' watches: the actions are \(actions)")
+    }
+    let hole = try invocation.open(create: true)
+    let pairing = Pairing(in: hole)
+    if action != .state {
+      try Enclosure.refuseChange(of: hole, "change what is paired")
+      try invocation.change(pairing, action)
+    }
+    let state = try pairing.state
+    if invocation.output.isJSON {
+      try invocation.output.write(.pairing, state.object)
+    } else if action == .state {
+      for line in try state.lines() { try invocation.output.write(line: line) }
+    }
+    return 0
+  }
+}
+
+enum PairingAction: String, CaseIterable {
+  case pair, unpair, install, uninstall, complication, range, state
+}
+
+extension Invocation {
+  private var value: String? { operands.count > 1 ? operands[1] : nil }
+  private var watch: String? { operands.count > 2 ? operands[2] : nil }
+
+  fileprivate func change(_ pairing: Pairing, _ action: PairingAction) throws {
+    switch action {
+    case .pair: try pairing.pair(value ?? Pairing.State.usualWatch)
+    case .unpair: try pairing.unpair(value)
+    case .install:
+      try pairing.install(try choice(["phone": .phone, "watch": .watch]), watch: watch)
+    case .uninstall:
+      try pairing.uninstall(try choice(["phone": .phone, "watch": .watch]), watch: watch)
+    case .complication:
+      try pairing.setComplication(enabled: try choice(["on": true, "off": false]), watch: watch)
+    case .range: try pairing.setInRange(try choice(["in": true, "out": false]), watch: watch)
+    case .state: break
+    }
+  }
+
+  private func choice<Choice>(_ choices: [String: Choice]) throws -> Choice {
+    if let value, let choice = choices[value] { return choice }
+    let words = choices.keys.sorted().joined(separator: " or ")
+    let given = value.map { "it is not '\($0)'" } ?? "nothing is given"
+    throw Failure.usage("cannot change '\(operands[0])': \(given), and it takes \(words)")
+  }
+}
+
+extension Pairing.State {
+  fileprivate var object: [String: PropertyListValue?] {
+    [
+      "active": active.map { .string($0) }, "phoneApp": .boolean(isPhoneAppInstalled),
+      "watches": .dictionary(
+        watches.mapValues { watch in
+          [
+            "app": .boolean(watch.isAppInstalled), "inRange": .boolean(watch.isInRange),
+            "complication": .boolean(watch.isComplicationEnabled),
+          ]
+        }),
+    ]
+  }
+
+  fileprivate func lines() throws -> [String] {
+    let phone = "phone\tapp \(isPhoneAppInstalled ? "installed" : "not installed")"
+    return try [phone]
+      + watches.sorted { $0.key < $1.key }.map { name, watch in
+        [
+          "watch \(try name.inOneLine())", active == name ? "active" : "not active",
+          "app \(watch.isAppInstalled ? "installed" : "not installed")",
+          "complication \(watch.isComplicationEnabled ? "on" : "off")",
+          watch.isInRange ? "in range" : "out of range",
+        ].joined(separator: "\t")
+      }
+  }
+}

@@ -1,0 +1,192 @@
+import CommandLine
+import FoundationEssentials
+import PropertyLists
+import SharedContainer
+import Wormhole
+
+extension Verb {
+  static let queue = Verb(
+    "queue", "list what a member was sent and has not handled",
+    [Operand("NAME", .one, .names(.members))],
+    [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear],
+    [
+      "Writes a line for each message that is in hand or waits, in the order in which they come, "
+        + "with tabs between: id, where it is, sender, kind, how many messages it holds, bytes, "
+        + "and when it was sent. A dash stands for what nobody has said. With --json, one object "
+        + "a line.",
+      "With --dead, those that were given up: id, sender, kind, how often they were handled in "
+        + "vain, when they were sent, and the reason. They stay until somebody retries or discards "
+        + "them.",
+      "With --contexts, the states that NAME was told, the latest of each who has told it one: "
+        + "who, whether it was received or waits, kind, value, and when.",
+      "With --cancel, takes a message back that waits; its sender is told, if it asked. Exits with "
+        + "1 if it waits no longer. With --retry, puts a dead letter back into the queue, and with "
+        + "--discard removes it; exits with 1 if there is none.",
+      "With --outcomes, how messages ended that NAME has sent and has not been told of: id, "
+        + "receiver, kind, how many messages it held, and how it ended. With --clear, these are "
+        + "removed, and NAME is never told.",
+      "What is changed is written with --json: the message, and what became of it.",
+    ],
+    [
+      Example("wormhole queue watch", "what waits for it"),
+      Example("wormhole queue watch --dead", "what it has given up"),
+      Example("wormhole queue watch --contexts", "what it was told"),
+      Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "have it handled once more"),
+    ]
+  ) { invocation in
+    let name = invocation.operands[0]
+    let actions = [Option.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear]
+      .filter(invocation.has)
+    guard actions.count < 2 else {
+      throw Failure.usage(
+        "cannot queue: --\(actions[0].name) and --\(actions[1].name) exclude each other")
+    }
+    if invocation.has(.clear) {
+      let count = try invocation.open(create: false).peer(name).clearUntoldOutcomes()
+      invocation.output.explain("\(count) outcomes removed")
+      try invocation.output.write(
+        end: "untold", from: name, count: count)
+      return 0
+    }
+    guard let action = actions.first, let id = invocation.value(action), action.argument != nil
+    else { return try invocation.listQueue(of: name) }
+    return try invocation.change(id, action, in: name)
+  }
+}
+
+extension Invocation {
+  fileprivate func listQueue(of name: String) throws -> Int32 {
+    let peer = try open(create: false) { $0.isForReading = true }.peer(name)
+    if has(.dead) {
+      for letter in try peer.deadLetters { try output.write(letter, to: name) }
+    } else if has(.contexts) {
+      for told in try peer.toldContexts { try output.write(told, to: name) }
+    } else if has(.outcomes) {
+      for outcome in try peer.untoldOutcomes { try output.write(outcome, from: name) }
+    } else {
+      for message in try peer.queue { try output.write(message, to: name) }
+    }
+    return 0
+  }
+
+  fileprivate func change(_ id: String, _ action: Option, in name: String) throws -> Int32 {
+    let peer = try open(create: false).peer(name)
+    var end: String?
+    var missing = "'\(name)' has no such dead letter"
+    let isDone: Bool
+    switch action.name {
+    case Option.cancel.name:
+      (end, missing) = ("cancelled", "it does not wait for '\(name)', or no longer")
+      isDone = try peer.cancel(id: id)
+    case Option.retry.name:
+      isDone = try peer.retry(id: id)
+    default:
+      end = "discarded"
+      isDone = try peer.discard(id: id)
+    }
+    guard isDone else {
+      throw WormholeError(.notFound, "\(action.name) message", id, because: missing)
+    }
+    try output.write(id: id, end: end, to: name)
+    return 0
+  }
+}
+
+extension Output {
+  fileprivate func write(_ message: Wormhole.QueuedMessage, to name: String) throws {
+    guard isJSON else {
+      let place =
+        message.attempt == 0 ? message.place.rawValue : "in hand (\(message.attempt))"
+      return try write(
+        columns: [
+          message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
+          "\(message.count)", "\(message.size)", message.sent.flatMap { DateText.format($0) },
+        ])
+    }
+    try write(
+      .queued,
+      [
+        "id": .string(message.id), "from": message.from.map { .string($0) }, "to": .string(name),
+        "kind": message.kind.map { .string($0) },
+        "sent": message.sent.flatMap { DateText.format($0) }.map { .string($0) },
+        "count": .integer(Int64(message.count)), "size": .integer(Int64(message.size)),
+        "urgent": .boolean(message.isUrgent), "state": .string(message.place.rawValue),
+        "attempt": .integer(Int64(message.attempt)),
+        "damage": message.damage.map { .string($0) },
+      ])
+  }
+
+  fileprivate func write(_ letter: Wormhole.DeadLetter, to name: String) throws {
+    guard isJSON else {
+      return try write(
+        columns: [
+          letter.id, letter.from, letter.kind, "\(letter.attempts)",
+          letter.sent.flatMap { DateText.format($0) }, letter.reason,
+        ])
+    }
+    try write(
+      .queued,
+      [
+        "id": .string(letter.id), "from": letter.from.map { .string($0) }, "to": .string(name),
+        "kind": letter.kind.map { .string($0) },
+        "sent": letter.sent.flatMap { DateText.format($0) }.map { .string($0) },
+        "count": .integer(Int64(letter.count)), "size": .integer(Int64(letter.size)),
+        "state": "dead", "attempt": .integer(Int64(letter.attempts)),
+        "ended": letter.given.flatMap { DateText.format($0) }.map { .string($0) },
+        "reason": letter.reason.map { .string($0) },
+      ])
+  }
+
+  /// What was done to a message, or to several.
+  fileprivate func write(
+    id: String? = nil, end: String?, from: String? = nil, to: String? = nil, count: Int? = nil
+  ) throws {
+    guard isJSON else { return }
+    try write(
+      .sent,
+      [
+        "delivery": "guaranteed", "id": id.map { .string($0) }, "from": from.map { .string($0) },
+        "to": to.map { .string($0) }, "count": count.map { .integer(Int64($0)) },
+        "end": end.map { .string($0) },
+      ])
+  }
+
+  fileprivate func write(_ outcome: Wormhole.Outcome, from name: String) throws {
+    let (end, word, reason): (String, String, String?) =
+      switch outcome.end {
+      case .delivered: ("delivered", "delivered", nil)
+      case .cancelled: ("cancelled", "cancelled", nil)
+      case .expired: ("expired", "expired", nil)
+      case .givenUp(let reason): ("given up", "givenUp", reason)
+      }
+    guard isJSON else {
+      return try write(
+        columns: [
+          outcome.id, outcome.to, outcome.kind, "\(outcome.count)",
+          reason.map { "\(end): \($0)" } ?? end,
+        ])
+    }
+    try write(
+      .sent,
+      [
+        "delivery": "guaranteed", "id": .string(outcome.id), "from": .string(name),
+        "to": .string(outcome.to), "kind": .string(outcome.kind),
+        "count": .integer(Int64(outcome.count)), "file": (outcome.file?.name).map { .string($0) },
+        "end": .string(word), "reason": reason.map { .string($0) },
+      ])
+  }
+
+  func write(columns: [String?]) throws {
+    try write(line: try columns.map { try ($0 ?? "-").inOneLine() }.joined(separator: "\t"))
+  }
+}
+
+extension Option {
+  static let outcomes = Option("outcomes", nil, "list how what it has sent ended, if untold")
+  static let contexts = Option("contexts", nil, "list the states that it was told")
+  static let clear = Option("clear", nil, "remove these")
+  static let dead = Option("dead", nil, "list those that were given up")
+  static let cancel = Option("cancel", .any("ID"), "take a message back that waits")
+  static let retry = Option("retry", .any("ID"), "have one handled again that was given up")
+  static let discard = Option("discard", .any("ID"), "remove one that was given up")
+}

@@ -1,0 +1,65 @@
+import CommandLine
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// `receive --files`.
+extension Invocation {
+  /// Moves a file into a directory, says where it is, and acknowledges the message.
+  func take(
+    _ file: Wormhole.ReceivedFile, of message: Wormhole.Message, into directory: String
+  ) throws -> Int32? {
+    let path: String?
+    do throws(WormholeError) {
+      // Not there: an earlier attempt has taken it and could not acknowledge the message.
+      path = try file.isThere ? take(file, into: directory) : nil
+    } catch {
+      return refuse(message, error.reason)
+    }
+    if let path {
+      try output.write(path, file, of: message, to: value(.joinAs) ?? "")
+    } else {
+      output.tell("the file '\(file.name)' was taken by an earlier attempt".inOneLineOrLess())
+    }
+    try message.acknowledge()
+    return 0
+  }
+
+  private func take(
+    _ file: Wormhole.ReceivedFile, into directory: String
+  ) throws(WormholeError) -> String {
+    var number = 0
+    while true {
+      let path = "\(directory)/\(file.name)" + (number == 0 ? "" : ".\(number)")
+      do throws(WormholeError) {
+        try file.take(to: path)
+        return path
+      } catch {
+        number += 1
+        guard error.code == .conflict, number < 10_000 else { throw error }
+      }
+    }
+  }
+}
+
+extension Output {
+  fileprivate func write(
+    _ path: String, _ file: Wormhole.ReceivedFile, of message: Wormhole.Message, to name: String
+  ) throws {
+    guard isJSON else { return try write(line: try path.inOneLine()) }
+    let fields: [String: PropertyListValue?] = [
+      "file": .string(file.name), "path": .string(path), "size": .integer(Int64(file.size)),
+    ]
+    try write(try file.metadata(as: PropertyListValue.self), of: message, to: name, fields)
+  }
+}
+
+extension String {
+  /// For words about names that anybody has given.
+  fileprivate func inOneLineOrLess() -> String { (try? inOneLine()) ?? "a file" }
+}
+
+extension Option {
+  static let files = Option("files", .directory("DIR"), "move files into this directory")
+}

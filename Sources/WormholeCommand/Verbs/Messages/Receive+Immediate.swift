@@ -1,0 +1,91 @@
+import CommandLine
+import FoundationEssentials
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// `receive --immediate` and `receive --contexts`.
+extension Invocation {
+  /// Has what comes besides the guaranteed messages told too, for as long as the process lives.
+  func hearMore(_ member: Wormhole.Member, _ telling: Telling) throws {
+    let name = value(.joinAs) ?? ""
+    if has(.hearImmediate) {
+      _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in
+        telling.tell {
+          try hear(
+            Heard("immediate", message.from, message.kind, nil, try message.value()), to: name)
+        }
+      }
+    }
+    if has(.hearContexts) {
+      _ = try member.watchContexts(
+        on: nil,
+        accepting: { context in
+          telling.tell {
+            try hear(
+              Heard("context", context.from, context.kind, context.sent, try context.value()),
+              to: name)
+          }
+        })
+    }
+  }
+
+  /// Answers 0 if it was handled; nothing comes again.
+  private func hear(_ heard: Heard, to name: String) throws -> Int32? {
+    guard let line = value(.exec) else {
+      try output.write(heard, to: name, raw: has(.raw))
+      return 0
+    }
+    let settings = [
+      "WORMHOLE_MESSAGE_DELIVERY=\(heard.delivery)", "WORMHOLE_MESSAGE_ID=",
+      "WORMHOLE_MESSAGE_PLACE=", "WORMHOLE_MESSAGE_FROM=\(heard.from ?? "")",
+      "WORMHOLE_MESSAGE_KIND=\(heard.kind)", "WORMHOLE_MESSAGE_ATTEMPT=1",
+    ]
+    if let reason = try run(line, on: heard.value, settings) {
+      let what = heard.delivery == "context" ? "context" : "immediate message"
+      output.tell("\(what) '\(heard.kind)' is not handled, and does not come again: \(reason)")
+      return nil
+    }
+    Interruption.endIfAsked()
+    return 0
+  }
+}
+
+/// What has come beside the guaranteed messages.
+private struct Heard {
+  let delivery: String
+  let from: String?
+  let kind: String
+  let sent: String?
+  let value: PropertyListValue
+
+  init(
+    _ delivery: String, _ from: String?, _ kind: String, _ sent: Date?, _ value: PropertyListValue
+  ) {
+    self.delivery = delivery
+    self.from = from
+    self.kind = kind
+    self.sent = sent.flatMap { DateText.format($0) }
+    self.value = value
+  }
+}
+
+extension Output {
+  fileprivate func write(_ heard: Heard, to name: String, raw: Bool) throws {
+    if raw { return try write(try heard.value.printed(raw: true)) }
+    guard isJSON else { return try write(line: try heard.value.inOneLine()) }
+    try write(
+      .received,
+      [
+        "delivery": .string(heard.delivery), "from": heard.from.map { .string($0) },
+        "to": .string(name), "kind": .string(heard.kind),
+        "sent": heard.sent.map { .string($0) }, "value": heard.value,
+      ])
+  }
+}
+
+extension Option {
+  static let hearImmediate = Option("immediate", nil, "receive immediate messages too")
+  static let hearContexts = Option("contexts", nil, "receive the states that it is told too")
+}

@@ -1,0 +1,78 @@
+import CommandLine
+import PropertyLists
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// `send --file`.
+extension Invocation {
+  func sendFile(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
+    let path = value(.file) ?? ""
+    if let value = operands.first {
+      throw Failure.usage("cannot send: --file is in place of a value, and '\(value)' is one")
+    }
+    let metadata = try givenMetadata()
+    var options = options
+    options.kind = options.kind ?? "file"
+    let sending = options
+    let handing: Wormhole.FileHanding = has(.move) ? .moving : .copying
+    let bar = ProgressBar(output)
+    return try send(to: name) { peer in
+      defer { bar.clear() }
+      guard let metadata else {
+        return try peer.send(file: path, by: handing, sending) { bar.show($0) }
+      }
+      return try peer.send(file: path, metadata: metadata, by: handing, sending) { bar.show($0) }
+    }
+  }
+
+  /// What stands in the options `--meta K=V`; nil if there are none.
+  private func givenMetadata() throws(Failure) -> PropertyListValue? {
+    var fields: [String: PropertyListValue] = [:]
+    for text in values(.meta) {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, !parts[0].isEmpty else {
+        throw .usage("cannot use '--meta \(text)': it is not of the form K=V")
+      }
+      guard fields.updateValue(.string(String(parts[1])), forKey: String(parts[0])) == nil else {
+        throw .usage("cannot use '--meta \(text)': '\(parts[0])' is given twice")
+      }
+    }
+    return fields.isEmpty ? nil : .dictionary(fields)
+  }
+}
+
+/// How far a file has come, for whoever looks at a terminal.
+private final class ProgressBar {
+  private static let width = 40
+  private let isShown: Bool
+  private var shown = Instant(nanoseconds: 0)
+  private var isClear = true
+
+  init(_ output: Output) {
+    isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
+  }
+
+  func show(_ progress: Wormhole.FileProgress) -> Wormhole.FileDecision {
+    guard isShown, Instant.now - shown > .milliseconds(100) else { return .goOn }
+    shown = .now
+    isClear = false
+    let full = Int(progress.fraction * Double(Self.width))
+    let bar = String(repeating: "#", count: full) + String(repeating: ".", count: Self.width - full)
+    let percent = Int(progress.fraction * 100)
+    try? StandardStream.error.write("\r[\(bar)] \(percent) % of \(progress.total >> 20) MB")
+    return .goOn
+  }
+
+  func clear() {
+    if !isClear { try? StandardStream.error.write("\r\u{1B}[K") }
+    isClear = true
+  }
+}
+
+extension Option {
+  static let file = Option("file", .file("FILE"), "send this file")
+  static let meta = Option(
+    "meta", .any("K=V"), "say this of the file; may be given several times", isRepeatable: true)
+  static let move = Option("move", nil, "remove the file, which is moved where that can be")
+}

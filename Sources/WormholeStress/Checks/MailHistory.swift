@@ -1,0 +1,118 @@
+/// What was sent, what has come of it, and whether that is what was promised.
+struct MailHistory {
+  /// A message, as its sender knows it.
+  private struct Letter {
+    let sender: Int
+    let receiver: String
+    /// Its place among all that its sender has sent.
+    let place: Int
+    /// Whether it was sent for sure.
+    var isSent: Bool
+    var isTakenBack = false
+  }
+
+  private var letters: [String: Letter] = [:]
+  private var places: [Int: Int] = [:]
+  private var questions: Set<String> = []
+  private var states = ToldHistory()
+  private(set) var violations: [Violation] = []
+  private var received: Set<String> = []
+  private(set) var duplicates = 0
+
+  var count: Int { letters.count }
+
+  /// Whether the calls of all may fail.
+  var mayFail = false
+
+  mutating func add(_ call: MadeCall) {
+    switch call.operation {
+    case .send(let to, let tokens): note(call, to, tokens)
+    case .sendFile(let to, let token): note(call, to, [token])
+    case .cancel(let token):
+      switch call.result {
+      case .truth(true): letters[token]?.isTakenBack = true
+      case .truth(false), .refused: break
+      // It may have been taken back, and nobody was told.
+      default: letters[token]?.isSent = false
+      }
+    case .ask(_, let token): questions.insert(token)
+    case .tell(let to, let token): states.add(token, to: to, call)
+    default: break
+    }
+  }
+
+  private mutating func note(_ call: MadeCall, _ to: String, _ tokens: [String]) {
+    for token in tokens {
+      let place = places[call.worker, default: 0]
+      places[call.worker] = place + 1
+      letters[token] = Letter(
+        sender: call.worker, receiver: to, place: place, isSent: call.result == .done)
+    }
+  }
+
+  /// What has come to one worker; all calls of all workers are known by then.
+  mutating func receive(_ entries: [Journal.Entry], as name: String) {
+    var last: [Int: Int] = [:]
+    var done: Set<String> = []
+    var here: Set<String> = []
+    var asked: Set<String> = []
+    // Where its calls fail, a message that cannot be claimed is overtaken, as is promised.
+    var hasErrors = false
+    for entry in entries {
+      switch entry.event {
+      case .life(_, let faults): hasErrors = mayFail || faults.contains("fail=")
+      case .got(let token, _, let isRedelivered):
+        guard let letter = letters[token] else {
+          violations.append(Violation(.torn, "'\(token)' came to '\(name)', and nobody sent it"))
+          continue
+        }
+        received.insert(token)
+        check(token, letter, name, isRedelivered, isNew: here.insert(token).inserted)
+        if done.contains(token) {
+          violations.append(Violation(.twice, "'\(token)' came after it was acknowledged"))
+        }
+        guard !isRedelivered else { continue }
+        if let before = last[letter.sender], before > letter.place, !hasErrors {
+          violations.append(
+            Violation(.order, "'\(token)' came to '\(name)' after what was sent later"))
+        }
+        last[letter.sender] = letter.place
+      case .heard(let token, let from): violations += states.hear(token, from: from, as: name)
+      case .acknowledged(let token, isSure: true): done.insert(token)
+      case .asked(let token):
+        if !questions.contains(token) {
+          violations.append(Violation(.torn, "nobody has asked '\(token)'"))
+        } else if !asked.insert(token).inserted {
+          violations.append(Violation(.twice, "'\(token)' was asked twice"))
+        }
+      case .broken(let what): violations.append(Violation(.torn, what))
+      default: break
+      }
+    }
+  }
+
+  private mutating func check(
+    _ token: String, _ letter: Letter, _ name: String, _ isRedelivered: Bool, isNew: Bool
+  ) {
+    if letter.receiver != name {
+      violations.append(Violation(.torn, "'\(token)' came to '\(name)' in place of another"))
+    }
+    if letter.isTakenBack {
+      violations.append(Violation(.twice, "'\(token)' came, and had been taken back"))
+    }
+    guard !isNew else { return }
+    duplicates += 1
+    if !isRedelivered {
+      violations.append(Violation(.twice, "'\(token)' came twice and did not say so"))
+    }
+  }
+
+  /// In the end each message that was sent has come.
+  mutating func close() {
+    violations += states.close()
+    for (token, letter) in letters
+    where letter.isSent && !letter.isTakenBack && !received.contains(token) {
+      violations.append(Violation(.lost, "'\(token)' for '\(letter.receiver)' never came"))
+    }
+  }
+}

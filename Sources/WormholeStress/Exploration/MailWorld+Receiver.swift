@@ -1,0 +1,254 @@
+import SharedContainer
+import Wormhole
+
+extension MailWorld {
+  /// The receiving process: its machine, and what each of its receivers is in the middle of.
+  struct Receiver: Hashable {
+    var machine: MailboxMachine
+    var doing: [Doing]
+
+    init(_ rules: Rules) {
+      var settings = MailboxMachine.Settings()
+      settings.attempts = rules.attempts
+      // What has failed is due at once: nothing hangs on for how long it waits.
+      settings.firstDelay = 0
+      settings.trustsListings = rules.mutants.contains(.trustListing)
+      machine = MailboxMachine(settings)
+      for number in 1...rules.receivers { machine.add(number, kinds: nil) }
+      doing = Array(repeating: .nothing, count: rules.receivers)
+    }
+  }
+
+  enum Doing: Hashable {
+    case nothing
+    case listing(before: MessageStamp, left: Set<Int>, seen: [MessageName])
+    case claiming(Int)
+    case reading(Int, attempt: Int)
+    case handing(Int, attempt: Int, slots: Slots, step: Int, isMarked: Bool)
+    /// Given up: it has its second name, and is to lose the first.
+    case burying(Int)
+    /// Has ended a lull, and has yet to say so.
+    case resumed
+  }
+
+  /// Progress through a file, and which of its messages is in hand.
+  struct Slots: Hashable {
+    var slots: BatchSlots
+    var index: Int?
+
+    init(_ slots: BatchSlots) { self.slots = slots }
+
+    var all: [UInt8] { (0..<slots.count).map { slots[$0] } }
+
+    static func == (left: Slots, right: Slots) -> Bool {
+      left.index == right.index && left.all == right.all
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(index)
+      hasher.combine(all)
+    }
+  }
+
+  private var hasProgress: Bool { !rules.mutants.contains(.noProgress) }
+  private var readsBeforeClaim: Bool { rules.mutants.contains(.readBeforeClaim) }
+
+  mutating func receive(_ thread: Int, _ choices: inout Choices) {
+    switch state.receiver.doing[thread] {
+    case .nothing: ask(thread, &choices)
+    case .listing(let start, var left, var seen):
+      guard !left.isEmpty else {
+        choices.tell("the listing is over: \(seen)")
+        state.receiver.machine.listed(seen, before: start, listAgain: rules.hears ? .max : 0)
+        return state.receiver.doing[thread] = .nothing
+      }
+      let file = left.sorted()[choices.pick(left.count)]
+      left.remove(file)
+      choices.tell("the listing comes to file \(file)")
+      if state.files[file].place == .inbox { seen.append(state.files[file].name!) }
+      // In what order it has seen them counts for nothing.
+      state.receiver.doing[thread] = .listing(before: start, left: left, seen: seen.sorted())
+    case .claiming(let file): claim(file, thread, &choices)
+    case .reading(let file, let attempt): open(file, attempt, thread, &choices)
+    case .resumed:
+      choices.tell("the end of the lull is told")
+      state.receiver.machine.signal(urgent: !rules.forgetsLulls)
+      state.receiver.doing[thread] = .nothing
+    case .burying(let file):
+      choices.tell("file \(file) is given up")
+      end(file, .dead)
+      finish(thread)
+    case .handing(let file, let attempt, let slots, let step, let isMarked):
+      hand(thread, file, attempt, slots, step, isMarked, &choices)
+    }
+  }
+
+  private mutating func finish(_ thread: Int) {
+    state.receiver.machine.finished(by: thread + 1)
+    state.receiver.doing[thread] = .nothing
+  }
+
+  private mutating func ask(_ thread: Int, _ choices: inout Choices) {
+    // Something may have come: as inotify would tell.
+    if !rules.hears { state.receiver.machine.signal(urgent: false) }
+    let isHeard = rules.hears && (!state.isLull || rules.forgetsLulls)
+    let action = state.receiver.machine.next(for: thread + 1, now: 0, isHeard: isHeard)
+    choices.tell("receiver \(thread): \(action)")
+    switch action {
+    case .recover:
+      let found = state.files.compactMap { file -> MailboxMachine.Claimed? in
+        guard case .claimed(let attempt) = file.place else { return nil }
+        return .init(claimed: ClaimedName(file.name!, attempt: attempt), kind: "n")
+      }
+      state.receiver.machine.recovered(found)
+    case .list:
+      state.receiver.doing[thread] = .listing(
+        before: MessageStamp(epoch: 1, nanoseconds: state.clock), left: Set(state.files.indices),
+        seen: [])
+    case .claim(let name):
+      let file = number(of: name)
+      // What is read before does not know that the message is gone meanwhile.
+      guard !readsBeforeClaim || state.files[file].place == .inbox else {
+        return state.receiver.machine.missing(by: thread + 1)
+      }
+      state.receiver.doing[thread] = .claiming(file)
+    case .reclaim(let old): reclaim(number(of: old.name), old.attempt, thread)
+    case .peek, .again, .end: state.violation = .asked
+    case .yield: break
+    case .wait:
+      guard state.isLull else { break }
+      state.isLull = false
+      state.receiver.doing[thread] = .resumed
+    }
+  }
+
+  private func number(of name: MessageName) -> Int { state.files.firstIndex { $0.name == name }! }
+
+  private mutating func claim(_ file: Int, _ thread: Int, _ choices: inout Choices) {
+    choices.tell("receiver \(thread) claims file \(file)")
+    let isThere = state.files[file].place == .inbox
+    guard isThere || readsBeforeClaim else {
+      state.receiver.machine.missing(by: thread + 1)
+      return state.receiver.doing[thread] = .nothing
+    }
+    if isThere { state.files[file].place = .claimed(1) }
+    state.receiver.doing[thread] = .reading(file, attempt: 1)
+  }
+
+  private mutating func reclaim(_ file: Int, _ attempt: Int, _ thread: Int) {
+    if attempt >= rules.attempts, state.files[file].record == nil {
+      return bury(file, thread)
+    }
+    state.files[file].place = .claimed(attempt + 1)
+    state.receiver.doing[thread] = .reading(file, attempt: attempt + 1)
+  }
+
+  private mutating func bury(_ file: Int, _ thread: Int) {
+    state.files[file].isBuried = true
+    for index in 0..<state.files[file].count {
+      state.dead.insert(Piece(file: file, index: index))
+    }
+    state.receiver.doing[thread] = .burying(file)
+  }
+
+  private mutating func open(
+    _ file: Int, _ attempt: Int, _ thread: Int, _ choices: inout Choices
+  ) {
+    choices.tell("receiver \(thread) reads file \(file)")
+    let count = state.files[file].count
+    var slots = BatchSlots(count: count)
+    if count > 1, hasProgress {
+      slots = state.files[file].record.map { BatchSlots($0) } ?? slots
+      state.files[file].record = (0..<count).map { slots[$0] }
+    }
+    state.receiver.doing[thread] = .handing(
+      file, attempt: attempt, slots: Slots(slots), step: 0, isMarked: false)
+  }
+
+  private mutating func save(_ file: Int, _ slots: Slots) {
+    if state.files[file].count > 1, hasProgress { state.files[file].record = slots.all }
+  }
+
+  private mutating func hand(
+    _ thread: Int, _ file: Int, _ attempt: Int, _ old: Slots, _ step: Int, _ wasMarked: Bool,
+    _ choices: inout Choices
+  ) {
+    var (slots, isMarked, next) = (old, wasMarked, step + 1)
+    let isBatch = state.files[file].count > 1
+    switch step {
+    case 0:  // The next message begins, or the file ends.
+      guard let taken = slots.slots.takeNext() else {
+        choices.tell("file \(file) ends")
+        end(file, .handled)
+        return finish(thread)
+      }
+      choices.tell("message \(taken) of file \(file) begins")
+      if isBatch, slots.slots.attempts(taken) >= rules.attempts {
+        state.dead.insert(Piece(file: file, index: taken))
+        _ = slots.slots.finish(taken, givenUp: true)
+        next = 0
+      } else {
+        slots.index = taken
+        let begun = slots.slots.begin(taken)
+        isMarked = isBatch && hasProgress ? begun > 1 : attempt > 1
+      }
+      save(file, slots)
+    case 1:
+      let piece = Piece(file: file, index: slots.index!)
+      choices.tell("message \(piece.index) of file \(file) is handled")
+      deliver(piece, isMarked)
+      if piece == rules.poison {
+        choices.tell("which ends the receiver")
+        state.receiver = Receiver(rules)
+        return
+      }
+      // A single message may fail instead, and come again.
+      if !isBatch, state.failures > 0, choices.pick() {
+        state.failures -= 1
+        return fail(thread, file, attempt)
+      }
+    default:
+      choices.tell("message \(slots.index!) of file \(file) is done")
+      state.done.insert(Piece(file: file, index: slots.index!))
+      _ = slots.slots.finish(slots.index!)
+      save(file, slots)
+      next = 0
+    }
+    state.receiver.doing[thread] = .handing(
+      file, attempt: attempt, slots: slots, step: next, isMarked: isMarked)
+  }
+
+  private mutating func fail(_ thread: Int, _ file: Int, _ attempt: Int) {
+    let claimed = ClaimedName(state.files[file].name!, attempt: attempt)
+    state.receiver.doing[thread] = .nothing
+    let verdict = state.receiver.machine.failed(
+      claimed, kind: "n", attempt: attempt, by: thread + 1, now: 0)
+    if verdict == .giveUp { bury(file, thread) }
+  }
+
+  // MARK: What must hold
+
+  private mutating func deliver(_ piece: Piece, _ isMarked: Bool) {
+    let before = state.handled[piece, default: 0]
+    if state.told.contains(piece.file) { state.violation = .cancelled }
+    if before > 0, !isMarked { state.violation = .unmarked }
+    if before == 0, rules.receivers == 1, comesTooEarly(piece) { state.violation = .order }
+    if state.done.contains(piece), state.files[piece.file].count > 1 { state.violation = .again }
+    // Once and more than once is all that is asked for.
+    state.handled[piece] = min(before + 1, 2)
+  }
+
+  /// Whether a message of the same sender should have come before.
+  private func comesTooEarly(_ piece: Piece) -> Bool {
+    for file in state.files.indices
+    where state.files[file].sender == state.files[piece.file].sender && file <= piece.file {
+      for index in 0..<state.files[file].count {
+        let other = Piece(file: file, index: index)
+        if other == piece { return false }
+        let isMissing = state.handled[other] == nil && !state.dead.contains(other)
+        if isMissing, !state.told.contains(file) { return true }
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,26 @@
+/// What was done and found with all seeds together.
+struct Sums {
+  var seeds = 0
+  var calls = 0
+  var messages = 0
+  var histories = 0
+  var violations = 0
+  var longest: Int64 = 0
+  var harm = Run.Harm()
+
+  mutating func add(_ verdict: Verdict, _ harm: Run.Harm) {
+    seeds += 1
+    calls += verdict.operations
+    messages += verdict.messages
+    histories += verdict.histories
+    violations += verdict.violations.count
+    longest = max(longest, verdict.longest.nanoseconds)
+    self.harm.add(harm)
+  }
+
+  var line: String {
+    "\(seeds) seeds: \(calls) calls, \(harm.lives) lives, \(harm.kills) kills, "
+      + "\(harm.stops) stops, \(harm.others), \(messages) messages, \(histories) histories; "
+      + "longest call \(longest / 1_000_000) ms; \(violations) violations"
+  }
+}

@@ -1,0 +1,149 @@
+import FoundationEssentials
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// What a worker does with the others.
+extension Worker {
+  private func other() -> String {
+    // Never to itself: whoever waits for its own answer would only wait.
+    let step = dice.number(1..<max(2, plan.processes))
+    return plan.name((number + step) % plan.processes)
+  }
+
+  func send(_ membership: Membership) {
+    let to = other()
+    let count = dice.oneIn(4) ? dice.number(2..<9) : 1
+    let tokens = (0..<count).map { _ in token() }
+    var options = Wormhole.SendOptions()
+    options.durability = dice.oneIn(8) ? .power : .process
+    options.wantsOutcome = dice.oneIn(4)
+    perform(.send(to: to, tokens: tokens)) { [options] in
+      let peer = membership.member.peer(to)
+      guard count == 1 else {
+        try peer.send(contentsOf: tokens.map { Payload($0) }, options)
+        return .done
+      }
+      membership.sent.append((tokens[0], try peer.send(Payload(tokens[0]), options)))
+      return .done
+    }
+  }
+
+  /// Takes one of the last back, which may have been handled long since.
+  func cancel(_ membership: Membership) {
+    guard let (token, sent) = membership.sent.popLast() else { return send(membership) }
+    perform(.cancel(token: token)) { .truth(try sent.cancel()) }
+    if membership.sent.count > 8 { membership.sent.removeFirst(membership.sent.count - 8) }
+  }
+
+  func sendFile(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    let path = "\(plan.directory)/file.\(token)"
+    perform(.sendFile(to: to, token: token)) {
+      let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+      let content = Array(Payload.filling(token))
+      try content.withUnsafeBytes { try file.writeFully($0) }
+      try membership.member.peer(to)
+        .send(file: path, metadata: token, by: .moving, Wormhole.SendOptions())
+      return .done
+    }
+  }
+
+  func tell(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    let durability: Durability = dice.oneIn(8) ? .power : .process
+    perform(.tell(to: to, token: token)) {
+      try membership.member.peer(to).setContext(Payload(token), durability: durability)
+      return .done
+    }
+  }
+
+  func ask(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    perform(.ask(of: to, token: token)) {
+      let answer: String = try membership.member.peer(to)
+        .request(token, within: .milliseconds(100))
+      if answer != token + "!" { journal.note(.broken("'\(token)' was answered with '\(answer)'")) }
+      return .done
+    }
+  }
+}
+
+/// A worker as a member: it takes what comes, and answers.
+final class Membership {
+  let member: Wormhole.Member
+  /// What was sent last and may be taken back.
+  var sent: [(token: String, sent: Wormhole.Sent)] = []
+  private let receiving: Any
+  private let responding: Any
+  private let listening: Any
+
+  init(_ hole: Wormhole, _ name: String, _ journal: Journal) throws {
+    member = try Self.join(hole, name)
+    receiving = try member.receive(acknowledging: .explicit) { message in
+      try Self.handle(message, journal)
+    }
+    responding = member.respond(to: String.self) { token in
+      journal.note(.asked(token: token))
+      return token + "!"
+    }
+    listening = try member.watchContexts { Self.hear($0, journal) }
+  }
+
+  static func hear(_ context: Wormhole.Context, _ journal: Journal) {
+    do {
+      let payload: Payload = try context.value()
+      journal.note(.heard(token: payload.token, from: context.from))
+      if let damage = payload.damage { journal.note(.broken(damage)) }
+    } catch {
+      journal.note(.broken("a state that was told cannot be read: \(error)"))
+    }
+  }
+
+  func leave() { member.leave() }
+
+  /// The name is free as soon as its last bearer is gone, which takes a moment.
+  private static func join(_ hole: Wormhole, _ name: String) throws -> Wormhole.Member {
+    let deadline = Instant.now + .seconds(10)
+    while true {
+      do throws(WormholeError) {
+        return try hole.join(as: name)
+      } catch {
+        guard error.code == .nameTaken, Instant.now < deadline else { throw error }
+      }
+    }
+  }
+
+  static func handle(_ message: Wormhole.Message, _ journal: Journal) throws {
+    let token: String
+    if let file = message.file {
+      token = try file.metadata() ?? "-"
+      journal.note(
+        .got(token: token, from: message.from ?? "-", isRedelivered: message.isRedelivered))
+      let content = try contents(file.path)
+      if content != Array(Payload.filling(token)) {
+        journal.note(.broken("file '\(token)' is not what was sent"))
+      }
+    } else {
+      let payload: Payload = try message.value()
+      token = payload.token
+      journal.note(
+        .got(token: token, from: message.from ?? "-", isRedelivered: message.isRedelivered))
+      if let damage = payload.damage { journal.note(.broken(damage)) }
+    }
+    do {
+      try message.acknowledge()
+      journal.note(.acknowledged(token: token, isSure: true))
+    } catch {
+      journal.note(.acknowledged(token: token, isSure: false))
+      throw error
+    }
+  }
+
+  private static func contents(_ path: String) throws -> [UInt8] {
+    let file = try Descriptor.open(path: path, [.readOnly])
+    var bytes = [UInt8](repeating: 0, count: try file.status().size)
+    let count = try bytes.withUnsafeMutableBytes { try file.readFully(into: $0) }
+    return Array(bytes[..<count])
+  }
+}

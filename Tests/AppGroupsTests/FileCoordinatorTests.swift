@@ -1,0 +1,169 @@
+import AppGroups
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// `NSFileCoordinator` as code that was written for devices uses it.
+@Suite(.blocking) struct FileCoordinatorTests {
+  private let folder: TemporaryDirectory
+
+  init() throws {
+    try GroupsRoot.use()
+    folder = try TemporaryDirectory()
+  }
+
+  private func url(_ name: String) -> URL { URL(fileURLWithPath: folder.path + "/" + name) }
+
+  /// Runs the body while another coordinator has an access.
+  private func whileSomebodyWrites(_ name: String, _ body: () throws -> Void) throws {
+    let gate = Monitor((isInside: false, isOpen: false))
+    let url = url(name)
+    let thread = try Syscalls.Thread("holder") {
+      NSFileCoordinator().coordinate(writingItemAt: url, error: nil) { _ in
+        gate.signal { $0.isInside = true }
+        gate.wait(until: .now + patience) { $0.isOpen ? () : nil }
+      }
+    }
+    defer {
+      gate.signal { $0.isOpen = true }
+      thread.join()
+    }
+    gate.wait(until: .now + patience) { $0.isInside ? () : nil }
+    try body()
+  }
+
+  @Test func readsAndWrites() throws {
+    let coordinator = NSFileCoordinator(filePresenter: nil)
+    var error: NSError?
+    coordinator.coordinate(writingItemAt: url("a"), options: .forReplacing, error: &error) { url in
+      try? Data("one".utf8).write(to: url)
+    }
+    #expect(error == nil)
+    var text = ""
+    coordinator.coordinate(readingItemAt: url("a"), options: [], error: &error) { url in
+      text = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+    }
+    #expect(text == "one")
+    // Nothing was made, and it stays.
+    coordinator.coordinate(writingItemAt: url("a"), options: .forReplacing, error: &error) { _ in }
+    #expect(error == nil)
+    coordinator.coordinate(
+      readingItemAt: url("a"), options: [], writingItemAt: url("b"), options: [], error: &error
+    ) { from, to in
+      try? FileManager.default.copyItem(at: from, to: to)
+    }
+    coordinator.coordinate(
+      writingItemAt: url("b"), options: .forMoving, writingItemAt: url("c"),
+      options: .forReplacing, error: &error
+    ) { from, to in
+      try? FileManager.default.moveItem(at: from, to: to)
+    }
+    #expect(error == nil)
+    #expect(try folder.descriptor.names().sorted() == ["a", "c"])
+    #expect(try folder.read("c") == "one")
+  }
+
+  @Test func nothingToWaitForIsRunAtOnce() throws {
+    let coordinator = NSFileCoordinator()
+    var calls = 0
+    coordinator.prepare(forReadingItemsAt: [], writingItemsAt: [], error: nil) { done in
+      calls += 1
+      done()
+    }
+    #expect(calls == 1)
+    let errors = Monitor<[(any Error)?]>([])
+    coordinator.coordinate(with: [], queue: OperationQueue()) { error in
+      errors.signal { $0.append(error) }
+    }
+    let error = errors.wait(until: .now + patience) { $0.first }
+    #expect(error != nil, "it was called")
+    #expect(error.flatMap(\.self) == nil)
+  }
+
+  @Test func aWaitThatEndsSetsTheErrorAndDoesNotRunTheAccessor() throws {
+    try whileSomebodyWrites("a") {
+      let coordinator = NSFileCoordinator()
+      coordinator.timeout = .milliseconds(20)
+      var error: NSError?
+      coordinator.coordinate(readingItemAt: url("a"), options: [], error: &error) { _ in
+        Issue.record("it ran")
+      }
+      #expect(error?.domain == NSCocoaErrorDomain)
+      #expect(error?.code == CocoaError.Code.fileLocking.rawValue)
+      #expect((error?.userInfo[NSUnderlyingErrorKey] as? WormholeError)?.code == .timedOut)
+      coordinator.timeout = patience
+      let codes = Monitor([Int]())
+      let file = url("a")
+      let thread = try Syscalls.Thread("waiting") {
+        var error: NSError?
+        coordinator.coordinate(readingItemAt: file, options: [], error: &error) { _ in }
+        codes.withLock { $0.append(error?.code ?? 0) }
+      }
+      try eventually("it is cancelled") {
+        coordinator.cancel()
+        return codes.withLock { !$0.isEmpty }
+      }
+      thread.join()
+      #expect(codes.withLock { $0 } == [3072])
+    }
+  }
+
+  @Test func coordinatorsOfOnePurposeDoNotWaitForEachOther() throws {
+    let (one, other) = (NSFileCoordinator(), NSFileCoordinator())
+    other.purposeIdentifier = one.purposeIdentifier
+    var isInside = false
+    one.coordinate(writingItemAt: url("a"), options: [], error: nil) { url in
+      other.coordinate(writingItemAt: url, options: [], error: nil) { _ in isInside = true }
+    }
+    #expect(isInside)
+  }
+
+  @Test func intentsAreHadOnAQueue() throws {
+    let queue = OperationQueue()
+    let intents = [
+      NSFileAccessIntent.writingIntent(with: url("a"), options: .forReplacing),
+      NSFileAccessIntent.readingIntent(with: url("b"), options: []),
+    ]
+    let errors = Monitor([String]())
+    let file = url("a")
+    NSFileCoordinator().coordinate(with: intents, queue: queue) { error in
+      if error == nil { try? Data("made".utf8).write(to: intents[0].url) }
+      var nested: NSError?
+      NSFileCoordinator().coordinate(readingItemAt: file, options: [], error: &nested) { _ in }
+      errors.signal { $0.append("\(error.map { "\($0)" } ?? "none") \(nested?.code ?? 0)") }
+    }
+    try eventually("it ran") { errors.withLock { !$0.isEmpty } }
+    #expect(errors.withLock { $0 } == ["none 255"])
+    try eventually("it is there") { try folder.descriptor.names() == ["a"] }
+    #expect(try folder.read("a") == "made")
+    try whileSomebodyWrites("a") {
+      let coordinator = NSFileCoordinator()
+      coordinator.timeout = .milliseconds(20)
+      let failed = Monitor<Int?>(nil)
+      coordinator.coordinate(with: intents, queue: queue) { error in
+        failed.signal { $0 = (error as NSError?)?.code }
+      }
+      #expect(failed.wait(until: .now + patience) { $0 } == 255)
+    }
+  }
+
+  @Test func manyAreHadAtOnce() throws {
+    let coordinator = NSFileCoordinator()
+    var text = ""
+    coordinator.prepare(
+      forReadingItemsAt: [url("a")], options: [], writingItemsAt: [url("b")], options: [],
+      error: nil
+    ) { done in
+      coordinator.coordinate(writingItemAt: url("b"), options: [], error: nil) { url in
+        try? Data("made".utf8).write(to: url)
+      }
+      coordinator.coordinate(readingItemAt: url("b"), options: [], error: nil) { url in
+        text = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+      }
+      done()
+    }
+    #expect(text == "made")
+  }
+}

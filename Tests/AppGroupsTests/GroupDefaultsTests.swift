@@ -1,0 +1,173 @@
+import AppGroups
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// `UserDefaults(suiteName:)` for groups.
+@Suite struct GroupDefaultsTests {
+  private let group: String
+  private let defaults: UserDefaults
+
+  init() throws {
+    try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+    defaults = try #require(UserDefaults(suiteName: group))
+  }
+
+  /// The same settings, as another part of the program has them.
+  private var again: UserDefaults { UserDefaults(suiteName: group)! }
+
+  private func peer(_ arguments: [String], within time: Duration = patience) throws -> Outcome {
+    try run(
+      Programs.built("DropInPeer"), arguments, environment: [GroupsRoot.setting], within: time)
+  }
+
+  @Test(.blocking) func everyTypeComesBackAsItWasSet() throws {
+    defaults.set("text", forKey: "text")
+    defaults.set(7, forKey: "int")
+    defaults.set(Float(1.5), forKey: "float")
+    defaults.set(2.5, forKey: "double")
+    defaults.set(true, forKey: "bool")
+    defaults.set(Data([1, 2]), forKey: "data")
+    defaults.set(Date(timeIntervalSince1970: 5), forKey: "date")
+    defaults.set([1, 2], forKey: "array")
+    defaults.set(["a", "b"], forKey: "texts")
+    defaults.set(["a": 1], forKey: "dictionary")
+    defaults.set(URL(fileURLWithPath: "/tmp/b c"), forKey: "file")
+    defaults.set(URL(string: "news:swift")!, forKey: "url")
+    let read = again
+    #expect(read.string(forKey: "text") == "text")
+    #expect(read.integer(forKey: "int") == 7)
+    #expect(read.object(forKey: "int") as? Int == 7)
+    #expect(read.float(forKey: "float") == 1.5)
+    #expect(read.double(forKey: "double") == 2.5)
+    #expect(read.bool(forKey: "bool"))
+    #expect(read.data(forKey: "data") == Data([1, 2]))
+    #expect(read.object(forKey: "date") as? Date == Date(timeIntervalSince1970: 5))
+    #expect(read.array(forKey: "array") as? [Int] == [1, 2])
+    #expect(read.stringArray(forKey: "texts") == ["a", "b"])
+    #expect(read.stringArray(forKey: "array") == nil)
+    #expect(read.dictionary(forKey: "dictionary") as? [String: Int] == ["a": 1])
+    #expect(read.url(forKey: "file")?.path == "/tmp/b c")
+    #expect(read.url(forKey: "url")?.absoluteString == "news:swift")
+  }
+
+  @Test(.blocking) func typesAreTurnedIntoEachOtherAsFoundationDoes() throws {
+    defaults.set("12 seats", forKey: "number in text")
+    defaults.set("YES", forKey: "truth in text")
+    defaults.set(2.9, forKey: "real")
+    defaults.set(3, forKey: "int")
+    defaults.set(true, forKey: "truth")
+    #expect(defaults.integer(forKey: "number in text") == 12)
+    #expect(defaults.double(forKey: "number in text") == 12)
+    #expect(defaults.bool(forKey: "truth in text"))
+    #expect(defaults.integer(forKey: "real") == 2)
+    #expect(defaults.string(forKey: "int") == "3")
+    #expect(defaults.bool(forKey: "int"))
+    #expect(defaults.integer(forKey: "truth") == 1)
+    for key in ["missing", "truth"] { #expect(defaults.array(forKey: key) == nil) }
+    #expect(defaults.integer(forKey: "missing") == 0)
+    #expect(defaults.object(forKey: "missing") == nil)
+    #expect(defaults.url(forKey: "missing") == nil)
+  }
+
+  @Test(.blocking) func nilAndRemovingTakeAway() throws {
+    defaults.set(1, forKey: "a")
+    defaults.set(2, forKey: "b")
+    defaults.set(nil, forKey: "a")
+    defaults.removeObject(forKey: "b")
+    #expect(again.object(forKey: "a") == nil)
+    #expect(again.object(forKey: "b") == nil)
+  }
+
+  @Test(.blocking) func whatIsRegisteredStandsInAndIsNotStored() throws {
+    let key = "registered \(group)"
+    defaults.register(defaults: [key: 5])
+    #expect(again.integer(forKey: key) == 5)
+    #expect(again.dictionaryRepresentation()[key] as? Int == 5)
+    #expect(again.persistentDomain(forName: group)?[key] == nil)
+    defaults.set(6, forKey: key)
+    #expect(again.integer(forKey: key) == 6)
+    defaults.removeObject(forKey: key)
+    #expect(again.integer(forKey: key) == 5)
+  }
+
+  @Test(.blocking) func theDomainIsSetAndRemovedAsAWhole() throws {
+    defaults.set(1, forKey: "a")
+    #expect(defaults.persistentDomain(forName: group) as? [String: Int] == ["a": 1])
+    defaults.setPersistentDomain(["b": 2], forName: group)
+    #expect(again.object(forKey: "a") == nil)
+    #expect(again.integer(forKey: "b") == 2)
+    defaults.removePersistentDomain(forName: group)
+    #expect(again.persistentDomain(forName: group) == nil)
+  }
+
+  @Test(.blocking) func changesAreToldOnceEachAlsoThoseOfOtherProcesses() throws {
+    let heard = Heard<String>()
+    let watched = defaults
+    let observer = NotificationCenter.default.addObserver(
+      forName: UserDefaults.didChangeNotification, object: watched, queue: nil
+    ) { _ in heard.add("changed") }
+    defer { NotificationCenter.default.removeObserver(observer) }
+    watched.set(1, forKey: "own")
+    #expect(heard.count == 1)
+    watched.set(1, forKey: "own")
+    #expect(heard.count == 1)
+    #expect(try peer(["set", group, "theirs", "2"]).status == .exited(0))
+    try heard.wait("the other process's change") { $0.count == 2 }
+    #expect(watched.string(forKey: "theirs") == "2")
+    again.set(3, forKey: "another object's")
+    try heard.wait("another object's change") { $0.count == 3 }
+  }
+
+  @Test(.blocking) func eightProcessesLoseNoKeyAndFoundationsOwnDoes() throws {
+    let times = TestRun.isLong ? 1000 : 150
+    let peers = try (0..<8).map {
+      try Running(
+        Programs.built("DropInPeer"), ["set-keys", group, "\($0)", "\(times)"],
+        environment: [GroupsRoot.setting])
+    }
+    for peer in peers { #expect(try peer.outcome(within: patience * 4).status == .exited(0)) }
+    for process in 0..<8 {
+      for key in 0..<10 {
+        #expect(again.integer(forKey: "key \(process) \(key)") == times - 9 + key)
+      }
+    }
+
+    // Foundation's suites lie below the home, and each process writes all that it knows of.
+    let home = try TemporaryDirectory()
+    let environment = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME"].map { "\($0)=\(home.path)" }
+    let others = try (0..<8).map {
+      try Running(
+        Programs.built("DropInPeer"), ["set-foundation-keys", "suite", "\($0)", "200"],
+        environment: environment + [GroupsRoot.setting])
+    }
+    for other in others { #expect(try other.outcome(within: patience * 4).status == .exited(0)) }
+    let counted = try run(
+      Programs.built("DropInPeer"), ["count-foundation-keys", "suite", "200"],
+      environment: environment + [GroupsRoot.setting])
+    let kept = try #require(Int(counted.output))
+    #expect((1..<80).contains(kept))
+  }
+
+  @Test(.blocking) func otherNamesStayFoundations() throws {
+    let plain = try #require(UserDefaults(suiteName: "plain"))
+    #expect(type(of: plain) == UserDefaults.self)
+    #expect(type(of: defaults) != UserDefaults.self)
+  }
+
+  @Test(.blocking) func whatIsNoPropertyListIsRefusedInFoundationsWords() throws {
+    let outcome = try peer(["set-null", group])
+    #expect(outcome.status != .exited(0))
+    #expect(outcome.errors.contains("This value is not supported by set(_:forKey:)"))
+  }
+
+  @Test(.blocking) func aGroupThatCannotBeHadIsNil() throws {
+    #expect(UserDefaults(suiteName: "group." + String(repeating: "a", count: 300)) == nil)
+    let url = FileManager.default.containerURL(
+      forSecurityApplicationGroupIdentifier: String(repeating: "a", count: 300))
+    #expect(url == nil)
+  }
+}

@@ -1,0 +1,132 @@
+import AppGroups
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What programs of a group do together, as two processes.
+@Suite struct GroupTests {
+  private let group: String
+  private let root: String
+
+  init() throws {
+    root = try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+  }
+
+  private func start(_ arguments: String...) throws -> Running {
+    try Running(Programs.built("DropInPeer"), arguments, environment: [GroupsRoot.setting])
+  }
+
+  @Test(.blocking) func aGroupHasOneDirectory() throws {
+    let url = try #require(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group))
+    #expect(url.path == "\(root)/\(group)")
+    #expect(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group) == url)
+    #expect(FileManager.default.fileExists(atPath: url.path))
+  }
+
+  @Test(.blocking) func aNotificationTellsOfAFileThatIsThere() throws {
+    let heard = Heard<String>()
+    let url = try #require(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group)
+    ).appendingPathComponent("data.txt")
+    let observation = try DarwinNotification("\(group).changed").observe(on: .global()) {
+      heard.add((try? String(contentsOf: url, encoding: .utf8)) ?? "nothing")
+    }
+    let peer = try start("file-then-post", group)
+    #expect(try peer.outcome().status == .exited(0))
+    try heard.wait("the notification") { $0 == ["the whole file"] }
+    observation.cancel()
+    try DarwinNotification("\(group).changed").post()
+    let witness = Heard<Int>()
+    let other = try DarwinNotification("\(group).other").observe(on: .global()) { witness.add(1) }
+    try DarwinNotification("\(group).other").post()
+    try witness.wait("the witness") { $0.count == 1 }
+    #expect(heard.count == 1)
+    other.cancel()
+  }
+
+  @Test(.blocking) func coreFoundationsNamesPostObserveAndRemove() throws {
+    let center = CFNotificationCenterGetDarwinNotifyCenter()
+    let heard = Heard<String>()
+    let mark = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
+    defer { mark.deallocate() }
+    let number = UInt(bitPattern: mark)
+    let name = "\(group).cf"
+    CFNotificationCenterAddObserver(
+      center, mark,
+      { center, observer, name, object, info in
+        #expect(UInt(bitPattern: observer) == number)
+        #expect(object == nil && info == nil)
+        heard.add(name!.rawValue as String)
+      }, name as CFString, nil, .deliverImmediately)
+    CFNotificationCenterPostNotification(
+      center, CFNotificationName(name as CFString), nil, nil, true)
+    try heard.wait("one's own post") { $0 == [name] }
+    CFNotificationCenterRemoveObserver(center, mark, CFNotificationName(name as CFString), nil)
+    let witness = Heard<Int>()
+    let other = try DarwinNotification(name).observe(on: .global()) { witness.add(1) }
+    CFNotificationCenterPostNotification(
+      center, CFNotificationName(name as CFString), nil, nil, true)
+    try witness.wait("the witness") { $0.count == 1 }
+    #expect(heard.count == 1)
+    other.cancel()
+  }
+
+  @Test(.blocking) func theParentIsStartedAndAnswersOnce() throws {
+    let command = try run(
+      Programs.built("wormhole"),
+      [
+        "wake", group, "--group", group, "--register", "--env", try GroupsRoot.setting, "--",
+        Programs.built("DropInPeer"), "parent",
+        group,
+      ], environment: [GroupsRoot.setting])
+    #expect(command.status == .exited(0), "\(command.errors)")
+    let url = try #require(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group))
+    #expect(!FileManager.default.fileExists(atPath: url.appendingPathComponent("f").path))
+    ParentApplication.group = group
+    let replies = Heard<(String?, Int)>()
+    func ask() {
+      let isSent = WKInterfaceController.openParentApplication(["file": "f"]) { reply, error in
+        if let error { replies.add(("\(error)", 0)) }
+        replies.add((reply["made"] as? String, reply["process"] as? Int ?? 0))
+      }
+      #expect(isSent)
+    }
+    ask()
+    try replies.wait("the reply") { $0.count == 1 }
+    #expect(FileManager.default.fileExists(atPath: url.appendingPathComponent("f").path))
+    ask()
+    try replies.wait("the second reply") { $0.count == 2 }
+    try #require(replies.all.allSatisfy { $0.0 == "f" }, "\(replies.all)")
+    // It runs still, and was not started again.
+    #expect(replies.all[0].1 == replies.all[1].1)
+    try Processes.send(.kill, to: Int32(replies.all[0].1))
+  }
+
+  @Test(.blocking) func aCopyOfTheProcessIsToldThatNothingIsItsOwn() throws {
+    let outcome = try start("fork", group).outcome()
+    #expect(
+      outcome.output
+        == "the copy is through\nthe copy ended: 0\nit says: parent\nit says: parent\n",
+      "\(outcome.errors)")
+    let complaints = outcome.errors.split(separator: "\n")
+    #expect(complaints.count >= 4, "\(outcome.errors)")
+    for complaint in complaints {
+      #expect(complaint.contains("open the container anew in the copy"), "\(complaint)")
+    }
+  }
+
+  @Test(.blocking) func aParentThatNobodyCanStartIsAnErrorAndWrongQuestionsAreNotSent() throws {
+    let replies = Heard<String>()
+    let other = try start("ask-parent", group)
+    let outcome = try other.outcome()
+    #expect(outcome.output == "true notFound\nfalse\n", "\(outcome.errors)")
+    #expect(replies.count == 0)
+  }
+}

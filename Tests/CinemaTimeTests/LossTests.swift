@@ -1,0 +1,296 @@
+import CinemaTime
+import FoundationEssentials
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+import Wormhole
+
+/// The seven ways in which the sample loses data: seen in the sample's way of working, and
+/// impossible in ours.
+///
+/// Both sides stand in one process here, each with an opening of its own.
+@Suite(.blocking) struct LossTests {
+  /// Both sides in the sample's way.
+  private final class Sample: Sendable {
+    let cinema: Cinema
+    let sessions: [WCSession]
+    let connectivity: [SampleConnectivity]
+
+    init(isActive: Bool = true) throws {
+      let cinema = try Cinema()
+      let sessions = Role.allCases.map { role in
+        WCSession(role: role == .phone ? .phone : .watch, place: .directory(cinema.path))
+      }
+      self.cinema = cinema
+      self.sessions = sessions
+      connectivity = zip(Role.allCases, sessions).map { role, session in
+        SampleConnectivity(session, as: role, beside: cinema.path)
+      }
+      if isActive { try waitUntilActive() }
+    }
+
+    func waitUntilActive() throws {
+      for session in sessions {
+        try eventually("the session is active") { session.activationState == .activated }
+      }
+    }
+
+    deinit { for session in sessions { session.end() } }
+
+    func office(_ role: Role) throws -> SampleOffice {
+      SampleOffice(
+        try Wormhole(directory: cinema.path), as: role,
+        over: connectivity[role == .phone ? 0 : 1])
+    }
+
+    /// Returns once the other side has taken all that was sent before.
+    func settle(_ from: Role) throws {
+      let session = sessions[from == .phone ? 0 : 1]
+      let answered = Monitor(false)
+      try eventually("the other side is there") { session.isReachable }
+      session.sendMessage(["fence": 1], replyHandler: { _ in answered.signal { $0 = true } })
+      try #require(answered.wait(until: .now + patience) { $0 ? true : nil } ?? false)
+      for one in sessions {
+        try eventually("everything was sent") {
+          one.outstandingFileTransfers.isEmpty && !one.hasContentPending
+        }
+      }
+    }
+  }
+
+  /// Both sides in our way.
+  private final class Ours: Sendable {
+    let cinema: Cinema
+    let apps: [CinemaApp]
+
+    init() throws {
+      let cinema = try Cinema()
+      self.cinema = cinema
+      apps = try Role.allCases.map { role in
+        try CinemaApp(try Wormhole(directory: cinema.path), as: role, for: "me")
+      }
+    }
+
+    deinit { for app in apps { app.stop() } }
+
+    func office(_ role: Role) throws -> BoxOffice { try cinema.office(role) }
+
+    func images(_ role: Role, are movies: Set<Int>) throws {
+      try eventually("the \(role)'s images are \(movies)") {
+        cinema.album(role).movies == movies
+      }
+    }
+  }
+
+  // MARK: 1. Both buy at once
+
+  /// Does something on both sides in the same instant.
+  private func atOnce(
+    _ first: @escaping @Sendable () -> Void, _ second: @escaping @Sendable () -> Void
+  )
+    throws
+  {
+    let ready = Monitor(0)
+    let threads = try [first, second].map { body in
+      try Thread("side") {
+        ready.signal { $0 += 1 }
+        _ = ready.wait(until: .now + patience) { $0 == 2 ? true : nil }
+        body()
+      }
+    }
+    for thread in threads { thread.join() }
+  }
+
+  @Test func inTheSampleBothBuyAtOnceAndEachLosesItsOwn() throws {
+    let sample = try Sample()
+    let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
+    var losses = 0
+    for _ in 0..<20 {
+      try atOnce({ _ = try? phone.purchase(34340) }, { _ = try? watch.purchase(31413) })
+      try sample.settle(.phone)
+      try sample.settle(.watch)
+      let both = Set(phone.purchased).intersection(watch.purchased)
+      if both != [34340, 31413] { losses += 1 }
+      for movie in phone.purchased { try phone.giveBack(movie) }
+      try eventually("nothing is left") { watch.purchased.isEmpty && phone.purchased.isEmpty }
+    }
+    #expect(losses > 0)
+  }
+
+  @Test func withOursBothBuyAtOnceAndBothHaveBoth() throws {
+    let ours = try Ours()
+    let (phone, watch) = (try ours.office(.phone), try ours.office(.watch))
+    for round in 0..<20 {
+      try atOnce(
+        { _ = try? phone.sell(34340, to: "guest \(round)") },
+        { _ = try? watch.sell(31413, to: "guest \(round)") })
+      for office in [phone, watch] {
+        #expect(Set(try office.books.tickets(of: "guest \(round)").map(\.movie)) == [34340, 31413])
+      }
+    }
+  }
+
+  // MARK: 2. What comes before somebody listens
+
+  @Test func inTheSampleAContextBeforeTheSubscriptionIsDropped() throws {
+    let sample = try Sample()
+    try sample.office(.phone).purchase(34340)
+    try eventually("the watch's session has it") {
+      sample.sessions[1].receivedApplicationContext["purchased"] as? [Int] == [34340]
+    }
+    try sample.settle(.phone)
+    let watch = try sample.office(.watch)
+    try sample.settle(.phone)
+    #expect(watch.purchased.isEmpty)
+  }
+
+  @Test @MainActor func withOursWhoComesLateSeesWhatIsThere() throws {
+    let ours = try Ours()
+    try ours.office(.phone).sell(34340, to: "me")
+    let watch = try TicketOffice(ours.cinema.hole, as: .watch, for: "me")
+    #expect(watch.purchased.map(\.id) == [34340])
+  }
+
+  // MARK: 3. What is bought before there is a connection
+
+  @Test func inTheSampleAPurchaseBeforeTheActivationIsNeverSent() throws {
+    let cinema = try Cinema()
+    let session = WCSession(role: .phone, place: .directory(cinema.path))
+    defer { session.end() }
+    // Held until the purchase is made: nobody can activate under a name that is taken.
+    let other = try cinema.hole.join(as: "phone.watch")
+    let connectivity = SampleConnectivity(session, as: .phone, beside: cinema.path)
+    let phone = SampleOffice(cinema.hole, as: .phone, over: connectivity)
+    try phone.purchase(34340)
+    other.leave()
+    session.activate()
+    try eventually("the session is active") {
+      session.activate()
+      return session.activationState == .activated
+    }
+    #expect(phone.purchased == [34340])
+    #expect(session.applicationContext.isEmpty)
+  }
+
+  @Test func withOursAPurchaseNeedsNoConnection() throws {
+    let cinema = try Cinema()
+    try cinema.office(.phone).sell(34340, to: "me")
+    let watch = try CinemaApp(cinema.hole, as: .watch, for: "me")
+    let phone = try CinemaApp(try Wormhole(directory: cinema.path), as: .phone, for: "me")
+    defer {
+      watch.stop()
+      phone.stop()
+    }
+    #expect(try cinema.office(.watch).books.tickets.map(\.movie) == [34340])
+    try eventually("its image comes, too") { cinema.album(.watch).movies == [34340] }
+  }
+
+  // MARK: 4. A request that is like the one before
+
+  @Test func inTheSampleASecondRequestForAnImageIsNotDelivered() throws {
+    let sample = try Sample()
+    let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
+    try watch.purchase(34340)
+    let album = sample.cinema.album(.watch)
+    try eventually("the image comes") { album.movies == [34340] }
+    // It is lost, and asked for again, in the words of before.
+    album.remove(34340)
+    watch.tellTheOtherSide()
+    try sample.settle(.watch)
+    #expect(album.movies.isEmpty)
+    #expect(phone.purchased == [34340])
+  }
+
+  @Test func withOursASecondRequestIsDeliveredLikeTheFirst() throws {
+    let ours = try Ours()
+    try ours.office(.watch).sell(34340, to: "me")
+    try ours.images(.watch, are: [34340])
+    ours.cinema.album(.watch).remove(34340)
+    for delivery in [Delivery.guaranteed, .failable] {
+      let watch = Connectivity(visiting: try Wormhole(directory: ours.cinema.path), as: .watch)
+      let reply = try watch.send(Payload(qrCodes: [34340]), by: delivery)
+      if delivery == .failable { #expect(reply?.images.keys.sorted() == [34340]) }
+    }
+    try ours.images(.watch, are: [34340])
+  }
+
+  // MARK: 5. Images of what the other side has bought
+
+  @Test func inTheSampleTheWatchNeverAsksForWhatThePhoneHasBought() throws {
+    let sample = try Sample()
+    let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
+    try phone.purchase(34340)
+    try eventually("the watch knows") { watch.purchased == [34340] }
+    try sample.settle(.watch)
+    #expect(sample.cinema.album(.watch).movies.isEmpty)
+  }
+
+  @Test func withOursTheWatchAsksForWhatThePhoneHasBought() throws {
+    let ours = try Ours()
+    try ours.office(.phone).sell(34340, to: "me")
+    try ours.images(.watch, are: [34340])
+  }
+
+  // MARK: 6. Images of what was returned
+
+  @Test func inTheSampleAReturnOnThePhoneLeavesTheImageOnTheWatch() throws {
+    let sample = try Sample()
+    let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
+    try watch.purchase(34340)
+    let album = sample.cinema.album(.watch)
+    try eventually("the image comes") { album.movies == [34340] }
+    try eventually("the phone knows") { phone.purchased == [34340] }
+    try phone.giveBack(34340)
+    try eventually("the watch knows") { watch.purchased.isEmpty }
+    try sample.settle(.phone)
+    #expect(album.movies == [34340])
+  }
+
+  @Test func withOursAReturnOnThePhoneTakesTheImageFromTheWatch() throws {
+    let ours = try Ours()
+    try ours.office(.watch).sell(34340, to: "me")
+    try ours.images(.watch, are: [34340])
+    try ours.images(.phone, are: [34340])
+    try ours.office(.phone).takeBack(34340, from: "me")
+    try ours.images(.watch, are: [])
+    try ours.images(.phone, are: [])
+  }
+
+  // MARK: 7. Files that nobody removes
+
+  @Test func inTheSampleTemporaryImagesPileUp() throws {
+    let sample = try Sample()
+    let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
+    let album = sample.cinema.album(.watch)
+    for _ in 0..<5 {
+      try watch.purchase(34340)
+      try eventually("the image comes") { album.movies == [34340] }
+      try eventually("the phone knows") { phone.purchased == [34340] }
+      try watch.giveBack(34340)
+      try eventually("the phone knows") { phone.purchased.isEmpty }
+    }
+    try sample.settle(.watch)
+    let path = sample.connectivity[0].temporaryPath
+    #expect(try FileManager.default.contentsOfDirectory(atPath: path).count >= 5)
+  }
+
+  @Test func withOursNoFileIsLeft() throws {
+    let ours = try Ours()
+    for _ in 0..<5 {
+      try ours.office(.watch).sell(34340, to: "me")
+      try ours.images(.watch, are: [34340])
+      try ours.images(.phone, are: [34340])
+      try ours.office(.watch).takeBack(34340, from: "me")
+      try ours.images(.watch, are: [])
+      try ours.images(.phone, are: [])
+    }
+    for role in Role.allCases { #expect(try ours.cinema.files(role).isEmpty) }
+    // Of what was on its way nothing is left, either.
+    try eventually("no file is left in the container") {
+      let found = try run("find", [ours.cinema.path, "-name", "*.png"])
+      return found.output.isEmpty
+    }
+  }
+}

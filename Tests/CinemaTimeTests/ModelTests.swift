@@ -1,0 +1,38 @@
+import CinemaTime
+import Observation
+import TestSupport
+import TestTraits
+import Testing
+
+/// The office as a user interface sees it.
+@Suite struct ModelTests {
+  @Test(.timeLimit(.minutes(2))) @MainActor func theModelShowsWhatEitherSideHasDone() async throws {
+    let cinema = try Cinema()
+    let office = try TicketOffice(cinema.hole, as: .phone, for: "me")
+    #expect(office.purchasable.count == 9)
+    try office.purchase(34340)
+    #expect(office.purchased.map(\.id) == [34340])
+    #expect(office.isPurchased(Movie.all[4]))
+    #expect(throws: Refusal.self) { try office.purchase(34340) }
+    let other = try cinema.office(.watch)
+    try other.sell(31413, to: "me")
+    try other.takeBack(34340, from: "me")
+    await comes { office.purchased.map(\.id) == [31413] }
+    #expect(office.purchasable.flatMap(\.movies).count == 8)
+    #expect(office.failure == nil)
+  }
+
+  /// Waits for the model to show something, by what tells a user interface to draw anew.
+  @MainActor private func comes(_ condition: @MainActor () -> Bool) async {
+    while true {
+      let change = AsyncStream<Void>.makeStream()
+      let isThere = withObservationTracking {
+        condition()
+      } onChange: {
+        change.continuation.finish()
+      }
+      if isThere { return }
+      for await _ in change.stream {}
+    }
+  }
+}

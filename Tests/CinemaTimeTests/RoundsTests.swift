@@ -1,0 +1,74 @@
+import CinemaTime
+import PropertyLists
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Both apps, in processes of their own, at once.
+@Suite(.serialized, .blocking) struct RoundsTests {
+  private let seed = TestRun.seed
+
+  /// A thousand in a long run.
+  private let rounds = TestRun.isLong ? 1000 : 250
+
+  /// Each round both buy different films in the same instant, and then return each other's.
+  ///
+  /// The union is kept every time, and both show it soon after the last of the two was confirmed.
+  @Test func againAndAgainBothBuyAtOnceAndNothingIsLost() throws {
+    let cinema = try Cinema()
+    let (phone, watch) = (try cinema.app(.phone), try cinema.app(.watch))
+    try phone.shows(tickets: [])
+    try watch.shows(tickets: [])
+    var random = SeededRandom(seed: seed)
+    var delays: [Duration] = []
+    for round in 0..<rounds {
+      let movies = Movie.all.map(\.id).shuffled(using: &random).prefix(2)
+      let (first, second) = (movies[0], movies[1])
+      let counts = (phone.count, watch.count)
+      try phone.type("buy \(first)")
+      try watch.type("buy \(second)")
+      let confirmed = max(
+        try phone.did(after: counts.0, "bought", first).time,
+        try watch.did(after: counts.1, "bought", second).time)
+      let shown = max(
+        try phone.shows(after: counts.0, tickets: [first, second]).time,
+        try watch.shows(after: counts.1, tickets: [first, second]).time)
+      delays.append(max(.zero, shown - confirmed))
+      let books = try cinema.books
+      #expect(Set(books.tickets.map(\.movie)) == [first, second], "round \(round), seed \(seed)")
+      #expect(books.addUp)
+      let after = (phone.count, watch.count)
+      try phone.type("return \(second)")
+      try watch.type("return \(first)")
+      try phone.shows(after: after.0, tickets: [])
+      try watch.shows(after: after.1, tickets: [])
+    }
+    let floor = try putAndWatcher(cinema)
+    delays.sort()
+    let median = delays[delays.count / 2]
+    Attachment.record("median \(median), a put and its watcher \(floor)", named: "delays")
+    #expect(median <= floor * 20, "a put and its watcher took \(floor), seed \(seed)")
+  }
+
+  /// The median of a put until another opening's watcher is called.
+  private func putAndWatcher(_ cinema: Cinema) throws -> Duration {
+    let other = try Wormhole(directory: cinema.path)
+    let heard = Monitor(0)
+    let watching = try other.channel("pace", of: Int.self).watch { snapshot in
+      heard.signal { $0 = snapshot.value ?? 0 }
+    }
+    defer { watching.stop() }
+    let channel = cinema.hole.channel("pace", of: Int.self)
+    var times: [Duration] = []
+    for number in 1...200 {
+      let begin = Instant.now
+      try channel.put(number, durability: .power)
+      _ = heard.wait(until: .now + patience) { $0 == number ? true : nil }
+      times.append(Instant.now - begin)
+    }
+    times.sort()
+    return times[times.count / 2]
+  }
+}

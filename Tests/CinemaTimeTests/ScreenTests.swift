@@ -1,0 +1,205 @@
+import CPseudoTerminal
+import CinemaTime
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// The app in a terminal: what stands on it, how it is redrawn, and how it is left.
+@Suite(.blocking) struct ScreenTests {
+  @Test func itIsReadableInEightyColumns() throws {
+    let terminal = try TerminalRun(.phone)
+    try terminal.type("buy 34340\n")
+    try terminal.shows("  5:00 PM  34340    The General               34340-1")
+    let lines = terminal.lines
+    #expect(lines[0] == "CinemaTime on the phone, for me")
+    #expect(lines.contains("To buy"))
+    #expect(lines.contains("Tickets"))
+    #expect(lines.contains("  2:00 PM  23415    Baby Face Morgan          60 seats left"))
+    #expect(lines.contains("bought: The General"))
+    #expect(lines.filter { !$0.isEmpty }.count == 15)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    try terminal.end(15)
+  }
+
+  /// What the other side does is drawn, and only what has changed.
+  @Test func onlyWhatHasChangedIsRedrawn() throws {
+    let terminal = try TerminalRun(.watch)
+    try terminal.shows("No tickets")
+    let before = terminal.bytes.count
+    try terminal.cinema.office(.phone).sell(77788, to: "anna")
+    try terminal.shows("  7:00 PM  77788    The Royal Bed             39 seats left")
+    let after = terminal.bytes.dropFirst(before)
+    #expect(after.count < 200, "\(String(decoding: after, as: UTF8.self))")
+    let all = String(decoding: terminal.bytes, as: UTF8.self)
+    #expect(!all.contains("\u{1B}[2J"))
+    #expect(all.split(separator: "\u{1B}[J").count <= 2)
+    try terminal.end(15)
+  }
+
+  @Test func whatIsTypedCanBeCorrected() throws {
+    let terminal = try TerminalRun(.phone)
+    try terminal.shows("No tickets")
+    try terminal.type("buy 343é\u{7F}41")
+    try terminal.shows("> buy 34341")
+    try terminal.type("\u{7F}0\n")
+    try terminal.shows("bought: The General")
+    try terminal.type("nonsense\n")
+    try terminal.shows("cannot do 'nonsense': type 'buy ID', 'return ID' or 'quit'")
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.isLeftAsItWas()
+  }
+
+  @Test(arguments: [("INT", 2), ("TERM", 15), ("HUP", 1)])
+  func aSignalLeavesTheTerminalAsItWas(_ name: String, _ signal: Int32) throws {
+    let terminal = try TerminalRun(.phone)
+    try terminal.shows("No tickets")
+    #expect(terminal.mode != terminal.modeBefore)
+    try terminal.end(signal)
+  }
+}
+
+/// `cinematime run` in a pseudo-terminal of 80 columns and 24 rows, with a model of its screen.
+final class TerminalRun: Sendable {
+  let cinema: Cinema
+  private let child: Child
+  private let device: CInt
+  private let program: CInt
+  private let written = Monitor<(bytes: [UInt8], screen: ScreenModel)>(([], ScreenModel()))
+  private let hasEnded = Monitor(false)
+  private let reader: Thread
+  let modeBefore: UInt
+
+  init(_ role: Role) throws {
+    cinema = try Cinema()
+    var (test, program): (CInt, CInt) = (-1, -1)
+    try #require(pseudo_terminal_make(24, 80, &test, &program) == 0)
+    (device, self.program) = (test, program)
+    modeBefore = pseudo_terminal_mode(program)
+    child = try Child.spawn(
+      Programs.built("cinematime"), ["--as", role.rawValue, "run"],
+      environment: Processes.environment(setting: cinema.environment),
+      input: program, output: program, error: program, ownSession: true)
+    let device = test
+    reader = try Thread("terminal") { [written] in
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      while true {
+        let count = pseudo_terminal_read(device, &buffer, UInt(buffer.count))
+        guard count > 0 else { return }
+        let more = Array(buffer[..<count])
+        written.signal { state in
+          state.bytes += more
+          state.screen.take(more)
+        }
+      }
+    }
+  }
+
+  deinit {
+    hasEnded.withLock { hasEnded in
+      guard !hasEnded else { return }
+      try? child.send(.kill)
+      _ = try? child.wait()
+    }
+    // With nobody on its other side any more, reading ends.
+    pseudo_terminal_close(program)
+    reader.join()
+    pseudo_terminal_close(device)
+  }
+
+  var bytes: [UInt8] { written.withLock { $0.bytes } }
+  var lines: [String] { written.withLock { $0.screen.lines } }
+  var mode: UInt { pseudo_terminal_mode(program) }
+
+  func type(_ text: String) throws {
+    let bytes = Array(text.utf8)
+    try #require(pseudo_terminal_type(device, bytes, UInt(bytes.count)) == 1)
+  }
+
+  func shows(_ line: String) throws {
+    let found = written.wait(until: .now + patience) { state in
+      state.screen.lines.contains { $0.hasPrefix(line) } ? true : nil
+    }
+    guard found != nil else { throw TooLate(description: "\(line) in \(lines)") }
+  }
+
+  func wait() throws -> Syscalls.ExitStatus {
+    try hasEnded.withLock { hasEnded in
+      let status = try child.wait()
+      hasEnded = true
+      return status
+    }
+  }
+
+  /// By a signal, as whoever started it sees.
+  func end(_ signal: Int32) throws {
+    try child.send(number: signal)
+    #expect(try wait() == .signalled(signal))
+    try isLeftAsItWas()
+  }
+
+  func isLeftAsItWas() throws {
+    #expect(mode == modeBefore)
+    // What stood on the terminal before is back.
+    try eventually("the screen is left") {
+      String(decoding: bytes, as: UTF8.self).hasSuffix("\u{1B}[?1049l")
+    }
+  }
+}
+
+/// As much of a terminal as the app uses.
+struct ScreenModel: Sendable {
+  private var cells = [[Character]](repeating: [], count: 24)
+  private var (row, column) = (0, 0)
+  private var rest: [UInt8] = []
+
+  var lines: [String] {
+    cells.map { line in
+      var line = line
+      while line.last == " " { line.removeLast() }
+      return String(line)
+    }
+  }
+
+  mutating func take(_ bytes: [UInt8]) {
+    rest += bytes
+    // An unfinished sequence waits for its end.
+    guard let text = String(validating: rest, as: UTF8.self) else { return }
+    var characters = Array(text.unicodeScalars)[...]
+    rest = []
+    while let scalar = characters.first {
+      if scalar == "\u{1B}" {
+        guard let end = characters.dropFirst(2).firstIndex(where: { $0.properties.isAlphabetic })
+        else {
+          rest = Array(String(String.UnicodeScalarView(characters)).utf8)
+          return
+        }
+        obey(String(String.UnicodeScalarView(characters[(characters.startIndex + 2)...end])))
+        characters = characters[(end + 1)...]
+      } else {
+        characters = characters.dropFirst()
+        put(Character(scalar))
+      }
+    }
+  }
+
+  private mutating func put(_ character: Character) {
+    guard row < cells.count else { return }
+    while cells[row].count <= column { cells[row].append(" ") }
+    cells[row][column] = character
+    column += 1
+  }
+
+  private mutating func obey(_ sequence: String) {
+    let numbers = sequence.dropLast().split(separator: ";").map { Int($0) ?? 0 }
+    switch sequence.last {
+    case "H": (row, column) = (numbers[0] - 1, numbers[1] - 1)
+    case "K": if row < cells.count { cells[row] = Array(cells[row].prefix(column)) }
+    case "J":
+      cells[row] = Array(cells[row].prefix(column))
+      for below in row + 1..<cells.count { cells[below] = [] }
+    default: break
+    }
+  }
+}

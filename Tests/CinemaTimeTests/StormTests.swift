@@ -1,0 +1,29 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// The demonstration, as it is shown to people.
+@Suite(.blocking) struct StormTests {
+  @Test func theBooksAddUpAfterTheStorm() throws {
+    let folder = try TemporaryDirectory()
+    let outcome = try run(
+      Programs.built("cinematime"), ["demo"],
+      environment: ["TMPDIR=\(folder.path)", "HOME=\(folder.path)"], within: .seconds(120))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)\(outcome.output)")
+    #expect(outcome.output.hasSuffix("The books add up.\n"))
+    #expect(outcome.output.contains("120 purchases were begun."))
+    #expect(try folder.descriptor.names().isEmpty)
+  }
+
+  @Test func whoInterruptsItLeavesNothing() throws {
+    let folder = try TemporaryDirectory()
+    let running = try Running(
+      Programs.built("cinematime"), ["demo"],
+      environment: ["TMPDIR=\(folder.path)", "HOME=\(folder.path)"])
+    try eventually("the storm begins") { try running.output.contains("sell tickets") }
+    try running.child.send(.terminate)
+    #expect(try running.outcome().status == .signalled(15))
+    #expect(try folder.descriptor.names().isEmpty)
+  }
+}

@@ -1,0 +1,83 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What is sent for now, and what somebody is told, between two processes.
+@Suite(.blocking) struct HearingTests {
+  private let stage: Stage
+
+  init() throws { stage = try Stage() }
+
+  private func receiver(_ options: String) throws -> Running {
+    let receiver = try stage.start("wormhole receive --as tv --verbose \(options)")
+    try eventually("it receives") { try receiver.errors.contains("receiving as 'tv'") }
+    return receiver
+  }
+
+  @Test func whatIsSentForNowIsHeardAndTheSenderKnows() throws {
+    let receiver = try receiver("--immediate --count 2 --json")
+    let one = try stage.run("wormhole send --to tv --immediate one --verbose")
+    #expect(one.errors == "wormhole: 'tv' has heard it\n")
+    let two = try stage.run("wormhole send --to tv --from till --immediate two --json")
+    #expect(two.status == .exited(0), "\(two.errors)")
+    #expect(two.output.contains(#""delivery":"immediate","end":"delivered""#))
+    let lines = try receiver.outcome().output.split(separator: "\n")
+    #expect(lines.count == 2)
+    #expect(lines.allSatisfy { $0.contains(#""delivery":"immediate""#) })
+    #expect(lines.last?.contains(#""from":"till""#) == true)
+  }
+
+  @Test func whoeverSendsForNowIsToldThatNobodyListens() throws {
+    let receiver = try receiver("")
+    let outcome = try stage.run("wormhole send --to tv --immediate hello")
+    #expect(outcome.status == .exited(1))
+    #expect(
+      outcome.errors == "wormhole: cannot send message to 'tv': 'tv' listens for no immediate "
+        + "messages of kind 'String'\n")
+    #expect(try receiver.output == "")
+    try receiver.child.send(.kill)
+    _ = try receiver.outcome()
+    #expect(try stage.run("wormhole send --to tv --immediate hello").status == .exited(69))
+  }
+
+  @Test func whatIsNotHeardInTimeIsANo() throws {
+    let receiver = try receiver("--immediate")
+    try receiver.child.send(.stop)
+    try receiver.waitUntilStopped()
+    let outcome = try stage.run("wormhole send --to tv --immediate late --timeout 0.2")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("nobody there has heard it within 0.2 seconds"))
+    try receiver.child.send(.go)
+    #expect(try stage.run("wormhole send --to tv --immediate now").status == .exited(0))
+    #expect(try receiver.output == "now\n")
+  }
+
+  @Test func statesAreHeardOnceAndCountAsReceived() throws {
+    _ = try stage.run("wormhole send --to tv --from till --context open")
+    #expect(try stage.run("wormhole receive --as tv --timeout 0.1").status == .exited(1))
+    #expect(
+      try stage.run("wormhole queue tv --contexts | cut -f1-4").output
+        == "till\twaiting\tString\topen\n")
+    let receiver = try receiver("--contexts --count 2")
+    try eventually("what waited comes") { try receiver.output == "open\n" }
+    _ = try stage.run("wormhole send --to tv --from till --context closed")
+    #expect(try receiver.outcome().output == "open\nclosed\n")
+    #expect(
+      try stage.run("wormhole queue tv --contexts | cut -f1-4").output
+        == "till\treceived\tString\tclosed\n")
+    #expect(try stage.run("wormhole receive --as tv --contexts --timeout 0.1").output == "")
+  }
+
+  @Test func commandsAreToldHowItCame() throws {
+    let line = "echo \"$WORMHOLE_MESSAGE_DELIVERY $WORMHOLE_MESSAGE_FROM $(cat)\""
+    let receiver = try stage.start(
+      "wormhole receive --as tv --verbose --immediate --contexts --count 3 --exec '\(line)'")
+    try eventually("it receives") { try receiver.errors.contains("receiving as 'tv'") }
+    for words in ["--from a --immediate one", "--from b --context two", "--from c three"] {
+      #expect(try stage.run("wormhole send --to tv \(words)").status == .exited(0))
+    }
+    let output = try receiver.outcome().output.split(separator: "\n").sorted()
+    #expect(output == ["context b two", "guaranteed c three", "immediate a one"])
+  }
+}

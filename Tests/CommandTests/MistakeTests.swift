@@ -1,0 +1,195 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What people get wrong, and what the command says to it: text and status.
+@Suite(.blocking) struct MistakeTests {
+  private let stage: Stage
+
+  init() throws { stage = try Stage() }
+
+  private func check(
+    _ command: String, _ status: Int32, errors: String, output: String = "",
+    environment: [String] = []
+  ) throws {
+    let outcome = try stage.run(command, environment: environment)
+    #expect(outcome.status.code == status, "\(command): \(outcome.errors)")
+    #expect(stage.normal(outcome.errors) == errors)
+    #expect(outcome.output == output)
+  }
+
+  // MARK: Programs that are not there
+
+  @Test func aLockSaysWhyItsCommandDidNotRun() throws {
+    try check(
+      "wormhole lock x -- ./missing", 127,
+      errors: "wormhole: cannot run './missing': no such file or directory\n")
+    let plain = try stage.run("touch plain && wormhole lock x -- ./plain")
+    #expect(plain.status == .exited(126))
+    #expect(plain.errors.hasPrefix("wormhole: cannot run './plain': permission denied"))
+    try check(
+      "wormhole lock x -- sh -c 'wormhole lock y --timeout 0 -- true && touch z; "
+        + "wormhole lock x --timeout 5 -- true'", 125,
+      errors: "wormhole: cannot lock 'x': this runs inside of it already; it can be had again when "
+        + "the command that holds it has ended\n")
+    #expect(try stage.directory.descriptor.names().contains("z"))
+  }
+
+  @Test func nothingIsReceivedThatCouldNotBeTaken() throws {
+    _ = try stage.run("wormhole send --to tv one")
+    try check(
+      "wormhole receive --as tv --files missing", 64,
+      errors: "wormhole: cannot use --files 'missing': no such file or directory\n")
+    #expect(try stage.run("wormhole members").output == "")
+    try check(
+      "wormhole receive --as tv --exec ./missing 2>/dev/null", 127, errors: "")
+    try check(
+      "touch plain; wormhole receive --as tv --exec ./plain 2>&1 | tail -n 1; wormhole queue tv "
+        + "--dead", 0,
+      errors: "",
+      output: "wormhole: cannot go on: a program of './plain' cannot be run; the message waits for "
+        + "whoever joins next\n")
+    // However often it is tried.
+    for _ in 1...3 {
+      let tried = try stage.run("wormhole receive --as tv --attempts 1 --exec ./missing")
+      #expect(tried.status == .exited(127))
+    }
+    #expect(try stage.run("wormhole queue tv | cut -f2").output == "waiting\n")
+    let received = try stage.run("wormhole receive --as tv --count 1 --json").output
+    #expect(received.contains(#""attempt":1,"#) && received.contains(#""value":"one"}"#))
+  }
+
+  // MARK: What would wait for itself
+
+  @Test func anUpdateInsideAnUpdateIsRefusedAtOnce() throws {
+    _ = try stage.run("wormhole put x 1; wormhole put y 1; wormhole --container other put x 1")
+    let begin = Instant.now
+    for inner in ["put x 2", "update x --add 1", "clear y", "defaults write a b c"] {
+      let outcome = try stage.run("wormhole update x --exec 'wormhole \(inner)'")
+      #expect(outcome.status == .exited(70))
+      #expect(outcome.errors.contains("this runs inside an update of the same container, which"))
+    }
+    #expect(Instant.now - begin < .seconds(5))
+    #expect(try stage.run("wormhole get x").output == "1\n")
+    let elsewhere = try stage.run(
+      "wormhole update x --exec 'wormhole get y && wormhole --container other put x 2'")
+    #expect(elsewhere.errors == "")
+    // What an update has left running is inside of nothing any more.
+    _ = try stage.run("mkfifo pipe")
+    let left = try stage.run(
+      "wormhole update x --exec '(read -r go <pipe; wormhole put y later) >/dev/null 2>&1 & echo 3'"
+        + " && echo go >pipe && wormhole get y --wait && until [ $(wormhole get y) = later ]; do "
+        + "wormhole watch y --count 1 --timeout 1 >/dev/null 2>&1; done; wormhole get y")
+    #expect(left.output.hasSuffix("later\n"), "\(left.errors)")
+  }
+
+  // MARK: Time
+
+  @Test func timeThatIsUpIsANo() throws {
+    _ = try stage.run("mkfifo pipe")
+    let holder = try stage.start("wormhole lock x -- sh -c 'echo held; read -r go <pipe'")
+    try eventually("the lock is held") { try holder.output == "held\n" }
+    let late = try stage.run("wormhole lock x --timeout 0.05 -- true")
+    #expect(late.status == .exited(1))
+    #expect(late.errors.hasPrefix("wormhole: cannot lock 'x': the deadline passed in waiting"))
+    let waiter = try stage.start("wormhole lock x -- echo mine")
+    try eventually("it says for whom it waits") { try waiter.errors.contains("\n") }
+    #expect(
+      try stage.normal(waiter.errors)
+        == "wormhole: waiting for lock 'x', which 'wormhole' (process N, running) holds\n")
+    _ = try stage.run("echo go >pipe")
+    #expect(try waiter.outcome().output == "mine\n")
+  }
+
+  @Test func whatIsWrittenWhenTimeIsUpWasInTime() throws {
+    _ = try stage.run("wormhole put x 1")
+    try check(
+      "wormhole watch x --now --timeout 0.3", 0, errors: "", output: "1\n",
+      environment: ["WORMHOLE_FAULTS=write@1:before:delay=700"])
+  }
+
+  // MARK: What is where
+
+  @Test func whatWasClosedIsNotReadFrom() throws {
+    _ = try stage.run("wormhole put x 1")
+    for command in ["send --to tv --lines", "put x", "send --to tv"] {
+      try check(
+        "wormhole \(command) <&-", 70,
+        errors: command.hasSuffix("lines")
+          ? "wormhole: 0 lines were sent\n"
+            + "wormhole: cannot read 'standard input': bad file descriptor\n"
+          : "wormhole: cannot read 'standard input': bad file descriptor\n")
+    }
+    #expect(try stage.run("wormhole get x").output == "1\n")
+    #expect(try stage.run("wormhole get x >&-").status == .exited(70))
+  }
+
+  @Test func quittingShowsNoCrash() throws {
+    _ = try stage.run("wormhole put x 1")
+    let watch = try stage.start("wormhole watch x --verbose")
+    try eventually("it watches") { try watch.errors.contains("watching") }
+    _ = try stage.run("kill -QUIT \(watch.child.process)")
+    let outcome = try watch.outcome()
+    #expect(outcome.status == .signalled(3))
+    #expect(outcome.errors == "wormhole: watching 'x'\n")
+  }
+
+  @Test func aContainerThatIsNotThereIsTold() throws {
+    for command in [
+      "watch x", "observe x", "get x --wait", "defaults watch x",
+    ].map({ $0 + " --timeout 0" }) {
+      let outcome = try stage.run(
+        "wormhole --container tpyo \(command)")
+      #expect(outcome.errors.hasPrefix("wormhole: there was no container at 'tpyo'; made one\n"))
+      #expect(outcome.status == .exited(1), "\(command)")
+      // It has done what it said.
+      #expect(try stage.run("rm -r tpyo").status == .exited(0))
+    }
+    try check("wormhole --container new put x 1", 0, errors: "")
+    try check("wormhole --container new members", 0, errors: "")
+  }
+
+  // MARK: Words
+
+  @Test func aSlipOfThePenIsUnderstood() throws {
+    let verb = "wormhole: cannot run"
+    try check(
+      "wormhole pit x 1", 64,
+      errors: "\(verb) 'pit': there is no such verb; "
+        + "did you mean 'put'?\n")
+    try check(
+      "wormhole wacth x", 64,
+      errors: "\(verb) 'wacth': there is no such verb; "
+        + "did you mean 'watch'?\n")
+    try check(
+      "wormhole zebra", 64,
+      errors: "\(verb) 'zebra': there is no such verb; "
+        + "try 'wormhole --help'\n")
+    try check(
+      "wormhole put x 1 --tpye json", 64,
+      errors: "wormhole: cannot use '--tpye': there is "
+        + "no such option; did you mean '--type'?\n")
+  }
+
+  @Test func nullIsRefusedWithAWayOut() throws {
+    try check(
+      "wormhole put x null --type json", 65,
+      errors: "wormhole: cannot use the json for 'x': null, which no property list holds (byte 0); "
+        + "leave the key out; a value that is not there is said by 'clear'\n")
+  }
+
+  @Test func theTypesOfDefaultsAreTakenToo() throws {
+    for (words, value) in [
+      ("-int 12", "12\n"), ("-bool YES", "true\n"), ("-string 12", "12\n"), ("-float 0.5", "0.5\n"),
+    ] {
+      try check("wormhole defaults write cinema k \(words)", 0, errors: "")
+      #expect(try stage.run("wormhole defaults read cinema k").output == value)
+    }
+    try check("wormhole defaults write cinema -int k 1", 0, errors: "")
+    try check(
+      "wormhole defaults write cinema k -bool perhaps", 64,
+      errors: "wormhole: cannot use "
+        + "'-bool': 'perhaps' is neither yes nor no\n")
+  }
+}

@@ -1,0 +1,134 @@
+import AppGroups
+import Foundation
+import MMWormhole
+import Syscalls
+import Wormhole
+
+/// A program that uses the drop-in modules as programs do, for tests to start, kill and stop.
+@main struct DropInPeer {
+  static func main() {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    if arguments.first == "communicator" {
+      return CommunicatorSide.run(Array(arguments.dropFirst()))
+    }
+    if arguments.first == "mmsession" {
+      return MMSessionSide.run(arguments[1], Array(arguments.dropFirst(2)))
+    }
+    if arguments.first == "session" { return WatchSide.run(Array(arguments.dropFirst())) }
+    setUp()
+    switch arguments.first {
+    case "set-keys": setKeys(arguments[1], Int(arguments[2])!, Int(arguments[3])!)
+    case "set-foundation-keys":
+      setFoundationKeys(arguments[1], Int(arguments[2])!, Int(arguments[3])!)
+    case "count-foundation-keys": countFoundationKeys(arguments[1], Int(arguments[2])!)
+    case "set-null": UserDefaults(suiteName: arguments[1])!.set(NSNull(), forKey: "null")
+    case "ask-parent": askParent(arguments[1])
+    case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
+    case "post": try! DarwinNotification(arguments[1]).post()
+    case "pass": pass(arguments[1], arguments[2], Int(arguments[3])!)
+    case "race": race(arguments[1], arguments[2], Int(arguments[3])!)
+    case "file-then-post": fileThenPost(arguments[1])
+    case "parent": parent(arguments[1])
+    case "fork": fork(arguments[1])
+    default: fatalError("what to do? \(arguments)")
+    }
+  }
+
+  /// Tests say where groups lie in the environment, so nothing is left to do but to fail early.
+  static func setUp() {
+    guard Processes.environment("WORMHOLE_ROOT") != nil else {
+      fatalError("WORMHOLE_ROOT is not set: this would use the account's own groups")
+    }
+  }
+
+  static func setKeys(_ group: String, _ process: Int, _ count: Int) {
+    let defaults = UserDefaults(suiteName: group)!
+    for number in 1...count { defaults.set(number, forKey: "key \(process) \((number + 9) % 10)") }
+  }
+
+  /// How many of the keys that eight processes set have the last value that they were set to.
+  static func countFoundationKeys(_ suite: String, _ count: Int) {
+    let defaults = UserDefaults(suiteName: Optional(suite))!
+    var kept = 0
+    for process in 0..<8 {
+      for key in 0..<10 {
+        let last = defaults.integer(forKey: "key \(process) \(key)")
+        if last == count - 9 + key { kept += 1 }
+      }
+    }
+    print(kept, terminator: "")
+  }
+
+  /// Asks a parent that nobody has said how to start, and then what cannot be asked.
+  static func askParent(_ group: String) {
+    ParentApplication.group = group
+    let sent = WKInterfaceController.openParentApplication([:]) { _, error in
+      print((error as? WormholeError)?.code as Any? ?? "no error")
+      print(WKInterfaceController.openParentApplication(["null": NSNull()]))
+      exit(0)
+    }
+    print(sent, terminator: " ")
+    dispatchMain()
+  }
+
+  /// The same with Foundation's own suite.
+  static func setFoundationKeys(_ suite: String, _ process: Int, _ count: Int) {
+    let defaults = UserDefaults(suiteName: Optional(suite))!
+    for number in 1...count {
+      defaults.set(number, forKey: "key \(process) \((number + 9) % 10)")
+      _ = defaults.synchronize()
+    }
+  }
+
+  static func pass(_ group: String, _ identifier: String, _ count: Int) {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    for number in 1...count {
+      let text = String(repeating: "\(number % 10)", count: 1000)
+      wormhole.passMessageObject(
+        ["number": number, "text": text] as NSDictionary, identifier: identifier)
+    }
+  }
+
+  static func race(_ group: String, _ identifier: String, _ count: Int) {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!
+    for number in 1...count {
+      if number % 2 == 0 {
+        wormhole.passMessageObject(number as NSNumber, identifier: identifier)
+      } else {
+        wormhole.clearMessageContents(forIdentifier: identifier)
+      }
+    }
+  }
+
+  /// The slides' way: a file that appears whole, and a notification that says so.
+  static func fileThenPost(_ group: String) {
+    let url = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group)!
+    try! Data("the whole file".utf8).write(
+      to: url.appendingPathComponent("data.txt"), options: .atomic)
+    CFNotificationCenterPostNotification(
+      CFNotificationCenterGetDarwinNotifyCenter(), CFNotificationName("\(group).changed"), nil, nil,
+      true)
+  }
+
+  static func parent(_ group: String) {
+    let application = Application(group)
+    try! ParentApplication.serve(application, group: group)
+    dispatchMain()
+  }
+}
+
+final class Application: UIApplicationDelegate {
+  let group: String
+  init(_ group: String) { self.group = group }
+
+  func application(
+    _ application: UIApplication, handleWatchKitExtensionRequest userInfo: [AnyHashable: Any]?,
+    reply: @escaping @Sendable ([AnyHashable: Any]?) -> Void
+  ) {
+    let url = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group)!
+    let name = userInfo?["file"] as? String ?? "nothing"
+    try! Data("made by the parent".utf8).write(
+      to: url.appendingPathComponent(name), options: .atomic)
+    reply(["made": name, "process": Int(Processes.current)])
+  }
+}

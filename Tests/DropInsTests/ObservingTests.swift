@@ -1,0 +1,84 @@
+import DropIns
+import Foundation
+import TestTraits
+import Testing
+
+/// As much of Combine as model classes use.
+@Suite struct ObservingTests {
+  private final class Source: ObservableObject {
+    @Published var list: [Int] = [1]
+    @Published var other = ""
+  }
+
+  private final class Follower: ObservableObject {
+    @Published var texts: [String] = []
+    private var cancellables: Set<AnyCancellable> = []
+
+    func follow(_ source: Source, on queue: DispatchQueue) {
+      source.$list
+        .dropFirst()
+        .map { $0.map { "\($0)" } }
+        .receive(on: queue)
+        .assign(to: \.texts, on: self)
+        .store(in: &cancellables)
+    }
+
+    func forget() { cancellables = [] }
+  }
+
+  @Test(.blocking) func aPropertyFollowsAnother() throws {
+    let (source, follower, queue) = (Source(), Follower(), DispatchQueue(label: "follower"))
+    follower.follow(source, on: queue)
+    queue.sync {}
+    #expect(follower.texts == [])
+    source.list = [2, 3]
+    queue.sync {}
+    #expect(follower.texts == ["2", "3"])
+    follower.forget()
+    source.list = [4]
+    queue.sync {}
+    #expect(follower.texts == ["2", "3"])
+  }
+
+  @Test(.blocking) func observersAreToldBeforeTheChange() {
+    let source = Source()
+    var heard: [[Int]] = []
+    var found: [[Int]] = []
+    let observing = source.$list.sink {
+      heard.append($0)
+      found.append(source.list)
+    }
+    source.list.append(2)
+    #expect(heard == [[1], [1, 2]])
+    #expect(found == [[1], [1]])
+    observing.cancel()
+    source.list = []
+    #expect(heard.count == 2)
+  }
+
+  @Test(.blocking) func theObjectTellsOfEveryProperty() {
+    let source = Source()
+    var told = 0
+    let observing = source.objectWillChange.sink { told += 1 }
+    source.list = []
+    source.other = "a"
+    #expect(told == 2)
+    #expect(source.objectWillChange === source.objectWillChange)
+    observing.cancel()
+    source.other = "b"
+    #expect(told == 2)
+  }
+
+  @Test(.blocking) func operatorsLeaveOutAndChange() {
+    let source = Source()
+    var heard: [Int] = []
+    var kept: [AnyCancellable] = []
+    source.$list.map(\.count).removeDuplicates().filter { $0 > 0 }.compactMap { Optional($0) }
+      .eraseToAnyPublisher().sink { heard.append($0) }.store(in: &kept)
+    for list in [[1], [2], [], [1, 2]] { source.list = list }
+    #expect(heard == [1, 2])
+    kept = []
+    source.list = [1, 2, 3]
+    #expect(heard == [1, 2])
+  }
+}

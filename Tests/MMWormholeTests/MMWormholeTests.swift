@@ -1,0 +1,302 @@
+import AppGroups
+import DropIns
+import Foundation
+import MMWormhole
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What MMWormhole's own tests assert of it, in words of this package.
+@Suite struct MMWormholeTests {
+  private let group: String
+  private let directory: String
+  private let wormhole: MMWormhole
+  private var files: MMWormholeFileTransiting {
+    wormhole.wormholeMessenger as! MMWormholeFileTransiting
+  }
+
+  init() throws {
+    let root = try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+    wormhole = try #require(
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    directory = "\(root)/\(group)/wormhole"
+  }
+
+  private var another: MMWormhole {
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    other.listenerQueue = DispatchQueue(label: "other listeners")
+    return other
+  }
+
+  private func text(_ message: Any?) -> String { message.map { "\($0)" } ?? "nil" }
+
+  // MARK: Files
+
+  @Test(.blocking) func filesLieWhereTheirNamesSay() {
+    #expect(files.messagePassingDirectoryPath() == directory)
+    #expect(files.filePath(forIdentifier: "name") == "\(directory)/name.archive")
+    #expect(files.filePath(forIdentifier: nil) == nil)
+    #expect(files.filePath(forIdentifier: "") == nil)
+    let plain = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!
+    let path = (plain.wormholeMessenger as! MMWormholeFileTransiting)
+      .filePath(forIdentifier: "name")
+    #expect(path == directory.dropLast("wormhole".count) + "name.archive")
+  }
+
+  @Test(.blocking) func passingMakesAFileAndClearingRemovesIt() throws {
+    let path = try #require(files.filePath(forIdentifier: "name"))
+    #expect(!FileManager.default.fileExists(atPath: path))
+    wormhole.passMessageObject(["a": 1] as NSDictionary, identifier: "name")
+    #expect(FileManager.default.fileExists(atPath: path))
+    wormhole.clearMessageContents(forIdentifier: "name")
+    #expect(!FileManager.default.fileExists(atPath: path))
+    #expect(wormhole.message(withIdentifier: "name") == nil)
+  }
+
+  /// With `.coordinatedFile` a pass waits for whoever coordinates, and with `.file` for nobody.
+  @Test(.blocking) func coordinatedFilesTakeTheirTurn() throws {
+    let coordinated = try #require(
+      MMWormhole(
+        applicationGroupIdentifier: group, optionalDirectory: "wormhole",
+        transitingType: .coordinatedFile))
+    let path = try #require(files.filePath(forIdentifier: "turn"))
+    let isPassed = Monitor(false)
+    let passing = try Wormhole.Coordinator().write(path) { _ in
+      wormhole.passMessageObject("at once" as NSString, identifier: "turn")
+      #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
+      let passing = try Syscalls.Thread("passing") {
+        coordinated.passMessageObject("in turn" as NSString, identifier: "turn")
+        isPassed.signal { $0 = true }
+      }
+      #expect(isPassed.wait(until: .now + .milliseconds(300)) { $0 ? true : nil } == nil)
+      #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
+      return passing
+    }
+    passing.join()
+    #expect(text(coordinated.message(withIdentifier: "turn")) == "in turn")
+    coordinated.clearMessageContents(forIdentifier: "turn")
+    #expect(coordinated.message(withIdentifier: "turn") == nil)
+  }
+
+  @Test(.blocking) func clearingAllRemovesAll() throws {
+    for name in ["one", "two", "a/b"] {
+      wormhole.passMessageObject(name as NSString, identifier: name)
+    }
+    let elsewhere = MMWormhole(
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole/sub")!
+    elsewhere.passMessageObject("kept" as NSString, identifier: "kept")
+    wormhole.clearAllMessageContents()
+    for name in ["one", "two", "a/b"] {
+      #expect(wormhole.message(withIdentifier: name) == nil)
+      let path = try #require(files.filePath(forIdentifier: name))
+      #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: path)) == nil)
+    }
+    #expect(elsewhere.message(withIdentifier: "kept") as? String == "kept")
+  }
+
+  @Test(.blocking) func aMessengerWritesReadsAndRemoves() {
+    #expect(files.writeMessageObject("text" as NSString, forIdentifier: "name"))
+    #expect(!files.writeMessageObject("text" as NSString, forIdentifier: nil))
+    #expect(files.messageObject(forIdentifier: "name") as? String == "text")
+    #expect(files.messageObject(forIdentifier: nil) == nil)
+    #expect(files.messageObject(forIdentifier: "other") == nil)
+    files.deleteContent(forIdentifier: "name")
+    #expect(files.messageObject(forIdentifier: "name") == nil)
+    files.deleteContent(forIdentifier: nil)
+    files.deleteContentForAllMessages()
+  }
+
+  // MARK: Messages
+
+  @Test(.blocking) func noIdentifierDoesNothing() {
+    wormhole.passMessageObject("text" as NSString, identifier: nil)
+    wormhole.passMessageObject(nil, identifier: nil)
+    wormhole.clearMessageContents(forIdentifier: nil)
+    wormhole.listenForMessage(withIdentifier: nil) { _ in }
+    wormhole.stopListeningForMessage(withIdentifier: nil)
+    #expect(wormhole.message(withIdentifier: nil) == nil)
+  }
+
+  @Test(.blocking) func aMessageStaysUntilTheNext() {
+    wormhole.passMessageObject(
+      ["title": "film", "seats": [1, 2]] as NSDictionary, identifier: "m")
+    for _ in 0..<2 {
+      let message = another.message(withIdentifier: "m") as? [String: Any]
+      #expect(message?["title"] as? String == "film")
+      #expect(message?["seats"] as? [Int] == [1, 2])
+    }
+    wormhole.passMessageObject(5 as NSNumber, identifier: "m")
+    #expect(wormhole.message(withIdentifier: "m") as? Int == 5)
+  }
+
+  @Test(.blocking) func otherObjectsAreArchived() throws {
+    let set = NSSet(array: ["a", "b"])
+    wormhole.passMessageObject(set, identifier: "set")
+    #expect(another.message(withIdentifier: "set") as? NSSet == set)
+    // What looks like an archive and is a plain value stays one.
+    let odd = ["MMWormhole.archive": Data([1, 2, 3])]
+    wormhole.passMessageObject(odd as NSDictionary, identifier: "odd")
+    #expect(another.message(withIdentifier: "odd") as? [String: Data] == odd)
+  }
+
+  // MARK: Listening
+
+  @Test(.blocking) func onesOwnMessageIsHeardOnce() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.listenForMessage(withIdentifier: "other") { _ in heard.add("other") }
+    wormhole.passMessageObject("one" as NSString, identifier: "m")
+    try heard.wait("the first") { $0 == ["one"] }
+    wormhole.passMessageObject("one" as NSString, identifier: "m")
+    try heard.wait("the same again") { $0 == ["one", "one"] }
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+    wormhole.passMessageObject("two" as NSString, identifier: "m")
+    wormhole.passMessageObject("end" as NSString, identifier: "other")
+    try heard.wait("the end") { $0 == ["one", "one", "other"] }
+  }
+
+  @Test(.blocking) func aSecondListenerTakesThePlaceOfTheFirst() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { _ in heard.add("first") }
+    wormhole.listenForMessage(withIdentifier: "m") { _ in heard.add("second") }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("it") { $0 == ["second"] }
+    wormhole.passMessageObject("b" as NSString, identifier: "m")
+    try heard.wait("it again") { $0 == ["second", "second"] }
+  }
+
+  // MARK: What its users complained of
+
+  @Test(.blocking) func anotherListenerIsAnotherObjects() throws {
+    let (first, second) = (Heard<String>(), Heard<String>())
+    let other = another
+    wormhole.listenForMessage(withIdentifier: "m") { first.add(text($0)) }
+    other.listenForMessage(withIdentifier: "m") { second.add(text($0)) }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try first.wait("the first") { $0 == ["a"] }
+    try second.wait("the second") { $0 == ["a"] }
+  }
+
+  @Test(.blocking) func nilTakesAwayAndIsHeardAsNil() throws {
+    let heard = Heard<String>()
+    wormhole.passMessageObject("old" as NSString, identifier: "m")
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.passMessageObject(nil, identifier: "m")
+    try heard.wait("nil") { $0 == ["nil"] }
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+  }
+
+  @Test(.blocking) func aClearIsNotHeard() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("it") { $0 == ["a"] }
+    wormhole.clearMessageContents(forIdentifier: "m")
+    wormhole.passMessageObject("b" as NSString, identifier: "m")
+    try heard.wait("the next") { $0 == ["a", "b"] }
+  }
+
+  @Test(.blocking) func identifiersOfAnyKindAreApartAndStayInside() throws {
+    let names = ["a/b", "../x", "a%2Fb", ".hidden", "ü", "u\u{308}", "a b", "*", "A", "a"]
+    for name in names { wormhole.passMessageObject(name as NSString, identifier: name) }
+    for name in names { #expect(another.message(withIdentifier: name) as? String == name) }
+    let parent = String(directory.dropLast("/wormhole".count))
+    #expect(!FileManager.default.fileExists(atPath: parent + "/x.archive"))
+    for name in names {
+      let path = try #require(files.filePath(forIdentifier: name))
+      #expect(path.hasPrefix(directory + "/") && !path.dropFirst(directory.count + 1).contains("/"))
+    }
+  }
+
+  @Test(.blocking) func groupsAndDirectoriesAreApart() throws {
+    let heard = Heard<String>()
+    let others = [
+      MMWormhole(applicationGroupIdentifier: group + ".2", optionalDirectory: "wormhole")!,
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "elsewhere")!,
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!,
+    ]
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    for other in others { other.passMessageObject("theirs" as NSString, identifier: "m") }
+    wormhole.passMessageObject("ours" as NSString, identifier: "m")
+    try heard.wait("ours") { $0 == ["ours"] }
+    #expect(another.message(withIdentifier: "m") as? String == "ours")
+  }
+
+  @Test(.blocking) func failuresAreTold() throws {
+    let failures = Heard<String>()
+    wormhole.failureHandler = { failures.add("\($0)") }
+    wormhole.passMessageObject("a" as NSString, identifier: String(repeating: "x", count: 400))
+    try failures.wait("too long a name") { $0.count == 1 }
+    #expect(failures.all[0].contains("x"))
+    // Something that is not the package's stands where the link belongs.
+    try FileManager.default.createDirectory(
+      atPath: directory, withIntermediateDirectories: true)
+    try Data("mine".utf8).write(to: URL(fileURLWithPath: directory + "/taken.archive"))
+    wormhole.passMessageObject("a" as NSString, identifier: "taken")
+    try failures.wait("a name that is taken") { $0.count == 2 }
+    #expect(wormhole.message(withIdentifier: "taken") == nil)
+  }
+
+  @Test(.blocking) func whatCannotBeHadIsNilAndTold() throws {
+    #expect(
+      MMWormhole(
+        applicationGroupIdentifier: String(repeating: "x", count: 400), optionalDirectory: nil)
+        == nil)
+    #expect(
+      MMWormhole(
+        applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: .coordinatedFile)
+        != nil)
+  }
+
+  @Test(.blocking) func anArchiveOfAnUnknownClassIsAnError() throws {
+    let failures = Heard<String>()
+    wormhole.failureHandler = { failures.add("\($0)") }
+    let hole = try Wormhole(group: group)
+    let archive = try NSKeyedArchiver.archivedData(
+      withRootObject: NSSet(array: [1]), requiringSecureCoding: false)
+    let text = String(decoding: archive, as: UTF8.self)
+    #expect(text.contains("NSSet"))
+    var bytes = Array(archive)
+    // It stands there more than once, in no order that is always the same.
+    while let place = bytes.firstRange(of: Array("NSSet".utf8)) {
+      bytes.replaceSubrange(place, with: Array("NoSet".utf8))
+    }
+    try hole.channel("MMWormhole/wormhole/m", of: [String: Data].self)
+      .put(["MMWormhole.archive": Data(bytes)])
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+    #expect(failures.count == 1)
+  }
+
+  @Test(.blocking) func aMessengerOfTheProgramsOwnIsAsked() throws {
+    final class Mine: MMWormholeTransiting {
+      let kept = Monitor<[String: String]>([:])
+      func writeMessageObject(
+        _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+      ) -> Bool {
+        kept.withLock { $0[identifier ?? ""] = (messageObject as Any) as? String }
+        return identifier != "silent"
+      }
+      func messageObject(forIdentifier identifier: String?) -> Any? {
+        kept.withLock { $0[identifier ?? ""] }
+      }
+      func deleteContent(forIdentifier identifier: String?) {
+        kept.withLock { $0[identifier ?? ""] = nil }
+      }
+      func deleteContentForAllMessages() { kept.withLock { $0 = [:] } }
+    }
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.wormholeMessenger = Mine()
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("it") { $0 == ["a"] }
+    #expect(wormhole.message(withIdentifier: "m") as? String == "a")
+    #expect(another.message(withIdentifier: "m") == nil)
+    wormhole.clearMessageContents(forIdentifier: "m")
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+    wormhole.clearAllMessageContents()
+  }
+}

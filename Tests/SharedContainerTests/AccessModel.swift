@@ -1,0 +1,336 @@
+import SharedContainer
+
+/// A world of accesses in memory, in which processes take turns.
+///
+/// Each runs the very ``AccessMachine`` that the executor runs, over directories whose every call
+/// is one step. At any step a process may die; and what takes a lease, that another goes past it
+/// because it stands still, may happen at any moment or only to one that was stopped.
+struct AccessModel: Hashable {
+  /// Which access of which process.
+  typealias Name = Int
+  typealias Machine = AccessMachine<Name>
+
+  struct Rules: Hashable {
+    /// Which processes write; the others read.
+    var writers: Set<Int> = [0, 1, 2]
+    /// Which have asked to overtake.
+    var takers: Set<Int> = [0, 1, 2]
+    /// Which ask presenters before they run.
+    var askers: Set<Int> = []
+    /// Process 0 uses a folder, and the others a file in it each.
+    var isFolder = false
+    var deaths = 1
+    /// Which may die.
+    var mortals: Set<Int> = [0, 1, 2]
+    /// Which others may go past.
+    var slow: Set<Int> = [0, 1, 2]
+    /// How often somebody may be gone past who is only slow.
+    var takeovers = 0
+    /// How many processes may be stopped for good.
+    var stops = 0
+    var flaws: Machine.Flaws = []
+    /// Arriving does not need the directory of the lock's generation.
+    var isLockUnfenced = false
+    /// A listing can miss a file that is being renamed.
+    var listsWhileRenaming = false
+    /// Whoever goes past one lets all others go past it.
+    var isLenient = false
+    /// Readers do not wait for those who wait.
+    var readersJump = false
+
+    func conflict(_ one: Int, _ other: Int) -> Bool {
+      one != other && (!isFolder || one == 0 || other == 0)
+        && (writers.contains(one) || writers.contains(other))
+    }
+  }
+
+  struct Process: Hashable {
+    var machine: Machine
+    var action: Machine.Action
+    var cursor = 0
+    var found: [Name] = []
+    /// How often it has arrived: its name is a new one each time.
+    var count = 0
+    var place: AccessPlace?
+    /// Its rename is half done: it is in no directory.
+    var isBetween = false
+    var isHidden = false
+    var isInside = false
+    var isWatching = false
+    var hasNews = false
+    var generation = 0
+    var seen = 0
+    var order = 0
+    var isDead = false
+    var isStopped = false
+    var isOver = false
+  }
+
+  let rules: Rules
+  var processes: [Process]
+  var owner: Int?
+  var generation = 1
+  var value = 0
+  var order = 0
+  var deathsLeft: Int
+  var takeoversLeft: Int
+  var stopsLeft: Int
+  var violation: String?
+
+  init(_ count: Int, _ rules: Rules) {
+    self.rules = rules
+    (deathsLeft, takeoversLeft, stopsLeft) = (rules.deaths, rules.takeovers, rules.stops)
+    processes = (0..<count).map { index in
+      var terms = Machine.Terms()
+      terms.replaces = rules.writers.contains(index)
+      terms.takesOver = rules.takers.contains(index)
+      terms.asks = rules.askers.contains(index)
+      return Process(machine: Machine(terms), action: .lock)
+    }
+  }
+
+  private static func name(_ index: Int, _ count: Int) -> Name { index * 16 + count }
+  private func name(_ index: Int) -> Name { Self.name(index, processes[index].count) }
+
+  /// Where the file of that name is.
+  private func place(_ name: Name) -> AccessPlace? {
+    let process = processes[name / 16]
+    return process.count == name % 16 && !process.isBetween ? process.place : nil
+  }
+
+  var isOver: Bool { processes.allSatisfy { $0.isOver || $0.isDead } }
+
+  /// All worlds that one step leads to.
+  func successors() -> [AccessModel] {
+    var found: [AccessModel] = []
+    for index in processes.indices {
+      let process = processes[index]
+      guard !process.isOver, !process.isDead else { continue }
+      if deathsLeft > 0, rules.mortals.contains(index) {
+        var next = self
+        next.kill(index)
+        found.append(next)
+      }
+      guard !process.isStopped else { continue }
+      if stopsLeft > 0 {
+        var next = self
+        next.stopsLeft -= 1
+        next.processes[index].isStopped = true
+        found.append(next)
+      }
+      for choice in 0..<choices(index) {
+        var next = self
+        next.advance(index, choice)
+        found.append(next)
+      }
+    }
+    if found.isEmpty, violation == nil,
+      processes.contains(where: { !$0.isOver && !$0.isDead && !$0.isStopped })
+    {
+      var stuck = self
+      stuck.violation = "somebody sleeps for ever"
+      found.append(stuck)
+    }
+    return found
+  }
+
+  private mutating func kill(_ index: Int) {
+    deathsLeft -= 1
+    processes[index].isDead = true
+    processes[index].isInside = false
+    if owner == index { owner = nil }
+    tellAll()
+  }
+
+  private mutating func tellAll() {
+    for index in processes.indices where processes[index].isWatching {
+      processes[index].hasNews = true
+    }
+  }
+
+  private func standsStill(_ index: Int) -> Bool {
+    processes[index].isStopped || takeoversLeft > 0 && rules.slow.contains(index)
+  }
+
+  /// In how many ways the pending action may go on now.
+  private func choices(_ index: Int) -> Int {
+    switch processes[index].action {
+    case .lock: return owner == nil || owner.map(standsStill) == true ? 1 : 0
+    case .look(let name):
+      guard place(name) != nil, !processes[name / 16].isDead else { return 1 }
+      if processes[name / 16].isStopped { return 1 }
+      return standsStill(name / 16) ? 2 : 1
+    case .sleep:
+      let isSeen = processes[index].machine.blockers.contains { standsStill($0 / 16) }
+      return processes[index].hasNews || isSeen ? 1 : 0
+    default: return 1
+    }
+  }
+
+  private mutating func tell(_ index: Int, _ event: Machine.Event) {
+    processes[index].cursor = 0
+    processes[index].found = []
+    let action = processes[index].action
+    let next = processes[index].machine.next(event, after: action, flaws: rules.flaws)
+    processes[index].action = next
+    if case .finish = next {
+      processes[index].isOver = true
+      processes[index].isWatching = false
+    }
+    if case .run = next { enterAccessor(index) }
+  }
+
+  private mutating func enterAccessor(_ index: Int) {
+    processes[index].isInside = true
+    processes[index].seen = value
+    for other in processes.indices where rules.conflict(index, other) {
+      if processes[other].isInside {
+        // The sleeper and the one that went past it.
+        let overtaken = [index, other].filter { processes[$0].place == .overtaken }
+        if overtaken.isEmpty { violation = "two run that conflict" }
+        for one in [index, other] where processes[one].place != .overtaken {
+          if !rules.takers.contains(one) {
+            violation = "one that has not asked for it meets another"
+          }
+        }
+      }
+      if processes[other].place == .waiting, !processes[other].isDead,
+        processes[other].order < processes[index].order
+      {
+        violation = "one that came later went first"
+      }
+    }
+  }
+
+  private mutating func advance(_ index: Int, _ choice: Int) {
+    switch processes[index].action {
+    case .lock:
+      if let owner, owner != index {
+        if !processes[owner].isStopped { takeoversLeft -= 1 }
+        generation += 1
+      }
+      owner = index
+      processes[index].generation = generation
+      tell(index, .locked)
+    case .list(let place): list(index, place)
+    case .arrive:
+      guard processes[index].generation == generation || rules.isLockUnfenced else {
+        return tell(index, .lockLost)
+      }
+      order += 1
+      processes[index].order = order
+      processes[index].count += 1
+      processes[index].place = .waiting
+      tell(index, .arrived)
+    case .unlock:
+      if owner == index, processes[index].generation == generation { owner = nil }
+      tell(index, .unlocked)
+    case .watch:
+      processes[index].isWatching = true
+      tell(index, .watched)
+    case .look(let name): look(index, name, choice)
+    case .bury(let name):
+      processes[name / 16].isHidden = false
+      remove(name)
+      tell(index, .gone)
+    case .pass(let name):
+      guard place(name) == .waiting else { return tell(index, .moved) }
+      remove(name)
+      tell(index, .gone)
+    case .take(let name, let from):
+      guard place(name) == from else { return tell(index, .moved) }
+      processes[name / 16].place = .overtaken
+      if rules.isLenient { forget(name, but: index) }
+      tell(index, .taken)
+    case .clear(let name):
+      if place(name) != nil { processes[name / 16].isHidden = false }
+      tell(index, .cleared)
+    case .sleep:
+      processes[index].hasNews = false
+      tell(index, .woken)
+    case .hide:
+      processes[index].isHidden = true
+      tell(index, .hidden)
+    case .unhide:
+      processes[index].isHidden = false
+      tell(index, .unhidden)
+    case .enter(let next, let from): enter(index, next, from)
+    case .ask: tell(index, .answered)
+    case .run:
+      processes[index].isInside = false
+      tell(index, .ran(commits: true))
+    case .commit: commit(index)
+    case .leave:
+      let event: Machine.Event = processes[index].place == .overtaken ? .superseded : .left
+      if processes[index].place != nil { remove(name(index)) }
+      tell(index, event)
+    case .finish: break
+    }
+  }
+
+  private mutating func remove(_ name: Name) {
+    processes[name / 16].place = nil
+    tellAll()
+  }
+
+  private mutating func forget(_ name: Name, but index: Int) {
+    for other in processes.indices where other != index && other != name / 16 {
+      if case .look(name) = processes[other].action {} else { continue }
+      tell(other, .gone)
+    }
+  }
+
+  /// A listing goes from name to name while others go on.
+  private mutating func list(_ index: Int, _ place: AccessPlace) {
+    let cursor = processes[index].cursor
+    guard cursor < processes.count else { return tell(index, .listed(processes[index].found)) }
+    let jumps = rules.readersJump && !rules.writers.contains(index) && place == .waiting
+    if rules.conflict(index, cursor), !jumps, self.place(name(cursor)) == place,
+      !processes[index].machine.blockers.contains(name(cursor))
+    {
+      processes[index].found.append(name(cursor))
+    }
+    processes[index].cursor += 1
+    // Names that cannot be in the way are not worth a step.
+    while processes[index].cursor < processes.count,
+      !rules.conflict(index, processes[index].cursor)
+    {
+      processes[index].cursor += 1
+    }
+  }
+
+  private mutating func look(_ index: Int, _ name: Name, _ choice: Int) {
+    let other = name / 16
+    let isBetween = processes[other].isBetween && processes[other].count == name % 16
+    guard let place = place(name) else { return tell(index, isBetween ? .stands : .gone) }
+    if processes[other].isDead { return tell(index, .dead) }
+    if processes[other].isStopped { return tell(index, .stoodStill(place)) }
+    guard choice == 1 else { return tell(index, .stands) }
+    takeoversLeft -= 1
+    tell(index, .stoodStill(place))
+  }
+
+  private mutating func enter(_ index: Int, _ next: AccessPlace, _ from: AccessPlace) {
+    if processes[index].isBetween {
+      processes[index].isBetween = false
+      processes[index].place = next
+      return tell(index, .entered)
+    }
+    guard processes[index].place == from else { return tell(index, .passedOver) }
+    if rules.listsWhileRenaming {
+      processes[index].isBetween = true
+    } else {
+      processes[index].place = next
+      tell(index, .entered)
+    }
+  }
+
+  private mutating func commit(_ index: Int) {
+    guard processes[index].isHidden else { return tell(index, .superseded) }
+    if !rules.isFolder, value != processes[index].seen {
+      violation = "a superseded one has changed the file"
+    }
+    value += 1
+    tell(index, .committed)
+  }
+}

@@ -1,0 +1,69 @@
+import SharedContainer
+import TestTraits
+import Testing
+
+/// Rings of programs that wait for each other are seen by the last one that comes.
+@Suite(.blocking) struct AccessRingTests {
+  /// Each has a path of its own and wants the next one's, in a container of its own.
+  private struct World {
+    let count: Int
+    var waiting: Set<Int> = []
+
+    /// What one of them sees.
+    func seen() -> AccessRing {
+      let running = (0..<count).map { index in
+        AccessRing.Seen(
+          "\(index)", "runs", stamp: 1, isWaiting: false, claim(index, of: "runs \(index)"))
+      }
+      let wanting = waiting.map { index in
+        let next = (index + 1) % count
+        return AccessRing.Seen(
+          "\(next)", "waits", stamp: 2, isWaiting: true, claim(next, of: "waits \(index)"),
+          held: [("\(index)", "runs")])
+      }
+      return AccessRing(running + wanting)
+    }
+
+    func claim(_ path: Int, of purpose: String) -> AccessClaim {
+      AccessClaim([.init(AccessPath("/\(path)"), writes: true)], purpose: purpose)
+    }
+  }
+
+  /// Every order in which they arrive and look; answers in how many orders nobody sees the ring.
+  private func unseen(_ count: Int, looksFirst: Bool) -> Int {
+    func go(_ world: World, _ arrived: Set<Int>, _ looked: Set<Int>, _ isSeen: Bool) -> Int {
+      if arrived.count == count, looked.count == count { return isSeen ? 0 : 1 }
+      var found = 0
+      for index in 0..<count {
+        if !arrived.contains(index), !looksFirst || looked.contains(index) {
+          var next = world
+          next.waiting.insert(index)
+          found += go(next, arrived.union([index]), looked, isSeen)
+        }
+        if !looked.contains(index), looksFirst || arrived.contains(index) {
+          // Whoever looks before it arrives looks for itself as if it had.
+          var view = world
+          view.waiting.insert(index)
+          let closes = view.seen().closes(at: "\((index + 1) % count)", "waits")
+          found += go(world, arrived, looked.union([index]), isSeen || closes)
+        }
+      }
+      return found
+    }
+    return go(World(count: count), [], [], false)
+  }
+
+  @Test(arguments: [2, 3]) func somebodySeesIt(_ count: Int) {
+    #expect(unseen(count, looksFirst: false) == 0)
+  }
+
+  @Test(arguments: [2, 3]) func whoeverLooksBeforeItArrivesMissesIt(_ count: Int) {
+    #expect(unseen(count, looksFirst: true) > 0)
+  }
+
+  @Test func aChainIsNoRing() {
+    var world = World(count: 3)
+    world.waiting = [0, 1]
+    for index in [0, 1] { #expect(!world.seen().closes(at: "\(index + 1)", "waits")) }
+  }
+}

@@ -1,0 +1,131 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// Where the file system has ways of its own.
+@Suite(.blocking) struct FileSystemTests {
+  /// P3 where a file that is removed while it is open stays in its directory under another name.
+  @Test(arguments: ["open~1.d/next", "write~1.d/next", "rename~value.plist"])
+  func whereOpenFilesStayAStoppedHolderHoldsUpNobody(_ place: String) throws {
+    guard let disk = try TestFileSystem.make(.fuse, for: "takeovers through FUSE") else { return }
+    let container = try Container.open(disk.path + "/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add() }
+    let peer = try Running(
+      .add(container.path, "n", times: 1),
+      environment: ["WORMHOLE_FAULTS=\(place):before:stop"])
+    try peer.waitUntilStopped()
+    for _ in 0..<10 { try slot.add() }
+    #expect(try container.contents("channels", "n", "lock").contains("1.d") == false)
+    #expect(try peer.waitOrGo() == "14\n")
+    #expect(try slot.number() == 14)
+    #expect(container.counters.takeovers == 1)
+  }
+
+  /// The fence: nobody goes on before the directory of the one who stands still is gone.
+  @Test func whereItsDirectoryStaysATakeoverGoesNoFurther() throws {
+    let folder = try TemporaryDirectory()
+    let container = try Container.open(folder.path + "/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    try slot.add()
+    let stopped = try Running(
+      .add(container.path, "n", times: 1),
+      environment: ["WORMHOLE_FAULTS=write~1.d/next:before:stop"])
+    try stopped.waitUntilStopped()
+    let begin = Instant.now
+    let other = try run(
+      Programs.built("wormhole"), ["--container", container.path, "update", "n", "--add", "1"],
+      environment: ["WORMHOLE_FAULTS=rmdir~1.d@1+:before:fail=ENOTEMPTY"])
+    #expect(Instant.now - begin < .seconds(10))
+    #expect(other.status == .exited(70))
+    #expect(other.errors.contains("'channels/n/lock/1.d' of the holder that stood still cannot be"))
+    #expect(other.errors.contains("from this file system ("))
+    #expect(other.errors.contains("end that process, or keep the container on a local file system"))
+    #expect(try slot.number() == 1)
+    #expect(try stopped.waitOrGo() == "2\n")
+    #expect(try slot.add() == 3)
+  }
+
+  @Test func btrfsIsNotTakenForFull() throws {
+    guard let disk = try TestFileSystem.make(.btrfs, for: "an inspection on btrfs") else { return }
+    let container = try Container.open(disk.path + "/c", options: .testing())
+    try container.slot(.channels, "n").add()
+    #expect(try container.inspect().filter { $0.severity == .problem } == [])
+  }
+
+  @Test func whatMayOnlyBeReadIsInspected() throws {
+    guard let disk = try TestFileSystem.make(.ext4, for: "an inspection of what is read only")
+    else { return }
+    let path = disk.path + "/c"
+    do {
+      let container = try Container.open(path, options: .testing())
+      try container.slot(.channels, "n").add()
+      try container.slot(.system, "lock.l").add()
+      try container.root.removeDirectory("damaged")
+      try container.root.removeDirectory("guests")
+    }
+    try disk.remount(readOnly: true)
+    let outcome = try run(Programs.built("wormhole"), ["--container", path, "doctor"])
+    #expect(outcome.errors == "")
+    #expect(outcome.status == .exited(1))
+    #expect(
+      outcome.output.contains(
+        "problem   file system: it is mounted read-only: values can be read but not changed\n"))
+    #expect(!outcome.output.contains("held by"))
+  }
+
+  @Test func withoutProcWhatCannotBeToldIsSaid() throws {
+    let folder = try TemporaryDirectory()
+    let path = folder.path + "/c"
+    let container = try Container.open(path, options: .testing())
+    try container.slot(.channels, "n").add(5)
+    let stopped = try Running(.stopInside(path, "n"))
+    try stopped.waitUntilStopped()
+    let hide = "mount -t tmpfs none /proc && exec \"$@\""
+    let hidden = ["-m", "sh", "-c", hide, "sh", Programs.built("wormhole"), "--container", path]
+    guard Processes.effectiveUser == 0,
+      try run("unshare", ["-m", "mount", "-t", "tmpfs", "none", "/proc"]).status == .exited(0)
+    else {
+      skip("an inspection without /proc", because: "it cannot be hidden here")
+      return
+    }
+    let outcome = try run("unshare", hidden + ["doctor"])
+    #expect(outcome.errors == "")
+    #expect(outcome.output.contains("problem   /proc: it is not there: who holds a lock, and "))
+    #expect(outcome.output.contains("mount it with 'mount -t proc proc /proc'"))
+    #expect(!outcome.output.contains("in another container"))
+    #expect(!outcome.output.contains("max_user_instances"))
+    let watch = try Running(
+      "unshare", hidden + ["watch", "other", "--now", "--count", "1", "--timeout", "20"])
+    let put = ["--container", path, "put", "other", "seven"]
+    #expect(try run(Programs.built("wormhole"), put).status == .exited(0))
+    let heard = try watch.outcome()
+    #expect(heard.output == "seven\n")
+    #expect(heard.status == .exited(0), "\(heard.errors)")
+  }
+
+  /// An inspection may ask for the lock of a file between its making and its locking.
+  @Test func aLookAtAStagedFileFailsNoSend() throws {
+    let folder = try TemporaryDirectory()
+    let path = folder.path + "/c"
+    _ = try Container.open(path, options: .testing())
+    #expect(
+      try run(Programs.built("wormhole"), ["--container", path, "send", "--to", "a", "x"])
+        .status == .exited(0))
+    let sender = try Running(
+      Programs.built("wormhole"), ["--container", path, "send", "--to", "a", "y"],
+      environment: ["WORMHOLE_FAULTS=flock~staging:before:stop"])
+    try sender.waitUntilStopped()
+    let staging = try folder.descriptor.open("c/staging", [.readOnly, .directory])
+    let name = try #require(try staging.names().first)
+    let look = try staging.open(name, [.readOnly])
+    #expect(try look.tryLock(.exclusive))
+    try sender.child.send(.go)
+    let outcome = try sender.outcome()
+    #expect(outcome.errors == "")
+    #expect(outcome.status == .exited(0))
+    #expect(try staging.names() == [])
+  }
+}

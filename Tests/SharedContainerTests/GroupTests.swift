@@ -1,0 +1,288 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// Containers that two users share: what one of them makes is never shut to the other.
+@Suite(.serialized, .blocking) struct GroupTests {
+  private let seed = TestRun.seed
+
+  /// What one user does, stopped or killed at a system call.
+  enum Operation: CaseIterable, Sendable {
+    case create, firstPut, update, guest
+
+    func prepare(_ place: SharedPlace) throws {
+      switch self {
+      case .create: break
+      case .firstPut, .guest: _ = try place.run(.alice, .open(place.path))
+      case .update:
+        _ = try place.run(.alice, .add(place.path, "n", times: 2))
+        _ = try place.run(.bob, .add(place.path, "n", times: 1))
+      }
+    }
+
+    func job(_ path: String) -> PeerJob {
+      switch self {
+      case .create: .open(path)
+      case .firstPut, .update: .add(path, "n", times: 1)
+      case .guest: .send(path, from: "phone", to: "watch", 1..<2)
+      }
+    }
+  }
+
+  /// The rules that disturb it: right after each directory that it makes, and at a few other calls.
+  private func rules(_ operation: Operation, _ action: String) throws -> [String]? {
+    guard let place = try SharedPlace.make(for: "a container of a group") else { return nil }
+    try operation.prepare(place)
+    let trace = place.folder.path + "/trace"
+    _ = try place.run(
+      .alice, operation.job(place.path), environment: ["WORMHOLE_FAULT_TRACE=\(trace)"])
+    let calls = try place.folder.read("trace").split(separator: "\n")
+    var random = SeededRandom(seed: seed)
+    let some = SweptRun.points(calls.count, &random)
+    let rules: [String] = calls.indices.compactMap { index in
+      if calls[index].contains("mkdir") { return "any@\(index + 1):after:\(action)" }
+      return some.contains(index + 1) ? "any@\(index + 1):before:\(action)" : nil
+    }
+    return SweptRun.isLong ? rules : Array(rules.shuffled(using: &random).prefix(8))
+  }
+
+  @Test(arguments: Operation.allCases, ["stop", "kill"])
+  func whoeverStopsOrDiesShutsNobodyOut(_ operation: Operation, _ action: String) throws {
+    guard let rules = try rules(operation, action) else { return }
+    for rule in rules {
+      let where_: Comment = "\(operation) \(rule) seed \(seed)"
+      guard let place = try SharedPlace.make(for: "a container of a group") else { return }
+      try operation.prepare(place)
+      let alice = try place.start(
+        .alice, operation.job(place.path), environment: ["WORMHOLE_FAULTS=\(rule)"])
+      try eventually("\(where_): stops or ends") {
+        try alice.hasEnded || Processes.isStopped(alice.child.process)
+      }
+      #expect(try place.exclusive() == [], where_)
+      let start = Instant.now
+      let bob = try place.run(.bob, .add(place.path, "n", times: 1))
+      #expect(bob.errors == "" && bob.output != "", where_)
+      #expect(Instant.now - start < .seconds(5), where_)
+      _ = try alice.waitOrGo()
+      let after = try place.run(.alice, .add(place.path, "n", times: 1))
+      let last = try place.run(.bob, .add(place.path, "n", times: 1))
+      #expect(after.errors + last.errors == "", where_)
+      #expect(Int(last.output.dropLast()) == (Int(after.output.dropLast()) ?? 0) + 1, where_)
+      #expect(try place.exclusive() == [], where_)
+      for user in [SharedPlace.User.alice, .bob] {
+        #expect(try staged(place, user) == [], where_)
+      }
+    }
+  }
+
+  private func staged(_ place: SharedPlace, _ user: SharedPlace.User) throws -> [String] {
+    let staging = try Descriptor.open(path: place.path + "/staging", [.readOnly, .directory])
+    // Who has made nothing has none.
+    guard try staging.names().contains("\(user.rawValue)") else { return [] }
+    return try staging.open("\(user.rawValue)", [.readOnly, .directory]).names()
+  }
+
+  /// What is not finished is nobody else's to look at, or to give another name.
+  @Test func whatIsNotFinishedIsNobodyElses() throws {
+    guard let place = try SharedPlace.make(for: "what another user is making") else { return }
+    let alice = try place.start(
+      .alice, .add(place.path, "n", times: 1), environment: ["WORMHOLE_FAULTS=link:before:stop"])
+    try alice.waitUntilStopped()
+    #expect(try staged(place, .alice).count == 2)
+    let own = "\(place.path)/staging/\(SharedPlace.User.alice.rawValue)"
+    let status = try Descriptor.open(path: own, [.readOnly, .directory]).status()
+    #expect(status.mode == 0o2700 && status.owner == SharedPlace.User.alice.rawValue)
+    let bob = try place.run(.bob, .list(own))
+    #expect(bob.status == .exited(70) && bob.errors.contains("permission denied"), "\(bob)")
+    // He opens the container, which sweeps what is his own alone.
+    _ = try place.run(.bob, .open(place.path))
+    #expect(try staged(place, .alice).count == 2)
+    try alice.child.send(.go)
+    #expect(try alice.outcome().output == "1\n")
+  }
+
+  /// A directory that was made by other means, and is not for the group.
+  @Test func whatCannotBeEnteredIsRemovedIfItIsEmptyAndNamedIfNot() throws {
+    guard let place = try SharedPlace.make(for: "another user's directory") else { return }
+    _ = try place.run(.alice, .add(place.path, "n", times: 1))
+    let locks = "shared/c/channels/n/lock"
+    let names = try place.folder.descriptor.open(locks, [.readOnly, .directory])
+    try names.makeDirectory("9.d", mode: 0o700)
+    for name in ["shared/c/staging/61002", "shared/c/notices"] {
+      _ = try? place.folder.descriptor.removeDirectory(name)
+      try place.folder.descriptor.makeDirectory(name, mode: 0o700)
+      try place.give(name, to: .alice, mode: 0o700)
+    }
+    #expect(try place.run(.bob, .add(place.path, "m", times: 1)).output == "1\n")
+    #expect(try place.run(.bob, .post(place.path, "gong")).errors == "")
+    // Alice mends what is hers.
+    try place.give("shared/c/channels", to: .alice, mode: 0o700)
+    let bob = try place.run(.bob, .add(place.path, "o", times: 1))
+    #expect(
+      bob.errors.contains("'channels' belongs to user 61001 and has the mode 2700"), "\(bob.errors)"
+    )
+    #expect(try place.run(.alice, .add(place.path, "o", times: 1)).output == "1\n")
+    #expect(try place.run(.bob, .add(place.path, "o", times: 1)).output == "2\n")
+  }
+
+  /// Whoever may write to a folder could put anything in anything's place.
+  @Test(arguments: ["channels", "staging", "channels/n", "channels/n/lock"])
+  func whatOthersMayWriteToIsNotUsed(_ name: String) throws {
+    let folder = try TemporaryDirectory()
+    var options = ContainerOptions.testing()
+    options.sharing = .group
+    let path = folder.path + "/c"
+    func put() throws {
+      // Opened anew, as another process does.
+      try Container.open(path, options: options).slot(.channels, "n").change("update") { _ in
+        .put(try BinaryEncoder().encode(1))
+      }
+    }
+    try put()
+    let opened = try Descriptor.open(path: path + "/" + name, [.readOnly, .directory])
+    try opened.setMode(0o2777)
+    let error = #expect(throws: WormholeError.self) { try put() }
+    #expect(error?.code == .permissionDenied)
+    if name != "staging" { #expect(error?.hint?.contains("others may write") == true) }
+    try opened.setMode(0o2770)
+    try put()
+  }
+
+  /// Also by those who only look: what others may write to could change while it is read.
+  @Test(arguments: ["channels", "channels/n", "channels/n/value.plist"])
+  func whatOthersMayWriteToIsNotRead(_ name: String) throws {
+    let folder = try TemporaryDirectory()
+    var options = ContainerOptions.testing()
+    options.sharing = .group
+    let path = folder.path + "/c"
+    func content() throws -> Slot.Content {
+      try Container.open(path, options: options).slot(.channels, "n").read()
+    }
+    try Container.open(path, options: options).slot(.channels, "n").change("update") { _ in
+      .put(try BinaryEncoder().encode(1))
+    }
+    let opened = try Descriptor.open(path: path + "/" + name, [.readOnly])
+    let mode = try opened.status().mode & 0o7777
+    try opened.setMode(mode | 0o002)
+    let error = #expect(throws: WormholeError.self) { _ = try content() }
+    #expect([.permissionDenied, .refused].contains(error?.code))
+    #expect(error?.hint?.contains("'chmod o-w' it") == true, "\(error?.description ?? "")")
+    try opened.setMode(mode)
+    _ = try content()
+  }
+
+  @Test(arguments: ["members", "members/tv", "members/tv/inbox"])
+  func aMembersDirectoryThatOthersMayWriteToIsNotUsed(_ name: String) throws {
+    let folder = try TemporaryDirectory()
+    var options = ContainerOptions.testing()
+    options.sharing = .group
+    let path = folder.path + "/c"
+    func look() throws {
+      let home = try #require(try Container.open(path, options: options).existingMember("tv"))
+      try home.list(.inbox) { _ in }
+    }
+    _ = try Container.open(path, options: options).member("tv")
+    try look()
+    let opened = try Descriptor.open(path: path + "/" + name, [.readOnly, .directory])
+    try opened.setMode(0o2772)
+    let error = #expect(throws: (any Error).self) { try look() }
+    let isRefused = (error as? WormholeError)?.code == .permissionDenied
+    #expect(isRefused || error as? Errno == .notPermitted)
+    try opened.setMode(0o2770)
+    try look()
+  }
+
+  /// What a group's container costs more than one's own: a look at each directory that is opened,
+  /// and nothing once it is.
+  @Test func whatIsOpenIsNotLookedAtAgain() throws {
+    var calls: [Sharing: Int] = [:]
+    for sharing in [Sharing.owner, .group] {
+      let folder = try TemporaryDirectory()
+      var options = ContainerOptions.testing()
+      options.sharing = sharing
+      let slot = try Container.open(folder.path + "/c", options: options).slot(.channels, "n")
+      func put() throws { try slot.change("update") { _ in .put(try BinaryEncoder().encode(1)) } }
+      for _ in 0..<3 { try put() }
+      calls[sharing] = try FaultPoints.with { _ = try slot.read() }.count
+    }
+    #expect(calls[.group] == calls[.owner], "\(calls)")
+  }
+
+  /// What was to become a container, and is not yet, goes when somebody makes it.
+  @Test func whatAKilledMakerHasLeftBesideGoes() throws {
+    guard let place = try SharedPlace.make(for: "a container of a group") else { return }
+    _ = try place.start(
+      .alice, .open(place.path), environment: ["WORMHOLE_FAULTS=mkdir@1:after:kill"]
+    ).outcome()
+    let path = String(place.path.prefix(upTo: place.path.lastIndex(of: "/")!))
+    let beside = try Descriptor.open(path: path, [.readOnly, .directory])
+    func left() throws -> [String] { try beside.names().filter { $0.hasPrefix(".wormhole-") } }
+    #expect(try left().count == 1)
+    _ = try place.run(.alice, .open(place.path))
+    #expect(try left() == [])
+  }
+
+  /// Whose it is was said when it was made, and whoever opens it says the same.
+  @Test func whoeverTakesItForAnothersKindIsRefused() throws {
+    for (made, taken) in [(Sharing.owner, Sharing.group), (.group, .owner)] {
+      let folder = try TemporaryDirectory()
+      var options = ContainerOptions.testing()
+      options.sharing = made
+      let path = folder.path + "/c"
+      let container = try Container.open(path, options: options)
+      #expect(try container.root.status().mode == (made == .group ? 0o2770 : 0o700))
+      options.sharing = taken
+      let error = #expect(throws: WormholeError.self) {
+        _ = try Container.open(path, options: options)
+      }
+      #expect(error?.code == .refused)
+      #expect(
+        error?.reason.contains(made == .group ? "shared by a group" : "one user's own") == true)
+      #expect(error?.hint?.contains("--group-shared") == true)
+      #expect(try container.root.status().mode == (made == .group ? 0o2770 : 0o700))
+      // What others may write to is refused, whatever it says.
+      options.sharing = made
+      let marker = try container.root.open("container.plist", [.readOnly])
+      let mode = try marker.status().mode
+      try marker.setMode(mode | 0o002)
+      #expect(throws: WormholeError.self) { _ = try Container.open(path, options: options) }
+      try marker.setMode(mode)
+      _ = try Container.open(path, options: options)
+    }
+  }
+
+  /// Somebody has named another directory by mistake, and is not told to change its mode.
+  @Test func noModeIsAdvisedWhereThereIsNoContainer() throws {
+    let folder = try TemporaryDirectory()
+    try folder.write("", to: "film")
+    try folder.descriptor.setMode(0o1777)
+    let error = #expect(throws: WormholeError.self) {
+      _ = try Container.open(folder.path, options: .testing())
+    }
+    #expect(error?.code == .refused && error?.reason.hasPrefix("it is no container") == true)
+    #expect(error?.hint?.contains("chmod") == false)
+  }
+
+  /// A first posting makes the file, and is heard once all the same.
+  @Test func aFirstPostingIsHeardOnce() throws {
+    let folder = try TemporaryDirectory()
+    var options = ContainerOptions.testing()
+    options.sharing = .group
+    let container = try Container.open(folder.path + "/c", options: options)
+    let heard = Monitor(0)
+    let watch = try container.watchNotice("gong") { heard.signal { $0 += 1 } }
+    try container.post("gong")
+    try eventually("it is heard") { heard.withLock { $0 } == 1 }
+    // Were there a second word of the first posting, it would come before that of the second.
+    let other = Monitor(false)
+    let last = try container.watchNotice("last") { other.signal { $0 = true } }
+    try container.post("last")
+    try eventually("the next is heard") { other.withLock { $0 } }
+    #expect(heard.withLock { $0 } == 1)
+    watch.stop()
+    last.stop()
+  }
+}

@@ -1,0 +1,110 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What somebody's hand takes away from under those who use it.
+@Suite(.blocking) struct TakenAwayTests {
+  private let folder: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    path = folder.path + "/c"
+  }
+
+  /// The slot, of a container opened anew: to the lock, another process.
+  private func slot() throws -> Slot {
+    try Container.open(path, options: .testing()).slot(.channels, "n")
+  }
+
+  private func channels() throws -> Descriptor {
+    try Descriptor.open(path: path + "/channels", [.readOnly, .directory])
+  }
+
+  /// The highest lock file alone goes again and again, while some have it open and others come.
+  @Test func aLockFileThatIsRemovedLosesNothing() throws {
+    try slot().add()
+    let isOver = Monitor(false)
+    let removed = Monitor(0)
+    let hand = try Thread("hand") {
+      while isOver.wait(until: .now + .milliseconds(2), { $0 ? true : nil }) == nil {
+        guard let locks = try? channels().open("n/lock", [.readOnly, .directory]),
+          let highest = try? locks.names().compactMap({ Int($0) }).max(),
+          (try? locks.unlink("\(highest)")) != nil
+        else { continue }
+        removed.withLock { $0 += 1 }
+      }
+    }
+    defer {
+      isOver.signal { $0 = true }
+      hand.join()
+    }
+    try together(4) { index in
+      var slot = try self.slot()
+      for round in 0..<200 {
+        // Two stay with what they have, two come anew.
+        if index % 2 == 0, round % 5 == 0 { slot = try self.slot() }
+        try slot.add()
+      }
+    }
+    #expect(try slot().number() == 801)
+    #expect(removed.withLock { $0 } > 3)
+  }
+
+  /// A generation of which nothing is left is not missed: those who have it open and those who come
+  /// to the one before it, whose directory they make anew, do not commit side by side.
+  ///
+  /// The first may find that directory removed already, when it was the second.
+  @Test func aGenerationThatIsRemovedWithItsDirectoryLosesNothing() throws {
+    let first = try slot()
+    try first.add()
+    // Somebody's next generation: it goes up, and removes what is below.
+    let locks = try channels().open("n/lock", [.readOnly, .directory])
+    _ = try locks.open("2", [.writeOnly, .create], mode: 0o600)
+    let before = try first.add()
+    try locks.unlink("2")
+    try locks.removeDirectory("2.d")
+    // Another comes to the generation before, and stands still in the middle of it.
+    let (inside, exit) = (Gate(), Gate())
+    let other = try Thread("other") {
+      _ = try? slot().add {
+        inside.open()
+        try? exit.wait()
+      }
+    }
+    try inside.wait()
+    try first.add()
+    exit.open()
+    other.join()
+    #expect(try self.slot().number() == before + 2)
+  }
+
+  enum Taken: String, CaseIterable { case channel = "n", locks = "n/lock" }
+
+  /// Who has it open puts under the name all the same.
+  @Test(arguments: Taken.allCases)
+  func whatIsMovedAwayIsNotPutTo(_ taken: Taken) throws {
+    let slot = try slot()
+    for _ in 0..<3 { try slot.add() }
+    let channels = try channels()
+    let elsewhere = try Descriptor.open(path: folder.path, [.readOnly, .directory])
+    try channels.rename(taken.rawValue, to: elsewhere, "moved")
+    // Another one comes first and finds what has the name now.
+    let start = taken == .channel ? 0 : 3
+    #expect(try self.slot().add() == start + 1)
+    #expect(try slot.add() == start + 2)
+    #expect(try self.slot().add() == start + 3)
+    #expect(try self.slot().number() == start + 3)
+    guard taken == .channel else { return }
+    // And without another, too.
+    try channels.rename("n", to: elsewhere, "moved again")
+    #expect(try slot.add() == 1)
+    #expect(try self.slot().number() == 1)
+    let isHeld = try slot.hold("hold") { _ in
+      try channels.open("n/lock/1", [.readWrite]).tryLock(.exclusive) == false
+    }
+    #expect(isHeld.result)
+  }
+}

@@ -1,0 +1,170 @@
+@testable import SharedContainer
+import Synchronization
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What others do while the file system keeps somebody waiting who asks inotify.
+@Suite(.serialized, .blocking) struct WatcherCallsTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  private final class Log: Sendable {
+    private let told = Monitor<[Watcher.Signal]>([])
+    func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
+    var isEmpty: Bool { told.withLock { $0.isEmpty } }
+    var isGone: Bool { told.withLock { $0.contains(.gone) } }
+    func has(_ name: String) -> Bool {
+      told.withLock { told in
+        told.contains { if case .changed(let names) = $0 { names.contains(name) } else { false } }
+      }
+    }
+  }
+
+  private func make(_ name: String) throws -> OpenDirectory {
+    try folder.descriptor.makeDirectory(name, mode: 0o700)
+    return OpenDirectory(try folder.descriptor.open(name, [.readOnly, .directory]))
+  }
+
+  private func touch(_ name: String, in directory: OpenDirectory) throws {
+    _ = try directory.descriptor.open(name, [.writeOnly, .create], mode: 0o600)
+  }
+
+  /// A thread whose calls of inotify take their time.
+  private final class Slow {
+    private let monitor = Monitor((hasBegun: false, isOver: false))
+    private var thread: Thread?
+
+    init(_ moment: FaultRule.Moment, _ body: @escaping @Sendable () throws -> Void) throws {
+      let monitor = monitor
+      thread = try Thread("slow") {
+        let rule = FaultRule(.inotifyAdd, moment: moment, .delay(milliseconds: 500))
+        _ = try? FaultPoints.with([rule]) {
+          monitor.signal { $0.hasBegun = true }
+          try body()
+        }
+        monitor.signal { $0.isOver = true }
+      }
+      let _: Void? = monitor.wait(until: .now + patience) { $0.hasBegun ? () : nil }
+    }
+
+    var isOver: Bool { monitor.withLock { $0.isOver } }
+
+    func join() {
+      thread?.join()
+      thread = nil
+    }
+  }
+
+  /// Two who listen in one directory; for the second inotify is asked slowly.
+  private struct Two {
+    let directory: OpenDirectory
+    let first = Log()
+    let second = Log()
+    let early: Watch
+    let slow: Slow
+
+    init(in directory: OpenDirectory) throws {
+      let (first, second) = (first, second)
+      self.directory = directory
+      early = try Watcher.shared.watch(directory.descriptor, .movedTo) { first.note($0) }
+      slow = try Slow(.after) {
+        _ = try Watcher.shared.watch(directory.descriptor, .created) { second.note($0) }
+      }
+    }
+  }
+
+  private func listenTwice() throws -> Two {
+    let two = try Two(in: make("a"))
+    try waitUntilAsked(two.slow, two.directory, two.first)
+    return two
+  }
+
+  /// What is created is told to the one that does not ask for it only once the slow one's call, for
+  /// the same directory, was made.
+  private func waitUntilAsked(_ slow: Slow, _ directory: OpenDirectory, _ other: Log) throws {
+    try eventually("inotify was asked") {
+      try touch("\(Clocks.sinceBoot)", in: directory)
+      return slow.isOver || !other.isEmpty
+    }
+  }
+
+  @Test func whoeverIsKeptWaitingHoldsUpNobodyElse() throws {
+    let (a, b) = (try make("a"), try make("b"))
+    let (first, second) = (Log(), Log())
+    let early = try Watcher.shared.watch(b.descriptor, .created, keeping: b) { second.note($0) }
+    let slow = try Slow(.before) {
+      _ = try Watcher.shared.watch(a.descriptor, .created) { first.note($0) }
+    }
+    try touch("1", in: b)
+    try eventually("others hear") { second.has("1") }
+    let late = try Watcher.shared.watch(b.descriptor, .movedTo) { _ in }
+    late.stop()
+    early.resume()
+    early.stop()
+    #expect(!slow.isOver, "all that while it waited")
+    slow.join()
+    try touch("2", in: a)
+    try eventually("it is watched") { first.has("2") }
+  }
+
+  /// Both have one number; the one that has it alone already must not give it back.
+  @Test func aNumberThatSomebodyIsAboutToHaveIsKept() throws {
+    let two = try listenTwice()
+    two.early.stop()
+    #expect(!two.slow.isOver)
+    two.slow.join()
+    try touch("late", in: two.directory)
+    try eventually("it is watched still") { two.second.has("late") }
+  }
+
+  /// While a directory is open the kernel tells nothing of its end, so the test says it.
+  @Test func anEndThatIsToldBeforeTheNumberIsKnownIsNotMissed() throws {
+    let two = try listenTwice()
+    let number = two.early.number.load(ordering: .relaxed)
+    Watcher.shared.state.withLock { $0.calls.hear(endOf: number) }
+    #expect(!two.slow.isOver)
+    two.slow.join()
+    #expect(two.second.isGone)
+    two.early.stop()
+  }
+
+  @Test func whoeverListensWhileAnotherPausesHears() throws {
+    let directory = try make("a")
+    let (first, second) = (Log(), Log())
+    let early = try Watcher.shared.watch(directory.descriptor, .movedTo, keeping: directory) {
+      first.note($0)
+    }
+    let isPaused = Monitor(false)
+    let slow = try Slow(.before) { isPaused.withLock { $0 = early.pause() } }
+    let late = try Watcher.shared.watch(directory.descriptor, .created) { second.note($0) }
+    slow.join()
+    try touch("1", in: directory)
+    try eventually("it hears") { second.has("1") }
+    late.stop()
+    early.resume()
+    try directory.descriptor.rename("1", to: directory.descriptor, "2")
+    try eventually("the other hears again") { first.has("2") }
+    early.stop()
+  }
+
+  /// Nobody begins a pause that the one who registers may be deaf by.
+  @Test func nobodyPausesWhileAnotherRegisters() throws {
+    let (a, b) = (try make("a"), try make("b"))
+    let early = try Watcher.shared.watch(b.descriptor, .movedTo, keeping: b) { _ in }
+    let first = Log()
+    let other = try Watcher.shared.watch(a.descriptor, .movedTo) { first.note($0) }
+    let slow = try Slow(.after) {
+      _ = try Watcher.shared.watch(a.descriptor, .created) { _ in }
+    }
+    try waitUntilAsked(slow, a, first)
+    #expect(!early.pause() || slow.isOver)
+    slow.join()
+    // Others of this process may register.
+    try eventually("it pauses") { early.pause() }
+    early.stop()
+    other.stop()
+  }
+}

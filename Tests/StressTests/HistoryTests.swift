@@ -1,0 +1,165 @@
+import TestTraits
+import Testing
+
+@testable import WormholeStress
+
+/// Each checker finds what it is for, and nothing where all is well.
+@Suite(.blocking) struct HistoryTests {
+  private func call(
+    _ operation: Journal.Operation, _ result: Journal.Result?, _ begin: Int64, _ end: Int64,
+    worker: Int = 0
+  ) -> MadeCall {
+    MadeCall(worker: worker, operation: operation, begin: begin, end: end, result: result)
+  }
+
+  private func put(_ token: String, _ expected: Int? = nil) -> Journal.Operation {
+    .put(channel: "c", token: token, expected: expected)
+  }
+
+  private let read = Journal.Operation.read(channel: "c")
+
+  private func found(_ calls: [MadeCall]) -> [Violation.Kind] {
+    var history = ChannelHistory("c")
+    for call in calls { history.add(call) }
+    return history.violations().map(\.kind)
+  }
+
+  // MARK: Channels
+
+  @Test func whatCouldHaveHappenedIsNoViolation() {
+    #expect(
+      found([
+        call(put("a"), .version(1, "a"), 0, 10),
+        // At the same time: either may have been first.
+        call(put("b"), .version(3, "b"), 5, 30), call(put("c"), .version(2, "c"), 6, 20),
+        call(read, .version(1, "a"), 8, 19),
+        // Its process died, and it happened all the same.
+        call(put("d"), nil, 31, .max), call(read, .version(4, "d"), 40, 50),
+        call(put("e", 3), .refused("another was there"), 41, 51),
+      ]
+      ).isEmpty)
+  }
+
+  @Test func oneVersionForTwoValuesIsFound() {
+    #expect(
+      found([
+        call(put("a"), .version(1, "a"), 0, 10), call(put("b"), .version(1, "b"), 5, 20),
+      ]) == [.order])
+  }
+
+  @Test func whatIsOlderThanWhatWasThereIsFound() {
+    #expect(
+      found([
+        call(put("a"), .version(1, "a"), 0, 10), call(put("b"), .version(2, "b"), 11, 20),
+        call(read, .version(1, "a"), 21, 30),
+      ]) == [.order])
+  }
+
+  @Test func whatNobodyPutIsFound() {
+    #expect(found([call(read, .version(1, "a"), 0, 10)]) == [.torn])
+  }
+
+  @Test func whatIsReadBeforeItIsPutIsFound() {
+    #expect(
+      found([call(read, .version(1, "a"), 0, 10), call(put("a"), .version(1, "a"), 11, 20)])
+        .contains(.order))
+  }
+
+  @Test func aRefusalWithoutAReasonIsFound() {
+    #expect(
+      found([
+        call(put("a"), .version(1, "a"), 0, 10),
+        call(put("b", 1), .refused("another was there"), 11, 20),
+      ]) == [.order])
+  }
+
+  // MARK: Counters
+
+  private func counted(_ sums: [(Journal.Result?, Int64, Int64)], last: Int) -> [Violation.Kind] {
+    var history = CounterHistory("n")
+    for (result, begin, end) in sums { history.add(call(.add(channel: "n"), result, begin, end)) }
+    return history.violations(last: last).map(\.kind)
+  }
+
+  @Test func additionsThatWereLostAreFound() {
+    #expect(counted([(.number(1), 0, 9), (nil, 1, .max), (.number(3), 10, 20)], last: 3).isEmpty)
+    #expect(counted([(.number(1), 0, 9), (.number(1), 0, 9)], last: 1).contains(.lost))
+    #expect(counted([(.number(1), 0, 9)], last: 0).contains(.lost))
+    #expect(counted([(.number(1), 0, 9)], last: 2).contains(.lost))
+    #expect(counted([(.number(2), 0, 9), (.number(1), 10, 20)], last: 2) == [.order])
+  }
+
+  // MARK: Messages
+
+  private func letters(
+    _ calls: [MadeCall], _ events: [Journal.Event]
+  ) -> [Violation.Kind] {
+    var mail = MailHistory()
+    for call in calls { mail.add(call) }
+    mail.receive(
+      events.enumerated().map { Journal.Entry(time: Int64($0.offset), event: $0.element) }, as: "w")
+    mail.close()
+    return mail.violations.map(\.kind)
+  }
+
+  private func send(_ token: String, _ result: Journal.Result? = .done) -> MadeCall {
+    call(.send(to: "w", tokens: [token]), result, 0, 1)
+  }
+
+  private func got(_ token: String, again: Bool = false) -> Journal.Event {
+    .got(token: token, from: "v", isRedelivered: again)
+  }
+
+  @Test func messagesThatComeAsPromisedAreNoViolation() {
+    #expect(
+      letters(
+        [send("a"), send("b"), send("c", nil), send("d")],
+        [got("a"), got("b"), got("b", again: true), got("d")]
+      ).isEmpty)
+  }
+
+  @Test func whatIsLostTwiceOrOutOfTurnIsFound() {
+    #expect(letters([send("a")], []) == [.lost])
+    #expect(letters([send("a")], [got("a"), got("a")]) == [.twice])
+    #expect(letters([send("a"), send("b")], [got("b"), got("a")]) == [.order])
+    #expect(letters([], [got("a")]) == [.torn])
+    #expect(
+      letters(
+        [send("a")], [got("a"), .acknowledged(token: "a", isSure: true), got("a", again: true)])
+        == [.twice])
+    #expect(
+      letters([send("a"), call(.cancel(token: "a"), .truth(true), 2, 3)], [got("a")]) == [.twice])
+  }
+
+  /// It may have been taken back, and nobody was told.
+  @Test func whoeverDiesTakingBackLosesNothing() {
+    #expect(letters([send("a"), call(.cancel(token: "a"), nil, 2, .max)], []).isEmpty)
+  }
+
+  // MARK: Journals
+
+  @Test(arguments: [
+    Journal.Event.life(number: 3, faults: "any@1:before:kill"),
+    .begin(.put(channel: "c", token: "1.2.3", expected: 7)),
+    .begin(.send(to: "w", tokens: ["a", "b"])), .begin(.leave),
+    .end(.version(4, "-")), .end(.refused("a reason")), .end(.truth(false)),
+    .got(token: "a", from: "w", isRedelivered: true), .broken("it is"),
+    .holding(descriptors: 4, threads: 2, memory: 9000), .heard(token: "a", from: "w"),
+    .begin(.tell(to: "w", token: "a")), .begin(.stray(isRead: true)),
+  ])
+  func whatIsWrittenIsRead(_ event: Journal.Event) {
+    #expect(Journal.Event(event.words[...]) == event)
+  }
+
+  @Test func aCallIsCutOffByItsProcesssEnd() {
+    let entries: [Journal.Event] = [
+      .life(number: 1, faults: "-"), .begin(read), .end(.version(1, "a")), .begin(read),
+      .life(number: 2, faults: "-"), .begin(read),
+    ]
+    let calls = MadeCall.calls(
+      of: 0,
+      in: entries.enumerated().map { Journal.Entry(time: Int64($0.offset), event: $0.element) })
+    #expect(calls.map { $0.result == nil } == [false, true, true])
+    #expect(calls.map(\.end) == [2, .max, .max])
+  }
+}

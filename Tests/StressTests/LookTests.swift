@@ -1,0 +1,58 @@
+import TestTraits
+import Testing
+
+@testable import WormholeStress
+
+/// What is looked at beside calls finds what it is for, and nothing where all is well.
+@Suite(.blocking) struct LookTests {
+  // MARK: What is held
+
+  private func held(_ threads: [Int], memory: Int = 9000) -> [Violation.Kind] {
+    let entries = threads.enumerated().map { time, threads in
+      Journal.Entry(
+        time: Int64(time),
+        event: .holding(descriptors: 40, threads: threads, memory: memory))
+    }
+    return HoldingHistory(0, entries).violations.map(\.kind)
+  }
+
+  /// Once a channel made for one change left a thread behind for a while.
+  @Test func moreThreadsThanAreNeededAreFound() {
+    #expect(held([4, 12, 30, 5]).isEmpty)
+    #expect(held([4, 50, 5]) == [.leak])
+  }
+
+  /// A thread for each time that somebody joins stays below each bound for long.
+  @Test func whatGrowsIsFound() {
+    #expect(held((0..<60).map { 4 + $0 % 7 * 4 }).isEmpty, "it goes up and down")
+    #expect(held((0..<60).map { 4 + $0 / 2 }) == [.leak], "it goes up")
+    #expect(held(Array(repeating: 4, count: 4), memory: 300_000).contains(.leak))
+  }
+
+  // MARK: States that were told
+
+  private func heard(_ tokens: [String], told: [(String, Journal.Result?)]) -> [Violation.Kind] {
+    var states = ToldHistory()
+    for (token, result) in told {
+      states.add(
+        token, to: "w1",
+        MadeCall(
+          worker: 0, operation: .tell(to: "w1", token: token), begin: 0, end: 1, result: result))
+    }
+    var found: [Violation] = []
+    for token in tokens { found += states.hear(token, from: "w0", as: "w1") }
+    return (found + states.close()).map(\.kind)
+  }
+
+  @Test func statesThatComeAsPromisedAreNoViolation() {
+    // Of what was told only the latest counts; whoever dies hears it again.
+    #expect(heard(["a", "c", "c"], told: [("a", .done), ("b", .done), ("c", .done)]).isEmpty)
+    #expect(heard(["b"], told: [("a", .done), ("b", nil)]).isEmpty)
+  }
+
+  @Test func statesThatAreLostOldOrNobodysAreFound() {
+    #expect(heard(["a"], told: [("a", .done), ("b", .done)]) == [.lost])
+    #expect(heard(["b", "a"], told: [("a", .done), ("b", .done)]) == [.order])
+    #expect(heard(["x"], told: []) == [.torn])
+  }
+}

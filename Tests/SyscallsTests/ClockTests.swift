@@ -1,0 +1,25 @@
+@testable import Syscalls
+import TestTraits
+import Testing
+
+@Suite(.blocking) struct ClockTests {
+  @Test(
+    arguments: [
+      ("monotonic           1           0\nboottime            100         5\n", 100_000_000_005),
+      ("boottime -2 999999999", -1_000_000_001), ("monotonic 1 2\n", nil), ("", nil),
+      ("boottime 1", nil), ("boottime 9223372036854775807 0", nil), ("boottime x 0", nil),
+    ] as [(String, Int64?)])
+  func anOffsetIsReadAsTheKernelWritesIt(text: String, offset: Int64?) {
+    #expect(Clocks.bootOffset(in: text) == offset)
+  }
+
+  @Test func aTickMoreOrLessIsTheSameStart() throws {
+    let status = try #require(ProcessStatus(of: Processes.current))
+    for ticks in [status.started - 1, status.started, status.started + 1] {
+      #expect(status.started(at: ticks))
+    }
+    for ticks in [status.started - 2, status.started + 2, 0, .max] {
+      #expect(!status.started(at: ticks))
+    }
+  }
+}

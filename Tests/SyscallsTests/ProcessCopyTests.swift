@@ -1,0 +1,43 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What a copy of a process finds of what was made before.
+@Suite(.blocking) struct ProcessCopyTests {
+  @Test func aProcessIsOne() throws {
+    let before = ProcessCopy.current
+    #expect(before.isCurrent)
+    let others = Monitor<[ProcessCopy]>([])
+    let threads = try (0..<4).map { _ in
+      try Thread("asking") { others.withLock { $0.append(.current) } }
+    }
+    for thread in threads { thread.join() }
+    #expect(others.withLock { $0 } == Array(repeating: before, count: 4))
+    let one = OneForEachProcess { Monitor(0) }
+    #expect(one.current === one.current)
+  }
+
+  /// By fork and by a bare clone, and where the kernel wipes no memory.
+  @Test(arguments: [PeerJob.Copying.fork, .clone, .unwiped])
+  func aCopyHasNothingOfWhatItInherits(_ how: PeerJob.Copying) throws {
+    let folder = try TemporaryDirectory()
+    try folder.write("kept", to: "file")
+    let outcome = try run(.inherit(folder.path, by: how))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let copy = """
+      another process
+      reading: EOWNERDEAD
+      locking: EOWNERDEAD
+      giving back: EOWNERDEAD
+      removing: EOWNERDEAD
+      duplicating: EOWNERDEAD
+      a lock that was held: free
+      a wait for what never comes: ended
+      one of its own
+
+      """
+    #expect(outcome.output == copy + "the process\nthe copy's copy: another process\n")
+    #expect(try folder.descriptor.names() == ["file"])
+  }
+}

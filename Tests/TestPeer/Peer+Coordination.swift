@@ -1,0 +1,55 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// Jobs that coordinate. Where the groups lie, WORMHOLE_ROOT says.
+extension Peer {
+  static func coordinate(
+    _ kind: PeerJob.Coordination, _ path: String, _ what: PeerJob.Inside,
+    takeOverAfter takeOver: Duration?
+  ) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    func inside(_ path: String) throws {
+      try say("inside")
+      switch what {
+      case .nothing: break
+      case .stop:
+        try Processes.send(.stop, to: Processes.current)
+        if kind != .read { try write("late", path) }
+      case .linger:
+        let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+      case .write(let text): try write(text, path)
+      }
+    }
+    do {
+      switch kind {
+      case .read: try coordinator.read(path, takeOverAfter: takeOver, inside)
+      case .write: try coordinator.write(path, takeOverAfter: takeOver, inside)
+      case .replace:
+        try coordinator.replace(path, takeOverAfter: takeOver) { new, _ in try inside(new) }
+      }
+      try say("done")
+    } catch let error as WormholeError {
+      try say("\(error.code)")
+      try say("\(error)", on: .error)
+      Processes.exit(70)
+    }
+  }
+
+  private static func write(_ text: String, _ path: String) throws {
+    let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
+    try file.write(text)
+  }
+
+  static func coordinateAdd(_ path: String, times: Int) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    for _ in 0..<times {
+      try coordinator.write(path) { path in
+        let file = try Descriptor.open(path: path, [.readWrite, .create], mode: 0o600)
+        let number = Int(String(decoding: try file.contents(), as: UTF8.self)) ?? 0
+        try write("\(number + 1)", path)
+      }
+    }
+  }
+}

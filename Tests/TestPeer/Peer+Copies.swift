@@ -1,0 +1,189 @@
+import CForking
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// Jobs that make copies of themselves, as programs do that call `fork`.
+extension Peer {
+  /// What a copy gets of the process, for code that the C library calls.
+  private struct Inheritance: Sendable {
+    let file: OpenDirectory
+    let folder: OpenDirectory
+    let process = ProcessCopy.current
+    /// Held for ever by a thread.
+    let held = Monitor(())
+    let one = OneForEachProcess { Monitor(0) }
+  }
+
+  // Written once, before there is any other thread or copy.
+  private nonisolated(unsafe) static var inheritance: Inheritance?
+
+  static func inherit(_ directory: String, by way: PeerJob.Copying) throws {
+    if way == .unwiped { ProcessCopy.numberByHand() }
+    let folder = OpenDirectory(
+      try Descriptor.open(path: directory, [.readOnly, .directory]))
+    let file = OpenDirectory(try folder.descriptor.open("file", [.readWrite]))
+    guard try file.descriptor.tryLock(.exclusive) else { throw Errno.busy }
+    let heirloom = Inheritance(file: file, folder: folder)
+    inheritance = heirloom
+    let isHeld = Monitor(false)
+    try Thread("holding") {
+      heirloom.held.withLock { _ in
+        isHeld.signal { $0 = true }
+        let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
+      }
+    }.detach()
+    _ = isHeld.wait(until: nil) { $0 ? true : nil }
+    heirloom.one.current.withLock { $0 += 1 }
+    let byClone: Int32 = way == .clone ? 1 : 0
+    guard forking_do(byClone, { try? Peer.useInheritance() }) == 0 else {
+      throw Errno.noSuchProcess
+    }
+    try say(heirloom.process.isCurrent ? "the process" : "another process")
+    // A copy has its number before it is asked for it, and its own copy has another.
+    guard forking_do(byClone, { Peer.copyOfCopy() }) == 0 else { throw Errno.noSuchProcess }
+  }
+
+  private static func useInheritance() throws {
+    let (file, folder) = (inheritance!.file, inheritance!.folder)
+    try say(inheritance!.process.isCurrent ? "the process" : "another process")
+    func tell(_ what: String, _ body: () throws(Errno) -> Void) throws {
+      try say("\(what): \(Errno.of(body)?.name ?? "done")")
+    }
+    try tell("reading") { () throws(Errno) in _ = try file.descriptor.status() }
+    try tell("locking") { () throws(Errno) in _ = try file.descriptor.tryLock(.exclusive) }
+    try tell("giving back") { () throws(Errno) in try file.descriptor.unlock() }
+    try tell("removing") { () throws(Errno) in try folder.descriptor.unlink("file") }
+    try tell("duplicating") { () throws(Errno) in _ = try folder.descriptor.duplicate() }
+    try inheritance!.held.withLock { _ in try say("a lock that was held: free") }
+    let never: Void? = inheritance!.held.wait(until: nil) { _ in nil }
+    try say("a wait for what never comes: \(never == nil ? "ended" : "in vain")")
+    let isOwn = inheritance!.one.current.withLock { $0 } == 0
+    try say(isOwn ? "one of its own" : "another's")
+  }
+
+  private static func copyOfCopy() {
+    copied = .current
+    let outcome = forking_do(0) {
+      let isSame = Peer.copied == .current
+      try? Peer.say("the copy's copy: \(isSame ? "the same" : "another process")")
+    }
+    Processes.exitAtOnce(outcome == 0 && copied == .current ? 0 : 1)
+  }
+
+  // As above.
+  private nonisolated(unsafe) static var copied: ProcessCopy?
+}
+
+/// A process with eight busy threads, and all that a process may have of a container.
+private final class BusyHousehold: Sendable {
+  let hole: Wormhole
+  let member: Wormhole.Member
+  let guest: Wormhole.Guest
+  let watching: Wormhole.Subscription
+  let names: FolderWatch
+  let container: Container
+
+  init(_ path: String) throws {
+    hole = try Peer.meeting(path)
+    container = try Container.open(path, options: .testing())
+    member = try hole.join(as: "phone")
+    guest = try hole.guest()
+    watching = try hole.channel("k0", of: Int.self).watch { _ in }
+    names = try container.watchNames(in: .channels) { _ in }
+  }
+
+  /// Starts what goes on as long as the process; returns once all of it is under way.
+  func begin() throws {
+    let rounds = Monitor([Int](repeating: 0, count: 9))
+    for index in 0..<8 {
+      let channel = hole.channel("k\(index % 4)", of: Int.self)
+      try Thread("busy") {
+        while true {
+          guard (try? channel.update(default: 0) { $0 += 1 }) != nil else { continue }
+          rounds.signal { $0[index] += 1 }
+        }
+      }.detach()
+    }
+    let lock = try container.slot(.system, "held")
+    try Thread("holding") {
+      _ = try? lock.hold("hold") { _ in
+        rounds.signal { $0[8] = 100 }
+        let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
+      }
+    }.detach()
+    _ = rounds.wait(until: nil) { $0.allSatisfy { $0 >= 20 } ? true : nil }
+  }
+}
+
+extension Peer {
+  // Written before the copies are made, and then by each copy for itself.
+  private nonisolated(unsafe) static var household: BusyHousehold?
+  // Written before the copies are made, and only read then.
+  private nonisolated(unsafe) static var path = ""
+
+  static func forkBusy(_ container: String, copies: Int) throws {
+    path = container
+    household = try BusyHousehold(path)
+    try household!.begin()
+    for _ in 0..<copies {
+      guard forking_do(0, { Peer.inCopy { try Peer.useHousehold() } }) == 0 else {
+        throw Errno.noSuchProcess
+      }
+    }
+    let idle = forking_copy_after { Peer.household = nil }
+    try say("\(idle)")
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+  }
+
+  private static func inCopy(_ body: () throws -> Void) {
+    do {
+      try body()
+      Processes.exitAtOnce(0)
+    } catch {
+      try? say("in the copy: \(error)", on: .error)
+      Processes.exitAtOnce(1)
+    }
+  }
+
+  private static func useHousehold() throws {
+    func refused(_ what: String, _ body: () throws -> Void) throws {
+      do {
+        try body()
+        throw Complaint("\(what) was done")
+      } catch let error as WormholeError {
+        guard error.code == .forked else { throw Complaint("\(what): \(error)") }
+      }
+    }
+    let old = household!
+    try refused("reading") { _ = try old.hole.channel("k0", of: Int.self).value }
+    try refused("putting") { try old.hole.channel("k0", of: Int.self).put(1) }
+    try refused("putting to another") { try old.hole.channel("new", of: Int.self).put(1) }
+    try refused("listing") { _ = try old.hole.channels() }
+    try refused("watching") { _ = try old.hole.channel("k0", of: Int.self).watch { _ in } }
+    try refused("holding") { _ = try old.container.slot(.system, "held").hold("hold") { _ in } }
+    try refused("updating info") { try old.member.update(info: ["a": "b"]) }
+    try refused("receiving") { _ = try old.member.receive { (_: Wormhole.Message) in } }
+    try refused("sending") { _ = try old.member.peer("phone").send(1) }
+    try refused("asking") {
+      _ = try old.guest.peer("phone").request(1, as: Int.self, within: .seconds(1))
+    }
+    try refused("joining") { _ = try old.hole.join(as: "other") }
+    household = nil
+    let fresh = try meeting(path)
+    let channel = fresh.channel("copies", of: Int.self)
+    let heard = Monitor(0)
+    let watching = try channel.watch { change in heard.signal { $0 = change.value ?? 0 } }
+    let sum = try channel.update(default: 0) { $0 += 1 }
+    let isHeard = heard.wait(until: .now + .seconds(20)) { $0 >= sum ? true : nil }
+    guard isHeard == true else { throw Complaint("deaf") }
+    watching.stop()
+    guard try channel.value == sum else { throw Complaint("not put") }
+  }
+}
+
+private struct Complaint: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,16 @@
+import Syscalls
+import Wormhole
+import WormholeTesting
+
+/// Jobs of programs that run tests of groups.
+extension Peer {
+  static func testGroups(_ group: String) throws {
+    let container = try TemporaryContainer()
+    try say(try Wormhole(group: group).directory)
+    let process = try TestProcess(
+      "sh", ["-c", "printf %s \"$WORMHOLE_ROOT\""], in: container)
+    _ = try process.ending()
+    try say(try process.output)
+    try say(try TestGroups.use())
+  }
+}

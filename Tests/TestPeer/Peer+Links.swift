@@ -1,0 +1,21 @@
+import Syscalls
+import Wormhole
+import WormholeTesting
+
+/// Jobs of programs that have the link of the test that has started them.
+extension Peer {
+  static func linked(_ name: String) throws {
+    var options = Wormhole.Options()
+    try options.useLinkOfTest()
+    let directory = Processes.environment("WORMHOLE_CONTAINER")!
+    let member = try Wormhole(directory: directory, options: options).join(as: name)
+    let receiving = try member.receive(Int.self) { number, message in
+      try say("\(number)\(message.isRedelivered ? "!" : "")")
+    }
+    let responding = member.respond(to: Int.self) { $0 + 1 }
+    try say("ready")
+    let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
+    receiving.stop()
+    responding.stop()
+  }
+}

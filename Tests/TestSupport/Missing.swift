@@ -1,0 +1,26 @@
+package import SharedContainer
+
+/// An error was expected and did not come.
+package struct Missing: Error {
+  package init() {}
+}
+
+/// The error that a body throws; fails the test if there is none.
+package func failure(_ body: () throws -> Void) throws -> WormholeError {
+  do {
+    try body()
+  } catch let error as WormholeError {
+    return error
+  }
+  throw Missing()
+}
+
+/// The error that an asynchronous body throws; fails the test if there is none.
+package func failure(_ body: () async throws -> Void) async throws -> WormholeError {
+  do {
+    try await body()
+  } catch let error as WormholeError {
+    return error
+  }
+  throw Missing()
+}

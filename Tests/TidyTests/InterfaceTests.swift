@@ -1,0 +1,62 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What users write against stands in `Fixtures/interface`, so that a change of it is seen.
+///
+/// To renew the files after a change that is meant:
+///
+///     WORMHOLE_RENEW_INTERFACE=1 swift test --filter InterfaceTests
+@Suite(.blocking) struct InterfaceTests {
+  /// The modules of the package's products, and what users of each see of others.
+  private static let modules = [
+    "Wormhole": ["SharedContainer", "PropertyLists"], "WormholeTesting": [],
+    "AppGroups": ["DropIns"], "CinemaTime": [], "Communicator": [], "MMWormhole": [],
+    "Pairings": [], "WatchConnectivity": [],
+  ]
+
+  @Test(arguments: modules.keys.sorted())
+  func aModulesInterfaceIsWhatItWas(_ module: String) throws {
+    guard Programs.installed("swift") != nil else {
+      return skip("the interface of \(module)", because: "swift is not in PATH")
+    }
+    let interface = try Interface(of: module, reexporting: Self.modules[module] ?? [])
+    #expect(interface.symbols.count > 3, "it was found")
+    for symbol in interface.symbols where !symbol.isDocumented {
+      Issue.record("\(module): \(symbol.path) is public and not documented")
+    }
+    let path = "Fixtures/interface/\(module).txt"
+    if Processes.environment("WORMHOLE_RENEW_INTERFACE") != nil {
+      try renew(path, interface.text)
+    }
+    let known = String(
+      decoding: try Descriptor.open(path: Programs.source + "/" + path, [.readOnly]).contents(),
+      as: UTF8.self)
+    let hint = "if that is meant: WORMHOLE_RENEW_INTERFACE=1 swift test --filter InterfaceTests"
+    let (old, new) = (lines(of: known), lines(of: interface.text))
+    for line in old where !new.contains(line) {
+      Issue.record("\(path): is no more: \(line.trimmed); \(hint)")
+    }
+    for line in new where !old.contains(line) {
+      Issue.record("\(path): is new: \(line.trimmed); \(hint)")
+    }
+    #expect(known == interface.text)
+  }
+
+  private func lines(of text: String) -> Set<Substring> {
+    Set(text.split(separator: "\n"))
+  }
+
+  private func renew(_ path: String, _ text: String) throws {
+    let folder = Programs.source + "/Fixtures/interface"
+    try? Descriptor.makeDirectory(path: folder, mode: 0o755)
+    let file = try Descriptor.open(
+      path: Programs.source + "/" + path, [.writeOnly, .create, .truncate], mode: 0o644)
+    try Array(text.utf8).withUnsafeBytes { try file.writeFully($0) }
+  }
+}
+
+extension Substring {
+  fileprivate var trimmed: Substring { drop { $0 == " " } }
+}

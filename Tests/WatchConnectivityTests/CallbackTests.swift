@@ -1,0 +1,159 @@
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+
+/// When and where delegates are called.
+@Suite struct CallbackTests {
+  @Test(.blocking) func callbacksAreSerialAndOffTheMainQueueAndNoneIsBeforeTheActivation()
+    throws
+  {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    for number in 1...100 { sides.phone.transferUserInfo(["n": number]) }
+    try sides.phone.updateApplicationContext(["n": 1])
+    let gate = Monitor(false)
+    let inside = Heard<Int>()
+    sides.watchSide.onActivation = {
+      inside.add(1)
+      gate.wait(until: nil) { $0 ? () : nil }
+    }
+    sides.watch.delegate = sides.watchSide
+    sides.watch.activate()
+    try inside.wait("the activation") { $0.count == 1 }
+    // It is reachable, and more comes, while its callback is still running.
+    try eventually("it is reachable") { sides.phone.isReachable }
+    for number in 1...100 {
+      sides.phone.sendMessage(["n": number], replyHandler: nil)
+      sides.watch.transferUserInfo(["back": number])
+    }
+    try sides.phoneSide.heard.wait("what it transfers") { $0.contains("info back=100") }
+    #expect(sides.watchSide.heard.all == [])
+    gate.signal { $0 = true }
+    try sides.watchSide.heard.wait("all") { heard in
+      heard.contains("info n=100") && heard.contains("context n=1")
+        && heard.contains("message n=100") && heard.contains("finished back=100 ok")
+    }
+    let heard = sides.watchSide.heard.all
+    #expect(heard.first == "activated 2 ok")
+    #expect(!heard.contains { $0.hasPrefix("main") })
+    #expect(sides.watchSide.most == 1 && sides.phoneSide.most == 1)
+    for kind in ["info n", "message n", "finished back"] {
+      let numbers = heard.filter { $0.hasPrefix(kind) }.map {
+        Int($0.split(separator: "=")[1].split(separator: " ")[0])!
+      }
+      #expect(numbers == Array(1...100), "\(kind)")
+    }
+  }
+
+  @Test(.blocking) func noneIsCalledFromInsideACall() throws {
+    let sides = try TwoSides()
+    let isInside = Monitor(false)
+    let broken = Heard<String>()
+    let thread = Monitor<UInt>(0)
+    try sides.activate()
+    sides.phoneSide.onFinish = { _, _ in
+      if isInside.withLock({ $0 }), thread.withLock({ $0 }) == Syscalls.Thread.currentNumber {
+        broken.add("inside")
+      }
+    }
+    thread.withLock { $0 = Syscalls.Thread.currentNumber }
+    for number in 1...200 {
+      isInside.withLock { $0 = true }
+      sides.phone.transferUserInfo(["n": number % 3 == 0 ? NSNull() : number])
+      isInside.withLock { $0 = false }
+    }
+    try sides.phoneSide.transfers.wait("all ends") { $0.count == 200 }
+    #expect(broken.all == [])
+  }
+
+  /// The way of many apps: handlers are stored, by transfer, after the call.
+  @Test(.blocking, arguments: [false, true])
+  func everyHandlerStoredAfterTheCallIsCalledOnce(fromMain: Bool) throws {
+    let count = TestRun.isLong ? 10_000 : 2_000
+    let sides = try TwoSides()
+    let handlers = Monitor<[ObjectIdentifier: Int]>([:])
+    let ends = Heard<Int>()
+    sides.phoneSide.onFinish = { transfer, error in
+      // One that is not there yet stands out as -1.
+      let number = handlers.withLock { $0.removeValue(forKey: ObjectIdentifier(transfer)) }
+      ends.add(error == nil ? number ?? -1 : -2)
+    }
+    try sides.activate()
+    let phone = sides.phone
+    let send = { @Sendable in
+      for number in 1...count {
+        let transfer = phone.transferUserInfo(["n": number])
+        handlers.withLock { $0[ObjectIdentifier(transfer)] = number }
+      }
+    }
+    if fromMain { DispatchQueue.main.async { send() } } else { send() }
+    try ends.wait("all ends", within: patience * 4) { $0.count >= count }
+    #expect(ends.all == Array(1...count))
+    let got = sides.watchSide.heard.all.filter { $0.hasPrefix("info") }
+    #expect(got == (1...count).map { "info n=\($0)" })
+  }
+
+  @Test(.blocking) func anEndWaitsForTheNextTurnOfTheMainQueue() throws {
+    let sides = try TwoSides()
+    let stored = Monitor(false)
+    let ends = Heard<Bool>()
+    sides.phoneSide.onFinish = { _, _ in ends.add(stored.withLock { $0 }) }
+    try sides.activate()
+    let phone = sides.phone
+    let watchSide = sides.watchSide
+    DispatchQueue.main.async {
+      phone.transferUserInfo(["n": 1])
+      // It has arrived long before its sender goes on.
+      try? watchSide.heard.wait("it", within: .milliseconds(60)) { $0.contains("info n=1") }
+      stored.withLock { $0 = true }
+    }
+    try ends.wait("its end") { $0 == [true] }
+  }
+
+  @Test(.blocking) func twoHundredFilesFromOnePathKeepTheirContents() throws {
+    let sides = try TwoSides()
+    let path = sides.folder.path + "/same.txt"
+    let moved = Heard<String>()
+    let target = sides.folder.path
+    sides.watchSide.onFile = { file in
+      let number = file.metadata?["n"] as? Int ?? 0
+      let url = URL(fileURLWithPath: "\(target)/moved-\(number)")
+      try? FileManager.default.moveItem(at: file.fileURL, to: url)
+      moved.add(file.fileURL.path)
+    }
+    try sides.activate()
+    let phone = sides.phone
+    let lock = Monitor(0)
+    DispatchQueue.concurrentPerform(iterations: 200) { number in
+      // The path is written anew as soon as the call has returned.
+      lock.withLock { _ in
+        try? Data("content \(number)".utf8).write(to: URL(fileURLWithPath: path))
+        phone.transferFile(URL(fileURLWithPath: path), metadata: ["n": number])
+      }
+    }
+    try moved.wait("all files") { $0.count == 200 }
+    try sides.phoneSide.transfers.wait("all ends") { $0.count == 200 }
+    for number in 0..<200 {
+      #expect(try sides.folder.read("moved-\(number)") == "content \(number)")
+    }
+    #expect(!moved.all.contains { FileManager.default.fileExists(atPath: $0) })
+  }
+
+  @Test(.blocking) func aCancelledTransferEndsOnce() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let first = sides.phone.transferUserInfo(["n": 1])
+    let second = sides.phone.transferUserInfo(["n": 2])
+    first.cancel()
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7001") }
+    #expect(!first.isTransferring && second.isTransferring)
+    try sides.activateWatch()
+    try sides.phoneSide.heard.wait("the other's") { $0.contains("finished n=2 ok") }
+    #expect(!sides.watchSide.heard.all.contains("info n=1"))
+    second.cancel()
+    #expect(sides.phoneSide.transfers.count == 2)
+  }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+import Wormhole
+
+/// What is paired, and what becomes of sessions when that changes.
+@Suite struct PairingTests {
+  @Test(.blocking) func nothingOfOneWatchReachesTheOther() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
+    try sides.phone.updateApplicationContext(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("context n=1") }
+    sides.watch.end()
+    sides.phone.transferUserInfo(["n": 2])
+    // The phone changes to another watch.
+    try sides.pairing.pair("other")
+    try sides.phoneSide.heard.wait("the change") { $0.last == "deactivated" }
+    // The end of the transfer may be told before, and in between.
+    let changes = sides.phoneSide.heard.all.filter { !$0.hasPrefix("finished") }
+    #expect(changes.suffix(2) == ["inactive", "deactivated"])
+    #expect(sides.phone.activationState == .notActivated)
+    sides.phone.activate()
+    try sides.phoneSide.heard.wait("activation") { $0.last == "activated 2 ok" }
+    #expect(sides.phone.applicationContext.isEmpty)
+    #expect(sides.phone.outstandingUserInfoTransfers.isEmpty)
+    let first = sides.watchSide
+    try sides.restartWatch(named: "other")
+    try sides.activateWatch()
+    sides.phone.transferUserInfo(["n": 3])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=3") }
+    #expect(!sides.watchSide.heard.all.contains { $0.contains("n=2") || $0.contains("n=1") })
+    // And back: what waited comes.
+    try sides.restartWatch()
+    try sides.pairing.pair("watch")
+    try sides.phoneSide.heard.wait("the change") { $0.last == "deactivated" }
+    sides.phone.activate()
+    try sides.activateWatch()
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=2") }
+    #expect(!sides.watchSide.heard.all.contains("info n=3"))
+    _ = first
+  }
+
+  /// Many apps activate again in the one callback, in the other, or in both.
+  @Test(.blocking, arguments: [0, 1, 2])
+  func activatingInsideTheCallbacksGoesOnWithTheOtherWatch(place: Int) throws {
+    final class Eager: Recorder, @unchecked Sendable {
+      // The one that it has beside its class's own is never changed.
+      let place: Int
+      init(_ place: Int) { self.place = place }
+      override func sessionDidBecomeInactive(_ session: WCSession) {
+        super.sessionDidBecomeInactive(session)
+        if place != 1 { session.activate() }
+      }
+      override func sessionDidDeactivate(_ session: WCSession) {
+        super.sessionDidDeactivate(session)
+        if place != 0 { session.activate() }
+      }
+    }
+    let sides = try TwoSides()
+    sides.phoneSide = Eager(place)
+    try sides.activatePhone()
+    try sides.pairing.pair("other")
+    try sides.phoneSide.heard.wait("activation") {
+      $0 == ["activated 2 ok", "inactive", "deactivated", "activated 2 ok"]
+    }
+    try sides.restartWatch(named: "other")
+    try sides.activateWatch()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
+    let activations = sides.phoneSide.heard.all.filter { $0.hasPrefix("activated") }
+    #expect(activations.count == 2)
+  }
+
+  /// The phone's app need not run to be reached, if somebody has said how it is started.
+  @Test(.blocking) func theWatchHearsThatThePhoneCanBeStarted() throws {
+    let sides = try TwoSides()
+    try sides.activateWatch()
+    #expect(!sides.watch.isReachable)
+    let hole = try Wormhole(directory: sides.container)
+    try hole.registerStart(of: "phone.watch", program: "/bin/true")
+    try sides.watchSide.heard.wait("the change") { $0.last == "reachable true" }
+    try hole.removeStart(of: "phone.watch")
+    try sides.watchSide.heard.wait("and back") { $0.last == "reachable false" }
+  }
+
+  @Test(.blocking) func complicationTransfersComeFirstWithinTheirBudget() throws {
+    let sides = try TwoSides { $0.complicationBudget = 2 }
+    try sides.activatePhone()
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 0)
+    let plain = sides.phone.transferCurrentComplicationUserInfo(["n": 0])
+    #expect(!plain.isCurrentComplicationInfo)
+    try sides.pairing.setComplication(enabled: true)
+    #expect(sides.phone.isComplicationEnabled)
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 2)
+    let first = sides.phone.transferCurrentComplicationUserInfo(["n": 1])
+    #expect(first.isCurrentComplicationInfo)
+    let second = sides.phone.transferCurrentComplicationUserInfo(["n": 2])
+    #expect(!first.isCurrentComplicationInfo && second.isCurrentComplicationInfo)
+    let third = sides.phone.transferCurrentComplicationUserInfo(["n": 3])
+    #expect(!third.isCurrentComplicationInfo && second.isCurrentComplicationInfo)
+    #expect(sides.phone.outstandingUserInfoTransfers.count == 4)
+    // The day's budget is not the process's.
+    try sides.restartPhone()
+    try sides.activatePhone()
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 0)
+    try sides.activateWatch()
+    try sides.watchSide.heard.wait("all") { $0.last == "info n=3" }
+    #expect(
+      sides.watchSide.heard.all.filter { $0.hasPrefix("info") }
+        == ["info n=1", "info n=2", "info n=0", "info n=3"])
+  }
+
+  @Test(.blocking) func eachRealChangeOfReachabilityIsTold() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    #expect(!sides.phone.isReachable)
+    try sides.activateWatch()
+    try sides.phoneSide.heard.wait("it") { $0.last == "reachable true" }
+    try sides.pairing.setInRange(false)
+    try sides.phoneSide.heard.wait("it") { $0.last == "reachable false" }
+    try sides.watchSide.heard.wait("it") { $0.last == "reachable false" }
+    try sides.pairing.setInRange(true)
+    try sides.phoneSide.heard.wait("it") { $0.last == "reachable true" }
+    try sides.pairing.update { $0.isPhoneLocked = true }
+    try sides.watchSide.heard.wait("it") { $0.last == "reachable false" }
+    #expect(sides.watch.iOSDeviceNeedsUnlockAfterRebootForReachability)
+    #expect(sides.phone.isReachable)
+    try sides.pairing.update { $0.isPhoneLocked = false }
+    sides.watch.end()
+    try sides.phoneSide.heard.wait("it") { $0.last == "reachable false" }
+  }
+
+  @Test(.blocking) func aWatchsDirectoryGoesWithItAndItsApp() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    #expect(sides.watch.watchDirectoryURL == nil)
+    for take in [{ try sides.pairing.uninstall(.watch) }, { try sides.pairing.unpair() }] {
+      let url = try #require(sides.phone.watchDirectoryURL)
+      let file = url.appendingPathComponent("deep/token")
+      try FileManager.default.createDirectory(
+        at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data("token".utf8).write(to: file)
+      // It must not lead out of the directory.
+      try FileManager.default.createSymbolicLink(
+        at: url.appendingPathComponent("link"),
+        withDestinationURL: URL(fileURLWithPath: sides.folder.path))
+      try take()
+      #expect(sides.phone.watchDirectoryURL == nil)
+      #expect(!FileManager.default.fileExists(atPath: url.path))
+      #expect(FileManager.default.fileExists(atPath: sides.container))
+      try sides.pairing.pair()
+      try sides.pairing.install(.watch)
+    }
+  }
+}

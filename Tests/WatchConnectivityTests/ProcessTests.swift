@@ -1,0 +1,155 @@
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+import Wormhole
+
+/// The table of transfers, between two processes, in both directions.
+@Suite struct ProcessTests {
+  let folder: TemporaryDirectory
+  let container: String
+  let pairing: Pairing
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = folder.path + "/container"
+    pairing = try Pairing(directory: container)
+    try folder.write("content", to: "a.txt")
+  }
+
+  private func side(_ role: String, _ steps: [String]) throws -> Running {
+    try Running(
+      Programs.built("DropInPeer"), ["session"] + steps,
+      environment: [
+        "WORMHOLE_ROLE=\(role)", "WORMHOLE_CONTAINER=\(container)", "WORMHOLE_GROUP=",
+      ])
+  }
+
+  private func wait(_ program: Running, _ lines: [String]) throws {
+    do {
+      try eventually("\(lines)") {
+        let heard = Set(try program.output.split(separator: "\n").map(String.init))
+        return heard.isSuperset(of: lines)
+      }
+    } catch {
+      Issue.record("wanted \(lines), and it wrote: \(try program.output) \(try program.errors)")
+    }
+  }
+
+  private func other(_ role: String) -> String { role == "phone" ? "watch" : "phone" }
+
+  private var all: [String] {
+    ["info=1", "context=2", "message=3", "question=4", "file=\(folder.path)/a.txt"]
+  }
+
+  private let guaranteed = ["info n=1", "context n=2", "file a.txt content"]
+  private let ends = ["finished n=1 ok", "finished file a.txt ok"]
+
+  @Test(.blocking, arguments: ["phone", "watch"])
+  func theReceiverRuns(sender: String) throws {
+    let receiver = try side(other(sender), ["activate", "await=never"])
+    try wait(receiver, ["activated 2"])
+    let program = try side(sender, ["activate"] + all + ["await=never"])
+    try wait(receiver, guaranteed + ["message n=3", "question n=4"])
+    try wait(program, ends + ["reply n=-4"])
+    #expect(try !program.output.contains("failed"))
+  }
+
+  @Test(.blocking, arguments: ["phone", "watch"])
+  func theReceiverIsStartedLater(sender: String) throws {
+    let program = try side(sender, ["activate"] + all + ["await=never"])
+    try wait(program, ["message failed 7007", "question failed 7007"])
+    let receiver = try side(other(sender), ["activate", "await=never"])
+    try wait(receiver, guaranteed)
+    try wait(program, ends)
+    #expect(try !receiver.output.contains("message") && !receiver.output.contains("question"))
+  }
+
+  @Test(.blocking, arguments: ["phone", "watch"])
+  func theSenderIsKilledRightAfterTheCalls(sender: String) throws {
+    let steps = all.filter { !$0.hasPrefix("message") && !$0.hasPrefix("question") }
+    let killed = try side(sender, ["activate"] + steps + ["die"])
+    #expect(try killed.outcome().status != .exited(0))
+    let receiver = try side(other(sender), ["activate", "await=never"])
+    try wait(receiver, guaranteed)
+    // Its next life is told how that ended.
+    let next = try side(sender, ["activate", "await=never"])
+    try wait(next, ends)
+  }
+
+  @Test(.blocking, arguments: ["info", "file", "context"])
+  func theReceiverIsKilledInTheCallback(of kind: String) throws {
+    let program = try side("phone", ["activate"] + all + ["await=never"])
+    let killed = try side("watch", ["die-in=\(kind)", "activate", "await=never"])
+    #expect(try killed.outcome().status != .exited(0))
+    let receiver = try side("watch", ["activate", "await=never"])
+    let line = guaranteed.first { $0.hasPrefix(kind) }!
+    try wait(receiver, [line])
+    try wait(program, ends)
+    // All that was not handled before comes, and in its order.
+    let heard = try (killed.output + receiver.output).split(separator: "\n").map(String.init)
+    #expect(Set(heard).isSuperset(of: guaranteed))
+  }
+
+  @Test(.blocking, arguments: [("question", 7011), ("message", 7014)])
+  func aMessageWhoseReceiverIsKilledInTheCallbackFails(kind: String, code: Int) throws {
+    let receiver = try side("watch", ["die-in=\(kind)", "activate", "await=never"])
+    try wait(receiver, ["activated 2"])
+    let program = try side("phone", ["activate", "\(kind)=1", "await=never"])
+    try wait(program, ["\(kind) failed \(code)"])
+    #expect(try receiver.outcome().status != .exited(0))
+  }
+
+  @Test(.blocking, arguments: ["phone", "watch"])
+  func outOfRangeWhatIsGuaranteedWaits(sender: String) throws {
+    let receiver = try side(other(sender), ["activate", "await=never"])
+    try wait(receiver, ["activated 2"])
+    try pairing.setInRange(false)
+    let program = try side(sender, ["activate"] + all + ["await=never"])
+    try wait(program, ["message failed 7007", "question failed 7007"])
+    #expect(try !receiver.output.contains("info") && !receiver.output.contains("file"))
+    try pairing.setInRange(true)
+    try wait(receiver, guaranteed)
+    try wait(program, ends + ["reachable true"])
+    #expect(try !receiver.output.contains("message"))
+  }
+
+  @Test(.blocking) func theWatchsMessageStartsThePhonesApp() throws {
+    let hole = try Wormhole(directory: container)
+    try hole.registerStart(
+      of: "phone.watch", program: Programs.built("DropInPeer"),
+      arguments: ["session", "activate", "await=info n=9", "drain"],
+      environment: ["WORMHOLE_ROLE": "phone"])
+    let program = try side("watch", ["activate", "question=1", "question=2", "await=reply n=-2"])
+    #expect(try program.outcome().status == .exited(0))
+    let replies = try program.output.split(separator: "\n").filter { $0.hasPrefix("reply") }
+    #expect(replies == ["reply n=-1", "reply n=-2"])
+    // So that nothing goes on.
+    let last = try side("watch", ["activate", "info=9", "await=finished"])
+    #expect(try last.outcome().status == .exited(0))
+  }
+
+  @Test(.blocking) func aComplicationTransferStartsTheWatchsApp() throws {
+    let hole = try Wormhole(directory: container)
+    try hole.registerStart(
+      of: "watch.watch", program: Programs.built("DropInPeer"),
+      arguments: ["session", "activate", "await=info n=2", "drain"],
+      environment: ["WORMHOLE_ROLE": "watch"])
+    try pairing.setComplication(enabled: true)
+    let program = try side(
+      "phone", ["activate", "info=2", "message=5", "complication=1", "await=finished n=2"])
+    #expect(try program.outcome().status == .exited(0))
+    #expect(try program.output.contains("message failed 7007"))
+    let finished = try program.output.split(separator: "\n").filter { $0.hasPrefix("finished") }
+    #expect(finished == ["finished n=1 ok", "finished n=2 ok"])
+  }
+
+  @Test(.blocking) func anUnknownRoleIsNoSide() throws {
+    let program = try side("tablet", ["activate", "info=1"])
+    let ended = try program.outcome()
+    #expect(ended.status == .exited(0))
+    #expect(ended.output.hasPrefix("activated 0\n"))
+  }
+}

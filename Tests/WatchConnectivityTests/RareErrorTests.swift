@@ -1,0 +1,87 @@
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+
+/// Errors that need a full disk, a change of watches, or time that passes.
+@Suite struct RareErrorTests {
+  @Test(.blocking) func onAFullDiskThereIsNoSpace() throws {
+    guard let disk = try TestFileSystem.make(.memory, for: "insufficientSpace") else { return }
+    let sides = try TwoSides(in: disk.path)
+    try sides.activate()
+    try sides.folder.write("a", to: "a")
+    try disk.fill()
+    let file = URL(fileURLWithPath: sides.folder.path + "/a")
+    sides.phone.transferUserInfo(["n": 1])
+    sides.phone.transferFile(file, metadata: nil)
+    try sides.phoneSide.heard.wait("both ends") { heard in
+      heard.contains("finished n=1 7015") && heard.contains("finished file a 7015")
+    }
+    let error = #expect(throws: WCError.self) {
+      try sides.phone.updateApplicationContext(["n": 1])
+    }
+    #expect(error?.code == .insufficientSpace)
+    try disk.makeRoom()
+    sides.phone.transferUserInfo(["n": 2])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=2") }
+    #expect(!sides.watchSide.heard.all.contains("info n=1"))
+  }
+
+  /// The phone's delegate may still send when it is told that another watch is coming.
+  @Test(.blocking) func betweenTwoWatchesTheSessionIsInactive() throws {
+    final class Hasty: Recorder, @unchecked Sendable {
+      // It has nothing beside its class's own.
+      override func sessionDidBecomeInactive(_ session: WCSession) {
+        super.sessionDidBecomeInactive(session)
+        session.transferUserInfo(["n": 1])
+        session.sendMessage(["n": 1], replyHandler: nil) { [self] error in
+          heard.add("message \((error as? WCError)?.code.rawValue ?? 0)")
+        }
+        do {
+          try session.updateApplicationContext(["n": 1])
+        } catch {
+          heard.add("context \((error as? WCError)?.code.rawValue ?? 0)")
+        }
+      }
+    }
+    let sides = try TwoSides()
+    let hasty = Hasty()
+    sides.phoneSide = hasty
+    try sides.activatePhone()
+    try sides.pairing.pair("other")
+    try hasty.heard.wait("all ends") { heard in
+      heard.contains("message 7016") && heard.contains("context 7016")
+    }
+    sides.phone.activate()
+    try hasty.heard.wait("the transfer's end") { $0.contains("finished n=1 7016") }
+  }
+
+  @Test(.blocking) func whatTakesTooLongHasTimedOut() throws {
+    let sides = try TwoSides {
+      $0.transferTimeout = .seconds(1)
+      $0.messageTimeout = .milliseconds(200)
+    }
+    // The watch does not run, so that the transfer waits.
+    try sides.activatePhone()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7017") }
+    // It runs, and does not get to the message.
+    let isOver = Monitor(false)
+    let isBusy = Heard<Int>()
+    sides.watchSide.onUserInfo = { _ in
+      isBusy.add(1)
+      isOver.wait(until: .now + patience) { $0 ? () : nil }
+    }
+    try sides.activateWatch()
+    try eventually("it is reachable") { sides.phone.isReachable }
+    sides.phone.transferUserInfo(["n": 2])
+    try isBusy.wait("it is busy") { $0.count == 1 }
+    let codes = Heard<Int>()
+    sides.phone.sendMessage([:], replyHandler: nil) { codes.add(($0 as NSError).code) }
+    try codes.wait("the end") { $0 == [7017] }
+    isOver.signal { $0 = true }
+    #expect(!sides.watchSide.heard.all.contains { $0.hasPrefix("info n=1") })
+  }
+}

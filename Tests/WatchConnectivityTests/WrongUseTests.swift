@@ -1,0 +1,228 @@
+import DropIns
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+@testable import WatchConnectivity
+import Wormhole
+
+/// What is wrong is told, with the code that is promised, and nothing traps.
+@Suite struct WrongUseTests {
+  /// How a message, a context, a user info and a file end.
+  private func ends(
+    _ session: WCSession, _ side: Recorder?, _ content: [String: Any] = [:],
+    file: URL? = nil
+  ) throws -> [Int] {
+    let codes = Heard<Int>()
+    session.sendMessage(content) { _ in
+      codes.add(0)
+    } errorHandler: {
+      codes.add(($0 as NSError).code)
+    }
+    try codes.wait("the end of a message") { $0.count == 1 }
+    do {
+      try session.updateApplicationContext(content)
+      codes.add(0)
+    } catch {
+      codes.add((error as? WCError)?.code.rawValue ?? -1)
+    }
+    guard let side else { return codes.all }
+    let before = side.heard.count
+    session.transferUserInfo(content)
+    if let file { session.transferFile(file, metadata: content) }
+    let wanted = file == nil ? 1 : 2
+    try side.heard.wait("the ends of transfers") { heard in
+      heard.dropFirst(before).filter { $0.hasPrefix("finished") }.count == wanted
+    }
+    // The two may end in either order.
+    let ends = side.heard.all.dropFirst(before).filter { $0.hasPrefix("finished") }
+    for end in ends.sorted(by: { !$0.hasPrefix("finished file") && $1.hasPrefix("finished file") })
+    { codes.add(end.hasSuffix(" ok") ? 0 : Int(end.suffix(4))!) }
+    return codes.all
+  }
+
+  @Test(.blocking) func whoIsNeitherSideIsToldSo() throws {
+    guard Processes.environment("WORMHOLE_ROLE") == nil else {
+      return skip("a program without a role", because: "WORMHOLE_ROLE is set")
+    }
+    let folder = try TemporaryDirectory()
+    // This program has no role, and its own session no container.
+    #expect(!WCSession.isSupported())
+    let side = Recorder()
+    let session = WCSession.default
+    #expect(try ends(session, nil) == [7002, 7002])
+    session.delegate = side
+    let begin = Instant.now
+    session.activate()
+    try side.heard.wait("the failure") { $0 == ["activated 0 7002"] }
+    // Told at once, code that activates again when it is told would do nothing else.
+    #expect(Instant.now - begin >= .milliseconds(900))
+    session.delegate = nil
+    // A container that cannot be one.
+    try folder.write("", to: "file")
+    let refused = WCSession(role: .phone, place: .directory(folder.path + "/file"))
+    refused.delegate = side
+    refused.activate()
+    try side.heard.wait("the failure") { $0.last == "activated 0 7001" }
+    #expect(refused.activationState == .notActivated)
+    refused.end()
+  }
+
+  @Test(.blocking) func withoutDelegateOrActivationThatIsTold() throws {
+    let sides = try TwoSides()
+    #expect(try ends(sides.phone, nil) == [7003, 7003])
+    sides.phone.activate()
+    #expect(sides.phone.activationState == .notActivated)
+    sides.phone.delegate = sides.phoneSide
+    #expect(try ends(sides.phone, nil) == [7004, 7004])
+    // What was transferred too early is told once callbacks come at all.
+    sides.phone.transferUserInfo(["early": 1])
+    // By now it would have been, if they did.
+    sides.phone.ends.sync {}
+    try sides.activatePhone()
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished early=1 7004") }
+    #expect(sides.phoneSide.heard.all.first == "activated 2 ok")
+  }
+
+  @Test(.blocking) func whatCannotBeSentIsRefused() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    let file = URL(fileURLWithPath: sides.folder.path + "/a")
+    try sides.folder.write("a", to: "a")
+    let nothing: Int? = nil
+    let bad: [[String: Any]] = [
+      ["null": NSNull()], ["url": file], ["nil": nothing as Any], ["in": ["deep": [NSNull()]]],
+    ]
+    for content in bad {
+      #expect(
+        try ends(sides.phone, sides.phoneSide, content, file: file) == [7010, 7010, 7010, 7010])
+    }
+    let large = ["large": Data(count: 65_600)]
+    #expect(try ends(sides.phone, sides.phoneSide, large, file: file) == [7009, 0, 7009, 7009])
+    #expect(try ends(sides.phone, nil, ["large": Data(count: 262_200)]) == [7009, 7009])
+    let most =
+      ["large": Data(count: 65_000), "text": String(repeating: "é", count: 100)] as [String: Any]
+    #expect(try ends(sides.watch, sides.watchSide, most, file: file)[1...] == [0, 0, 0])
+  }
+
+  @Test(.blocking) func filesThatCannotBeReadAreTold() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    let directory = URL(fileURLWithPath: sides.folder.path)
+    let missing = directory.appendingPathComponent("missing")
+    for (url, code) in [(missing, 7013), (directory, 7013), (URL(string: "data:,none")!, 7008)] {
+      #expect(
+        try ends(sides.phone, sides.phoneSide, [:], file: url).last == code, "\(url)")
+    }
+    let text = sides.phoneSide
+    let said = Heard<String>()
+    text.onFinish = { _, error in said.add(error?.localizedDescription ?? "") }
+    sides.phone.transferFile(missing, metadata: nil)
+    try said.wait("why") { $0.first?.contains("missing") == true }
+  }
+
+  @Test(.blocking) func aNameThatIsTakenIsToldAfterASecond() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let other = WCSession(role: .phone, place: .directory(sides.container))
+    let side = Recorder()
+    other.delegate = side
+    let begin = Instant.now
+    other.activate()
+    try side.heard.wait("the failure") { $0 == ["activated 0 7001"] }
+    #expect(Instant.now - begin >= .milliseconds(900))
+    // Once the name is free it goes.
+    sides.phone.end()
+    other.activate()
+    try side.heard.wait("success") { $0.last == "activated 2 ok" }
+    other.end()
+  }
+
+  @Test(.blocking) func whatIsNotThereIsToldByItsCode() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    try sides.pairing.uninstall(.watch)
+    #expect(try ends(sides.phone, sides.phoneSide) == [7006, 7006, 7006])
+    #expect(!sides.phone.isWatchAppInstalled && !sides.phone.isReachable)
+    try sides.pairing.install(.watch)
+    try sides.pairing.uninstall(.phone)
+    #expect(try ends(sides.watch, sides.watchSide) == [7018, 7018, 7018])
+    try sides.watchSide.heard.wait("the change") { $0.contains("companion") }
+    try sides.pairing.update { $0.isWatchOnly = true }
+    #expect(try ends(sides.watch, sides.watchSide) == [7019, 7019, 7019])
+    try sides.pairing.update { $0.isWatchOnly = false }
+    try sides.pairing.install(.phone)
+    try sides.phoneSide.heard.wait("the change") { $0.contains("watch state") }
+    try sides.pairing.unpair()
+    #expect(try ends(sides.phone, sides.phoneSide) == [7005, 7005, 7005])
+    #expect(!sides.phone.isPaired)
+    try sides.pairing.pair()
+    try eventually("it is back") { sides.phone.isReachable && sides.watch.isReachable }
+    sides.phone.transferUserInfo(["back": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info back=1") }
+  }
+
+  @Test(.blocking) func aForgottenMethodIsToldToWhoeverSends() throws {
+    let sides = try TwoSides()
+    let mute = Mute()
+    try sides.activatePhone()
+    sides.watch.delegate = mute
+    sides.watch.activate()
+    try eventually("it is reachable") { sides.phone.isReachable }
+    let codes = Heard<Int>()
+    sides.phone.sendMessage([:], replyHandler: nil) { codes.add(($0 as NSError).code) }
+    sides.phone.sendMessage([:]) { _ in
+      codes.add(0)
+    } errorHandler: {
+      codes.add(($0 as NSError).code)
+    }
+    sides.phone.sendMessageData(Data(), replyHandler: nil) { codes.add(($0 as NSError).code) }
+    try codes.wait("three ends") { $0 == [7014, 7014, 7014] }
+  }
+
+  @Test(.blocking) func aReplyThatCannotBeSentOrNeverComesIsTold() throws {
+    let sides = try TwoSides { $0.messageTimeout = .milliseconds(300) }
+    let kept = Heard<String>()
+    sides.watchSide.onMessage = { message, reply in
+      switch message["n"] as? Int {
+      case 1: reply?(["null": NSNull()])
+      case 2: reply?(["large": Data(count: 65_600)])
+      case 3:
+        reply?(["first": 1])
+        reply?(["second": 2])
+      default: kept.add("never")
+      }
+    }
+    try sides.activate()
+    let codes = Heard<Int>()
+    for number in 1...4 {
+      sides.phone.sendMessage(["n": number]) {
+        codes.add($0.count)
+      } errorHandler: {
+        codes.add(($0 as NSError).code)
+      }
+    }
+    try codes.wait("four ends") { $0 == [7011, 7011, 1, 7012] }
+  }
+
+  @Test(.blocking) func errorsAreAsOnDevices() throws {
+    func fail(_ code: WCError.Code) throws { throw WCError(code) }
+    for code in WCError.Code.allCases {
+      do {
+        try fail(code)
+      } catch let error as NSError {
+        #expect(error.domain == WCErrorDomain && error.code == code.rawValue)
+        #expect((error as? WCError)?.code == code)
+        #expect(!error.localizedDescription.contains("couldn"))
+      }
+    }
+    do {
+      try fail(.notReachable)
+    } catch WCError.notReachable {
+    }
+    let texts = Set(WCError.Code.allCases.map { WCError($0).localizedDescription })
+    #expect(texts.count == 19)
+    #expect((WCError(.deliveryFailed) as any Error as NSError).domain == "WCErrorDomain")
+  }
+}

@@ -1,0 +1,1 @@
+../Phone/main.swift

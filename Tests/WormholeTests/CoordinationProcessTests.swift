@@ -1,0 +1,199 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// The scene of Technical Note TN2408, with real processes: whoever has an access is stopped, or
+/// killed, and the others go on.
+@Suite(.blocking) struct CoordinationProcessTests {
+  private let scene: FileScene
+  private let isLong = TestRun.isLong
+
+  init() throws { scene = try FileScene(lease: .milliseconds(50)) }
+
+  /// How long nobody waits who is kept waiting by one that is stopped.
+  private func bound(_ bystander: Bystander) throws -> Duration {
+    .milliseconds(50 + 250) + bystander.longestDelay()
+  }
+
+  @Test(arguments: [PeerJob.Coordination.read, .write, .replace])
+  func aStoppedHolderIsNamedToThoseWhoWait(_ kind: PeerJob.Coordination) throws {
+    let peer = try scene.stopped(kind, "a")
+    let (start, bystander) = (Instant.now, try Bystander())
+    let error = try failure { try scene.another().write(scene.path("a")) { _ in } }
+    #expect(try Instant.now - start < bound(bystander))
+    #expect(error.code == .stopped)
+    #expect(
+      error.reason.contains("'TestPeer' (process \(peer.child.process), stopped)"), "\(error)")
+    #expect(try scene.isFree(.reading(scene.path("b"))))
+    try peer.child.send(.go)
+    #expect(try peer.outcome().output == "inside\ndone\n")
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func whoeverAskedGoesPastAStoppedOneWhichChangesNothingThen() throws {
+    try scene.folder.write("old", to: "files/a")
+    let peer = try scene.stopped(.replace, "a")
+    let (start, bystander) = (Instant.now, try Bystander())
+    try scene.another().replace(scene.path("a"), takeOverAfter: .milliseconds(50)) { new, _ in
+      try Descriptor.open(path: new, [.writeOnly, .create], mode: 0o600).write("new")
+      // It is still in the way of those that have not asked.
+      let error = try failure { try scene.another("x").read(scene.path("a")) { _ in } }
+      #expect(error.code == .nested)
+    }
+    #expect(try Instant.now - start < bound(bystander))
+    let error = try failure { try scene.another().write(scene.path("a")) { _ in } }
+    #expect(error.code == .stopped)
+    #expect(try scene.read("a") == "new")
+    try peer.child.send(.go)
+    // Its hidden directory is gone, so it cannot even make the new file.
+    let outcome = try peer.outcome()
+    #expect(outcome.status != .exited(0))
+    #expect(try scene.read("a") == "new")
+    #expect(try scene.isFree(.writing(scene.path("a"))))
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func anOvertakenWriterHearsOfIt() throws {
+    let peer = try scene.stopped(.write, "a")
+    try scene.another().write(scene.path("a"), takeOverAfter: .milliseconds(50)) { _ in }
+    try peer.child.send(.go)
+    #expect(try peer.outcome().output == "inside\nsuperseded\n")
+    #expect(try scene.isFree(.writing(scene.path("a"))))
+  }
+
+  @Test func aStoppedReaderAmongReadersIsInNobodysWayButAWriters() throws {
+    let peer = try scene.stopped(.read, "a")
+    #expect(try scene.isFree(.reading(scene.path("a"))))
+    let error = try failure { try scene.another().write(scene.path("a")) { _ in } }
+    #expect(error.code == .stopped)
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try scene.another().write(scene.path("a")) { _ in }
+  }
+
+  @Test(arguments: [PeerJob.Coordination.read, .write, .replace]) func aKilledHolderIsGoneAtOnce(
+    _ kind: PeerJob.Coordination
+  )
+    throws
+  {
+    let peer = try scene.peer(kind, scene.path("a"), .linger)
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    let thread = try Thread("killer") {
+      try? scene.waitForWaiting(1)
+      try? peer.child.send(.kill)
+    }
+    try scene.another(lease: .seconds(1)).write(scene.path("a")) { _ in }
+    thread.join()
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func aStoppedWaiterIsPassedOverAndComesAgainUnnoticed() throws {
+    let order = Heard<String>()
+    var peer: Running?
+    var thread: Thread?
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      peer = try scene.peer(.replace, scene.path("a"), .write("peer"))
+      try scene.waitForWaiting(1)
+      try peer?.child.send(.stop)
+      try peer?.waitUntilStopped()
+      thread = try Thread("second") {
+        try? scene.another(lease: .seconds(1)).write(scene.path("a")) { _ in order.add("second") }
+      }
+      try scene.waitForWaiting(2)
+    }
+    thread?.join()
+    #expect(order.all == ["second"])
+    #expect(try scene.read("a") == nil)
+    try peer?.child.send(.go)
+    #expect(try peer?.outcome().output == "inside\ndone\n")
+    #expect(try scene.read("a") == "peer")
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func anOvertakerThatIsKilledInTheMiddleLeavesTheRestToTheNext() throws {
+    try scene.folder.write("old", to: "files/a")
+    let peer = try scene.stopped(.replace, "a")
+    let killed = try scene.peer(
+      .write, scene.path("a"), .nothing, takeOverAfterMilliseconds: 50,
+      environment: ["WORMHOLE_FAULTS=rename~overtaken@1:after:kill"])
+    #expect(try killed.outcome().status == .signalled(9))
+    #expect(try scene.names(in: .overtaken).count == 1)
+    #expect(try scene.leftovers().contains { $0.hasPrefix(".wormhole") })
+    try scene.another().write(scene.path("a"), takeOverAfter: .milliseconds(50)) {
+      (_: String) throws in
+      #expect(try !scene.leftovers().contains { $0.hasPrefix(".wormhole") })
+    }
+    try peer.child.send(.go)
+    _ = try peer.outcome()
+    #expect(try scene.read("a") == "old")
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func manyProcessesAddWithoutLosingAnything() throws {
+    let (processes, times) = isLong ? (8, 2500) : (4, 25)
+    let peers = try (0..<processes).map { _ in
+      try Running(
+        .coordinateAdd(scene.path("n"), times: times),
+        environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups"])
+    }
+    for peer in peers {
+      let outcome = try peer.outcome(within: .seconds(isLong ? 600 : 60))
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+    #expect(try scene.read("n") == "\(processes * times)")
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// More than one read of the directory tells; and nobody overtakes.
+  @Test func manyThatWaitGoInTheirOrder() throws {
+    let count = isLong ? 5000 : 500
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    func request(_ index: Int) -> AccessRequest {
+      let part = AccessClaim.Part(AccessPath(scene.path("a")), writes: true)
+      return AccessRequest(AccessClaim([part], purpose: "\(index)"), subject: "a")
+    }
+    let all = (0..<count).map { AccessExecutor(room, request($0), .unlimited) }
+    for (index, executor) in all.enumerated() { #expect(try executor.arrive() == (index == 0)) }
+    #expect(try scene.names(in: .waiting).count == count - 1)
+    for (index, executor) in all.enumerated() {
+      try executor.begin()
+      if index < 20 {
+        #expect(try scene.names(in: .running).count == 1)
+        #expect(try !all[count - 1].mayRun())
+      }
+      try executor.end(commits: false)
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func nothingIsLeftOver() throws {
+    let coordinator = scene.another(lease: .seconds(1))
+    for index in 0..<(isLong ? 100_000 : 50) {
+      try coordinator.write(scene.path("\(index)")) { _ in }
+    }
+    #expect(try scene.leftovers() == [])
+    let processes = try Descriptor.open(
+      path: scene.place + "/processes", [.readOnly, .directory])
+    #expect(try processes.names().count == 1)
+  }
+
+  /// Whatever somebody's hand has put there is nobody's access.
+  @Test func foreignFilesAreInNobodysWay() throws {
+    try scene.another().write(scene.path("a")) { _ in }
+    let home = try Descriptor.open(path: scene.place, [.readOnly, .directory])
+    let name = "0000000000000001,0123456789abcdef,1"
+    for place in AccessPlace.allCases {
+      let folder = try home.open(place.name, [.readOnly, .directory])
+      for name in ["foreign", name, "ffffffffffffffff,0123456789abcdeg,1"] {
+        _ = try folder.open(name, [.writeOnly, .create], mode: 0o600)
+      }
+      try folder.makeSymbolicLink("0000000000000002,0123456789abcdef,1", to: "/etc/passwd")
+      try folder.makeDirectory("0000000000000003,0123456789abcdef,1", mode: 0o700)
+    }
+    try home.open("processes", [.readOnly, .directory]).makeFIFO("0123456789abcdef", mode: 0o600)
+    for _ in 0..<3 { try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in } }
+  }
+}

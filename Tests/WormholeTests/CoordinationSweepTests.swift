@@ -1,0 +1,137 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Accesses killed, stopped and failed at their system calls: a seeded tenth, or all in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized, .blocking) struct CoordinationSweepTests {
+  private static let isLong = TestRun.isLong
+  private let seed = TestRun.seed
+
+  /// One access in a scene of its own, to a file that says `old`.
+  private struct Run {
+    let scene: FileScene
+    let peer: Running
+
+    init(_ kind: PeerJob.Coordination, _ environment: String) throws {
+      scene = try FileScene(lease: .milliseconds(50))
+      try scene.folder.write("old", to: "files/a")
+      // So that the calls are those of the access, and not of making its container.
+      try scene.another().read(scene.path("a")) { _ in }
+      peer = try scene.peer(kind, scene.path("a"), .write("new"), environment: [environment])
+    }
+  }
+
+  private func countCalls(_ kind: PeerJob.Coordination) throws -> Int {
+    let folder = try TemporaryDirectory()
+    let run = try Run(kind, "WORMHOLE_FAULT_TRACE=\(folder.path)/trace")
+    #expect(try run.peer.outcome().output == "inside\ndone\n")
+    return try folder.read("trace").split(separator: "\n").count
+  }
+
+  private func points(_ kind: PeerJob.Coordination, _ random: inout SeededRandom) throws -> [Int] {
+    let count = try countCalls(kind)
+    #expect(count > 30)
+    if Self.isLong { return Array(1...count) }
+    return Array((1...count).shuffled(using: &random).prefix(count / 10)).sorted()
+  }
+
+  /// The next one is let in within the lease, the file is as before or as after, and nothing is
+  /// left.
+  private func check(
+    _ run: Run, _ place: Comment, _ bystander: Bystander
+  ) throws -> String? {
+    let start = Instant.now
+    try run.scene.another().read(run.scene.path("a"), takeOverAfter: .milliseconds(50)) { _ in }
+    let time = Instant.now - start
+    #expect(time < .milliseconds(50 + 300) + bystander.longestDelay(), place)
+    return try run.scene.read("a")
+  }
+
+  private func checkNothingIsLeft(_ run: Run, _ place: Comment) throws {
+    try run.scene.another().write(run.scene.path("a")) { _ in }
+    #expect(try run.scene.leftovers() == [], place)
+    let user = "\(run.scene.folder.path)/groups/wormhole.user/.wormhole"
+    let staging = try Descriptor.open(path: user + "/staging", [.readOnly, .directory])
+    #expect(try staging.names() == [], place)
+  }
+
+  @Test(arguments: [PeerJob.Coordination.write, .replace]) func killed(_ kind: PeerJob.Coordination)
+    throws
+  {
+    var random = SeededRandom(seed: seed)
+    let bystander = try Bystander()
+    for point in try points(kind, &random) {
+      let place: Comment = "\(kind) before call \(point) seed \(seed)"
+      let run = try Run(kind, "WORMHOLE_FAULTS=any@\(point):before:kill")
+      let outcome = try run.peer.outcome()
+      // The threads make calls of their own: the last ones may not be reached.
+      if outcome.status == .exited(0) { continue }
+      let text = try check(run, place, bystander)
+      #expect(text == "old" || text == "new" || kind == .write && text == "", place)
+      try checkNothingIsLeft(run, place)
+    }
+  }
+
+  @Test(arguments: [PeerJob.Coordination.write, .replace]) func stopped(
+    _ kind: PeerJob.Coordination
+  ) throws {
+    var random = SeededRandom(seed: seed)
+    let bystander = try Bystander()
+    for point in try points(kind, &random) {
+      let place: Comment = "\(kind) before call \(point) seed \(seed)"
+      let run = try Run(kind, "WORMHOLE_FAULTS=any@\(point):before:stop")
+      try eventually("it stops or ends") {
+        try run.peer.hasEnded || Processes.isStopped(run.peer.child.process)
+      }
+      let text = try check(run, place, bystander)
+      let wasInside = try run.peer.output.hasPrefix("inside\n")
+      _ = try run.peer.waitOrGo()
+      let outcome = try run.peer.outcome()
+      if kind == .replace {
+        switch outcome.output {
+        case "inside\ndone\n": #expect(try run.scene.read("a") == "new", place)
+        default:
+          #expect(wasInside || outcome.status != .exited(0), "\(place) \(outcome)")
+          #expect(try run.scene.read("a") == text, "\(place) \(outcome)")
+        }
+      }
+      try checkNothingIsLeft(run, place)
+    }
+  }
+
+  @Test(arguments: [PeerJob.Coordination.write, .replace]) func failed(_ kind: PeerJob.Coordination)
+    throws
+  {
+    var random = SeededRandom(seed: seed)
+    let bystander = try Bystander()
+    // Not ENOENT: that a name is gone is the protocol's own word, which the system keeps.
+    let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR"]
+    for point in try points(kind, &random) {
+      for error in Self.isLong ? kinds : [kinds.randomElement(using: &random)!] {
+        for extent in Self.isLong ? ["", "+"] : [["", "+"].randomElement(using: &random)!] {
+          let rule = "any@\(point)\(extent):before:fail=\(error)"
+          let place: Comment = "\(kind) \(rule) seed \(seed)"
+          let run = try Run(kind, "WORMHOLE_FAULTS=" + rule)
+          let outcome = try run.peer.outcome()
+          let text = try check(run, place, bystander)
+          switch outcome.status {
+          case .exited(0): #expect(text == "new", place)
+          default:
+            #expect(outcome.status == .exited(70), "\(place) \(outcome)")
+            let isFile = outcome.errors.contains("cannot ")
+            #expect(isFile || outcome.output.hasPrefix("inside"), "\(place) \(outcome)")
+            if kind == .replace, !outcome.output.hasPrefix("inside") {
+              #expect(text == "old", place)
+            }
+          }
+          try checkNothingIsLeft(run, place)
+        }
+      }
+    }
+  }
+}

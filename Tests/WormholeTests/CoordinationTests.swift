@@ -1,0 +1,250 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Who is let in, and who waits.
+@Suite(.blocking) struct CoordinationTests {
+  private let scene: FileScene
+
+  init() throws { scene = try FileScene() }
+
+  @Test func readersShareAndWritersAreAlone() throws {
+    try scene.whileSomebody(.reading(scene.path("a"))) { () throws in
+      #expect(try scene.isFree(.reading(scene.path("a"))))
+      #expect(try !scene.isFree(.writing(scene.path("a"))))
+      #expect(try scene.isFree(.writing(scene.path("b"))))
+    }
+    for intent in [Wormhole.Coordinator.Intent.writing, Wormhole.Coordinator.Intent.replacing] {
+      try scene.whileSomebody(intent(scene.path("a"))) { () throws in
+        #expect(try !scene.isFree(.reading(scene.path("a"))))
+        #expect(try !scene.isFree(.replacing(scene.path("a"))))
+      }
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func foldersAreInTheWayOfWhatLiesInThem() throws {
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      #expect(try !scene.isFree(.reading(scene.path("a/b/c"))))
+      #expect(try !scene.isFree(.reading(scene.folder.path)))
+      #expect(try scene.isFree(.writing(scene.path("ab"))))
+      #expect(try !scene.isFree(.reading("\(scene.folder.path)/files/./a/")))
+    }
+    try scene.folder.descriptor.makeSymbolicLink("other", to: "files")
+    try scene.folder.descriptor.makeSymbolicLink("link", to: "files/a")
+    try scene.folder.write("", to: "files-a")
+    try scene.folder.descriptor.rename("files-a", to: scene.folder.descriptor, "files/a")
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      #expect(try !scene.isFree(.reading("\(scene.folder.path)/other/a")))
+      #expect(try !scene.isFree(.reading(scene.folder.path + "/link")))
+      #expect(try scene.isFree(.reading("\(scene.folder.path)/other/b")))
+    }
+    // One letter, two spellings: two files.
+    try scene.whileSomebody(.writing(scene.path("\u{E9}"))) { () throws in
+      #expect(try scene.isFree(.writing(scene.path("e\u{301}"))))
+    }
+  }
+
+  @Test func anAccessToNothingWaitsForNobody() throws {
+    let coordinator = scene.another("backup")
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      let paths = try coordinator.access([]) { $0.paths }
+      #expect(paths == [])
+      let inside = try coordinator.write(scene.path("b")) { _ in
+        try coordinator.access([]) { $0.paths }
+      }
+      #expect(inside == [])
+    }
+  }
+
+  @Test func accessesOfOnePurposeDoNotWaitForEachOther() throws {
+    let (one, other) = (scene.another("backup"), scene.another("backup"))
+    try one.write(scene.path("a")) { _ in
+      let thread = try Thread("other") { try? other.write(scene.path("a")) { _ in } }
+      thread.join()
+      #expect(try !scene.isFree(.reading(scene.path("a"))))
+    }
+  }
+
+  @Test func whatIsReplacedIsReplacedAtTheEndAndOnlyIfTheBodySucceeds() throws {
+    let path = scene.path("a")
+    for text in ["one", "two"] {
+      try scene.another().replace(path) { new, old in
+        #expect(old == path)
+        try scene.folder.write(text, to: "made")
+        try Descriptor.open(path: UserPath(new).parentPath, [.readOnly, .directory]).take(
+          "made", from: scene.folder)
+        #expect(try scene.read("a") == (text == "one" ? nil : "one"))
+      }
+      #expect(try scene.read("a") == text)
+    }
+    #expect(throws: Missing.self) {
+      try scene.another().replace(path) { new, _ in
+        try Descriptor.open(path: UserPath(new).parentPath, [.readOnly, .directory]).take(
+          "files/a", from: scene.folder, moving: false)
+        throw Missing()
+      }
+    }
+    #expect(try scene.read("a") == "two")
+    #expect(try failure { try scene.another().replace(path) { _, _ in } }.code == .notFound)
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func replacingIsRefusedWhereNothingCanBeMadeBesideIt() throws {
+    let path = "/proc/version"
+    let error = try failure { try scene.another().replace(path) { _, _ in } }
+    #expect(error.operation == "make a place for the new file beside")
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func aWaitEndsByItsDeadlineOrWhenItIsCancelled() throws {
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      let error = try failure {
+        try scene.another().read(scene.path("a"), within: .milliseconds(20)) { _ in }
+      }
+      #expect(error.code == .timedOut)
+      #expect(error.reason.contains("(process \(Processes.current), running)"), "\(error)")
+      let coordinator = scene.another()
+      let codes = Heard<WormholeError.Code>()
+      let thread = try Thread("waiting") {
+        do {
+          try coordinator.read(scene.path("a")) { _ in }
+        } catch {
+          if let error = error as? WormholeError { codes.add(error.code) }
+        }
+      }
+      try scene.waitForWaiting(1)
+      coordinator.cancel()
+      thread.join()
+      #expect(codes.all == [.cancelled])
+      #expect(try scene.names(in: .waiting) == [])
+    }
+  }
+
+  @Test func thoseThatCameFirstGoFirstAndReadersDoNotShutAWriterOut() throws {
+    let order = Heard<String>()
+    var threads: [Thread] = []
+    try scene.whileSomebody(.reading(scene.path("a"))) { () throws in
+      for (index, name) in ["writer", "reader", "second"].enumerated() {
+        let path = scene.path("a")
+        let intent: Wormhole.Coordinator.Intent =
+          name == "reader" ? .reading(path) : .writing(path)
+        threads.append(
+          try Thread("waiting") {
+            try? scene.another().access([intent]) { _ in order.add(name) }
+          })
+        try scene.waitForWaiting(index + 1)
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(order.all == ["writer", "reader", "second"])
+  }
+
+  @Test func insideAnAccessAllOfTheLibraryWorks() throws {
+    let meeting = try Meeting()
+    try scene.another().write(scene.path("a")) { _ in
+      let number = meeting.hole.channel("number", of: Int.self)
+      try number.put(1)
+      try number.update { $0 = 2 }
+      try meeting.hole.lock("till").hold {}
+      try meeting.hole.peer("watch").send(4, .quick())
+      try scene.another().read(scene.path("b")) { _ in }
+    }
+    let error = try failure {
+      try meeting.hole.channel("number", of: Int.self).update { _ in
+        try scene.another().read(scene.path("b")) { _ in }
+      }
+    }
+    #expect(error.code == .nested)
+  }
+
+  @Test func nestedOnesThatCouldOnlyWaitForTheirOwnAreRefusedAtOnce() throws {
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("a")) { path in
+      let error = try failure { try scene.another().read(path) { _ in } }
+      #expect(error.code == .nested)
+      #expect(try coordinator.read(path + "/b") { $0 } == path + "/b")
+    }
+    // A reader behind a writer that waits for the reader's own access.
+    let writer = try coordinator.read(scene.path("a")) { path in
+      let writer = try Thread("writer") { try? scene.another().write(path) { _ in } }
+      try scene.waitForWaiting(1)
+      #expect(try scene.another().read(path, within: .milliseconds(50)) { _ in true })
+      // The outer one does not keep others from reading, so this would have to wait.
+      let error = try failure { try coordinator.write(path, within: .seconds(5)) { _ in } }
+      #expect(error.code == .deadlock)
+      return writer
+    }
+    writer.join()
+  }
+
+  @Test(arguments: [2, 3]) func ringsAreRefusedBeforeAnyDeadline(_ count: Int) throws {
+    try ring(count) { scene.path("\($0)") }
+  }
+
+  @Test func ringsOverTwoGroupsAreRefusedToo() throws {
+    for name in ["one", "two"] {
+      try scene.folder.descriptor.makeDirectory("groups/\(name)", mode: 0o700)
+    }
+    try ring(3) { index in
+      "\(scene.folder.path)/groups/\(index == 0 ? "one" : "two")/\(index)"
+    }
+  }
+
+  private func ring(_ count: Int, _ path: @escaping @Sendable (Int) -> String) throws {
+    let start = Instant.now
+    let inside = Monitor(0)
+    let ends = Heard<WormholeError.Code?>()
+    let threads = try (0..<count).map { index in
+      try Thread("ring") {
+        do {
+          try scene.another().write(path(index)) { _ in
+            inside.signal { $0 += 1 }
+            let _: Void? = inside.wait(until: .now + patience) { $0 == count ? () : nil }
+            try scene.another().write(path((index + 1) % count)) { _ in }
+          }
+          ends.add(nil)
+        } catch {
+          ends.add((error as? WormholeError)?.code)
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(ends.all.contains(.deadlock), "\(ends.all)")
+    #expect(Set(ends.all).isSubset(of: [.deadlock, nil]), "\(ends.all)")
+    #expect(Instant.now - start < .seconds(20))
+  }
+
+  @Test func aGroupsFilesAreOrderedByItsContainer() throws {
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    let path = "\(scene.folder.path)/groups/cinema/tickets"
+    try scene.whileSomebody(.writing(path)) { () throws in
+      #expect(try !scene.isFree(.reading(path)))
+      #expect(try scene.names(in: .running) == [])
+    }
+    // A file beside the groups' directories is no group's.
+    try scene.another().write("\(scene.folder.path)/groups/file") { (_: String) throws in
+      #expect(try scene.names(in: .running).count == 1)
+    }
+  }
+}
+
+extension UserPath {
+  fileprivate var parentPath: String { String(path.dropLast(name.utf8.count + 1)) }
+}
+
+extension Descriptor {
+  /// Makes `new` of a file that lies elsewhere.
+  fileprivate func take(
+    _ name: String, from folder: TemporaryDirectory, moving: Bool = true
+  ) throws(Errno) {
+    if moving {
+      try folder.descriptor.rename(name, to: self, "new")
+    } else {
+      try folder.descriptor.link(name, to: self, "new")
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What the epoch is good for: the order of messages; and what keeps nobody from going on.
+@Suite(.blocking) struct EpochOrderTests {
+  private let meeting: Meeting
+
+  init() throws { meeting = try Meeting() }
+
+  /// The same container, opened where the machine's run goes by another name.
+  private func another(_ boot: String) throws -> Wormhole {
+    try meeting.another { $0.environment.bootIdentifier = { boot } }
+  }
+
+  /// The numbers as a member that joins now is handed them.
+  private func receive(_ count: Int, _ hole: Wormhole) throws -> [Handed] {
+    let heard = Heard<Handed>()
+    let member = try hole.join(as: "watch")
+    let receiving = try member.note(heard)
+    try heard.wait("they come") { $0.count >= count }
+    receiving.stop()
+    member.leave()
+    return heard.all
+  }
+
+  @Test func sendersThatKnowTheMachineByOtherNamesKeepTheOrder() throws {
+    let holes = try ["host", "one", "two"].map { try another($0) }
+    for number in 1...12 { try holes[number % 3].peer("watch").send(number, .quick()) }
+    #expect(try receive(12, try another("three")) == (1...12).map { Handed($0) })
+  }
+
+  @Test func whatWasSentBeforeAStartComesFirstAndIsMarked() throws {
+    try another("before").peer("watch").send(1, .quick())
+    let hole = try meeting.another {
+      $0.environment.bootIdentifier = { "after" }
+      $0.environment.sinceBoot = { Clocks.sinceBoot / 2 }
+    }
+    try hole.peer("watch").send(2, .quick())
+    #expect(try receive(2, hole) == [Handed(1, 1, marked: true), Handed(2)])
+  }
+
+  /// The first message of a program may be sent in the middle of an update.
+  @Test func theEpochIsFoundInsideAnUpdate() throws {
+    let hole = meeting.hole
+    try hole.channel("c", of: Int.self).update { value in
+      try hole.peer("watch").send(7, .quick())
+      value = 1
+    }
+    #expect(try receive(1, hole) == [Handed(7)])
+  }
+
+  // MARK: Foreign locks
+
+  private func lockedMarker() throws -> Descriptor {
+    try Descriptor.open(path: meeting.path + "/container.plist", [.readWrite])
+  }
+
+  @Test func nobodyWaitsForAForeignFlock() throws {
+    let marker = try lockedMarker()
+    #expect(try marker.tryLock(.exclusive))
+    let hole = try meeting.another()
+    try hole.channel("c", of: Int.self).put(5)
+    #expect(try hole.channel("c", of: Int.self).value == 5)
+    try hole.peer("watch").send(1, .quick())
+    #expect(try receive(1, hole) == [Handed(1)])
+  }
+
+  @Test func aForeignExclusiveLockKeepsOnlyMessagesOut() throws {
+    let marker = try lockedMarker()
+    #expect(try marker.tryPresenceLock())
+    let hole = try meeting.another()
+    try hole.channel("c", of: Int.self).put(5)
+    #expect(try hole.channel("c", of: Int.self).value == 5)
+    let error = try failure { try hole.peer("watch").send(1, .quick()) }
+    #expect(error.code == .refused)
+    try marker.releasePresenceLock()
+    try hole.peer("watch").send(1, .quick())
+    #expect(try receive(1, hole) == [Handed(1)])
+  }
+}

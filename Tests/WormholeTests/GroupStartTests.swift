@@ -1,0 +1,145 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// How members of a group's container are started: by what this account alone has said, in a place
+/// that is nobody else's.
+@Suite(.blocking) struct GroupStartTests {
+  private let folder: TemporaryDirectory
+  private let meeting: Meeting
+
+  init() throws {
+    let folder = try TemporaryDirectory()
+    self.folder = folder
+    meeting = try Meeting { Self.adjust(&$0, state: folder.path + "/state") }
+  }
+
+  private static func adjust(_ options: inout Wormhole.Options, state: String) {
+    options.sharing = .group
+    options.environment.variable = { $0 == "XDG_STATE_HOME" ? state : nil }
+  }
+
+  private func another(state: String) throws -> Wormhole {
+    try meeting.another { Self.adjust(&$0, state: state) }
+  }
+
+  /// The folder of the container's starts.
+  private func starts() throws -> String {
+    let above = "\(folder.path)/state/wormhole/starts"
+    let names = try Descriptor.open(path: above, [.readOnly, .directory]).names()
+    #expect(names.count == 1)
+    return above + "/" + names[0]
+  }
+
+  @Test func theyLieInTheAccountsOwnDirectory() throws {
+    #expect(try meeting.hole.start(of: "watch") == nil)
+    #expect(try folder.descriptor.names() == [])
+    try meeting.hole.registerStart(
+      of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
+      directory: "/")
+    let start = try #require(try meeting.hole.start(of: "watch"))
+    #expect(start.program.hasSuffix("/sh") && start.arguments == ["-c", "exit"])
+    #expect(start.environment == ["A": "b"] && start.directory == "/")
+    let members = try Descriptor.open(
+      path: meeting.path + "/members/watch", [.readOnly, .directory])
+    #expect(try !members.names().contains("start.plist"))
+    let directory = try Descriptor.open(path: try starts(), [.readOnly, .directory])
+    #expect(try directory.names() == ["watch.plist"])
+    #expect(try directory.status(of: "watch.plist").mode == 0o600)
+    #expect(try directory.status().mode == 0o700)
+    let root = try Descriptor.open(path: meeting.path, [.readOnly, .directory]).status()
+    #expect(
+      try starts().hasSuffix("/\(root.device)-\(root.inode)-\(meeting.hole.container.id)"))
+    #expect(try meeting.hole.removeStart(of: "watch"))
+    #expect(try !meeting.hole.removeStart(of: "watch"))
+    #expect(try meeting.hole.start(of: "watch") == nil)
+  }
+
+  /// A file of this user's, of the right form and mode, that somebody has moved to where a start
+  /// lies in a container of one user.
+  @Test func whatLiesInTheContainerStartsNothing() throws {
+    let own = try Meeting()
+    let mark = folder.path + "/started"
+    try own.hole.registerStart(of: "watch", program: "touch", arguments: [mark])
+    _ = try meeting.hole.container.member("watch")
+    let target = meeting.path + "/members/watch/start.plist"
+    let outcome = try run("cp", ["-p", own.path + "/members/watch/start.plist", target])
+    #expect(outcome.status == .exited(0))
+    let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+    #expect(error.code == .notFound && error.reason == "nobody has said how it is started")
+    #expect(try meeting.hole.start(of: "watch") == nil)
+    #expect(try !folder.descriptor.names().contains("started"))
+    let findings = try meeting.hole.container.inspect()
+    let told = findings.filter { $0.subject == "members/watch/start.plist" }
+    #expect(
+      told.map(\.what) == ["nothing believes it here, where others of the group may have put it"])
+  }
+
+  /// A container that calls itself by the id of another is not that one.
+  @Test func anotherContainerOfTheSameIdHasOthers() throws {
+    try meeting.hole.registerStart(of: "watch", program: "true")
+    let copy = meeting.folder.path + "/copy"
+    #expect(try run("cp", ["-a", meeting.path, copy]).status == .exited(0))
+    var options = Wormhole.Options()
+    Self.adjust(&options, state: folder.path + "/state")
+    let other = try Wormhole(directory: copy, options: options)
+    #expect(other.container.id == meeting.hole.container.id)
+    #expect(try other.start(of: "watch") == nil)
+    #expect(try meeting.hole.start(of: "watch") != nil)
+  }
+
+  @Test func aPlaceThatOthersMayWriteToIsRefused() throws {
+    try meeting.hole.registerStart(of: "watch", program: "true")
+    for path in ["state", "state/wormhole", "state/wormhole/starts"] {
+      let directory = try Descriptor.open(path: folder.path + "/" + path, [.readOnly, .directory])
+      try directory.setMode(0o770)
+      let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+      #expect(error.code == .refused && error.subject == folder.path + "/" + path)
+      #expect(error.reason == "others may write to it (mode 770)")
+      #expect(throws: WormholeError.self) {
+        try meeting.hole.registerStart(of: "watch", program: "true")
+      }
+      try directory.setMode(0o700)
+    }
+    // Above, too, unless nobody can take away there what is another's.
+    try folder.descriptor.setMode(0o777)
+    #expect(try failure { _ = try meeting.hole.start(of: "watch") }.code == .refused)
+    try folder.descriptor.setMode(0o1777)
+    #expect(try meeting.hole.start(of: "watch") != nil)
+    try folder.descriptor.setMode(0o700)
+    let file = try Descriptor.open(path: starts() + "/watch.plist", [.readOnly])
+    try file.setMode(0o620)
+    #expect(try failure { _ = try meeting.hole.start(of: "watch") }.code == .refused)
+  }
+
+  @Test func aLinkOnTheWayIsRefused() throws {
+    try folder.descriptor.makeDirectory("elsewhere", mode: 0o700)
+    try folder.descriptor.makeSymbolicLink("state", to: "elsewhere")
+    let error = try failure { try meeting.hole.registerStart(of: "watch", program: "true") }
+    #expect(error.code == .refused && error.subject == folder.path + "/state")
+    #expect(error.reason == "it is a symbolic link, or no directory")
+    for path in ["state", "/tmp/../tmp"] {
+      let odd = try another(state: path)
+      #expect(try failure { _ = try odd.start(of: "watch") }.code == .refused)
+    }
+  }
+
+  /// As after `sudo -E`, which leaves the environment of who has called it.
+  @Test func theHomeOfAnotherAccountIsRefused() throws {
+    guard Processes.effectiveUser == 0 else {
+      skip("the home of another account", because: "only root can make one")
+      return
+    }
+    try folder.descriptor.makeDirectory("state", mode: 0o700)
+    #expect(try run("chown", ["12345", folder.path + "/state"]).status == .exited(0))
+    let error = try failure { try meeting.hole.registerStart(of: "watch", program: "true") }
+    #expect(error.code == .refused)
+    #expect(error.reason == "it belongs to user 12345, and this is user 0")
+    #expect(
+      error.hint?.contains("set HOME or XDG_STATE_HOME to one that is") == true)
+  }
+}

@@ -1,0 +1,190 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What was begun goes on until it is stopped, whoever has let go of it.
+@Suite struct LastingTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test func whatAMemberHasBegunGoesOnWhoeverLetsGo() async throws {
+    let heard = Heard<String>()
+    weak var opening: Wormhole?
+    do {
+      let other = try meeting.another()
+      opening = other
+      try await beginAll(by: other.join(as: "watch"), heard)
+    }
+    let phone = try await hole.join(as: "phone")
+    for round in 1...2 {
+      try await useAll(from: phone, round)
+      try await eventuallyAsync("all is heard") { heard.count >= round * 4 }
+      #expect(
+        Set(heard.all.suffix(4))
+          == Set(
+            ["received", "context", "immediate", "asked"].map {
+              "\($0) \(round)"
+            }))
+    }
+    #expect(opening != nil, "the member keeps it")
+  }
+
+  /// Everything that a member can begin, of which nobody keeps anything.
+  private func beginAll(by member: Wormhole.Member, _ heard: Heard<String>) throws {
+    _ = try member.receive(Int.self) { number, _ in heard.add("received \(number)") }
+    _ = try member.watchContexts { heard.add("context \((try? $0.value(as: Int.self)) ?? 0)") }
+    _ = member.watchImmediate { heard.add("immediate \((try? $0.value(as: Int.self)) ?? 0)") }
+    _ = member.respond(to: Int.self) { number in
+      heard.add("asked \(number)")
+      return number
+    }
+  }
+
+  private func useAll(from phone: Wormhole.Member, _ number: Int) async throws {
+    let watch = phone.peer("watch")
+    try await watch.send(number, .quick())
+    try await watch.setContext(number)
+    try await watch.send(number, .immediate)
+    #expect(try await watch.request(number, as: Int.self) == number)
+  }
+
+  @Test func theEndsOfWhatWasSentAreToldWhoeverLetsGo() async throws {
+    let heard = Heard<String>()
+    let phone = try await hole.join(as: "phone")
+    _ = try phone.watchOutcomes { heard.add($0.id) }
+    _ = try await meeting.another().join(as: "watch").receive { _ in }
+    let sent = try await phone.peer("watch").send(1, .quick())
+    try await eventuallyAsync("it is told") { heard.all == [sent.id] }
+  }
+
+  // MARK: The end
+
+  @Test func closingAnOpeningEndsItsMembersAndWaits() async throws {
+    let other = try meeting.another()
+    let member = try await other.join(as: "watch")
+    let (gate, heard) = (Gate(), Heard<Int>())
+    let receiving = try member.receive(Int.self) { number, _ in
+      gate.pass()
+      heard.add(number)
+    }
+    let contexts = try member.watchContexts { _ in
+      gate.pass()
+      heard.add(2)
+    }
+    let phone = try await hole.join(as: "phone")
+    try await phone.peer("watch").send(1, .quick())
+    try await phone.peer("watch").setContext(2)
+    try gate.waitForSomebody()
+    let closing = Task.detached { await other.close() }
+    // Not before the calls are over.
+    try await eventuallyAsync("it leaves") { other.begun.count == 0 }
+    gate.open()
+    await closing.value
+    let count = heard.count
+    #expect(!member.isJoined)
+    #expect(try hole.peer("watch").reachability == .backgroundOnly)
+    try await receiving.finished()
+    try await contexts.finished()
+    #expect(heard.count == count)
+    let late = try failure { _ = try other.join(as: "watch") }
+    #expect(late.code == .cancelled)
+    try await hole.join(as: "watch").leave()
+  }
+
+  @Test(arguments: Way.allCases)
+  func whoeverWaitsForTheEndIsToldOfIt(_ way: Way) async throws {
+    let member = try await hole.join(as: "watch")
+    let all = [
+      try member.receive { _ in }, try member.watchContexts { _ in },
+      try member.watchOutcomes { _ in }, member.watchImmediate { _ in },
+      member.respond(toKind: nil) { $0.refuse("no") },
+    ]
+    // It does not end with the member.
+    let watching = try hole.channel("number", of: Int.self).watch { _ in }
+    let ended = Heard<Int>()
+    let waiting = all.enumerated().map { index, one in
+      Task {
+        try await one.finished()
+        ended.add(index)
+      }
+    }
+    #expect(ended.count == 0)
+    switch way {
+    case .stop: for one in all { one.stop() }
+    case .leave: await member.leave()
+    case .close: await hole.close()
+    case .cancel: for task in waiting { task.cancel() }
+    }
+    for task in waiting { try await task.value }
+    #expect(ended.count == all.count)
+    #expect(hole.begun.count == (way == .close ? 0 : way == .leave ? 1 : 2))
+    // A second time it is as over as it was.
+    for one in all {
+      one.stop()
+      try await one.finished()
+    }
+    watching.stop()
+    try await watching.finished()
+  }
+
+  enum Way: CaseIterable { case stop, leave, close, cancel }
+
+  @Test(arguments: ["remove", "move"])
+  func theEndOfTheContainerIsThrown(_ way: String) async throws {
+    let member = try await hole.join(as: "watch")
+    let all = [
+      try hole.channel("number", of: Int.self).watch { _ in },
+      try member.receive { _ in }, try member.watchContexts { _ in },
+      member.respond(toKind: nil) { $0.refuse("no") },
+    ]
+    let waiting = all.map { one in
+      Task { () async throws -> WormholeError in
+        try await failure { try await one.finished() }
+      }
+    }
+    let arguments =
+      way == "remove" ? ["rm", "-r", meeting.path] : ["mv", meeting.path, meeting.path + "2"]
+    #expect(try run(arguments[0], Array(arguments.dropFirst())).status == .exited(0))
+    for task in waiting {
+      let error = try await task.value
+      #expect(error.code == .notAContainer)
+    }
+    #expect(hole.begun.count == 0)
+    #expect(!member.isJoined)
+  }
+
+  /// A receiver's closure that leaves is waited for by nobody.
+  @Test(.blocking) func aClosureMayEndItsOwnMember() throws {
+    let member = try hole.join(as: "watch")
+    let heard = Heard<Int>()
+    _ = try member.receive(Int.self) { number, _ in
+      member.leave()
+      heard.add(number)
+    }
+    try hole.peer("watch").send(1, .quick())
+    try heard.wait("it is handled") { $0 == [1] }
+    try eventually("it has left") { hole.begun.count == 0 }
+    #expect(try meeting.names("members/watch/inbox") == [])
+    #expect(try meeting.names("members/watch/claimed") == [])
+  }
+
+  @Test(.blocking, .timeLimit(.minutes(10))) func tenThousandBegunAndStoppedLeaveNothing() throws {
+    let peer = try Running(.beginAndStop(meeting.path, rounds: 1000))
+    let outcome = try peer.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let tolls = outcome.output.split(separator: "\n").map {
+      $0.split(separator: " ").map { Int($0)! }
+    }
+    try #require(tolls.count == 2)
+    let (before, after) = (tolls[0], tolls[1])
+    #expect(after[0] - before[0] < 4096, "kilobytes: \(tolls)")
+    #expect(after[1] <= before[1] + 1, "descriptors: \(tolls)")
+    // There are as many as have been busy at once, up to the system's own bound.
+    #expect(after[2] < before[2] + 64, "threads: \(tolls)")
+  }
+}

@@ -1,0 +1,250 @@
+import Foundation
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What is for now and waits: never past its deadline, and never without bound.
+@Suite(.blocking) struct LiveBoundTests {
+  /// Data of ten thousand bytes, ten of which fill what there is.
+  private let large = String(repeating: "x", count: 10_000)
+
+  private func pair(youth: Duration = .zero) throws -> Pair {
+    try Pair { options in
+      options.youth = youth
+      options.largestValue = 100_000
+    }
+  }
+
+  /// Everything that was sent before has been handed over, or has been given to its queue.
+  private func settle(_ pair: Pair) throws {
+    let responding = pair.watch.respond(toKind: "settle") { try? $0.answer(1) }
+    #expect(
+      try pair.phone.request(0, as: Int.self, kind: "settle", within: .seconds(60)) == 1)
+    responding.stop()
+  }
+
+  private func lying(_ pair: Pair) throws -> Int {
+    try Descriptor.open(
+      path: "\(pair.meeting.path)/members/watch/live/\(pair.watch.incarnation)",
+      [.readOnly, .directory]
+    ).names().count
+  }
+
+  // MARK: A queue
+
+  @Test func nothingIsHandedOverByAQueueAfterItsDeadline() throws {
+    let pair = try pair()
+    let queue = DispatchQueue(label: "busy")
+    let heard = Heard<String>()
+    let all = [
+      pair.watch.watchImmediate(on: queue) { heard.add($0.kind) },
+      pair.watch.respond(toKind: "Int", on: queue) { request in
+        heard.add("request")
+        try? request.answer(1)
+      },
+    ]
+    queue.suspend()
+    try pair.phone.send("late", .immediate, kind: "late", within: .milliseconds(100))
+    try pair.phone.send("in time", .immediate, kind: "in time", within: .seconds(600))
+    let error = try failure {
+      _ = try pair.phone.request(1, as: Int.self, within: .milliseconds(100))
+    }
+    #expect(error.code == .timedOut)
+    queue.resume()
+    try heard.wait("what is in time") { !$0.isEmpty }
+    queue.sync {}
+    #expect(heard.all == ["in time"])
+    for one in all { one.stop() }
+  }
+
+  @Test func whatWaitsForAQueueIsBounded() throws {
+    let pair = try Pair()
+    let queue = DispatchQueue(label: "busy")
+    let heard = Heard<Int>()
+    let all = [
+      pair.watch.watchImmediate(kinds: ["Int"], on: queue) { heard.add((try? $0.value()) ?? 0) },
+      pair.watch.respond(toKind: "ask", on: queue) { try? $0.answer("done") },
+    ]
+    queue.suspend()
+    for number in 1...1100 {
+      try pair.phone.send(number, .immediate, within: .seconds(600))
+    }
+    try settle(pair)
+    let asked = Heard<String>()
+    for number in 1...1001 {
+      pair.phone.request(number, as: String.self, kind: "ask", within: .seconds(600)) { end in
+        if case .failure(let error) = end { asked.add(error.reason) }
+      }
+    }
+    // The one too many is told so at once.
+    try asked.wait("the refusal") { $0 == ["it has too much to do"] }
+    queue.resume()
+    try heard.wait("the thousand") { $0.count == 1000 }
+    queue.sync {}
+    #expect(heard.all == Array(1...1000))
+    for one in all { one.stop() }
+  }
+
+  @Test func whatIsTooLateMakesRoomOnAQueue() throws {
+    let pair = try pair()
+    let queue = DispatchQueue(label: "busy")
+    let heard = Heard<Int>()
+    let hearing = pair.watch.watchImmediate(on: queue) { message in
+      heard.add((try? message.value(as: String.self))?.utf8.count ?? 0)
+    }
+    queue.suspend()
+    for _ in 0..<9 { try pair.phone.send(large, .immediate, within: .milliseconds(300)) }
+    let begin = Instant.now
+    try settle(pair)
+    try eventually("they are too late") { Instant.now - begin > .milliseconds(300) }
+    // With what is too late there would be no room for it.
+    try pair.phone.send(large + large, .immediate, within: .seconds(600))
+    try settle(pair)
+    queue.resume()
+    try heard.wait("the last") { $0 == [20_000] }
+    hearing.stop()
+  }
+
+  // MARK: The disk
+
+  /// One that does not read is a member whose handler does not return.
+  private func stuck(_ pair: Pair) throws -> (go: @Sendable () -> Void, [Wormhole.Subscription]) {
+    let (block, isBlocked) = (Monitor(false), Monitor(false))
+    let blocking = pair.watch.watchImmediate(kinds: ["block"]) { _ in
+      isBlocked.signal { $0 = true }
+      _ = block.wait(until: nil) { $0 ? true : nil }
+    }
+    try pair.phone.send(0, .immediate, kind: "block", within: .seconds(60))
+    _ = isBlocked.wait(until: nil) { $0 ? true : nil }
+    return ({ block.signal { $0 = true } }, [blocking])
+  }
+
+  @Test func whatLiesThereIsBounded() throws {
+    let pair = try pair()
+    let (go, all) = try stuck(pair)
+    let stranger = try pair.meeting.another { $0.largestValue = 100_000 }.peer("watch")
+    var sent = 0
+    let error = try failure {
+      for _ in 0..<50 {
+        // Two who do not know of each other.
+        try (sent % 2 == 0 ? pair.phone : stranger).send(
+          large, .immediate, within: .seconds(600))
+        sent += 1
+      }
+    }
+    #expect(error.code == .full)
+    #expect(error.reason == "too much lies there that it has not read")
+    #expect((8...10).contains(sent), "\(sent)")
+    #expect(try failure { _ = try pair.phone.request(large, as: Int.self) }.code == .full)
+    go()
+    try eventually("it is read") { try lying(pair) == 0 }
+    try pair.phone.send(large, .immediate)
+    for one in all { one.stop() }
+  }
+
+  @Test func whatIsTooLateMakesRoomOnTheDisk() throws {
+    let pair = try pair()
+    let (go, all) = try stuck(pair)
+    var sent = 0
+    try eventually("a hundred have been sent") {
+      do throws(WormholeError) {
+        try pair.phone.send(large, .immediate, within: .milliseconds(1))
+        sent += 1
+      } catch {
+        guard error.code == .full else { throw error }
+      }
+      return sent == 100
+    }
+    #expect(try lying(pair) <= 10)
+    go()
+    for one in all { one.stop() }
+  }
+
+  @Test func whatNobodyWantsYetIsBounded() throws {
+    let pair = try pair(youth: .seconds(3600))
+    for _ in 0..<20 {
+      try eventually("there is room") {
+        do throws(WormholeError) {
+          try pair.phone.send(large, .immediate, within: .seconds(600))
+          return true
+        } catch {
+          guard error.code == .full else { throw error }
+          return false
+        }
+      }
+    }
+    try settle(pair)
+    #expect(pair.watch.unclaimed == 9)
+  }
+
+  // MARK: The dead
+
+  @Test func whatADeadAskerAskedIsNotInTheWayOfTheLiving() throws {
+    let pair = try pair()
+    let (go, all) = try stuck(pair)
+    let heard = Heard<String?>()
+    let responding = pair.watch.respond(toKind: nil) { request in
+      heard.add(request.from)
+      try? request.answer(42)
+    }
+    let asker = try Running(
+      .request(pair.meeting.path, of: "watch", 21...21, as: "dead", milliseconds: 60_000))
+    try eventually("it has asked") { try lying(pair) == 1 }
+    try asker.child.send(.kill)
+    _ = try asker.outcome()
+    let begin = Instant.now
+    try eventually("it has waited") { Instant.now - begin > .milliseconds(20) }
+    let answered = Heard<Int>()
+    pair.phone.request(1, as: Int.self, within: .seconds(600)) {
+      answered.add((try? $0.get()) ?? 0)
+    }
+    go()
+    try answered.wait("the answer") { $0 == [42] }
+    #expect(heard.all == ["phone"])
+    responding.stop()
+    for one in all { one.stop() }
+  }
+
+  // MARK: Who is known
+
+  @Test func fewPeersAreKnown() throws {
+    let meeting = try Meeting()
+    let guest = try meeting.hole.guest()
+    let others = try meeting.another()
+    for number in 0..<200 {
+      let member = try others.join(as: "m\(number)")
+      let responding = member.respond(to: Int.self) { $0 }
+      #expect(try guest.peer("m\(number)").request(number, as: Int.self) == number)
+      #expect(guest.live.peers.count <= LivePeers.most + 1)
+      responding.stop()
+      if number % 2 == 0 { member.leave() }
+    }
+    guest.leave()
+  }
+
+  /// However many there are, nobody is forgotten who has not answered.
+  @Test func theEndOfEachOfManyIsTold() throws {
+    let meeting = try Meeting()
+    let guest = try meeting.hole.guest()
+    let others = try meeting.another()
+    let members = try (0..<150).map { try others.join(as: "m\($0)") }
+    let kept = Heard<Wormhole.Request>()
+    let all = members.map { $0.respond(toKind: nil) { kept.add($0) } }
+    let ended = Heard<WormholeError.Code?>()
+    for member in members {
+      guest.peer(member.name).request(1, as: Int.self, within: .seconds(600)) { end in
+        if case .failure(let error) = end { ended.add(error.code) } else { ended.add(nil) }
+      }
+    }
+    try kept.wait("all have been asked") { $0.count == 150 }
+    for member in members { member.leave() }
+    try ended.wait("all ends") { $0.count == 150 }
+    #expect(ended.all.allSatisfy { $0 == .unreachable })
+    for one in all { one.stop() }
+    guest.leave()
+  }
+}

@@ -1,0 +1,217 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Containers, and folders in them, that somebody removes, replaces or moves away while they are
+/// watched.
+@Suite(.blocking) struct LostContainerTests {
+  enum Way: CaseIterable, Sendable {
+    case removed, replaced, moved, emptied
+
+    /// What is left is no container any more, or not the same.
+    func take(_ meeting: Meeting) throws {
+      let command =
+        switch self {
+        case .removed: try run("rm", ["-r", meeting.path])
+        case .replaced: try run("sh", ["-c", #"mv "$0" "$0-away" && mkdir "$0""#, meeting.path])
+        case .moved: try run("mv", [meeting.path, meeting.path + "-away"])
+        case .emptied: try run("sh", ["-c", #"rm -r "$0"/*"#, meeting.path])
+        }
+      #expect(command.status == .exited(0), "\(command.errors)")
+    }
+  }
+
+  /// Whatever is watched, its failure is told, once, and nothing after it.
+  @Test(arguments: Way.allCases)
+  func whoeverWatchesIsTold(_ way: Way) throws {
+    let meeting = try Meeting()
+    let hole = meeting.hole
+    try hole.channel("number").put(1)
+    let failures = Heard<String>()
+    let note: @Sendable (String, WormholeError) -> Void = { what, error in
+      failures.add("\(what) \(error.code) \(error.description.contains(meeting.path))")
+    }
+    let heard = Heard<Int>()
+    let settings = hole.defaults("suite")
+    let peer = hole.peer("nobody")
+    let watches = [
+      try hole.channel("number").watch {
+        heard.add($0.value ?? 0)
+      } failure: {
+        note("channel", $0)
+      },
+      try hole.watch([hole.channel("a"), hole.channel("b", of: Int.self)]) { _ in
+      } failure: {
+        note("channels", $0)
+      },
+      try hole.watch(prefix: "num", of: Int.self) { _ in
+      } failure: {
+        note("prefix", $0)
+      },
+      try settings.watch("key", of: Int.self, present: false) { _ in
+      } failure: {
+        note("defaults", $0)
+      },
+      try hole.notice("ready").watch {
+      } failure: {
+        note("notice", $0)
+      },
+      try hole.watchMembers { _ in
+      } failure: {
+        note("members", $0)
+      },
+      try peer.watchReachability { _ in
+      } failure: {
+        note("peer", $0)
+      },
+    ]
+    try heard.waitForLast(1)
+    try way.take(meeting)
+    try failures.wait("all are told") { $0.count >= watches.count }
+    // What comes after it at the same path is another.
+    let other = try meeting.another()
+    try other.channel("number").put(2)
+    let witness = Heard<Int>()
+    let next = try other.channel("number").watch { witness.add($0.value ?? 0) }
+    try witness.waitForLast(2)
+    let expected = ["channel", "channels", "prefix", "defaults", "notice", "members", "peer"]
+    #expect(Set(failures.all) == Set(expected.map { "\($0) notAContainer true" }))
+    #expect(failures.count == expected.count)
+    #expect(heard.all == [1])
+    #expect(hole.begun.count == 0)
+    // Nobody is left to wait for something that never comes.
+    let late = try failure { _ = try hole.channel("number", of: Int.self).watch { _ in } }
+    #expect(late.code == .notAContainer)
+    for watch in watches + [next] { watch.stop() }
+  }
+
+  /// A removal is not held up by what is made again in its middle.
+  @Test func aContainerThatIsWatchedCanBeRemoved() throws {
+    for _ in 0..<20 {
+      let meeting = try Meeting()
+      let channels = (0..<50).map { meeting.hole.channel("number.\($0)", of: Int.self) }
+      for channel in channels { try channel.put(1) }
+      let watches =
+        try channels.map {
+          try $0.watch { _ in
+          } failure: { _ in
+          }
+        }
+        + [
+          try meeting.hole.watch(prefix: "", of: Int.self) { _ in
+          } failure: { _ in
+          }
+        ]
+      let outcome = try run("rm", ["-r", meeting.path])
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+      for watch in watches { watch.stop() }
+    }
+  }
+
+  @Test func readingInAContainerThatIsGoneIsAnError() throws {
+    let meeting = try Meeting()
+    let number = meeting.hole.channel("number", of: Int.self)
+    try number.put(1)
+    #expect(try number.value == 1)
+    #expect(try run("rm", ["-r", meeting.path]).status == .exited(0))
+    #expect(try failure { _ = try number.value }.code == .notAContainer)
+    let other = meeting.hole.channel("other", of: Int.self)
+    #expect(try failure { _ = try other.value }.code == .notAContainer)
+  }
+
+  // MARK: Folders
+
+  enum FolderWay: CaseIterable, Sendable {
+    case removed, moved
+
+    func take(_ folder: String, of meeting: Meeting) throws {
+      let path = "\(meeting.path)/\(folder)"
+      let command =
+        switch self {
+        case .removed: try run("rm", ["-r", path])
+        case .moved: try run("mv", [path, meeting.folder.path + "/away"])
+        }
+      #expect(command.status == .exited(0), "\(command.errors)")
+    }
+  }
+
+  /// Others make it again, and so does whoever has it open and puts.
+  @Test(arguments: FolderWay.allCases, [false, true])
+  func channelsMadeAnewAreWatched(_ way: FolderWay, isOneself: Bool) throws {
+    let meeting = try Meeting()
+    try meeting.hole.channel("number.1").put(1)
+    let (one, all) = (Heard<Int>(), Heard<String>())
+    let watches = [
+      try meeting.hole.channel("number.1").watch { one.add($0.value ?? 0) },
+      try meeting.hole.watch(prefix: "number.", of: Int.self) {
+        all.add("\($0.channel) \($0.value ?? 0)")
+      },
+    ]
+    try one.waitForLast(1)
+    try all.waitForLast("number.1 1")
+    try way.take("channels", of: meeting)
+    // Until it has noticed, it may put into the one that was moved away.
+    try eventually("a put is heard") {
+      let hole = isOneself ? meeting.hole : try meeting.another()
+      try hole.channel("number.1").put(2)
+      return one.all.last == 2
+    }
+    try meeting.another().channel("number.2").put(3)
+    try all.waitForLast("number.2 3")
+    try meeting.another().channel("number.1").put(4)
+    try one.waitForLast(4)
+    try all.wait("the prefix hears it too") { $0.contains("number.1 4") }
+    for watch in watches { watch.stop() }
+  }
+
+  @Test(arguments: FolderWay.allCases)
+  func noticesMadeAnewAreWatched(_ way: FolderWay) throws {
+    let meeting = try Meeting()
+    let heard = Heard<String>()
+    let watch = try meeting.hole.notice("ready").watch { heard.add("ready") }
+    try meeting.another().notice("ready").post()
+    try heard.wait("the first") { $0.count == 1 }
+    try way.take("notices", of: meeting)
+    try meeting.another().notice("ready").post()
+    try heard.wait("the second") { $0.count == 2 }
+    try meeting.another().notice("ready").post()
+    try heard.wait("the third") { $0.count == 3 }
+    watch.stop()
+  }
+
+  @Test(arguments: FolderWay.allCases)
+  func membersMadeAnewAreWatched(_ way: FolderWay) throws {
+    let meeting = try Meeting()
+    let heard = Heard<String>()
+    let watch = try meeting.hole.watchMembers { heard.add("\($0.name) \($0.isRunning)") }
+    try meeting.another().join(as: "phone").leave()
+    try heard.waitForLast("phone false")
+    try way.take("members", of: meeting)
+    let member = try meeting.another().join(as: "pad")
+    try heard.waitForLast("pad true")
+    member.leave()
+    try heard.waitForLast("pad false")
+    watch.stop()
+  }
+
+  /// Nothing is made for a watch, so nothing need be possible for it to go on: not on a full disk,
+  /// nor while somebody removes what it watches.
+  @Test func whatIsWatchedIsNotMade() throws {
+    let meeting = try Meeting()
+    let heard = Heard<Int>()
+    let watch = try meeting.hole.channel("number").watch { heard.add($0.value ?? 0) }
+    #expect(try meeting.hole.container.names(in: .channels) == [])
+    for number in 1...3 {
+      try meeting.another().channel("number").put(number)
+      try heard.waitForLast(number)
+      let path = meeting.path + "/channels/number"
+      #expect(try run("mv", [path, "\(meeting.folder.path)/away-\(number)"]).status == .exited(0))
+    }
+    #expect(try meeting.hole.container.names(in: .channels) == [])
+    watch.stop()
+  }
+}

@@ -1,0 +1,60 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// A receiver that is stopped just when it has ended a lull looks for nothing any more, so that the
+/// others have to.
+@Suite(.blocking) struct LullStopTests {
+  @Test func whoeverIsStoppedAtTheEndOfALullHasTheOthersLook() throws {
+    let pair = try Pair()
+    let mailbox = pair.watch.mailbox
+    let kicks = Monitor(0)
+    let runners = [CoalescingWorker(staysOnQueue: false), CoalescingWorker(staysOnQueue: false)]
+    let numbers = try runners.map { try mailbox.add($0, kinds: nil) }
+    // Nobody asks either of them, so that they count as busy.
+    runners[0].begin(isAsked: { false }) { nil }
+    runners[1].begin(isAsked: { false }) {
+      kicks.signal { $0 += 1 }
+      return nil
+    }
+    func takeOne() throws {
+      guard case .work(.file(let file)) = mailbox.step(for: numbers[0], until: { false }) else {
+        throw TooLate(description: "there is no message")
+      }
+      let hand = Hand(file)
+      while let message = hand.next() { try message.acknowledge() }
+    }
+    try pair.send([1])
+    // Told, and with that the lull begins.
+    try kicked(kicks, after: 0)
+    try takeOne()
+    // What it does before that has the others look as well: only what comes after it counts.
+    var (before, hasEnded) = (0, false)
+    // It may give way to the other first.
+    for _ in 0..<1000 where mailbox.inbox.isPaused {
+      _ = mailbox.step(for: numbers[0]) {
+        guard !mailbox.inbox.isPaused, !hasEnded else { return hasEnded }
+        hasEnded = true
+        while kicks.wait(until: .now + .milliseconds(50), { $0 > before ? $0 : nil }) != nil {
+          before = kicks.withLock { $0 }
+        }
+        return true
+      }
+    }
+    #expect(!mailbox.inbox.isPaused)
+    try kicked(kicks, after: before)
+    for (runner, number) in zip(runners, numbers) {
+      runner.end()
+      mailbox.remove(number)
+    }
+  }
+
+  private func kicked(_ kicks: Monitor<Int>, after before: Int) throws {
+    guard kicks.wait(until: .now + .seconds(10), { $0 > before ? true : nil }) == true else {
+      throw TooLate(description: "nobody is kicked")
+    }
+  }
+}

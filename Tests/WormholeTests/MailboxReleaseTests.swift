@@ -1,0 +1,36 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// Whoever has left keeps nothing: found by the stress, where one who joined again and again with a
+/// batch in hand held more descriptors each time.
+@Suite(.blocking) struct MailboxReleaseTests {
+  @Test(arguments: [1, 3])
+  func whoLeavesWithMessagesInHandKeepsNothing(_ count: Int) throws {
+    let folder = try TemporaryDirectory()
+    let hole = try Wormhole(directory: folder.path + "/c")
+    let sender = try hole.join(as: "sender")
+    let held = Monitor<[Wormhole.Message]>([])
+    weak var mailbox: Mailbox?
+    do {
+      let member = try hole.join(as: "receiver")
+      mailbox = member.mailbox
+      let receiving = try member.receive(acknowledging: .explicit) { message in
+        held.signal { $0.append(message) }
+      }
+      try sender.peer("receiver").send(contentsOf: Array(0..<count))
+      let isHeld = held.wait(until: .now + patience) { $0.count == count ? true : nil }
+      #expect(isHeld == true)
+      #expect(mailbox != nil)
+      member.leave()
+      receiving.stop()
+    }
+    // Let go of without a word.
+    held.withLock { $0 = [] }
+    try eventually("the mailbox is gone") { mailbox == nil }
+    sender.leave()
+  }
+}

@@ -1,0 +1,167 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// Names of people's choosing, and names of files that somebody has put there: any there can be.
+///
+/// `WORMHOLE_FUZZ` says how many; `WORMHOLE_SEED` makes the same ones again.
+@Suite(.blocking) struct NameFuzzTests {
+  private static var count: Int {
+    Processes.environment("WORMHOLE_FUZZ").flatMap { Int($0) } ?? 1500
+  }
+
+  private static let seed = TestRun.seed
+
+  /// Bytes that mean something in some name, and some that mean nothing anywhere.
+  private static let pieces: [String] = [
+    "a", "Z", "0", ".", "..", "/", "\\", "%", "%2", "%2F", "%2f", "%41", "%00", "~", "~0", "~1",
+    "~999", "~1000", ",", ",,", "-", "_", " ", "\n", "\0", "\u{7f}", "é", "e\u{301}", "ß", "🎬",
+    "\u{202e}", "\u{feff}", ".ok", ".dead", ".cancelled", ",reason", "next", "0,", "1,", ",r01,",
+    ",n40,", ",a00,", ",f01,", "00001", "fffff", "00001000000001", "ffffffffffffff", "phone",
+  ]
+
+  private func name(_ random: inout SeededRandom) -> String {
+    let count = Int.random(
+      in: 0...(Int.random(in: 0..<8, using: &random) == 0 ? 90 : 8), using: &random)
+    return (0..<count).map { _ in Self.pieces.randomElement(using: &random)! }.joined()
+  }
+
+  /// One that is ours, with up to three bytes changed, put in or taken out.
+  private func almostOurs(_ random: inout SeededRandom) -> String {
+    let ours = MessageName(
+      isUrgent: .random(using: &random),
+      MessageStamp(
+        epoch: .random(in: 0..<1 << 20, using: &random),
+        nanoseconds: .random(in: 0..<1 << 60, using: &random)),
+      wantsReceipt: .random(using: &random), count: .random(in: 1..<256, using: &random),
+      id: "3f9a0c11d2e84b67",
+      from: ["", "phone", "%2Fa", "~0011223344556677"].randomElement(using: &random)!)
+    let ends = ["", "~1", "~999", ".ok", ".dead", ".cancelled", ".expired", ",reason"]
+    var bytes = Array((ours.text + ends.randomElement(using: &random)!).utf8)
+    for _ in 0..<Int.random(in: 0..<4, using: &random) {
+      let place = Int.random(in: 0..<bytes.count, using: &random)
+      let piece = Array(Self.pieces.randomElement(using: &random)!.utf8)
+      switch Int.random(in: 0..<3, using: &random) {
+      case 0: bytes[place] = .random(in: 1...255, using: &random)
+      case 1: bytes.insert(contentsOf: piece, at: place)
+      default: bytes.remove(at: place)
+      }
+      if bytes.isEmpty { break }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// What is wrong with how a name of somebody's choosing becomes a file's, and back.
+  private func judge(name: String) -> String? {
+    guard let file = try? EscapedName.escape(name) else {
+      return name.isEmpty || name.utf8.count * 3 > EscapedName.limit ? nil : "it has no form"
+    }
+    if file.utf8.count > EscapedName.limit { return "its form is too long" }
+    if file.hasPrefix(".") || file.contains("/") { return "its form is no plain name: '\(file)'" }
+    guard let back = EscapedName.unescape(file), back.utf8.elementsEqual(name.utf8) else {
+      return "'\(file)' does not lead back to it"
+    }
+    return nil
+  }
+
+  /// What is wrong with how a file's name is read, whoever has given it.
+  private func judge(file: String) -> String? {
+    if let name = EscapedName.unescape(file) {
+      let again = try? EscapedName.escape(name)
+      if again?.utf8.elementsEqual(file.utf8) != true { return "it is a second form of '\(name)'" }
+    }
+    if let name = MessageName(file), let broken = judge(message: name, file) { return broken }
+    if let claimed = ClaimedName(file) {
+      let again = ClaimedName(claimed.name, attempt: claimed.attempt)
+      if again.text != file || claimed != again { return "it is another claim than it says" }
+    }
+    if let receipt = ReceiptName(file), receipt.text != file {
+      return "it is another receipt than it says"
+    }
+    _ = MessageName.messages(ofFile: file)
+    return nil
+  }
+
+  private func judge(message name: MessageName, _ file: String) -> String? {
+    let again = MessageName(
+      isUrgent: name.isUrgent, name.stamp, wantsReceipt: name.wantsReceipt, count: name.count,
+      id: name.escapedIdentifier, from: name.escapedSender)
+    guard name.text.utf8.elementsEqual(file.utf8) else { return "it changes when it is read" }
+    guard again.text == file || name.isRetried else { return "it says '\(again.text)'" }
+    guard MessageName(name.retried.text) != nil else { return "tried again it is none of ours" }
+    guard MessageName.messages(ofFile: name.fileName)?.contains(file) == true else {
+      return "its file does not lead back to it"
+    }
+    guard name.count > 0, !name.id.isEmpty else { return "it is empty" }
+    _ = (name.sender, name.reasonFile, name.digest, name.part(0), name < again)
+    return nil
+  }
+
+  @Test func namesLeadToFilesAndBack() {
+    var random = SeededRandom(seed: Self.seed)
+    for number in 0..<Self.count {
+      let (name, file) = (name(&random), almostOurs(&random))
+      let broken = judge(name: name) ?? judge(file: name) ?? judge(file: file)
+      if let broken {
+        Issue.record(
+          "\(broken): \([name, file].debugDescription), case \(number); WORMHOLE_SEED=\(Self.seed)"
+        )
+        return
+      }
+    }
+  }
+
+  /// What was found once, and what is likely to be.
+  @Test func namesThatWereTroubleAreNone() throws {
+    for line in try Fixture.text("fuzz/names.txt").split(separator: "\n") {
+      let name = try #require(EscapedLine.read(line), "\(line)")
+      #expect(judge(name: name) == nil && judge(file: name) == nil, "\(line)")
+    }
+  }
+
+  /// Two names that look the same, and that Swift calls equal, are two names.
+  @Test(arguments: [
+    ("é", "e\u{301}"), ("s\u{323}\u{307}", "s\u{307}\u{323}"),
+    ("한", "\u{1112}\u{1161}\u{11ab}"),
+  ])
+  func namesThatSwiftCallsEqualAreTwo(_ one: String, _ other: String) throws {
+    #expect(one == other)
+    let folder = try TemporaryDirectory()
+    let hole = try Wormhole(directory: folder.path + "/c", options: Wormhole.Options())
+    try hole.channel(one, of: Int.self).put(1)
+    try hole.channel(other, of: Int.self).put(2)
+    #expect(try hole.channel(one, of: Int.self).value == 1)
+    #expect(try hole.channel(other, of: Int.self).value == 2)
+    #expect(try folder.descriptor.open("c/channels", [.readOnly, .directory]).names().count == 2)
+    let (first, second) = (try hole.join(as: one), try hole.join(as: other))
+    try first.peer(other).send("to the second")
+    #expect(try hole.peer(other).queue.count == 1)
+    #expect(try hole.peer(one).queue.isEmpty)
+    first.leave()
+    second.leave()
+  }
+}
+
+/// A line of a fixture: `\xNN` stands for a byte, everything else for itself.
+enum EscapedLine {
+  static func read(_ line: some StringProtocol) -> String? {
+    var bytes: [UInt8] = []
+    var rest = line.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "\\") else {
+        bytes.append(byte)
+        continue
+      }
+      guard rest.popFirst() == UInt8(ascii: "x"), rest.count >= 2,
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+}

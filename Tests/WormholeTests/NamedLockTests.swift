@@ -1,0 +1,159 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Named locks, as the command has them.
+@Suite struct NamedLockTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+  private var till: Wormhole.Lock { meeting.hole.lock("till") }
+
+  init() throws { meeting = try Meeting() }
+
+  @Test(.blocking) func oneAtATimeHoldsIt() throws {
+    let other = try meeting.another()
+    let inside = Monitor((now: 0, most: 0, all: 0))
+    let threads = try (0..<8).map { index in
+      try Thread("holder") {
+        for _ in 0..<50 {
+          try? (index.isMultiple(of: 2) ? hole : other).lock("till").hold {
+            inside.withLock { inside in
+              inside.now += 1
+              inside.most = max(inside.most, inside.now)
+            }
+            inside.withLock { inside in
+              inside.now -= 1
+              inside.all += 1
+            }
+          }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(inside.withLock { $0.most } == 1)
+    #expect(inside.withLock { $0.all } == 400)
+  }
+
+  @Test(.blocking) func theCommandWaitsForTheSameLock() throws {
+    let wormhole = Programs.built("wormhole")
+    let command = ["--container", meeting.path, "lock", "till", "--timeout", "0.1", "--", "true"]
+    let outcome = try till.hold { try run(wormhole, command) }
+    #expect(outcome.status == .exited(1), "\(outcome.errors)")
+    #expect(outcome.errors.contains("'till'"), "\(outcome.errors)")
+    #expect(try run(wormhole, command).status == .exited(0))
+  }
+
+  @Test(.blocking) func insideAllWorksButASecondLock() throws {
+    let number = hole.channel("number", of: Int.self)
+    let value = try till.hold {
+      try number.put(1)
+      try number.update { $0 = 2 }
+      try hole.defaults("app").set(3, forKey: "three")
+      try hole.peer("watch").send(4, .quick())
+      for name in ["till", "drawer"] {
+        let error = try failure { try hole.lock(name).hold {} }
+        #expect(error.code == .nested)
+        #expect(error.reason == "it was called while lock 'till' is held")
+      }
+      return try number.value
+    }
+    #expect(value == 2)
+    let inUpdate = try failure {
+      try number.update { _ in try hole.lock("drawer").hold {} }
+    }
+    #expect(inUpdate.code == .nested)
+    // It is over.
+    try hole.lock("drawer").hold {}
+  }
+
+  @Test(.blocking) func whatTheBodyThrowsComesThroughAndTheLockIsFree() throws {
+    #expect(throws: Missing.self) { try till.hold { throw Missing() } }
+    #expect(try till.hold(breakAfter: nil) { $0 } == 1)
+  }
+
+  @Test(.blocking) func whoeverWaitsTooLongIsToldWhoHasIt() throws {
+    let (gate, other) = (Gate(), try meeting.another())
+    let thread = try Thread("holder") { try? other.lock("till").hold { gate.pass() } }
+    try gate.waitForSomebody()
+    let error = try failure { try till.hold(within: .milliseconds(20)) {} }
+    #expect(error.code == .timedOut)
+    #expect(error.subject == "till")
+    #expect(error.reason.contains("process \(Processes.current)"), "\(error)")
+    gate.open()
+    thread.join()
+    try till.hold {}
+  }
+
+  // MARK: For tasks
+
+  @Test func aTaskHoldsItWhileItWaitsForOthers() async throws {
+    let other = try meeting.another()
+    let number = hole.channel("number", of: Int.self)
+    let (began, beginning) = AsyncStream<Void>.makeStream()
+    let (ended, ending) = AsyncStream<Void>.makeStream()
+    let holding = Task {
+      try await till.hold {
+        try await number.put(1)
+        beginning.yield()
+        for await _ in ended { break }
+        let value = try await number.update { $0 = 2 }
+        do {
+          try await hole.lock("drawer").hold {}
+          Issue.record("it is refused")
+        } catch WormholeError.Code.nested {
+        }
+        return value
+      }
+    }
+    for await _ in began { break }
+    let waiting = (0..<100).map { _ in
+      Task { try await other.lock("till").hold { try number.value } }
+    }
+    let tooLate = Task { try await other.lock("till").hold(within: .milliseconds(1)) {} }
+    waiting[0].cancel()
+    waiting[99].cancel()
+    for index in [0, 99] {
+      await #expect(throws: WormholeError.self) { try await waiting[index].value }
+    }
+    do {
+      try await tooLate.value
+      Issue.record("it was too late")
+    } catch WormholeError.Code.timedOut {
+    }
+    // All that while it is held.
+    #expect(try number.value == 1)
+    ending.yield()
+    #expect(try await holding.value == 2)
+    for task in waiting[1..<99] { #expect(try await task.value == 2) }
+  }
+
+  @Test func aTaskThatOutlivesTheHoldMayTakeOne() async throws {
+    let (ended, ending) = AsyncStream<Void>.makeStream()
+    let later = try await till.hold {
+      Task {
+        for await _ in ended { break }
+        try await hole.lock("drawer").hold {}
+      }
+    }
+    ending.yield()
+    try await later.value
+  }
+
+  @Test func aTaskThatIsCancelledInsideEndsAsItLikes() async throws {
+    let (began, beginning) = AsyncStream<Void>.makeStream()
+    let holding = Task {
+      try await till.hold {
+        beginning.yield()
+        while !Task.isCancelled { await Task.yield() }
+        return "done"
+      }
+    }
+    for await _ in began { break }
+    holding.cancel()
+    #expect(try await holding.value == "done")
+    try await till.hold {}
+  }
+}

@@ -1,0 +1,278 @@
+import Foundation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// P9 for numbers: each number in each file of a container, made as great, as small and as odd as
+/// its type can hold, is an error at most.
+@Suite(.blocking) struct NumberTests {
+  private let meeting: Meeting
+  private var hole: Wormhole { meeting.hole }
+
+  init() throws { meeting = try Meeting() }
+
+  private func put(_ bytes: [UInt8], _ path: String) throws {
+    let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
+    if !bytes.isEmpty { try file.write(bytes) }
+  }
+
+  // MARK: In property lists
+
+  /// Something of all that there is.
+  private func furnish() throws {
+    try hole.channel("c", of: Int.self).put(1, durability: .power)
+    try hole.channel("c", of: Int.self).put(2, durability: .power)
+    try hole.defaults("d").set(1, forKey: "k")
+    let member = try hole.join(as: "a")
+    try meeting.folder.write("content", to: "sent")
+    let peer = member.peer("b")
+    try peer.send(1, .quick { $0.timeToLive = .seconds(1000) })
+    try peer.send(contentsOf: [1, 2, 3], .quick())
+    try peer.send(file: meeting.folder.path + "/sent", metadata: 1, .quick())
+    try peer.setContext(1, durability: .process)
+    member.leave()
+    let name = try #require(try meeting.names("members/b/inbox").first)
+    let dead = meeting.path + "/members/b/dead/" + name
+    try put(try meeting.bytes(of: "members/b/inbox/\(name)"), dead)
+    try put(try BinaryEncoder().encode(Reason()), dead + ",reason")
+    let wake = try hole.container.slot(.system, "wake.a")
+    try wake.change("write") { _ in .put(try BinaryEncoder().encode(Wake())) }
+  }
+
+  private struct Reason: Encodable {
+    var reason = "why"
+    var attempts = 3
+    var when = Date()
+  }
+
+  private struct Wake: Encodable {
+    var id = "0123456789abcdef"
+    var started = Clocks.sinceBoot
+    var by = "somebody"
+    var program = "true"
+    var process = 1
+    var namespace = 1
+    var ticks = 1
+    var failure = "it failed"
+    var ended = Clocks.sinceBoot
+  }
+
+  /// All that a program may do with what it finds; errors are as good as success.
+  private func use(_ path: String) {
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    options.timeout = .seconds(2)
+    guard let hole = try? Wormhole(directory: path, options: options) else { return }
+    let channel = hole.channel("c", of: Int.self)
+    _ = try? hole.container.inspect()
+    _ = try? hole.inspectMail()
+    _ = try? hole.unshaped("c")
+    _ = try? channel.latest
+    for number in 1...3 { _ = try? channel.put(number) }
+    _ = try? channel.update(default: 0) { $0 = 7 }
+    #expect((try? channel.value) == 7)
+    _ = try? hole.defaults("d").set(2, forKey: "k")
+    _ = try? hole.members()
+    let peer = hole.peer("b")
+    _ = try? peer.queue
+    for letter in (try? peer.deadLetters) ?? [] { _ = try? peer.retry(id: letter.id) }
+    if (try? hole.registerStart(of: "a", program: "true")) != nil {
+      _ = try? hole.peer("a").wake(within: .milliseconds(1))
+    }
+    try? receive(hole)
+  }
+
+  private func receive(_ hole: Wormhole) throws {
+    let member = try hole.join(as: "b")
+    let last = try hole.guest().peer("b").send("last", .quick())
+    let receiving = try member.receive { _ in }
+    // It is the last to be handled, unless a stamp is that of a day to come.
+    _ = last.waitForEnd(until: .now + .milliseconds(300))
+    receiving.stop()
+    member.leave()
+  }
+
+  private static let isLong = TestRun.isLong
+
+  private static let extremes: [PropertyListValue] = [
+    .integer(.min), .integer(-1), .integer(0), .integer(1 << 32), .integer(.max - 1),
+    .integer(.max), .unsigned(.max), .real(.nan), .real(-.greatestFiniteMagnitude),
+    .date(Date(timeIntervalSinceReferenceDate: .greatestFiniteMagnitude)),
+    .date(Date(timeIntervalSinceReferenceDate: .nan)),
+  ]
+
+  @Test func noNumberInAListIsTrusted() throws {
+    try furnish()
+    let listing = try run("find", [meeting.path, "-type", "f"]).output
+    var changed = 0
+    for file in listing.split(separator: "\n").map(String.init).sorted() {
+      let bytes = try Descriptor.open(path: file, [.readOnly]).contents()
+      guard !file.contains("/lock/"),
+        case .dictionary(let list)? =
+          try? BinaryPropertyList
+          .decode(bytes)
+      else { continue }
+      for extreme in Self.extremes {
+        // All at once, and each by itself where that is what others stand before.
+        var odd = list
+        for (key, value) in list where value.isNumber { odd[key] = extreme }
+        var variants = [odd]
+        for (key, value) in list where value.isNumber && Self.isLong {
+          variants.append(list.merging([key: extreme]) { $1 })
+        }
+        if case .dictionary(let inner)? = list["file"] {
+          let all = inner.mapValues { $0.isNumber ? extreme : $0 }
+          variants.append(list.merging(["file": .dictionary(all)]) { $1 })
+        }
+        for variant in variants where variant != list {
+          let path = meeting.folder.path + "/copy"
+          _ = try run("cp", ["-a", meeting.path, path])
+          let odd = try BinaryEncoder().encode(PropertyListValue.dictionary(variant))
+          try put(odd, path + file.dropFirst(meeting.path.count))
+          use(path)
+          _ = try run("rm", ["-r", path])
+          changed += 1
+        }
+      }
+    }
+    #expect(changed > (Self.isLong ? 200 : 30))
+  }
+
+  @Test func noDeadlineOfARequestIsTrusted() throws {
+    let member = try meeting.another { $0.youth = .zero }.join(as: "b")
+    let responding = member.respond(toKind: "Int") { request in try? request.answer(7) }
+    for (number, deadline) in [Int64.min, -1, 0, 1, .max - 1, .max].enumerated() {
+      let list: PropertyListValue = [
+        "from": "", "incarnation": "", "kind": "Int", "deadline": .integer(deadline), "value": 1,
+      ]
+      let name = "0000100000000000000\(number),q,000000000000000\(number),7fffffffffffffff"
+      let staged = meeting.folder.path + "/question"
+      try put(try BinaryEncoder().encode(list), staged)
+      let folder = "\(meeting.path)/members/b/live/\(member.incarnation)"
+      _ = try run("mv", [staged, "\(folder)/\(name)"])
+    }
+    // Nobody waits for answers to those; who does gets one.
+    let answer = try hole.peer("b").request(1, as: Int.self)
+    #expect(answer == 7)
+    responding.stop()
+  }
+
+  // MARK: Elsewhere
+
+  @Test func noNumberInAMarkIsTrusted() throws {
+    try furnish()
+    let channel = hole.channel("c", of: Int.self)
+    for word in [.max, 1 << 63, 1 << 31, 0, .max - 1] as [UInt64] {
+      var mark = SIMD8<UInt64>(repeating: word)
+      mark[0] = mark[0] << 32 | 0x314D_4857
+      let bytes = withUnsafeBytes(of: mark) { Array($0) }
+      for file in ["channels/c/lock/1", "members/a/presence"] {
+        try put(bytes, meeting.path + "/" + file)
+      }
+      _ = try hole.container.inspect()
+      _ = try hole.members()
+      try channel.put(1)
+      try hole.join(as: "a").leave()
+    }
+  }
+
+  @Test func noNumberInANameIsTrusted() throws {
+    try furnish()
+    let message = try meeting.bytes(of: "members/b/inbox/\(meeting.names("members/b/inbox")[0])")
+    let stamps = ["00000000000000000000", "ffffffffffffffffffff", "fffff000000000000000"]
+    for (number, stamp) in stamps.enumerated() {
+      for count in ["01", "40", "41", "ff"] {
+        let name = "1,\(stamp),n\(count),\(number)\(count),"
+        try put(message, "\(meeting.path)/members/b/inbox/\(name)")
+        for attempt in ["1", "999", "1000", "9223372036854775807", "-1"] {
+          try put(message, "\(meeting.path)/members/b/claimed/\(name)~\(attempt)")
+        }
+      }
+      try put(message, "\(meeting.path)/members/b/receipts/1,\(stamp),r01,x,b.ok")
+    }
+    for lock in ["9223372036854775807", "9223372036854775807.d", "-1", "0"] {
+      try put([], "\(meeting.path)/channels/c/lock/\(lock)")
+    }
+    use(meeting.path)
+  }
+
+  @Test func noRecordOfABatchIsTrusted() throws {
+    try furnish()
+    for byte in [UInt8(0xff), 0x3f, 0x7f, 0x80, 1] {
+      let records = [UInt8](repeating: byte, count: 256 * 128)
+      try put(records, "\(meeting.path)/members/b/progress")
+      use(meeting.path)
+    }
+  }
+
+  @Test func noTimeOfAFileIsTrusted() throws {
+    // In memory all times can be had that the kernel knows of.
+    guard let memory = try AnotherFileSystem() else { return }
+    try put([1], memory.path + "/f")
+    for time in ["@-9223372036854775807", "@-1", "@0", "@9000000001", "@9223372036854775807"] {
+      let touched = try run("touch", ["-d", time, memory.path + "/f"])
+      #expect(touched.status == .exited(0), "\(touched.errors)")
+      #expect(try Descriptor.open(path: memory.path + "/f", [.readOnly]).status().modified >= 0)
+    }
+  }
+
+  // MARK: Versions
+
+  @Test func afterTheLastVersionItGoesOn() throws {
+    let channel = hole.channel("c", of: Int.self)
+    for version in [Int.max - 2, .max - 1, .max, .min, 0] {
+      let list: PropertyListValue = [
+        "version": .integer(Int64(version)), "sent": .date(Date()), "from": "", "value": 1,
+      ]
+      try channel.put(0)
+      try meeting.overwrite(
+        "channels/c/value.plist", try BinaryEncoder().encode(list))
+      for number in 1...3 {
+        try channel.put(number)
+        #expect(try channel.value == number)
+        #expect(try meeting.another().channel("c", of: Int.self).value == number)
+      }
+      try channel.update { $0? += 1 }
+      #expect(try channel.value == 4)
+    }
+  }
+
+  /// What the clock says may be less than what it said when the lost versions were given out.
+  @Test func noVersionComesTwiceWhenTheClockWasSetBack() throws {
+    let hole = try meeting.another { $0.environment.sinceEpoch = { 1_000_000_000 } }
+    let channel = hole.channel("c", of: Int.self)
+    let kept = try channel.put(1, durability: .power)
+    let lost = try channel.put(2, durability: .power)
+    try meeting.overwrite("channels/c/value.plist", [1, 2, 3])
+    #expect(try #require(try channel.metadata).version == kept)
+    #expect(try channel.put(3) > lost + 999_000)
+  }
+
+  @Test func aFileThatIsTooLargeIsReplaced() throws {
+    let channel = hole.channel("c", of: String.self)
+    try channel.put(String(repeating: "x", count: 3000))
+    let small = try meeting.another { $0.largestValue = 1000 }.channel("c", of: String.self)
+    #expect(try failure { _ = try small.value }.code == .tooLarge)
+    #expect(try failure { try small.update { $0 = "y" } }.code == .tooLarge)
+    #expect(try channel.value?.count == 3000, "an update replaces nothing that it has not read")
+    try small.put("y")
+    #expect(try small.value == "y")
+    #expect(try channel.value == "y")
+    try channel.put(String(repeating: "x", count: 3000))
+    try small.clear()
+    #expect(try channel.value == nil)
+  }
+}
+
+extension PropertyListValue {
+  fileprivate var isNumber: Bool {
+    switch self {
+    case .integer, .unsigned, .real, .date: true
+    default: false
+    }
+  }
+}

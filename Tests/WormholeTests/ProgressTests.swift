@@ -1,0 +1,52 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// The file that says how far the batches in hand have come, and what others may do to it.
+@Suite(.blocking) struct ProgressTests {
+  private func batch() throws -> MessageName {
+    try #require(MessageName("1,0000100001f3d77a2b4c,r02,3f9a0c11d2e84b67,phone"))
+  }
+
+  @Test func whatIsStoredIsThereForTheNext() throws {
+    let meeting = try Meeting()
+    let home = try meeting.hole.container.member("watch")
+    let name = try batch()
+    _ = try #require(try BatchProgress(home, isMute: false).open(name, count: 2))
+    let progress = try BatchProgress(home, isMute: false)
+    #expect(progress.knows(name))
+    let (again, _) = try #require(progress.open(name, count: 2))
+    again.store(BatchSlots([0, 0x81]), 1...1)
+    #expect(try BatchProgress(home, isMute: false).open(name, count: 2)?.slots?[1] == 0x81)
+  }
+
+  /// Mapped, it would bring down whoever touches it next.
+  @Test func oneThatIsCutShortBringsNobodyDown() throws {
+    let meeting = try Meeting()
+    let home = try meeting.hole.container.member("watch")
+    let progress = try BatchProgress(home, isMute: false)
+    let name = try batch()
+    let path = meeting.path + "/members/watch/progress"
+    try Descriptor.open(path: path, [.writeOnly]).truncate(to: 0)
+    let (record, _) = try #require(progress.open(name, count: 2))
+    record.store(BatchSlots([0x81, 0x81]), 0...0)
+    try Descriptor.open(path: path, [.writeOnly]).truncate(to: 0)
+    record.store(BatchSlots([0x81, 0x81]), 1...1)
+    progress.close(record)
+    _ = try BatchProgress(home, isMute: false)
+  }
+
+  @Test(arguments: [Sharing.owner, .group])
+  func itIsItsOwnersAlone(_ sharing: Sharing) throws {
+    let meeting = try Meeting { $0.sharing = sharing }
+    _ = try BatchProgress(try meeting.hole.container.member("watch"), isMute: false)
+    let file = try Descriptor.open(path: meeting.path + "/members/watch/progress", [.readOnly])
+    #expect(try file.status().mode == (sharing == .group ? 0o640 : 0o600))
+    // Nobody's lock keeps others from looking at it.
+    #expect(try file.tryLock(.exclusive))
+  }
+}

@@ -1,0 +1,81 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// A release build ends a variable's life with its last use.
+@Suite(.blocking) struct ReleaseHandlesTests {
+  /// A program that keeps nothing, and still hears.
+  private static let program = """
+    import Wormhole
+
+    @main struct Program {
+      static func main() async throws {
+        try begin(CommandLine.arguments[1])
+        try await Task.sleep(for: .seconds(600))
+      }
+
+      static func begin(_ directory: String) throws {
+        let hole = try Wormhole(directory: directory)
+        let watching = try hole.channel("number", of: Int.self).watch { snapshot in
+          try? hole.channel("seen", of: Int.self).put(snapshot.value ?? 0)
+        }
+        let member = try hole.join(as: "watch")
+        let receiving = try member.receive(Int.self) { number, _ in
+          try hole.channel("received", of: Int.self).put(number)
+        }
+        let responding = member.respond(to: Int.self) { $0 + 1 }
+        try hole.channel("ready").put(true)
+      }
+    }
+    """
+
+  @Test(.timeLimit(.minutes(5))) func whatWasLetGoOfIsHeardInAReleaseBuild() throws {
+    guard let compiler = Programs.installed("swiftc") else {
+      return skip("a release build that hears", because: "swiftc is not in PATH")
+    }
+    let folder = try TemporaryDirectory()
+    try folder.write(Self.program, to: "Program.swift")
+    // Only what uses the module: that is where lives end.
+    let outcome = try run(
+      compiler,
+      [
+        "-O", "-swift-version", "6", "-parse-as-library", "-suppress-warnings",
+        "-I", Programs.built + "/Modules",
+        "-Xcc", "-fmodule-map-file=\(Programs.built)/CLinux.build/module.modulemap",
+        "-Xcc", "-fmodule-map-file=\(Programs.built)/CChecksum.build/module.modulemap",
+        "-module-cache-path", folder.path + "/cache", "-o", folder.path + "/program",
+        folder.path + "/Program.swift",
+      ] + (try objects()), within: .seconds(240))
+    try #require(outcome.status == .exited(0), "\(outcome.errors)")
+    let meeting = try Meeting()
+    let program = try Running(folder.path + "/program", [meeting.path])
+    let hole = meeting.hole
+    try eventually("it is ready") { try hole.channel("ready").value == true }
+    for number in 1...2 {
+      try hole.channel("number").put(number)
+      try hole.peer("watch").send(number, .quick())
+      #expect(
+        try hole.peer("watch").request(number, as: Int.self, within: .seconds(30))
+          == number + 1)
+      try eventually("it has heard") {
+        try hole.channel("seen", of: Int.self).value == number
+          && hole.channel("received", of: Int.self).value == number
+      }
+    }
+    try program.child.send(.kill)
+    _ = try program.outcome()
+  }
+
+  /// What a program of the package was linked of, as far as it is the module.
+  private func objects() throws -> [String] {
+    let rooms = ["Wormhole", "SharedContainer", "PropertyLists", "Syscalls", "CLinux", "CChecksum"]
+    let list = Programs.built("TestPeer") + ".product/Objects.LinkFileList"
+    let words = String(
+      decoding: try Descriptor.open(path: list, [.readOnly]).contents(), as: UTF8.self)
+    return words.split(whereSeparator: \.isNewline).map { $0.filter { $0 != "'" } }
+      .filter { object in rooms.contains { object.contains("/\($0).build/") } }
+  }
+}

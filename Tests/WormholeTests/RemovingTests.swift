@@ -1,0 +1,172 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What is removed for good, while others use it.
+@Suite(.blocking) struct RemovingTests {
+  private let folder: TemporaryDirectory
+  private let path: String
+  private let hole: Wormhole
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    path = folder.path + "/c"
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(100)
+    hole = try Wormhole(directory: path, options: options)
+  }
+
+  private func names(_ folder: String) throws -> [String] {
+    try Descriptor.open(path: path + "/" + folder, [.readOnly, .directory]).names().sorted()
+  }
+
+  @Test func aMemberIsRemovedUnlessSomebodyNeedsIt() throws {
+    let member = try hole.join(as: "tv")
+    #expect(#expect(throws: WormholeError.self) { try hole.removeMember("tv") }?.code == .nameTaken)
+    try hole.peer("tv").send("hello")
+    member.leave()
+    let error = #expect(throws: WormholeError.self) { try hole.removeMember("tv") }
+    #expect(error?.code == .refused)
+    #expect(error?.reason == "messages wait for it")
+    let message = try #require(try hole.peer("tv").queue.first)
+    #expect(try hole.peer("tv").cancel(id: message.id))
+    #expect(try hole.removeMember("tv"))
+    #expect(try !hole.removeMember("tv"))
+    #expect(try names("members") == [])
+    #expect(try hole.members().isEmpty)
+  }
+
+  /// A message and its file go to the same place, whichever of the two is under way when the member
+  /// is removed.
+  @Test func noFileIsRefusedForARemoval() throws {
+    try folder.write("film", to: "film")
+    let (other, file) = (try Wormhole(directory: path), folder.path + "/film")
+    let isOver = Monitor(false)
+    let sender = try Thread("sender") {
+      for number in 1...60 {
+        #expect(throws: Never.self, "\(number)") {
+          try other.peer("tv").send(file: file, .quick())
+        }
+      }
+      isOver.withLock { $0 = true }
+    }
+    var messages = 0
+    func takeBack() throws {
+      for message in try hole.peer("tv").queue {
+        if try hole.peer("tv").cancel(id: message.id) { messages += 1 }
+      }
+    }
+    while !isOver.withLock({ $0 }) {
+      do {
+        _ = try hole.removeMember("tv")
+      } catch {
+        #expect([.refused, .conflict].contains(error.code), "\(error)")
+        try takeBack()
+      }
+    }
+    try takeBack()
+    sender.join()
+    #expect(messages == 60)
+    #expect(try hole.removeMember("tv"), "no file is left over")
+  }
+
+  /// Whoever sends or joins while it is removed finds it, or makes it anew.
+  @Test func noMessageIsLostInARemoval() throws {
+    let sender = try Running(.send(path, from: "phone", to: "tv", 1..<301))
+    var messages = 0
+    func takeBack() throws {
+      for message in try hole.peer("tv").queue {
+        if try hole.peer("tv").cancel(id: message.id) { messages += message.count }
+      }
+    }
+    while !sender.hasEnded {
+      do {
+        _ = try hole.removeMember("tv")
+      } catch {
+        #expect([.refused, .conflict].contains(error.code), "\(error)")
+        try takeBack()
+      }
+    }
+    let outcome = try sender.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    try takeBack()
+    #expect(messages == 300)
+  }
+
+  // MARK: Channels and suites
+
+  /// Whoever watches hears that it is clear, and goes on; versions never go back.
+  @Test func whoeverWatchesHearsOfARemoval() throws {
+    let channel = hole.channel("speed", of: Int.self)
+    let heard = Heard<String>()
+    let versions = Heard<Int>()
+    let others = Heard<String>()
+    let other = try Wormhole(directory: path)
+    let watches = [
+      try channel.watch {
+        heard.add($0.value.map(String.init) ?? "clear")
+        versions.add($0.version)
+      },
+      try other.watch(prefix: "sp", of: Int.self) {
+        others.add($0.value.map(String.init) ?? "clear")
+      },
+    ]
+    defer { for watch in watches { watch.stop() } }
+    for round in 1...100 {
+      try channel.put(round)
+      try heard.waitForLast("\(round)")
+      try others.waitForLast("\(round)")
+      #expect(try (round % 2 == 0 ? hole : other).removeChannel("speed"))
+      #expect(try channel.latest == nil)
+      #expect(try names("channels") == [])
+      try heard.waitForLast("clear")
+      try others.waitForLast("clear")
+    }
+    #expect(heard.all == (1...100).flatMap { ["\($0)", "clear"] })
+    #expect(others.all == heard.all)
+    #expect(versions.all == versions.all.sorted())
+    #expect(Set(versions.all).count == versions.count, "no version comes twice")
+    #expect(try !hole.removeChannel("speed"))
+    let last = try #require(versions.all.last)
+    #expect(try channel.put(1, ifVersion: 0) > last)
+    try heard.waitForLast("1")
+    // What somebody's hand takes away is not told.
+    #expect(try run("rm", ["-r", path + "/channels/speed"]).status == .exited(0))
+    try channel.put(7)
+    try heard.waitForLast("7")
+    #expect(heard.all.suffix(2) == ["1", "7"])
+  }
+
+  @Test func aSuiteIsRemoved() throws {
+    let suite = hole.defaults("app")
+    try suite.set("dark", forKey: "theme")
+    let heard = Heard<String>()
+    let watch = try suite.watch("theme", of: String.self) { heard.add($0 ?? "none") }
+    defer { watch.stop() }
+    try heard.waitForLast("dark")
+    #expect(try Wormhole(directory: path).removeDefaults("app"))
+    try heard.waitForLast("none")
+    #expect(try names("system").filter { $0 != "removed" } == [])
+    #expect(try suite.dictionaryRepresentation() == [:])
+    #expect(try !hole.removeDefaults("app"))
+    try suite.set("light", forKey: "theme")
+    try heard.waitForLast("light")
+    let error = #expect(throws: WormholeError.self) {
+      try hole.removeDefaults(String(repeating: "x", count: 200))
+    }
+    #expect(error?.operation == "remove suite")
+  }
+
+  /// Neither in the value's place nor beside it.
+  @Test func whatIsRemovedCanBeReadNowhere() throws {
+    let channel = hole.channel("password", of: String.self)
+    for number in 0..<3 { try channel.put("secret \(number)", durability: .power) }
+    #expect(try run("grep", ["-rq", "secret", path]).status == .exited(0))
+    #expect(try hole.removeChannel("password"))
+    #expect(try run("grep", ["-rq", "secret", path]).status == .exited(1))
+  }
+}

@@ -1,0 +1,108 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// A file system that does not answer, as of a server that is gone: what asks it waits.
+@Suite(.blocking) struct StuckFileSystemTests {
+  private typealias Heard = TestSupport.Heard
+
+  /// It holds up its own container, and no other one that the process has open.
+  @Test func whatIsElsewhereGoesOn() throws {
+    guard let disk = try TestFileSystem.make(.fuse, for: "a file system that does not answer")
+    else { return }
+    var options = Wormhole.Options()
+    options.lease = .milliseconds(50)
+    let path = disk.path + "/c"
+    let stuck = try Wormhole(directory: path, options: options)
+    // More than the watcher has threads.
+    var watches = try (0..<8).map { number in
+      let channel = stuck.channel("n\(number)", of: Int.self)
+      try channel.put(number)
+      return try channel.watch { _ in }
+    }
+    let meeting = try Meeting()
+    let number = meeting.hole.channel("number", of: Int.self)
+    let heard = Heard<Int>()
+    watches.append(try number.watch { heard.add($0.value ?? 0) })
+
+    try disk.stall()
+    let callers = try Callers([
+      { _ = try stuck.channel("n0", of: Int.self).watch { _ in } },
+      { _ = try stuck.channel("new", of: Int.self).watch { _ in } },
+      { try stuck.channel("n1", of: Int.self).put(1) },
+      { try stuck.channel("n2", of: Int.self).update { $0 = ($0 ?? 0) + 1 } },
+      { _ = try stuck.channel("n3", of: Int.self).value },
+      { _ = try Wormhole(directory: path) },
+    ])
+    defer {
+      #expect(throws: Never.self) { try disk.goOn() }
+      #expect(callers.join() == [])
+    }
+
+    let end = Instant.now + .seconds(1)
+    var value = 0
+    while Instant.now < end {
+      value += 1
+      try number.put(value)
+      try heard.wait("a put elsewhere is heard", within: .seconds(10)) { $0.last == value }
+    }
+    let late = Heard<Int>()
+    watches.append(try number.watch { late.add($0.value ?? 0) })
+    try late.wait("a new watch hears", within: .seconds(10)) { $0.last == value }
+    try keepALock(of: number, of: meeting)
+    #expect(callers.areWaiting, "it did not answer meanwhile")
+    for watch in watches.suffix(2) { watch.stop() }
+  }
+
+  /// The mark of one who takes his time is renewed: nobody takes the lock over.
+  private func keepALock(of number: Wormhole.Channel<Int>, of meeting: Meeting) throws {
+    let other = try meeting.another().channel("number", of: Int.self)
+    let isHeld = Monitor(false)
+    let contender = try Callers([
+      {
+        let _: Void? = isHeld.wait(until: .now + patience) { $0 ? () : nil }
+        try other.update { $0 = 1000 }
+      }
+    ])
+    let calls = Monitor(0)
+    try number.update { value in
+      calls.withLock { $0 += 1 }
+      isHeld.signal { $0 = true }
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(300)) { _ in nil }
+      value = 500
+    }
+    #expect(contender.join() == [])
+    #expect(calls.withLock { $0 } == 1, "nobody has taken its lock over")
+    #expect(try number.value == 1000)
+  }
+}
+
+/// Threads that each call something once.
+private final class Callers {
+  private let returned = Monitor(0)
+  private let errors = Monitor<[String]>([])
+  private var threads: [Thread] = []
+
+  init(_ bodies: [@Sendable () throws -> Void]) throws {
+    for body in bodies {
+      let (returned, errors) = (returned, errors)
+      threads.append(
+        try Thread("caller") {
+          do { try body() } catch { errors.withLock { $0.append("\(error)") } }
+          returned.withLock { $0 += 1 }
+        })
+    }
+  }
+
+  /// Some have not returned.
+  var areWaiting: Bool { returned.withLock { $0 < threads.count } }
+
+  /// Waits until all have returned; the errors of those that failed.
+  func join() -> [String] {
+    for thread in threads { thread.join() }
+    threads = []
+    return errors.withLock { $0 }
+  }
+}

@@ -1,0 +1,51 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What the record of the latest start has those do who want a member to run.
+@Suite(.blocking) struct WakeRecordTests {
+  /// What nobody has waited for, as under an init that does not, is no reason to wait.
+  @Test func aZombieIsNotBeingStarted() throws {
+    let child = try Child.spawn("true")
+    try child.waitUntilEnded()
+    var record = WakeRecord(id: "1", started: 0, by: "test", program: "true", before: nil)
+    record.process = child.process
+    record.namespace = ProcessIdentity.current.namespace
+    record.ticks = ProcessStatus(of: child.process)?.started
+    #expect(
+      record.verdict(nil, "true", begun: 0, now: 6_000_000_000, grace: .seconds(5)) == .start)
+    _ = try child.wait()
+  }
+
+  @Test func eachFailureInARowIsWaitedForLonger() throws {
+    var pauses: [Duration] = []
+    for failed in 0..<20 {
+      var record = WakeRecord(
+        id: "1", started: 0, by: "test", program: "a", before: "b", failed: failed)
+      record.failure = "it ended"
+      record.ended = 1
+      func verdict(_ incarnation: String?, _ program: String, now: Int64) -> WakeRecord.Verdict {
+        record.verdict(incarnation, program, begun: 2, now: now, grace: .seconds(5))
+      }
+      guard case .wait(let pause) = verdict("b", "a", now: 1) else {
+        Issue.record("\(failed): it is started at once")
+        continue
+      }
+      pauses.append(pause)
+      let end = 1 + pause.inNanoseconds
+      #expect(verdict("b", "a", now: end - 1) == .wait(.nanoseconds(1)))
+      #expect(verdict("b", "a", now: end) == .start)
+      // Another program, a start that succeeded, and an earlier start of the machine.
+      #expect(verdict("b", "other", now: 1) == .start)
+      #expect(verdict("c", "a", now: 1) == .start)
+      #expect(verdict("b", "a", now: 0) == .start)
+    }
+    #expect(pauses.first == .milliseconds(100))
+    #expect(pauses == pauses.sorted())
+    #expect(pauses.last == .seconds(10))
+  }
+}
