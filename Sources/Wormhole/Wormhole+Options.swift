@@ -51,6 +51,9 @@ extension Wormhole {
     /// Whether nothing but reading is meant, so that what only writers need is not seen to.
     package var isForReading = false
 
+    /// How long a process that is only slow may hold a lock.
+    package var cap = Duration.seconds(10)
+
     /// For how long after joining a member keeps what comes for now and nobody in it wants yet.
     package var youth = Duration.seconds(1)
 
@@ -80,6 +83,7 @@ extension Wormhole {
       var options = ContainerOptions()
       options.sharing = sharing
       options.lease = lease
+      options.cap = cap
       options.isForReading = isForReading
       options.largestFile = largestValue
       options.environment = environment

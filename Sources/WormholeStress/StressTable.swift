@@ -151,8 +151,10 @@ extension Output {
           + "(\(verdict.duplicates) came again), \(verdict.histories) histories; "
           + "longest call \(longest.nanoseconds / 1_000_000) ms (\(longest.call))")
       for violation in verdict.violations.prefix(20) { try write(line: "  \(violation)") }
-      if verdict.violations.count > 20 {
-        try write(line: "  and \(verdict.violations.count - 20) more")
+      let rest = verdict.violations.dropFirst(20)
+      if !rest.isEmpty {
+        let kinds = Set(rest.map(\.kind.rawValue)).sorted().joined(separator: ", ")
+        try write(line: "  and \(rest.count) more: \(kinds)")
       }
     }
     if !verdict.violations.isEmpty { tell("again: \(line)") }

@@ -62,7 +62,7 @@ import Wormhole
       #expect(books.tickets.count == balance, "round \(round)")
       #expect([0, 1].contains(balance))
     }
-    #expect(try cinema.books.sold > rounds / 10)
+    #expect(try cinema.books.sold > rounds / 4)
   }
 
   /// What the command confirms is there, whichever process asks.

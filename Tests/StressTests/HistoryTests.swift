@@ -102,8 +102,8 @@ import Testing
     return mail.violations.map(\.kind)
   }
 
-  private func send(_ token: String, _ result: Journal.Result? = .done) -> MadeCall {
-    call(.send(to: "w", tokens: [token]), result, 0, 1)
+  private func send(_ tokens: String..., result: Journal.Result? = .done) -> MadeCall {
+    call(.send(to: "w", tokens: tokens), result, 0, 1)
   }
 
   private func got(_ token: String, again: Bool = false) -> Journal.Event {
@@ -113,7 +113,7 @@ import Testing
   @Test func messagesThatComeAsPromisedAreNoViolation() {
     #expect(
       letters(
-        [send("a"), send("b"), send("c", nil), send("d")],
+        [send("a"), send("b"), send("c", result: nil), send("d")],
         [got("a"), got("b"), got("b", again: true), got("d")]
       ).isEmpty)
   }
@@ -129,6 +129,24 @@ import Testing
         == [.twice])
     #expect(
       letters([send("a"), call(.cancel(token: "a"), .truth(true), 2, 3)], [got("a")]) == [.twice])
+  }
+
+  /// Where there is no room for the record of a batch, only single messages are done for sure.
+  @Test(arguments: [
+    (["a"], "-", true), (["a", "b"], "-", true), (["a"], "pwrite@4:before:fail=ENOSPC", true),
+    (["a", "b"], "pwrite@4:before:fail=ENOSPC", false),
+  ])
+  func whatIsDoneComesAgainOnlyOfABatchWithoutARecord(
+    _ tokens: [String], _ faults: String, _ isFound: Bool
+  ) {
+    let calls = [call(.send(to: "w", tokens: tokens), .done, 0, 1)]
+    let events: [Journal.Event] =
+      [.life(number: 1, faults: faults)] + tokens.map { got($0) }
+      + [
+        .acknowledged(token: "a", isSure: true), .life(number: 2, faults: "-"),
+        got("a", again: true),
+      ]
+    #expect(letters(calls, events) == (isFound ? [.twice] : []))
   }
 
   /// It may have been taken back, and nobody was told.

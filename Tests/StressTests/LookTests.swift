@@ -7,10 +7,13 @@ import Testing
 @Suite(.blocking) struct LookTests {
   // MARK: What is held
 
-  private func held(_ threads: [Int], memory: Int = 9000) -> [Violation.Kind] {
-    let entries = threads.enumerated().map { time, threads in
+  /// Looks that are a second apart.
+  private func held(
+    _ threads: [Int], memory: Int = 9000, every interval: Int64 = 1_000_000_000
+  ) -> [Violation.Kind] {
+    let entries = threads.enumerated().map { place, threads in
       Journal.Entry(
-        time: Int64(time),
+        time: Int64(place) * interval,
         event: .holding(descriptors: 40, threads: threads, memory: memory))
     }
     return HoldingHistory(0, entries).violations.map(\.kind)
@@ -26,6 +29,9 @@ import Testing
   @Test func whatGrowsIsFound() {
     #expect(held((0..<60).map { 4 + $0 % 7 * 4 }).isEmpty, "it goes up and down")
     #expect(held((0..<60).map { 4 + $0 / 2 }) == [.leak], "it goes up")
+    #expect(
+      held((0..<60).map { 4 + $0 / 2 }, every: 100_000_000).isEmpty,
+      "a thread of Dispatch that is not needed any more is there for five seconds")
     #expect(held(Array(repeating: 4, count: 4), memory: 300_000).contains(.leak))
   }
 

@@ -10,7 +10,7 @@ import Wormhole
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 
-  init() throws { meeting = try Meeting() }
+  init() throws { meeting = try Meeting.patient() }
 
   @Test func whileTasksWaitForALockTheirNeighboursTakeTheirTurns() async throws {
     let lock = try HeldLock(of: "number", in: meeting)
@@ -18,8 +18,7 @@ import Wormhole
     let waiting = (0..<4).map { _ in
       Task { try await number.update(default: 0) { $0 += 1 } }
     }
-    // A few only: whoever holds the lock for ten seconds is gone past, and each waits for the
-    // tasks of other tests.
+    // A few only, as each waits for the tasks of other tests.
     let neighbour = Task.detached {
       for _ in 0..<10 { await Task.yield() }
     }
@@ -72,7 +71,10 @@ import Wormhole
 
   @Test func eachWaitsNoLongerThanItMay() async throws {
     let lock = try HeldLock(of: "number", in: meeting)
-    let impatient = try meeting.another { $0.timeout = .milliseconds(50) }
+    let impatient = try meeting.another {
+      Meeting.havePatience(&$0)
+      $0.timeout = .milliseconds(50)
+    }
     let number = impatient.channel("number", of: Int.self)
     let waiting = (0..<20).map { _ in
       Task { try await number.put(1) }

@@ -10,7 +10,7 @@ import Wormhole
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 
-  init() throws { meeting = try Meeting() }
+  init() throws { meeting = try Meeting.patient() }
 
   /// What the kernel calls this thread.
   private static var threadName: String {

@@ -10,6 +10,10 @@
 /// Once the numbers went up to 66 threads, and the bound was raised, as those were taken for
 /// Dispatch's. They were the lock's: each channel that is made for one change left the thread that
 /// had waited for its lock behind for a fifth of a second. With that mended there are 3 to 15.
+///
+/// Dispatch keeps a thread that it has started for five seconds after its last use. So what a burst
+/// of work has started is there at every look of a short life, and threads are taken to grow only
+/// where the looks last several times as long.
 struct HoldingHistory {
   struct Holding {
     var descriptors: Int
@@ -23,34 +27,38 @@ struct HoldingHistory {
   static let growth = Holding(descriptors: 40, threads: 8, memory: 24_000)
   /// After how many looks it has opened what it keeps open, and how many are enough to tell.
   private static let (first, enough) = (10, 30)
+  /// For how long it must have been looked at before more threads mean anything, in nanoseconds.
+  private static let longEnoughForThreads: Int64 = 20_000_000_000
 
   private(set) var violations: [Violation] = []
 
   init(_ worker: Int, _ entries: [Journal.Entry]) {
-    var looks: [Holding] = []
+    var looks: [(time: Int64, held: Holding)] = []
     for entry in entries {
       switch entry.event {
       case .life:
         judge(looks, worker)
         looks = []
       case .holding(let descriptors, let threads, let memory):
-        looks.append(Holding(descriptors: descriptors, threads: threads, memory: memory))
+        let held = Holding(descriptors: descriptors, threads: threads, memory: memory)
+        looks.append((entry.time, held))
       default: break
       }
     }
     judge(looks, worker)
   }
 
-  private mutating func judge(_ looks: [Holding], _ worker: Int) {
+  private mutating func judge(_ looks: [(time: Int64, held: Holding)], _ worker: Int) {
     let ways: [(KeyPath<Holding, Int>, String)] = [
       (\.descriptors, "descriptors"), (\.threads, "threads"), (\.memory, "KiB"),
     ]
     for (way, what) in ways {
-      let held = looks.map { $0[keyPath: way] }
+      let held = looks.map { $0.held[keyPath: way] }
       if let most = held.max(), most > Self.most[keyPath: way] {
         violations.append(Violation(.leak, "worker \(worker) holds \(most) \(what)"))
       }
       guard held.count >= Self.enough else { continue }
+      if way == \.threads, looks.last!.time - looks[0].time < Self.longEnoughForThreads { continue }
       let settled = held.dropFirst(Self.first)
       let third = settled.count / 3
       let (begin, end) = (settled.prefix(third).min()!, settled.suffix(third).min()!)

@@ -6,6 +6,7 @@ struct MailHistory {
     let receiver: String
     /// Its place among all that its sender has sent.
     let place: Int
+    let isOfBatch: Bool
     /// Whether it was sent for sure.
     var isSent: Bool
     var isTakenBack = false
@@ -46,7 +47,8 @@ struct MailHistory {
       let place = places[call.worker, default: 0]
       places[call.worker] = place + 1
       letters[token] = Letter(
-        sender: call.worker, receiver: to, place: place, isSent: call.result == .done)
+        sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
+        isSent: call.result == .done)
     }
   }
 
@@ -56,7 +58,8 @@ struct MailHistory {
     var done: Set<String> = []
     var here: Set<String> = []
     var asked: Set<String> = []
-    // Where its calls fail, a message that cannot be claimed is overtaken, as is promised.
+    // Where its calls fail, a message that cannot be claimed is overtaken, as is promised; and
+    // where there is no room to write down how far a batch has come, it comes again as a whole.
     var hasErrors = false
     for entry in entries {
       switch entry.event {
@@ -78,7 +81,8 @@ struct MailHistory {
         }
         last[letter.sender] = letter.place
       case .heard(let token, let from): violations += states.hear(token, from: from, as: name)
-      case .acknowledged(let token, isSure: true): done.insert(token)
+      case .acknowledged(let token, isSure: true):
+        if !hasErrors || letters[token]?.isOfBatch != true { done.insert(token) }
       case .asked(let token):
         if !questions.contains(token) {
           violations.append(Violation(.torn, "nobody has asked '\(token)'"))
