@@ -56,7 +56,7 @@ struct UserInfos: Benchmark {
   static let summary = "user infos of WatchConnectivity until all ends are told, against messages"
   static let isPaired = true
   // At most one and a half times as long.
-  static func requiredRatio(_ size: Size) -> Double? { 0.66 }
+  static func requiredRatio(_ size: Size) -> Double? { 0.6 }
 
   private let sides: BothSides
   private let count: Int
