@@ -6,8 +6,8 @@ struct Update: Benchmark {
   static let name = "update"
   static let summary = "read, modify and write a slot's value, against the same calls in C"
   static let isPaired = true
-  // The same calls, and three microseconds besides. On a disk that is a tenth; in memory, where a fast
-  // machine makes the calls in nine, it is a quarter.
+  // The same calls, and three microseconds besides. On a disk that is a tenth; in memory, where a
+  // fast machine makes the calls in nine, it is a quarter.
   static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.65 : nil }
 
   private let size: Size

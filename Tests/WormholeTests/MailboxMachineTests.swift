@@ -51,6 +51,22 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
   }
 
+  /// Of those sent meanwhile it may show some alone; on a slow machine, or for a process that is
+  /// suspended in the middle of it, that may be seconds.
+  @Test func whatWasSentDuringALongListingWaitsForTheNext() {
+    var machine = machine([nil], [name(101)])
+    #expect(machine.next(for: 1, now: 0) == .list)
+    let start = MessageStamp(epoch: 1, nanoseconds: 200)
+    let (early, late) = (name(2_000_000_000), name(3_000_000_000))
+    machine.listed(
+      [late, name(101)], before: start, now: MessageStamp(epoch: 1, nanoseconds: 4_000_000_000))
+    #expect(machine.next(for: 1, now: 0) == .claim(name(101)))
+    #expect(machine.next(for: 1, now: 0) == .list)
+    machine.listed([late, early], before: MessageStamp(epoch: 1, nanoseconds: 5_000_000_000))
+    #expect(machine.next(for: 1, now: 0) == .claim(early))
+    #expect(machine.next(for: 1, now: 0) == .claim(late))
+  }
+
   @Test func aClockThatIsFarAheadHoldsUpNobody() {
     let ahead = name(5_000_000_000)
     var machine = machine([nil], [ahead, name(1)])

@@ -65,7 +65,6 @@ import Testing
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.wait(8)) == "end 8")
     #expect(machine.isNews("a", version(1)) == false)
-    #expect(machine.enter(1) == false)
     #expect(word(machine.endLook()) == "none")
   }
 

@@ -73,6 +73,7 @@ final class Listener: Lasting {
   private let handlerQueue: DispatchQueue?
   let owner = ProcessCopy.current
   private let handler: (@Sendable (Finding) -> Void)?
+  private let gate = CallGate()
 
   /// - Parameter handler: nil for one whose findings are waited for.
   init(
@@ -166,42 +167,25 @@ final class Listener: Lasting {
         continue
       }
       guard let handlerQueue else {
-        handler(finding)
-        action = endCall()
+        gate.call { handler(finding) }
+        action = state.withLock { $0.machine.endLook() }
         continue
       }
       return handlerQueue.async {
-        let thread = Thread.currentNumber
-        guard self.state.withLock({ $0.machine.enter(thread) }) else {
-          return self.perform(self.state.withLock { $0.machine.endLook() })
-        }
-        handler(finding)
-        self.perform(self.endCall())
+        self.gate.call { handler(finding) }
+        self.perform(self.state.withLock { $0.machine.endLook() })
       }
     }
   }
 
-  /// The handler has returned, and with that the look has ended.
-  private func endCall() -> Machine.Action {
-    state.signal { state in
-      state.machine.leave()
-      return state.machine.endLook()
-    }
-  }
-
-  /// What is news; where the handler is called on this thread, it has been entered for that.
+  /// What is news.
   private func findNews() -> Finding? {
-    let thread = handler != nil && handlerQueue == nil ? Thread.currentNumber : nil
-    if let failure = takeFailure(thread) { return Finding(failure) }
+    if let failure = takeFailure() { return Finding(failure) }
     while let (name, feed) = state.withLock({ state in
       state.machine.nextName().map { ($0, state.sources?[$0]?.feed) }
     }) {
       guard let feed, let finding = find(name, feed) else { continue }
-      let isNews = state.withLock { state in
-        guard state.machine.isNews(name, finding.stamp) else { return false }
-        return thread.map { state.machine.enter($0) } ?? true
-      }
-      if isNews { return finding }
+      if state.withLock({ $0.machine.isNews(name, finding.stamp) }) { return finding }
     }
     return nil
   }
@@ -222,13 +206,8 @@ final class Listener: Lasting {
   }
 
   /// What there is to tell last of all, if it is time for that.
-  private func takeFailure(_ thread: UInt?) -> WormholeError? {
-    let failure = state.withLock { state -> WormholeError? in
-      guard state.machine.takeFailure(), thread.map({ state.machine.enter($0) }) ?? true else {
-        return nil
-      }
-      return state.failure
-    }
+  private func takeFailure() -> WormholeError? {
+    let failure = state.withLock { $0.machine.takeFailure() ? $0.failure : nil }
     if let failure { leaveAll()?.forget(self, failure) }
     return failure
   }
@@ -265,13 +244,10 @@ final class Listener: Lasting {
     // In a copy of the process it has ended already.
     guard owner.isCurrent else { return }
     perform(state.withLock { $0.machine.stop() })
+    gate.close()
     let begun = leaveAll()
     defer { begun?.forget(self) }
-    let here = Thread.currentNumber
-    _ = state.wait(until: nil) { state -> Bool? in
-      let caller = state.machine.callingThread
-      return caller == nil || caller == here ? true : nil
-    }
+    gate.drain()
   }
 
   /// - Returns: what has kept it.

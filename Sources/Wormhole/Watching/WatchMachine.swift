@@ -35,8 +35,6 @@ struct WatchMachine<Waiter> {
 
   let hasHandler: Bool
   private(set) var isStopped = false
-  /// The thread that is inside the handler.
-  private(set) var callingThread: UInt?
   /// How often it was told that something may have changed.
   private(set) var signals = 0
   private var names: [Name] = []
@@ -133,16 +131,6 @@ struct WatchMachine<Waiter> {
     names[place].seen = stamp
     return stamp != .nothing
   }
-
-  /// The handler is about to be called; false if it must not be.
-  mutating func enter(_ thread: UInt) -> Bool {
-    guard !isStopped else { return false }
-    callingThread = thread
-    return true
-  }
-
-  /// The handler has returned.
-  mutating func leave() { callingThread = nil }
 
   /// The one that waits, who is told now.
   mutating func takeWaiter() -> Waiter? { waiter.take() }

@@ -317,8 +317,7 @@ package struct MailboxMachine: Hashable {
   ///
   /// A listing is no snapshot: of two messages it may show the later one alone. Of those sent
   /// before it began it shows all, so only these are taken; the rest is heard of, or listed again.
-  /// A stamp far ahead comes from a clock that is wrong, and waiting for it would hold up
-  /// everybody.
+  /// A stamp far ahead of its end comes from a wrong clock; to wait for it would hold up everybody.
   ///
   /// It was over `now`, showed as many as `shown`, of which those up to `end` are given, and is not
   /// to be done again for what is heard of until `listAgain`.
@@ -335,7 +334,7 @@ package struct MailboxMachine: Hashable {
     self.listAgain = listAgain
     // As many more are of messages that are gone.
     if kinds.count > 2 * (shown ?? names.count) + 1024 { kinds = KnownKinds() }
-    let future = start.advanced(by: 1_000_000_000)
+    let future = (now ?? start).advanced(by: 1_000_000_000)
     let fresh = Set(heard)
     var awaited: MessageStamp?
     var sorted: [MessageLabel?: [MessageName]] = [:]
