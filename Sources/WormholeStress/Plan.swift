@@ -18,15 +18,31 @@ struct Plan: Sendable {
   var hasFaults = true
 
   /// What a seed's run is about: whatever is tried often fails sooner.
-  enum Focus: CaseIterable { case everything, channels, mail }
+  enum Focus { case everything, channels, mail, accesses }
 
-  var focus: Focus { Focus.allCases[Int(seed % 3)] }
+  var focus: Focus {
+    switch seed % 3 {
+    case 1: .channels
+    case 2: .mail
+    // Each access takes as long as many other calls.
+    default: seed % 12 == 0 ? .accesses : .everything
+    }
+  }
 
   /// Whether the container lies on a small file system, which is full now and then.
   var isSmall = false
   /// Where that is mounted.
   var small: String { directory + "/small" }
-  var container: String { (isSmall ? small : directory) + "/container" }
+  private var base: String { isSmall ? small : directory }
+  var container: String { base + "/container" }
+  /// Files that lie beside it.
+  var files: SharedFiles { SharedFiles(base: base + "/files") }
+
+  /// Where the others are from every second worker's point of view.
+  var machine: Machine.Kind?
+
+  /// The one whose inbox is removed and replaced; never the one that lives long.
+  var bereft: Int { (spared + 1) % processes }
 
   /// The channel whose directory is removed and replaced.
   static let stray = "stray"

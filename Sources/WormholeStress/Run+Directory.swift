@@ -7,6 +7,9 @@ extension Run {
     if let until = fullUntil, Instant.now >= until { empty() }
     if plan.isSmall, fullUntil == nil, dice.oneIn(40) { fill() }
     if plan.focus != .mail, dice.oneIn(20) { try replaceStray() }
+    if plan.focus != .channels, dice.oneIn(100) { try takeInbox() }
+    // Seldom, as whoever has it open then has to end.
+    if plan.seed % 4 == 2, dice.oneIn(harm.stagings == 0 ? 30 : 2000) { try takeStaging() }
   }
 
   /// Takes all the room there is.
@@ -42,6 +45,37 @@ extension Run {
       try? inbox.rename("noise.b", to: inbox, "noise.a")
     }
     try? inbox.unlink("noise.a")
+  }
+
+  /// Removes the inbox of one worker, with what waits there, or moves it away.
+  private func takeInbox() throws {
+    let begin = Instant.now
+    guard try take("members/\(plan.name(plan.bereft))/inbox") else { return }
+    harm.inboxes += 1
+    losses.append(begin.nanoseconds...Instant.now.nanoseconds)
+  }
+
+  /// Removes the directory in which files are made, or moves it away.
+  ///
+  /// Whoever has it open cannot put anything any more where it is gone; those that come later make
+  /// it again.
+  private func takeStaging() throws {
+    if try take("staging") { harm.stagings += 1 }
+  }
+
+  /// Removes a directory of the container, moves it away, or puts an empty one in its place.
+  private func take(_ name: String) throws -> Bool {
+    let path = plan.container + "/" + name
+    guard (try? Descriptor.status(ofPath: path)) != nil else { return false }
+    let way = dice.number(0..<3)
+    let aside = plan.container + "/aside." + String(name.split(separator: "/").last ?? "-")
+    if way > 0 {
+      _ = try Child.spawn("mv", ["-T", "--", path, aside]).wait()
+      if way > 1 { try? Descriptor.makeDirectory(path: path, mode: 0o700) }
+    }
+    // It is not empty for long where others put something into it.
+    _ = try Child.spawn("rm", ["-rf", "--", way > 0 ? aside : path], error: 1).wait()
+    return true
   }
 
   private var mostNotices: Int {

@@ -10,6 +10,9 @@ extension Run {
     var floods = 0
     var removals = 0
     var clocks = 0
+    /// How often an inbox, or the directory in which files are made, was removed or replaced.
+    var inboxes = 0
+    var stagings = 0
 
     mutating func add(_ other: Harm) {
       kills += other.kills
@@ -19,13 +22,15 @@ extension Run {
       floods += other.floods
       removals += other.removals
       clocks += other.clocks
+      inboxes += other.inboxes
+      stagings += other.stagings
     }
 
     /// What else was done, in words.
     var others: String {
       let all = [
         (fills, "full disks"), (floods, "floods of notices"), (removals, "removed directories"),
-        (clocks, "moved clocks"),
+        (inboxes, "lost inboxes"), (stagings, "lost staging directories"), (clocks, "moved clocks"),
       ]
       return all.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
     }

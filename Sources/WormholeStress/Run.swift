@@ -6,13 +6,17 @@ import Wormhole
 /// come to its end.
 final class Run {
   /// A process of one worker, and what is about to befall it.
-  private struct Life {
+  fileprivate struct Life {
     let child: Child
     let begun: Instant
+    /// Whether another program is between this one and the worker.
+    var isBehindAnother = false
     var stoppedUntil: Instant?
   }
 
   let plan: Plan
+  /// When an inbox was removed or replaced.
+  var losses: [ClosedRange<Int64>] = []
   var dice: Dice
   private var lives: [Life?]
   private var counts: [Int]
@@ -22,6 +26,8 @@ final class Run {
   /// When each worker did not run, for those who look how long calls took.
   private(set) var pauses: [[ClosedRange<Int64>]]
   private(set) var violations: [Violation] = []
+  /// What lies in the files in the end.
+  private(set) var lastContents: [String: SharedFiles.Content] = [:]
 
   init(_ plan: Plan) {
     self.plan = plan
@@ -35,6 +41,8 @@ final class Run {
   func run(show: (Harm) -> Void) throws {
     // Made before its users are harmed: that they make it is tried elsewhere.
     _ = try Wormhole(directory: plan.container, options: Plan.options())
+    try plan.files.make()
+    _ = try plan.files.look()
     let end = Instant.now + plan.duration
     while Instant.now < end {
       for worker in lives.indices { try look(after: worker, until: end) }
@@ -46,6 +54,7 @@ final class Run {
     empty()
     try finish()
     try drain()
+    lastContents = try plan.files.look()
   }
 
   // MARK: Lives
@@ -62,7 +71,7 @@ final class Run {
     }
     if let due = life.stoppedUntil {
       if Instant.now >= due { try goOn(worker) }
-    } else if ProcessStatus(of: life.child.process)?.isStopped == true {
+    } else if life.worker.flatMap({ ProcessStatus(of: $0) })?.isStopped == true {
       // It has stopped itself, at a fault point.
       harm.stops += 1
       lives[worker]?.stoppedUntil = .now + .milliseconds(dice.number(1..<120))
@@ -84,10 +93,13 @@ final class Run {
     if plan.hasFaults, worker != plan.spared, let rule = faultRule() {
       settings.append("WORMHOLE_FAULTS=\(rule)")
     }
+    let arguments = Worker.arguments(plan, worker: worker, life: counts[worker])
+    let kind = worker % 2 == 1 ? plan.machine : nil
+    let (program, words) =
+      try kind?.apart(Processes.ownProgram(), arguments) ?? ("/proc/self/exe", arguments)
     let child = try Child.spawn(
-      "/proc/self/exe", Worker.arguments(plan, worker: worker, life: counts[worker]),
-      environment: Processes.environment(setting: settings))
-    return Life(child: child, begun: .now)
+      program, words, environment: Processes.environment(setting: settings))
+    return Life(child: child, begun: .now, isBehindAnother: kind == .pids)
   }
 
   private func noteEnd(of worker: Int, _ status: ExitStatus) {
@@ -96,6 +108,10 @@ final class Run {
     }
     switch status {
     case .signalled(let signal) where signal == Self.killed: break
+    // As a shell says it that is between.
+    case .exited(let code) where code > 128 && code != 128 + Self.killed:
+      violations.append(
+        Violation(.crash, "worker \(worker) was ended by signal \(code - 128)"))
     case .signalled(let signal):
       violations.append(Violation(.crash, "worker \(worker) was ended by signal \(signal)"))
     // An error that was injected may end it.
@@ -109,18 +125,18 @@ final class Run {
 
   private func harmSomebody() throws {
     let worker = dice.number(0..<plan.processes)
-    guard let life = lives[worker], life.stoppedUntil == nil,
+    guard let life = lives[worker], life.stoppedUntil == nil, life.worker != nil,
       Instant.now - life.begun > .milliseconds(50)
     else { return }
     switch dice.number(0..<10) {
     case ..<3:
       guard worker != plan.spared else { return }
-      try life.child.send(.kill)
+      try life.send(.kill)
       harm.kills += 1
     case 3...8:
       let now = Instant.now
       pauses[worker].append(now.nanoseconds...(.max))
-      try life.child.send(.stop)
+      try life.send(.stop)
       harm.stops += 1
       if plan.focus != .channels, dice.oneIn(30) { flood(worker) }
       lives[worker]?.stoppedUntil = now + .milliseconds(dice.number(1..<120))
@@ -134,7 +150,7 @@ final class Run {
     if let last = pauses[worker].last {
       pauses[worker][pauses[worker].count - 1] = last.lowerBound...Instant.now.nanoseconds
     }
-    try life.child.send(.go)
+    try life.send(.go)
   }
 
   // MARK: The end
@@ -148,14 +164,15 @@ final class Run {
         if let status = try life.child.poll() {
           noteEnd(of: worker, status)
           lives[worker] = nil
-        } else if ProcessStatus(of: life.child.process)?.isStopped == true {
-          try life.child.send(.go)
+        } else if life.worker.flatMap({ ProcessStatus(of: $0) })?.isStopped == true {
+          try life.send(.go)
         }
       }
       if Instant.now > deadline {
         for (worker, life) in lives.enumerated() {
           guard let life else { continue }
           violations.append(Violation(.stuck, "worker \(worker) does not come to its end"))
+          try? life.send(.kill)
           try life.child.send(.kill)
           _ = try life.child.wait()
           lives[worker] = nil
@@ -204,6 +221,33 @@ final class Run {
   }
 }
 
+extension Run.Life {
+  /// The worker's own process; nil as long as there is none.
+  fileprivate var worker: Int32? {
+    guard isBehindAnother else { return child.process }
+    return Self.child(of: child.process).flatMap { Self.child(of: $0) }
+  }
+
+  private static func child(of process: Int32) -> Int32? {
+    guard
+      let file = try? Descriptor.open(
+        path: "/proc/\(process)/task/\(process)/children", [.readOnly])
+    else { return nil }
+    var bytes = [UInt8](repeating: 0, count: 100)
+    guard let count = try? bytes.withUnsafeMutableBytes({ try file.readFully(into: $0) }) else {
+      return nil
+    }
+    return String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ").first
+      .flatMap { Int32($0) }
+  }
+
+  /// One that has ended has been sent it as well.
+  fileprivate func send(_ signal: Processes.Signal) throws {
+    guard isBehindAnother else { return try child.send(signal) }
+    if let worker { try? Processes.send(signal, to: worker) }
+  }
+}
+
 extension Run {
   /// What befalls a process by itself, at a call that the seed picks; nil for nothing.
   private func faultRule() -> String? {
@@ -227,11 +271,17 @@ extension Run {
       "rename~claimed", "rename~inbox", "link", "unlink", "rename", "pwrite~progress", "mkdir",
       "rmdir", "open~inbox",
     ]
+    let accesses = [
+      "rename~waiting", "rename~running", "rename~overtaken", "unlink~running", "mkdir~.wormhole",
+      "rmdir~.wormhole", "rename~new", "open~new", "open~made", "rename~made", "unlink~waiting",
+      "open~processes", "open~waiting", "unlink~new", "fstatat~running",
+    ]
     let places =
       switch plan.focus {
-      case .everything: changes + deliveries
+      case .everything: changes + deliveries + accesses
       case .channels: changes
       case .mail: deliveries
+      case .accesses: accesses
       }
     return "\(places[dice.number(0..<places.count)])@\(dice.number(1..<60))"
   }

@@ -14,7 +14,7 @@ struct SmallDisk {
 
   /// Unmounts it; what is on it is copied first, if somebody is to look at it.
   func remove(keepingIn directory: String?) {
-    if let directory { _ = Self.run("cp", ["-a", "--", path + "/container", directory]) }
+    if let directory { _ = Self.run("cp", ["-a", "--", path + "/.", directory]) }
     _ = Self.run("umount", ["--lazy", path])
   }
 

@@ -28,7 +28,7 @@ extension Table {
 extension Verb {
   fileprivate static let run = Verb(
     "run", "run plans that seeds decide, and look whether all promises were kept", [],
-    [.seed, .seeds, .processes, .duration, .noFaults, .noErrors, .mutant, .keep],
+    [.seed, .seeds, .processes, .duration, .on, .noFaults, .noErrors, .mutant, .keep],
     [
       "Each plan has a container of its own. Processes do what the seed says, are killed, stopped "
         + "and started again; then what is left comes to its end, and the journals of all are "
@@ -37,6 +37,11 @@ extension Verb {
         + "nobody had to wait for too long, and whether nothing is left over.",
       "The seed decides what each process does and what befalls it; when exactly, the machine "
         + "does. So a run that failed may need some tries to fail again.",
+      "With --on each seed runs on machines of other kinds, one after the other: ext4, xfs, btrfs, "
+        + "tmpfs, overlay and fuse are file systems made for it, and with pids and users half of "
+        + "the processes are in namespaces of their own; all is every one of them. It needs root; "
+        + "what cannot be made is left out, and said. Whatever is mounted is seen by nobody else, "
+        + "and goes with the program.",
       "Calls fail at fault points only where the program was built with them: in a debug build, or "
         + "with the trait FaultPoints.",
     ],
@@ -54,17 +59,75 @@ extension Verb {
     }
     let count = try invocation.number(.seeds, least: 1) ?? 1
     let begin = first ?? UInt64.random(in: 0..<1_000_000)
+    let seeds = begin..<(begin + UInt64(count))
     var sums = Sums()
-    for seed in begin..<(begin + UInt64(count)) { try invocation.run(seed: seed, &sums) }
-    if count > 1, !invocation.output.isJSON { try invocation.output.write(line: sums.line) }
+    let kinds = try invocation.machines()
+    if let kinds {
+      if !Machine.isInside {
+        if let status = invocation.runInside(kinds) { return status }
+        return 0
+      }
+      for kind in kinds { try invocation.run(seeds, on: kind, &sums) }
+    } else {
+      for seed in seeds { try invocation.run(seed: seed, on: nil, &sums) }
+    }
+    if sums.seeds > 1, !invocation.output.isJSON { try invocation.output.write(line: sums.line) }
     return sums.violations == 0 ? 0 : ExitCode.no.rawValue
   }
 }
 
 extension Invocation {
+  /// The kinds that `--on` names; nil without it.
+  fileprivate func machines() throws -> [Machine.Kind]? {
+    guard let text = value(.on) else { return nil }
+    if text == "all" { return Machine.Kind.allCases }
+    return try text.split(separator: ",").map { name in
+      guard let kind = Machine.Kind(rawValue: String(name)) else {
+        let names = Machine.Kind.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Failure.usage("cannot run on '\(name)': there are \(names), and all of them as all")
+      }
+      return kind
+    }
+  }
+
+  /// Runs this command once more in namespaces of its own; nil where there cannot be any.
+  fileprivate func runInside(_ kinds: [Machine.Kind]) -> Int32? {
+    do {
+      return try Machine.runInside()
+    } catch {
+      for kind in kinds { Self.skip(kind, error) }
+      return nil
+    }
+  }
+
+  private static func skip(_ kind: Machine.Kind, _ error: any Error) {
+    try? StandardStream.error.write("SKIPPED: the stress on \(kind.rawValue): \(error)\n")
+  }
+
+  fileprivate func run(
+    _ seeds: Range<UInt64>, on kind: Machine.Kind, _ sums: inout Sums
+  ) throws {
+    let folder = try Self.makeDirectory(in: Self.temporary)
+    let machine: Machine
+    do {
+      machine = try Machine(kind, in: folder)
+    } catch {
+      Self.skip(kind, error)
+      try Self.remove(folder)
+      return
+    }
+    let before = sums.kept
+    for seed in seeds { try run(seed: seed, on: machine, &sums) }
+    machine.unmount()
+    // What is kept may be in it.
+    if sums.kept == before || kind.isFileSystem { try Self.remove(folder) }
+  }
+
+  private static var temporary: String { Processes.environment("TMPDIR") ?? "/tmp" }
+
   /// Runs the plan of one seed.
-  fileprivate func run(seed: UInt64, _ sums: inout Sums) throws {
-    let directory = try Self.makeDirectory()
+  fileprivate func run(seed: UInt64, on machine: Machine?, _ sums: inout Sums) throws {
+    let directory = try Self.makeDirectory(in: machine?.path ?? Self.temporary)
     var plan = Plan(seed: seed, directory: directory)
     plan.processes = try number(.processes, least: 2) ?? plan.processes
     plan.duration = try seconds(.duration) ?? plan.duration
@@ -75,10 +138,12 @@ extension Invocation {
       let names = Mutants.named.map(\.name).joined(separator: ", ")
       throw Failure.usage("cannot take out '\(name)': there are \(names)")
     }
+    plan.machine = machine?.kind
     // Of each kind of run some.
-    let disk = seed % 4 == 1 ? SmallDisk(at: plan.small) : nil
+    let isSmall = seed % 4 == 1 && plan.machine?.isFileSystem != true
+    let disk = isSmall ? SmallDisk(at: plan.small) : nil
     plan.isSmall = disk != nil
-    if seed % 4 == 1, disk == nil {
+    if isSmall, disk == nil {
       output.tell("seed \(seed): the disk is never full: no file system can be mounted here")
     }
     let run = Run(plan)
@@ -94,12 +159,17 @@ extension Invocation {
     if isKept, !has(.keep) {
       try Self.remove(directory)
     } else {
-      output.tell("the container and the journals are in \(directory)")
+      sums.kept += 1
+      var place = directory
+      if let machine, machine.kind.isFileSystem {
+        place = try Self.makeDirectory(in: Self.temporary)
+        try machine.copy(directory, to: place)
+      }
+      output.tell("the container and the journals are in \(place)")
     }
   }
 
-  private static func makeDirectory() throws -> String {
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+  private static func makeDirectory(in parent: String) throws -> String {
     var dice = SystemRandomNumberGenerator()
     let name = "wormhole-stress." + String(dice.next(), radix: 16)
     do throws(Errno) {
@@ -124,6 +194,7 @@ extension Output {
     var words = ["wormhole-stress", "run", "--seed", "\(plan.seed)"]
     words += ["--processes", "\(plan.processes)"]
     words += ["--duration", "\(plan.duration / .seconds(1))"]
+    if let machine = plan.machine { words += ["--on", machine.rawValue] }
     if !plan.hasFaults { words.append("--no-faults") }
     if !plan.hasErrors { words.append("--no-errors") }
     if let mutant = plan.mutant { words += ["--mutant", mutant] }
@@ -134,7 +205,11 @@ extension Output {
         "operations": .integer(Int64(verdict.operations)), "kills": .integer(Int64(harm.kills)),
         "stops": .integer(Int64(harm.stops)), "lives": .integer(Int64(harm.lives)),
         "fullDisks": .integer(Int64(harm.fills)), "floods": .integer(Int64(harm.floods)),
-        "removals": .integer(Int64(harm.removals)), "clocks": .integer(Int64(harm.clocks)),
+        "removals": .integer(Int64(harm.removals)), "on": .string(plan.machine?.rawValue ?? "here"),
+        "lostInboxes": .integer(Int64(harm.inboxes)),
+        "lostStagings": .integer(Int64(harm.stagings)),
+        "accesses": .integer(Int64(verdict.accesses)),
+        "takeovers": .integer(Int64(verdict.takeovers)), "clocks": .integer(Int64(harm.clocks)),
         "messages": .integer(Int64(verdict.messages)),
         "duplicates": .integer(Int64(verdict.duplicates)),
         "histories": .integer(Int64(verdict.histories)),
@@ -145,10 +220,12 @@ extension Output {
     } else {
       let longest = verdict.longest
       try write(
-        line: "seed \(plan.seed): \(verdict.operations) calls, \(harm.lives) lives, "
+        line: (plan.machine.map { "\($0.rawValue): " } ?? "")
+          + "seed \(plan.seed): \(verdict.operations) calls, \(harm.lives) lives, "
           + "\(harm.kills) kills, \(harm.stops) stops, \(harm.others), "
           + "\(verdict.messages) messages "
-          + "(\(verdict.duplicates) came again), \(verdict.histories) histories; "
+          + "(\(verdict.duplicates) came again), \(verdict.accesses) accesses "
+          + "(\(verdict.takeovers) taken over), \(verdict.histories) histories; "
           + "longest call \(longest.nanoseconds / 1_000_000) ms (\(longest.call))")
       for violation in verdict.violations.prefix(20) { try write(line: "  \(violation)") }
       let rest = verdict.violations.dropFirst(20)
@@ -189,6 +266,8 @@ extension Option {
   fileprivate static let seeds = Option("seeds", .any("N"), "how many seeds, one after the other")
   fileprivate static let processes = Option("processes", .any("N"), "how many processes; 6")
   fileprivate static let duration = Option("duration", .any("S"), "seconds for each seed; 10")
+  fileprivate static let on = Option(
+    "on", .any("KINDS"), "run on these kinds of machine, with commas between")
   fileprivate static let noFaults = Option("no-faults", nil, "kill and stop only")
   fileprivate static let noErrors = Option("no-errors", nil, "let no call fail at fault points")
   static let mutant = Option("mutant", .any("NAME"), "take that mechanism out")

@@ -4,6 +4,9 @@ struct Sums {
   var calls = 0
   var messages = 0
   var histories = 0
+  var accesses = 0
+  /// How many runs are there to be looked at.
+  var kept = 0
   var violations = 0
   var longest: Int64 = 0
   var harm = Run.Harm()
@@ -13,6 +16,7 @@ struct Sums {
     calls += verdict.operations
     messages += verdict.messages
     histories += verdict.histories
+    accesses += verdict.accesses
     violations += verdict.violations.count
     longest = max(longest, verdict.longest.nanoseconds)
     self.harm.add(harm)
@@ -20,7 +24,7 @@ struct Sums {
 
   var line: String {
     "\(seeds) seeds: \(calls) calls, \(harm.lives) lives, \(harm.kills) kills, "
-      + "\(harm.stops) stops, \(harm.others), \(messages) messages, \(histories) histories; "
+      + "\(harm.stops) stops, \(harm.others), \(messages) messages, \(accesses) accesses, \(histories) histories; "
       + "longest call \(longest / 1_000_000) ms; \(violations) violations"
   }
 }

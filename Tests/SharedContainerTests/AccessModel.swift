@@ -55,6 +55,7 @@ struct AccessModel: Hashable {
     /// Its rename is half done: it is in no directory.
     var isBetween = false
     var isHidden = false
+    var hasReplaced = false
     var isInside = false
     var isWatching = false
     var hasNews = false
@@ -173,6 +174,9 @@ struct AccessModel: Hashable {
     let action = processes[index].action
     let next = processes[index].machine.next(event, after: action, flaws: rules.flaws)
     processes[index].action = next
+    if case .finish(.superseded) = next, processes[index].hasReplaced {
+      violation = "one that has changed the file is told that it has not"
+    }
     if case .finish = next {
       processes[index].isOver = true
       processes[index].isWatching = false
@@ -331,6 +335,7 @@ struct AccessModel: Hashable {
       violation = "a superseded one has changed the file"
     }
     value += 1
+    processes[index].hasReplaced = true
     tell(index, .committed)
   }
 }

@@ -154,6 +154,18 @@ import Testing
     #expect(letters([send("a"), call(.cancel(token: "a"), nil, 2, .max)], []).isEmpty)
   }
 
+  /// What waits in an inbox that somebody removes is gone, and what is sent right afterwards.
+  @Test(arguments: [(500, true), (500_000_000, false)])
+  func onlyWhatWasSentBeforeAnInboxWasTakenMayBeGone(_ begin: Int64, _ isGone: Bool) {
+    var mail = MailHistory()
+    mail.lost = ("w", 1000)
+    mail.add(call(.send(to: "w", tokens: ["a"]), .done, begin, begin + 1))
+    mail.add(call(.send(to: "v", tokens: ["b"]), .done, begin, begin + 1))
+    mail.receive([Journal.Entry(time: begin + 2, event: got("b"))], as: "v")
+    mail.close()
+    #expect(mail.violations.map(\.kind) == (isGone ? [] : [.lost]))
+  }
+
   // MARK: Journals
 
   @Test(arguments: [
@@ -164,6 +176,13 @@ import Testing
     .got(token: "a", from: "w", isRedelivered: true), .broken("it is"),
     .holding(descriptors: 4, threads: 2, memory: 9000), .heard(token: "a", from: "w"),
     .begin(.tell(to: "w", token: "a")), .begin(.stray(isRead: true)),
+    .begin(
+      .access(
+        token: "a", uses: [.init(.read, "patient"), .init(.replace, "fenced/0")], takesOver: true)),
+    .inside(token: "a"), .outside(token: "a", before: [], after: []),
+    .outside(
+      token: "a", before: [.empty, .init(count: 3, token: "b")],
+      after: [.empty, .init(count: 4, token: "a")]),
   ])
   func whatIsWrittenIsRead(_ event: Journal.Event) {
     #expect(Journal.Event(event.words[...]) == event)

@@ -13,7 +13,8 @@ import Testing
       Programs.built("wormhole-stress"), arguments, environment: ["TMPDIR=\(folder.path)"])
   }
 
-  @Test(arguments: [3, 4, 5])
+  /// Of everything, channels, messages and accesses to files one each.
+  @Test(arguments: [3, 4, 5, 12])
   func allPromisesAreKept(_ seed: Int) throws {
     let folder = try TemporaryDirectory()
     let result = try stress(["--seed", "\(seed)", "--duration", "2"], in: folder)
@@ -22,7 +23,10 @@ import Testing
   }
 
   /// Seed 4 is about channels, 5 about messages.
-  @Test(arguments: [("no-removal", 4, ["lost", "order"]), ("read-before-claim", 5, ["twice"])])
+  @Test(arguments: [
+    ("no-removal", 4, ["lost", "order"]), ("read-before-claim", 5, ["twice"]),
+    ("keep-hidden", 12, ["lost", "order"]),
+  ])
   func aMechanismThatIsTakenOutIsMissed(
     _ mutant: String, _ seed: Int, _ kinds: [String]
   ) throws {
@@ -67,14 +71,48 @@ import Testing
     try eventually("its workers have ended") { try Self.workers(in: folder).isEmpty }
   }
 
+  @Test(arguments: ["users", "pids", "tmpfs"]) func elsewhereAllPromisesAreKept(_ kind: String)
+    throws
+  {
+    let folder = try TemporaryDirectory()
+    let result = try stress(
+      ["run", "--seed", "3", "--duration", "1", "--on", kind], in: folder)
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
+    let skipped = result.errors.contains("SKIPPED: the stress on \(kind): ")
+    #expect(skipped || result.output.contains("\(kind): seed 3: "), "\(result.errors)")
+    #expect(try folder.descriptor.names() == [])
+    if skipped { skip("the stress on \(kind)", because: result.errors) }
+  }
+
+  @Test func whatIsMountedGoesWithTheProgram() throws {
+    let folder = try TemporaryDirectory()
+    let program = try Running(
+      Programs.built("wormhole-stress"), ["run", "--on", "fuse,tmpfs", "--duration", "60"],
+      environment: ["TMPDIR=\(folder.path)"])
+    try eventually("it has workers, or cannot mount anything") {
+      try Self.workers(in: folder).count >= 2 || program.errors.contains("SKIPPED: ")
+    }
+    try program.child.send(.kill)
+    try eventually("its processes have ended") { try Self.users(of: folder).isEmpty }
+    let mounts = try Descriptor.open(path: "/proc/self/mounts", [.readOnly]).contents()
+    #expect(!String(decoding: mounts, as: UTF8.self).contains(folder.path))
+  }
+
   /// The workers that use a directory in the folder.
   private static func workers(in folder: TemporaryDirectory) throws -> [Int32] {
+    try users(of: folder) { $0.contains("--worker") }
+  }
+
+  /// The processes whose command line names the folder.
+  private static func users(
+    of folder: TemporaryDirectory, _ isWanted: (String) -> Bool = { _ in true }
+  ) throws -> [Int32] {
     try Descriptor.open(path: "/proc", [.readOnly, .directory]).names().compactMap { Int32($0) }
       .filter { process in
         // It may be gone.
         let file = try? Descriptor.open(path: "/proc/\(process)/cmdline", [.readOnly])
         let line = String(decoding: (try? file?.contents()) ?? [], as: UTF8.self)
-        return line.contains("--worker") && line.contains(folder.path)
+        return line.contains(folder.path) && isWanted(line)
       }
   }
 
@@ -83,6 +121,9 @@ import Testing
     let result = try stress(["--mutant", "nothing"], in: folder)
     #expect(result.status == .exited(64))
     #expect(result.errors.contains("cannot take out 'nothing': there are no-fence"))
+    #expect(
+      try stress(["run", "--on", "vfat"], in: folder).errors
+        .contains("cannot run on 'vfat': there are ext4, "))
     #expect(try stress(["--seed", "x"], in: folder).status == .exited(64))
     #expect(try stress(["--help"], in: folder).output.contains("wormhole-stress"))
   }

@@ -56,6 +56,41 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  /// What it made has been seen by whoever took over.
+  @Test func whoeverIsTakenOverOnceItHasReplacedIsToldThatItHas() throws {
+    try scene.folder.write("old", to: "files/a")
+    let peer = try scene.peer(
+      .replace, scene.path("a"), .write("new"),
+      environment: ["WORMHOLE_FAULTS=unlink~running:before:stop"])
+    try peer.waitUntilStopped()
+    let text = try scene.another().read(scene.path("a"), takeOverAfter: .milliseconds(50)) { _ in
+      try scene.read("a")
+    }
+    #expect(text == "new")
+    try peer.child.send(.go)
+    #expect(try peer.outcome().output == "inside\ndone\n")
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// There the lock on a file is not seen through a link to it.
+  @Test func throughFuseWhoeverIsInsideKeepsOthersOut() throws {
+    guard let disk = try TestFileSystem.make(.fuse, for: "accesses through FUSE") else { return }
+    for name in ["groups", "files"] {
+      try Descriptor.makeDirectory(path: "\(disk.path)/\(name)", mode: 0o700)
+    }
+    let (groups, path) = (disk.path + "/groups", disk.path + "/files/a")
+    let peer = try Running(
+      .coordinate(.write, path, .linger, takeOverAfterMilliseconds: nil),
+      environment: ["WORMHOLE_ROOT=\(groups)"])
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    let other = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(10)), root: groups))
+    let error = try failure { try other.write(path, within: .milliseconds(200)) { _ in } }
+    #expect(error.code == .timedOut)
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try other.write(path) { _ in }
+  }
+
   @Test func anOvertakenWriterHearsOfIt() throws {
     let peer = try scene.stopped(.write, "a")
     try scene.another().write(scene.path("a"), takeOverAfter: .milliseconds(50)) { _ in }

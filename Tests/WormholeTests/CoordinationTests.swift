@@ -218,6 +218,29 @@ import Wormhole
     #expect(Instant.now - start < .seconds(20))
   }
 
+  /// Which of two places is gone through first the identifiers of their containers decide.
+  @Test(arguments: 0..<8)
+  func whatIsReplacedStaysAsItWasIfAnotherPlaceWasTakenOver(_ round: Int) throws {
+    let isGroups = round % 2 == 0
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    let files = [scene.path("a"), "\(scene.folder.path)/groups/cinema/b"]
+    let (read, replaced) = isGroups ? (files[0], files[1]) : (files[1], files[0])
+    let group = isGroups ? "wormhole.user" : "cinema"
+    let error = try failure {
+      try scene.another().access([.reading(read), .replacing(replaced)]) { access in
+        try Descriptor.open(path: access.paths[1], [.writeOnly, .create], mode: 0o600).write("new")
+        // As others do that go past it.
+        let place = try scene.folder.descriptor.open(
+          "groups/\(group)/.wormhole/system/coordination", [.readOnly, .directory])
+        for name in try place.open("running", [.readOnly, .directory]).names() {
+          try place.rename("running/" + name, to: place, "overtaken/" + name)
+        }
+      }
+    }
+    #expect(error.code == .superseded)
+    #expect((try? Descriptor.status(ofPath: replaced)) == nil)
+  }
+
   @Test func aGroupsFilesAreOrderedByItsContainer() throws {
     try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
     let path = "\(scene.folder.path)/groups/cinema/tickets"

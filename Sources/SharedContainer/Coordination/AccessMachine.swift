@@ -147,6 +147,8 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   private var isHidden = false
   private var holdsLock = false
   private var wasSuperseded = false
+  /// What it made is in its place: it came before whoever went past it since.
+  private var hasCommitted = false
   /// What follows once all is tidied up; nil: begin again.
   private var ending: Ending?
 
@@ -198,7 +200,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
       if isHidden { return commits ? .commit : .unhide }
       return .leave
     case (.commit, _):
-      wasSuperseded = event == .superseded
+      (hasCommitted, wasSuperseded) = (event == .committed, event == .superseded)
       return .unhide
     case (.unhide, _):
       isHidden = false
@@ -253,7 +255,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
       // Passed over: what is known of the others is old by now.
       return .lock
     }
-    let isOver = wasSuperseded || event == .superseded
+    let isOver = wasSuperseded || event == .superseded && !hasCommitted
     return .finish(ending == .done && isOver ? .superseded : ending)
   }
 

@@ -35,16 +35,33 @@ final class AccessProcess: Sendable {
   ) throws(Errno) -> AccessProcess {
     let name = container.options.environment.randomName()
     let mark = HolderMark(of: .current)
+    let visible = "processes/" + name
     let file = try withUnsafeBytes(of: mark.words) { bytes throws(Errno) in
       try container.staging.withFile(bytes, isGuarded: true) { staged, file throws(Errno) in
         // Before others can see it: one without a lock is a dead one's.
         guard try file.tryPresenceLock() else { throw .busy }
         let staging = try container.staging.directory()
-        try staging.descriptor.publish(staged, to: home, "processes/" + name)
-        return try file.duplicate()
+        try staging.descriptor.publish(staged, to: home, visible)
+        return try locked(file, as: visible, in: home)
       }
     }
     return AccessProcess(name, file, mark, container.leases)
+  }
+
+  /// The file as others see it.
+  ///
+  /// Where the name came by a link, since the file system cannot rename without replacing, it may
+  /// be another file to the kernel, which has no lock: so it is with FUSE. It has no access yet
+  /// that anybody could take for a dead one's.
+  private static func locked(
+    _ file: borrowing Descriptor, as name: String, in home: borrowing Descriptor
+  ) throws(Errno) -> Descriptor {
+    let seen = try home.open(name, [.readWrite, .nonBlocking], isGuarded: true)
+    if try seen.isPresenceLocked() { return try file.duplicate() }
+    guard try seen.tryPresenceLock() else { throw .busy }
+    // Somebody who took it for a dead one's may have removed it.
+    _ = try home.status(of: name)
+    return seen
   }
 
   deinit {

@@ -92,12 +92,22 @@ final class AccessStay: Sendable {
   /// Gives it back; throws the first of what went wrong.
   func end(commits: Bool) throws(WormholeError) {
     held.end()
+    let replacing = executors.filter { !$0.request.replaced.isEmpty }
+    let others = executors.filter { $0.request.replaced.isEmpty }
+    let replaces = commits && !replacing.isEmpty
     var failure: WormholeError?
-    for executor in executors.reversed() {
+    if replaces, !others.allSatisfy(\.stands) {
+      failure = WormholeError(
+        .superseded, "coordinate", subject, because: "others went past it while it stood still",
+        hint: "nothing was replaced; do it again")
+    }
+    for executor in replacing.reversed() + others.reversed() {
       do throws(WormholeError) {
         try executor.end(commits: commits && failure == nil)
       } catch {
-        failure = failure ?? error
+        // The body had ended, and what it made is there: whoever went past it came after it.
+        let isLate = replaces && failure == nil && executor.request.replaced.isEmpty
+        if !isLate || error.code != .superseded { failure = failure ?? error }
       }
     }
     if let failure { throw failure }

@@ -1,3 +1,9 @@
+extension Journal.Operation {
+  fileprivate var isAccess: Bool {
+    if case .access = self { true } else { false }
+  }
+}
+
 /// A call of a worker's with its time: from before it was begun until after it had returned.
 struct MadeCall: Sendable {
   let worker: Int
@@ -7,29 +13,29 @@ struct MadeCall: Sendable {
   let end: Int64
   /// Nil if its process ended in it.
   let result: Journal.Result?
+  /// Whether it was made in the body of another one.
+  var isNested = false
 
   /// The calls of one journal, in their order.
   static func calls(of worker: Int, in entries: [Journal.Entry]) -> [MadeCall] {
     var calls: [MadeCall] = []
-    var current: (operation: Journal.Operation, time: Int64)?
-    func cutOff() {
-      guard let (operation, time) = current else { return }
+    // The one that was begun last is the last; only accesses have others in them.
+    var open: [(operation: Journal.Operation, time: Int64)] = []
+    func end(_ time: Int64, _ result: Journal.Result?) {
+      guard let (operation, begin) = open.popLast() else { return }
       calls.append(
-        MadeCall(worker: worker, operation: operation, begin: time, end: .max, result: nil))
-      current = nil
+        MadeCall(
+          worker: worker, operation: operation, begin: begin, end: time, result: result,
+          isNested: !open.isEmpty))
     }
+    func cutOff() { while !open.isEmpty { end(.max, nil) } }
     for entry in entries {
       switch entry.event {
       case .life: cutOff()
       case .begin(let operation):
-        cutOff()
-        current = (operation, entry.time)
-      case .end(let result):
-        guard let (operation, time) = current else { continue }
-        calls.append(
-          MadeCall(
-            worker: worker, operation: operation, begin: time, end: entry.time, result: result))
-        current = nil
+        if !operation.isAccess || open.last?.operation.isAccess != true { cutOff() }
+        open.append((operation, entry.time))
+      case .end(let result): end(entry.time, result)
       default: break
       }
     }

@@ -10,6 +10,8 @@ struct MailHistory {
     /// Whether it was sent for sure.
     var isSent: Bool
     var isTakenBack = false
+    /// When it was begun to be sent.
+    let begin: Int64
   }
 
   private var letters: [String: Letter] = [:]
@@ -21,6 +23,12 @@ struct MailHistory {
   private(set) var duplicates = 0
 
   var count: Int { letters.count }
+
+  /// Whose inbox was removed, and when last: what waits there is gone, and for up to a tenth of a
+  /// second also what is sent by those who have it open.
+  var lost: (name: String, until: Int64)?
+  /// For how long after the removal of an inbox messages go into it, in nanoseconds.
+  private static let openFor: Int64 = 150_000_000
 
   /// Whether the calls of all may fail.
   var mayFail = false
@@ -48,7 +56,7 @@ struct MailHistory {
       places[call.worker] = place + 1
       letters[token] = Letter(
         sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
-        isSent: call.result == .done)
+        isSent: call.result == .done, begin: call.begin)
     }
   }
 
@@ -111,11 +119,15 @@ struct MailHistory {
     }
   }
 
+  private func isGone(_ letter: Letter) -> Bool {
+    lost.map { letter.receiver == $0.name && letter.begin <= $0.until + Self.openFor } ?? false
+  }
+
   /// In the end each message that was sent has come.
   mutating func close() {
     violations += states.close()
     for (token, letter) in letters
-    where letter.isSent && !letter.isTakenBack && !received.contains(token) {
+    where letter.isSent && !letter.isTakenBack && !received.contains(token) && !isGone(letter) {
       violations.append(Violation(.lost, "'\(token)' for '\(letter.receiver)' never came"))
     }
   }

@@ -9,6 +9,9 @@ struct Verdict: Sendable {
   private(set) var histories = 0
   private(set) var messages = 0
   private(set) var duplicates = 0
+  /// Accesses to files, and how many of them others took over.
+  private(set) var accesses = 0
+  private(set) var takeovers = 0
   /// How long the longest call took whose process was not stopped meanwhile, and which it was.
   private(set) var longest: (call: String, nanoseconds: Int64) = ("", 0)
 
@@ -22,8 +25,12 @@ struct Verdict: Sendable {
     var counters: [String: CounterHistory] = [:]
     var mail = MailHistory()
     mail.mayFail = plan.isSmall
+    mail.lost = run.losses.last.map { (plan.name(plan.bereft), $0.upperBound) }
+    var accesses = AccessHistory()
     for (worker, entries) in journals.enumerated() {
-      for call in MadeCall.calls(of: worker, in: entries) {
+      let calls = MadeCall.calls(of: worker, in: entries)
+      accesses.add(entries, calls: calls)
+      for call in calls {
         operations += 1
         mail.add(call)
         look(at: call, run.pauses[worker])
@@ -42,9 +49,11 @@ struct Verdict: Sendable {
     mail.close()
     violations += mail.violations
     (messages, duplicates) = (mail.count, mail.duplicates)
-    histories = channels.count + counters.count
+    histories = channels.count + counters.count + accesses.files.count
+    violations += accesses.violations(last: run.lastContents)
+    (self.accesses, takeovers) = (accesses.count, accesses.takeovers)
     try judge(plan, channels, counters)
-    violations += try Self.leftovers(plan)
+    violations += try Self.leftovers(plan) + plan.files.leftovers()
   }
 
   private mutating func judge(

@@ -11,6 +11,9 @@ extension Journal.Event {
     case .asked(let token): ["asked", token]
     case .broken(let what): ["broken", what.plain]
     case .heard(let token, let from): ["heard", token, from]
+    case .inside(let token): ["inside", token]
+    case .outside(let token, let before, let after):
+      ["outside", token] + (before + after).map(\.text)
     case .holding(let descriptors, let threads, let memory):
       ["holding", "\(descriptors)", "\(threads)", "\(memory)"]
     }
@@ -35,6 +38,13 @@ extension Journal.Event {
     case ("asked", 1): self = .asked(token: rest[0])
     case ("broken", 1): self = .broken(rest[0])
     case ("heard", 2): self = .heard(token: rest[0], from: rest[1])
+    case ("inside", 1): self = .inside(token: rest[0])
+    case ("outside", 1...):
+      let contents = rest.dropFirst().compactMap { SharedFiles.Content($0) }
+      let half = contents.count / 2
+      self = .outside(
+        token: rest[0], before: Array(contents.prefix(half)), after: Array(contents.dropFirst(half))
+      )
     case ("holding", 3):
       guard let descriptors = Int(rest[0]), let threads = Int(rest[1]), let memory = Int(rest[2])
       else { return nil }
@@ -58,6 +68,8 @@ extension Journal.Operation {
     case .ask(let of, let token): ["ask", of, token]
     case .tell(let to, let token): ["tell", to, token]
     case .stray(let isRead): ["stray", isRead ? "read" : "put"]
+    case .access(let token, let uses, let takesOver):
+      ["access", token, takesOver ? "takes" : "waits"] + uses.map(\.text)
     case .leave: ["leave"]
     }
   }
@@ -74,6 +86,10 @@ extension Journal.Operation {
     case ("ask", 3): self = .ask(of: words[1], token: words[2])
     case ("tell", 3): self = .tell(to: words[1], token: words[2])
     case ("stray", 2): self = .stray(isRead: words[1] == "read")
+    case ("access", 4...):
+      self = .access(
+        token: words[1], uses: words.dropFirst(3).compactMap { SharedFiles.Use($0) },
+        takesOver: words[2] == "takes")
     case ("leave", 1): self = .leave
     default: return nil
     }

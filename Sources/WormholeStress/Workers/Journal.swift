@@ -22,6 +22,11 @@ final class Journal: Sendable {
     case heard(token: String, from: String)
     /// A question has come.
     case asked(token: String)
+    /// The body of an access begins.
+    case inside(token: String)
+    /// It is about to end: what it found in each of its files, and what it leaves there; nothing if
+    /// it has failed.
+    case outside(token: String, before: [SharedFiles.Content], after: [SharedFiles.Content])
     /// Something was seen that must not be.
     case broken(String)
     /// How many descriptors and threads there are, and how much memory, in KiB.
@@ -42,6 +47,8 @@ final class Journal: Sendable {
     case tell(to: String, token: String)
     /// Puts or reads where somebody removes and replaces the directory.
     case stray(isRead: Bool)
+    /// Reads and writes files that lie elsewhere.
+    case access(token: String, uses: [SharedFiles.Use], takesOver: Bool)
     case leave
   }
 

@@ -15,6 +15,8 @@ final class Worker {
   let life: Int
   let journal: Journal
   var dice: Dice
+  let files: SharedFiles
+  lazy var coordinator = files.coordinator()
   /// How many tokens it has made.
   private var count = 0
 
@@ -22,7 +24,8 @@ final class Worker {
   static func arguments(_ plan: Plan, worker: Int, life: Int) -> [String] {
     [
       argument, "\(plan.seed)", "\(plan.processes)", "\(plan.channels)", plan.directory,
-      "\(worker)", "\(life)", plan.isSmall ? "small" : "-", "\(Processes.current)",
+      "\(worker)", "\(life)", plan.isSmall ? "small" : "-",
+      plan.machine == .pids ? "0" : "\(Processes.current)",
     ]
   }
 
@@ -38,7 +41,8 @@ final class Worker {
     else { Processes.exitAtOnce(ExitWord.usage) }
     // Without the program nobody would tell it to stop, or let it go on where it was stopped.
     Processes.endWithParent()
-    guard Processes.parent == program else { Processes.exitAtOnce(ExitWord.failed) }
+    // In a namespace of its own it does not see the program.
+    guard program == 0 || Processes.parent == program else { Processes.exitAtOnce(ExitWord.failed) }
     var plan = Plan(seed: seed, directory: arguments[3])
     plan.processes = processes
     plan.channels = channels
@@ -62,6 +66,7 @@ final class Worker {
     self.number = number
     self.life = life
     journal = try Journal(plan.journal(number))
+    files = plan.files
     dice = Dice(seed: plan.seed, stream: UInt64(number * 100_000 + life))
   }
 
@@ -121,9 +126,11 @@ final class Worker {
   private func step(_ hole: Wormhole, _ membership: Membership) {
     let range =
       switch plan.focus {
-      case .everything: 0..<104
+      case .everything: 0..<110
       case .channels: 0..<62
       case .mail: 57..<104
+      // The others are there all the same: an access may be in the way of nothing else.
+      case .accesses: dice.oneIn(3) ? 0..<104 : 104..<110
       }
     switch dice.number(range) {
     case 0..<12: put(hole)
@@ -135,7 +142,8 @@ final class Worker {
     case 80..<86: cancel(membership)
     case 86..<91: sendFile(membership)
     case 91..<99: tell(membership)
-    default: ask(membership)
+    case 99..<104: ask(membership)
+    default: access()
     }
   }
 
