@@ -139,13 +139,14 @@ import Testing
 
   @Test func anInterruptedAskerLeavesNothingBehind() throws {
     let stage = try Stage()
-    let replier = try replier(stage, "touch begun; sleep 0.2; cat")
+    let replier = try replier(stage, "touch begun; until [ -e go ]; do sleep 0.02; done; cat")
     let asker = try stage.start("wormhole request --to watch --timeout 600 it")
     try eventually("the command runs") { try files(stage, "../begun") != "" }
     #expect(try files(stage, "guests") != "")
     try asker.child.send(.interrupt)
     #expect(try asker.outcome().status == .signalled(2))
     #expect(try files(stage, "guests") == "")
+    _ = try done(stage, "touch go")
     #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
     #expect(!replier.hasEnded)
   }
