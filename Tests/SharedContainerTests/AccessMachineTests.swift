@@ -64,9 +64,6 @@ import Testing
     Scene("a folder and two files in it") {
       $0.isFolder = true; $0.takeovers = 2
     },
-    Scene("those that ask presenters") {
-      $0.askers = [0, 2]; $0.takeovers = 2
-    },
     Scene("one is stopped, one dies") { $0.stops = 1 },
     Scene("one is stopped, nobody asks to overtake") {
       $0.takers = []; $0.stops = 1

@@ -15,8 +15,6 @@ struct AccessModel: Hashable {
     var writers: Set<Int> = [0, 1, 2]
     /// Which have asked to overtake.
     var takers: Set<Int> = [0, 1, 2]
-    /// Which ask presenters before they run.
-    var askers: Set<Int> = []
     /// Process 0 uses a folder, and the others a file in it each.
     var isFolder = false
     var deaths = 1
@@ -85,7 +83,6 @@ struct AccessModel: Hashable {
       var terms = Machine.Terms()
       terms.replaces = rules.writers.contains(index)
       terms.takesOver = rules.takers.contains(index)
-      terms.asks = rules.askers.contains(index)
       return Process(machine: Machine(terms), action: .lock)
     }
   }
@@ -258,8 +255,7 @@ struct AccessModel: Hashable {
     case .unhide:
       processes[index].isHidden = false
       tell(index, .unhidden)
-    case .enter(let next, let from): enter(index, next, from)
-    case .ask: tell(index, .answered)
+    case .enter: enter(index)
     case .run:
       processes[index].isInside = false
       tell(index, .ran(commits: true))
@@ -314,17 +310,17 @@ struct AccessModel: Hashable {
     tell(index, .stoodStill(place))
   }
 
-  private mutating func enter(_ index: Int, _ next: AccessPlace, _ from: AccessPlace) {
+  private mutating func enter(_ index: Int) {
     if processes[index].isBetween {
       processes[index].isBetween = false
-      processes[index].place = next
+      processes[index].place = .running
       return tell(index, .entered)
     }
-    guard processes[index].place == from else { return tell(index, .passedOver) }
+    guard processes[index].place == .waiting else { return tell(index, .passedOver) }
     if rules.listsWhileRenaming {
       processes[index].isBetween = true
     } else {
-      processes[index].place = next
+      processes[index].place = .running
       tell(index, .entered)
     }
   }

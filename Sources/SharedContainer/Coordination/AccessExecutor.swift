@@ -160,10 +160,10 @@ package final class AccessExecutor: @unchecked Sendable {
       defer { files = [] }
       for box in files { try retrying { () throws(Errno) in try box.file.remove() } }
       return .unhidden
-    case .enter(let next, let place):
+    case .enter:
       endWaiting()
-      return try room.move(name!, from: place, to: next, in: open()) ? .entered : .passedOver
-    case .ask: return .answered
+      return try room.move(name!, from: .waiting, to: .running, in: open())
+        ? .entered : .passedOver
     case .commit: return try commit()
     case .leave: return try retrying { () throws(Errno) in try leave() }
     case .run, .finish: preconditionFailure("\(action) is the caller's")

@@ -1,13 +1,13 @@
 /// One access to files that others may use too: from its arrival to its end.
 ///
 /// An access is a file under a name that is never used twice. Where the file lies says how far it
-/// is: in `waiting/`, then perhaps in `asking/`, in `running/`, and in `overtaken/` if it was
-/// stopped there and others went on. It goes in this direction only, by renaming, and whoever lists
+/// is: in `waiting/`, in `running/`, and in `overtaken/` if it was stopped there and others went
+/// on. It goes in this direction only, by renaming, and whoever lists
 /// the directories does so in this order: so a listing, which is no snapshot, misses nobody who is
 /// there throughout.
 ///
 ///     lock       take the lock of arrivals
-///     list       list the four directories; the conflicting ones are the *blockers*
+///     list       list the three directories; the conflicting ones are the *blockers*
 ///     arrive     rename the own file from `lock/<g>.d` to `waiting/`, with a stamp above all seen;
 ///                if the directory is gone the lock was overtaken: unlock and begin again
 ///     unlock     from here on nobody needs the lock
@@ -45,8 +45,6 @@
 package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   /// What the caller wants.
   package struct Terms: Hashable, Sendable {
-    /// Others are asked before it runs.
-    package var asks = false
     /// A hidden directory takes the new file.
     package var replaces = false
     /// It goes past those that run and are stopped.
@@ -83,10 +81,8 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case hide
     /// Answer: `unhidden`.
     case unhide
-    /// Rename the own file from one place to the next. Answer: `entered` or `passedOver`.
-    case enter(AccessPlace, from: AccessPlace)
-    /// Ask the presenters. Answer: `answered`.
-    case ask
+    /// Rename the own file from `waiting/` to `running/`. Answer: `entered` or `passedOver`.
+    case enter
     /// Answer: `ran`.
     case run
     /// Answer: `committed` or `superseded`.
@@ -107,7 +103,6 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case woken, gaveUp
     case hidden, unhidden
     case entered, passedOver
-    case answered
     case ran(commits: Bool)
     case committed, superseded
     case left
@@ -188,13 +183,12 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case (.sleep, _): return lookAtNext(flaws)
     case (.hide, _):
       isHidden = true
-      return flaws.contains(.hidesLate) ? .run : enter(from: .waiting)
-    case (.enter(let next, _), .entered): return goOn(in: next, flaws)
-    case (.enter(let next, _), _):
-      if flaws.contains(.entersAnyway) { return goOn(in: next, flaws) }
-      // It was overtaken while it asked, or passed over: it comes again, with a new name.
+      return flaws.contains(.hidesLate) ? .run : .enter
+    case (.enter, .entered): return goOn(flaws)
+    case (.enter, _):
+      if flaws.contains(.entersAnyway) { return goOn(flaws) }
+      // It was passed over: it comes again, with a new name.
       return isHidden ? .unhide : .leave
-    case (.ask, _): return .enter(.running, from: .asking)
     case (.run, .ran(let commits)):
       ending = .done
       if isHidden { return commits ? .commit : .unhide }
@@ -236,16 +230,11 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   }
 
   private func prepare(_ flaws: Flaws) -> Action {
-    terms.replaces && !flaws.contains(.hidesLate) ? .hide : enter(from: .waiting)
+    terms.replaces && !flaws.contains(.hidesLate) ? .hide : .enter
   }
 
-  private func enter(from place: AccessPlace) -> Action {
-    .enter(terms.asks && place == .waiting ? .asking : .running, from: place)
-  }
-
-  private mutating func goOn(in next: AccessPlace, _ flaws: Flaws) -> Action {
-    place = next
-    if next == .asking { return .ask }
+  private mutating func goOn(_ flaws: Flaws) -> Action {
+    place = .running
     return terms.replaces && flaws.contains(.hidesLate) ? .hide : .run
   }
 
@@ -282,12 +271,11 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
 
 /// Where the file of an access may lie, in the order in which it goes through them.
 package enum AccessPlace: Int, Hashable, Sendable, CaseIterable {
-  case waiting, asking, running, overtaken
+  case waiting, running, overtaken
 
   package var name: String {
     switch self {
     case .waiting: "waiting"
-    case .asking: "asking"
     case .running: "running"
     case .overtaken: "overtaken"
     }

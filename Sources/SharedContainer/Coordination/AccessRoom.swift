@@ -4,7 +4,7 @@ package import Syscalls
 /// `system/coordination/` of one open container: where accesses to files lie.
 ///
 ///     lock/          the lock of arrivals, as every slot has it
-///     waiting/ asking/ running/ overtaken/
+///     waiting/ running/ overtaken/
 ///                    a file for each access; where it lies says how far it is
 ///     processes/     a file for each process that has accesses, locked as long as it lives
 ///

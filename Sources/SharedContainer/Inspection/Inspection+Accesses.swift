@@ -55,7 +55,7 @@ extension Inspection {
     let parts = entry.claim.parts.map { "\($0.writes ? "write" : "read") '\($0.path.text)'" }
     let verb =
       switch place {
-      case .waiting, .asking: "\(who) waits to "
+      case .waiting: "\(who) waits to "
       case .running: "\(who) may "
       case .overtaken: "others have gone past \(who), which may still "
       }
