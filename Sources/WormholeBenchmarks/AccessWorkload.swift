@@ -6,7 +6,7 @@ struct AccessAlone: Benchmark {
   static let name = "access"
   static let summary = "a coordinated access, against a bare create, rename and unlink in C"
   static let isPaired = true
-  // It makes 35 calls where the bare one makes five, so that it takes five to eight times as long;
+  // It makes 37 calls where the bare one makes five, so that it takes five to eight times as long;
   // how long a call takes is the machine's. The number of calls is held to exactly.
   static func requiredRatio(_ size: Size) -> Double? { 0.1 }
 
@@ -24,6 +24,6 @@ struct AccessAlone: Benchmark {
   func baseline() throws { try floor.access() }
 
   func details() throws -> [Detail] {
-    [try Detail.calls("calls an access", limit: 36) { try ours() }]
+    [try Detail.calls("calls an access", limit: 38) { try ours() }]
   }
 }

@@ -94,6 +94,8 @@ extension Peer {
       try coordinate(
         kind, path, what, takeOverAfter: milliseconds.map { .milliseconds($0) })
     case .coordinateAdd(let path, let times): try coordinateAdd(path, times: times)
+    case .present(let path, let manner): try present(path, manner)
+    case .presentAndAdd(let path, let times): try presentAndAdd(path, times: times)
     case .as(let user, let group, let job): try become(user, group, for: job)
     case .linked(let name): try linked(name)
     case .testGroups(let group): try testGroups(group)

@@ -203,6 +203,11 @@ package indirect enum PeerJob: Codable, Sendable {
     _ kind: Coordination, _ path: String, Inside, takeOverAfterMilliseconds: Int? = nil)
   /// Adds 1 to the number in a file, as plain code does it.
   case coordinateAdd(_ path: String, times: Int)
+  /// Presents a file, and says what it is asked and told.
+  case present(_ path: String, Presenting)
+  /// Presents a file while it adds 1 to the number in it as often, some of it only when others ask
+  /// for it; says each number that it shows, and when it has added all.
+  case presentAndAdd(_ path: String, times: Int)
 
   // MARK: Others
 
@@ -247,6 +252,15 @@ extension PeerJob {
   }
 
   package enum Coordination: String, Codable, Sendable { case read, write, replace }
+
+  /// What a presenter does when it is asked.
+  package enum Presenting: Codable, Sendable {
+    case plainly
+    /// Nothing until the file is there.
+    case hang(until: String)
+    /// Writes the text to the file, and says so.
+    case save(String)
+  }
 
   /// What one does inside an access.
   package enum Inside: Codable, Sendable {

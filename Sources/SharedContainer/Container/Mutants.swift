@@ -32,6 +32,10 @@ package struct Mutants: OptionSet, Sendable {
   package static let keepHidden = Mutants(rawValue: 1 << 22)
   package static let noPassing = Mutants(rawValue: 1 << 23)
   package static let noRing = Mutants(rawValue: 1 << 24)
+  package static let askAfterArriving = Mutants(rawValue: 1 << 25)
+  package static let tellOnlyAsked = Mutants(rawValue: 1 << 26)
+  package static let waitAgain = Mutants(rawValue: 1 << 27)
+  package static let trustAskers = Mutants(rawValue: 1 << 28)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -47,6 +51,8 @@ package struct Mutants: OptionSet, Sendable {
     ("trust-open-file", .trustOpenFile), ("no-end-of-lull", .noEndOfLull),
     ("no-stepping-aside", .noSteppingAside), ("remove-without-fence", .removeWithoutFence),
     ("keep-hidden", .keepHidden), ("no-passing", .noPassing), ("no-ring", .noRing),
+    ("ask-after-arriving", .askAfterArriving), ("tell-only-asked", .tellOnlyAsked),
+    ("wait-again", .waitAgain), ("trust-askers", .trustAskers),
     ("every-new-boot-raises", .everyNewBootRaises), ("decide-at-once", .decideAtOnce),
   ]
 

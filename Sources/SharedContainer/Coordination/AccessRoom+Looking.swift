@@ -72,9 +72,19 @@ extension AccessRoom {
     }
   }
 
+  /// What a process shows of itself; nil if it shows nothing.
+  func mark(of process: String, in home: OpenDirectory) throws(Errno) -> HolderMark? {
+    guard let file = try open(process, in: home), try file.isPresenceLocked() else { return nil }
+    return try HolderMark(in: file)
+  }
+
   /// Who has an access, as far as that can be known.
   func holder(of name: AccessName, in home: OpenDirectory) -> LockHolder? {
-    guard let file = try? open(name.process, in: home), let mark = try? HolderMark(in: file) else {
+    holder(of: name.process, in: home)
+  }
+
+  func holder(of process: String, in home: OpenDirectory) -> LockHolder? {
+    guard let file = try? open(process, in: home), let mark = try? HolderMark(in: file) else {
       return nil
     }
     return LockHolder(mark)

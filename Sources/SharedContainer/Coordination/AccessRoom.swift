@@ -7,6 +7,7 @@ package import Syscalls
 ///     waiting/ running/ overtaken/
 ///                    a file for each access; where it lies says how far it is
 ///     processes/     a file for each process that has accesses, locked as long as it lives
+///     presenters/    a file for each presenter; there only while somebody presents something
 ///
 /// ``AccessMachine`` says in which order things are done here. Who cleans up: an access of a dead
 /// process is removed by whoever it stands in the way of, its hidden directory first; what stands
@@ -21,6 +22,14 @@ package final class AccessRoom: Sendable {
   private let known = Monitor<[AccessName: AccessEntry?]>([:])
   let standing = Monitor<[String: LeaseObservation<HolderMark>]>([:])
   let bell = AccessBell()
+  /// What the presenters' files say that were there at the last look; nil: it cannot be read.
+  let presented = Monitor<[PresenterName: PresenterEntry?]>([:])
+  /// Processes that were asked something and stood still, with the mark that they had.
+  let stopped = Monitor<[String: HolderMark]>([:])
+  /// What dead writers claimed whose accesses were removed here.
+  let buried = Monitor<[AccessClaim]>([])
+  /// What those keep here who ask presenters.
+  package let desk = Monitor<(any AnyObject & Sendable)?>(nil)
   /// Own files that could not be removed when their accesses ended.
   private let left = Monitor<Set<AccessName>>([])
 
@@ -76,6 +85,9 @@ package final class AccessRoom: Sendable {
       return made
     }
   }
+
+  /// The directory, if it was opened already.
+  var openHome: OpenDirectory? { home.withLock { $0?.directory } }
 
   var ownName: String? { process.withLock { $0?.name } }
 
@@ -199,7 +211,12 @@ package final class AccessRoom: Sendable {
       if let failure { container.log(.notice, "could not remove '\(path)': \(failure)") }
     }
     for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
+    guard let claim = entry?.claim, claim.writes else { return }
+    buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
   }
+
+  /// Of how many dead writers presenters are told at once.
+  private static let mostBuried = 256
 
   /// Nothing depends on it.
   private func sweep(in home: OpenDirectory) {
@@ -224,6 +241,6 @@ package final class AccessRoom: Sendable {
     for name in try processes.names() where Staging.isOurs(name) {
       if try !isAlive(name, in: home) { try? processes.unlink(name) }
     }
-    return swept
+    return swept + (try sweepPresenters(in: home))
   }
 }

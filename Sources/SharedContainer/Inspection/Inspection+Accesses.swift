@@ -3,7 +3,8 @@ internal import Syscalls
 /// Accesses to files: who has them, who waits, and what ended processes have left.
 extension Inspection {
   /// What lies in the slot of accesses beside what every slot has.
-  static let accessFolders = AccessPlace.allCases.map(\.name) + [AccessRoom.processesName]
+  static let accessFolders =
+    AccessPlace.allCases.map(\.name) + [AccessRoom.processesName, AccessRoom.presentersName]
 
   /// How many are told one by one.
   private static let mostAccesses = 50
@@ -20,6 +21,7 @@ extension Inspection {
         try inspect(name, place, room, home)
       }
     }
+    try inspectPresenters(room, home)
     guard told > Self.mostAccesses else { return }
     add(
       Finding(
@@ -64,6 +66,33 @@ extension Inspection {
       Finding(
         isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
         advice: holder?.advice))
+  }
+}
+
+extension Inspection {
+  private mutating func inspectPresenters(
+    _ room: AccessRoom, _ home: OpenDirectory
+  ) throws(Errno) {
+    let all = try room.everyPresenter().sorted { $0.key.text < $1.key.text }
+    for (name, entry) in all.prefix(Self.mostAccesses) {
+      let path = "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)/\(name.text)"
+      guard try room.isAlive(name.process, in: home) else {
+        add(
+          Finding(
+            .problem, path, "a process that has ended left it",
+            advice: "whoever would ask it removes it", isRepairable: true))
+        continue
+      }
+      let holder = room.holder(of: name.process, in: home)
+      let who = holder.map { "\($0)" } ?? "a process that left no name"
+      let what = entry.paths.map { "'\($0.text)'" }.joined(separator: " and ")
+      add(Finding(.note, path, "\(who) presents \(what)"))
+    }
+    guard all.count > Self.mostAccesses else { return }
+    add(
+      Finding(
+        .note, "system/\(AccessRoom.slotName)",
+        "\(all.count - Self.mostAccesses) more presenters of files"))
   }
 }
 

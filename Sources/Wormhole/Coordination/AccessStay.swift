@@ -12,11 +12,19 @@ final class AccessStay: Sendable {
   private let resolved: [[AccessPath]]
   let held: HeldAccess
   private let subject: String
+  private let presenters: PresenterRound
+  private let patience: Patience
+  private let isAnswering: Bool
 
+  /// - Parameters:
+  ///   - whose: the purpose, and that of the presenter that is neither asked nor told.
+  ///   - isAnswering: it is made inside what a presenter was asked, and asks nobody.
   init(
-    _ intents: [Wormhole.Coordinator.Intent], _ purpose: String, _ arbiters: Arbiters,
-    _ takeOver: Duration?, _ patience: Patience
+    _ intents: [Wormhole.Coordinator.Intent], _ whose: (purpose: String, presenter: String?),
+    _ arbiters: Arbiters, _ takeOver: Duration?, _ patience: Patience, _ isAnswering: Bool
   ) throws(WormholeError) {
+    let purpose = whose.purpose
+    (self.patience, self.isAnswering) = (patience, isAnswering)
     subject = intents.first?.path ?? ""
     guard !UpdatesUnderWay.isInsideAny else {
       throw WormholeError(
@@ -26,6 +34,7 @@ final class AccessStay: Sendable {
     self.intents = intents
     var resolved: [[AccessPath]] = []
     var parts: [String: (room: AccessRoom, parts: [AccessClaim.Part], replaced: [AccessPath])] = [:]
+    var seen: [String: PresenterRound.Place] = [:]
     for intent in intents {
       let paths = try AccessPath.resolve(intent.path)
       resolved.append(paths)
@@ -33,6 +42,8 @@ final class AccessStay: Sendable {
         let room = try arbiters.room(for: path)
         let part = AccessClaim.Part(path, writes: intent.kind != .reading)
         parts[room.container.id, default: (room, [], [])].parts.append(part)
+        seen[room.container.id, default: (room, [])].parts.append(
+          PresenterRound.Part(path: path, writes: part.writes, manner: intent.manner))
       }
       if intent.kind == .replacing, let target = paths.last {
         parts[try arbiters.room(for: target).container.id]?.replaced.append(target)
@@ -44,10 +55,15 @@ final class AccessStay: Sendable {
     held = HeldAccess(whole, subject, outer)
     let replaces = intents.contains { $0.kind == .replacing }
     if !replaces, held.isCovered {
+      // Those around it have asked all of them, but whether it may be removed.
+      let isDeleting = intents.contains { $0.manner == .deleting }
+      presenters = PresenterRound(isDeleting ? Array(seen.values) : [], but: [])
       executors = []
       return
     }
     try held.refuseConflicts()
+    presenters = PresenterRound(
+      Array(seen.values), but: Set([purpose, whose.presenter].compactMap { $0 }))
     let subject = subject
     executors = parts.sorted { $0.key < $1.key }.map { _, place in
       var request = AccessRequest(
@@ -61,15 +77,23 @@ final class AccessStay: Sendable {
 
   /// Waits until it may run.
   func begin() throws(WormholeError) -> Wormhole.Coordinator.Access {
+    // Before it is in anybody's way: those who save have to get past it.
+    if !isAnswering, !Mutants.has(.askAfterArriving) { presenters.ask(patience) }
+    if patience.cancellation?.isCancelled == true {
+      presenters.end(wrote: false)
+      throw WormholeError(.cancelled, "coordinate", subject, because: "it was cancelled")
+    }
     for (index, executor) in executors.enumerated() {
       do throws(WormholeError) {
         try executor.begin(inside: held.tokens)
       } catch {
         for earlier in executors[..<index].reversed() { try? earlier.end(commits: false) }
+        presenters.end(wrote: false)
         throw error
       }
       held.add(executor.token)
     }
+    if Mutants.has(.askAfterArriving) { presenters.ask(patience) }
     // Of one room each, in the order of its intents.
     var new: [AccessPath: String] = [:]
     for executor in executors {
@@ -110,6 +134,7 @@ final class AccessStay: Sendable {
         if !isLate || error.code != .superseded { failure = failure ?? error }
       }
     }
+    presenters.end(wrote: true)
     if let failure { throw failure }
   }
 }

@@ -9,7 +9,20 @@ extension Wormhole.Coordinator {
   public struct Intent: Hashable, Sendable {
     enum Kind: Hashable, Sendable { case reading, writing, replacing }
 
+    /// What those who present it are asked.
+    package enum Manner: Hashable, Sendable {
+      /// To hold off and to save, and they are told of changes.
+      case usual
+      /// To hold off, and not to save.
+      case unsaved
+      /// To hold off, as it will not be there any more.
+      case deleting
+      /// Nothing, and they are told nothing.
+      case unnoticed
+    }
+
     let kind: Kind
+    package var manner = Manner.usual
     /// As the caller gave it.
     public let path: String
 
@@ -18,6 +31,12 @@ extension Wormhole.Coordinator {
 
     /// It is changed where it is, removed, or made.
     public static func writing(_ path: String) -> Intent { Intent(kind: .writing, path: path) }
+
+    /// It is removed: as ``writing(_:)``, and those who present it are asked to let it go, not to
+    /// save it.
+    public static func deleting(_ path: String) -> Intent {
+      Intent(kind: .writing, manner: .deleting, path: path)
+    }
 
     /// Something new is made for it, which then takes its place in one step.
     ///

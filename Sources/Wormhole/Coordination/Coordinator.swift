@@ -19,6 +19,8 @@ extension Wormhole {
     public let purpose: String
 
     private let arbiters: Arbiters?
+    /// The purpose of the presenter that it was made with, which it neither asks nor tells.
+    private let presenter: String?
     private let waits = Monitor<[Int: Cancellation]>([:])
     private let numbers = Monitor(0)
 
@@ -27,9 +29,10 @@ extension Wormhole {
     /// - Parameter purpose: by default one that nothing else has.
     public convenience init(purpose: String? = nil) { self.init(purpose: purpose, nil) }
 
-    package init(purpose: String? = nil, _ arbiters: Arbiters?) {
+    package init(purpose: String? = nil, _ arbiters: Arbiters?, presenter: String? = nil) {
       self.purpose = purpose ?? Environment().randomName()
       self.arbiters = arbiters
+      self.presenter = presenter
     }
 
     /// How long a call waits that does not say so.
@@ -120,7 +123,8 @@ extension Wormhole {
       takeOverAfter: Duration? = nil, _ body: (Access) throws -> Result
     ) throws -> Result {
       let cancellation = OffPool.cancellation ?? Cancellation()
-      let stay = try stay(intents, timeout, takeOverAfter, cancellation)
+      let stay = try stay(
+        intents, timeout, takeOverAfter, cancellation, PresenterDesk.isAnswering)
       let number = note(cancellation)
       defer { forget(number) }
       let access = try stay.begin()
@@ -158,9 +162,10 @@ extension Wormhole {
       takeOverAfter: Duration? = nil, _ body: (Access) async throws -> Result
     ) async throws -> Result {
       let subject = intents.first?.path ?? ""
+      let isAnswering = PresenterDesk.isAnswering
       let (stay, access) = try await OffPool.runAny("coordinate", subject) {
         let cancellation = OffPool.cancellation ?? Cancellation()
-        let stay = try self.stay(intents, timeout, takeOverAfter, cancellation)
+        let stay = try self.stay(intents, timeout, takeOverAfter, cancellation, isAnswering)
         let number = self.note(cancellation)
         defer { self.forget(number) }
         return (stay, try stay.begin())
@@ -201,11 +206,14 @@ extension Wormhole {
 
     private func stay(
       _ intents: [Intent], _ timeout: Duration, _ takeOver: Duration?,
-      _ cancellation: Cancellation
+      _ cancellation: Cancellation, _ isAnswering: Bool
     ) throws(WormholeError) -> AccessStay {
       try AccessStay(
-        intents, purpose, arbiters ?? Arbiters.shared.current, takeOver,
-        Patience(until: .now + timeout, cancellation: cancellation))
+        intents, (purpose, presenter), orderedBy, takeOver,
+        Patience(until: .now + timeout, cancellation: cancellation), isAnswering)
     }
+
+    /// What says which container orders a file.
+    var orderedBy: Arbiters { arbiters ?? Arbiters.shared.current }
   }
 }

@@ -1,0 +1,90 @@
+public import Dispatch
+internal import SharedContainer
+
+extension Wormhole.Coordinator {
+  /// What a program does that shows a file, or a folder, while others use it.
+  ///
+  /// Each closure stands for itself, and those that are not set do nothing. They are called on the
+  /// presenter's queue. One that is given something to call has to call it, from any thread: the
+  /// access waits for that, for ``patience`` at most.
+  public struct Presenter: Sendable {
+    /// What others want to do.
+    @nonexhaustive
+    public enum Use: Hashable, Sendable {
+      /// They read.
+      case reading
+      /// They write, or remove it.
+      case writing
+    }
+
+    /// What others may have changed.
+    public struct Change: Hashable, Sendable {
+      /// What it is: the presented file itself, something in the presented folder, or a folder
+      /// above; absolute, and without links on the way to it.
+      public let path: String
+      /// Whether it was not there before.
+      public let isNew: Bool
+      /// Where it lies in the presented folder; nil for what is presented itself, and for what is
+      /// above.
+      public let below: String?
+    }
+
+    /// Somebody wants to use it: hold off, and go on.
+    ///
+    /// What is given to `goOn` is called when the access is over.
+    public var relinquish:
+      @Sendable (
+        _ use: Use, _ goOn: @escaping @Sendable (_ resume: (@Sendable () -> Void)?) -> Void
+      ) -> Void = { _, goOn in goOn(nil) }
+
+    /// Save what is not saved, with an ordinary access, so that the others see it.
+    public var save: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void = { $0() }
+
+    /// It is about to be removed.
+    public var delete: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void = { $0() }
+
+    /// Somebody may have changed it: look again.
+    public var changed: @Sendable (Change) -> Void = { _ in }
+
+    /// One that does nothing.
+    public init() {}
+
+    /// How long an access waits at most for those who present what it uses.
+    public static let patience = Duration.seconds(2)
+  }
+
+  /// Has a presenter asked before others use a file, or anything in a folder, and told afterwards,
+  /// until it is stopped.
+  ///
+  /// Accesses of this coordinator's ``purpose`` neither ask nor tell it. It goes on whether or not
+  /// anybody keeps what this returns, as other subscriptions do. It is asked to relinquish first,
+  /// and then to save, or, before a removal, to delete. What is accessed inside the closures asks
+  /// nobody. See <doc:Coordination>.
+  ///
+  /// - Parameters:
+  ///   - path: which file or directory; it need not be there yet.
+  ///   - queue: where the closures are called; by default one of its own. An access that is made on
+  ///     it keeps it from answering others meanwhile.
+  ///   - presenter: what is called.
+  @discardableResult
+  public func present(
+    _ path: String, on queue: DispatchQueue? = nil, as presenter: Presenter
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let queue = queue ?? DispatchQueue(label: "wormhole.presenter")
+    return try present(path, as: presenter) { call in queue.async(execute: call) }
+  }
+
+  /// The same, with what brings calls to where they belong.
+  package func present(
+    _ path: String, as presenter: Presenter,
+    perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    var places: [String: (room: AccessRoom, paths: [AccessPath])] = [:]
+    for path in try AccessPath.resolve(path) {
+      let room = try orderedBy.room(for: path)
+      places[room.container.id, default: (room, [])].paths.append(path)
+    }
+    let file = PresentedFile(presenter, purpose: purpose, perform)
+    return try file.begin(in: places.sorted { $0.key < $1.key }.map { $0.value })
+  }
+}

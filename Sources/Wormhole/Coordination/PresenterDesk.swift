@@ -1,0 +1,150 @@
+internal import Dispatch
+internal import SharedContainer
+internal import Syscalls
+
+/// Where the presenters of one process can be asked, and where it asks others: one guest of the
+/// container that orders the files.
+final class PresenterDesk: Sendable {
+  /// Whether a presenter's closure runs here.
+  ///
+  /// An access inside of it asks nobody: those that are asked at the same time, and save, would
+  /// wait for each other.
+  @TaskLocal static var isAnswering = false
+
+  static let clock = DispatchQueue(label: "wormhole.presenters")
+  private static let ends = DispatchQueue(label: "wormhole.presenters.answers")
+  /// How long a question, or word of a change, may lie there: whoever was stopped reads it when it
+  /// goes on.
+  private static let longest = Duration.seconds(3600)
+
+  private struct State {
+    var files: [Int: PresentedFile] = [:]
+    /// What was asked and is not answered.
+    var open: Set<Open> = []
+    /// Those who did not answer in time: nobody waits for them until they have.
+    var silent: Set<PresenterName> = []
+  }
+
+  private struct Open: Hashable {
+    let presenter: PresenterName
+    let access: String
+  }
+
+  let hole: Wormhole
+  private let guest: Wormhole.Guest
+  private let state = Monitor(State())
+
+  /// As which guest it can be asked.
+  var address: String { guest.address }
+
+  static func of(_ room: AccessRoom) throws(WormholeError) -> PresenterDesk {
+    try room.desk.withLock { desk throws(WormholeError) in
+      if let desk = desk as? PresenterDesk { return desk }
+      let made = try PresenterDesk(room)
+      desk = made
+      return made
+    }
+  }
+
+  private init(_ room: AccessRoom) throws(WormholeError) {
+    hole = Wormhole(room.container, Wormhole.Options())
+    guest = try hole.guest()
+    _ = guest.respond(toKind: PresenterQuestion.kind) { [weak self, weak room] request in
+      guard let self, let room else { return request.refuse("it presents nothing any more") }
+      answer(request, in: room)
+    }
+    _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
+      guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
+      // Whoever was stopped has shown with this that it goes on.
+      room?.showRunning()()
+      file(news.presenter)?.tell(news)
+    }
+  }
+
+  // MARK: Being asked
+
+  func add(_ file: PresentedFile, _ number: Int) { state.withLock { $0.files[number] = file } }
+
+  func remove(_ number: Int) { state.withLock { $0.files[number] = nil } }
+
+  private func file(_ number: Int) -> PresentedFile? { state.withLock { $0.files[number] } }
+
+  private func answer(_ request: Wormhole.Request, in room: AccessRoom) {
+    let hide = room.showRunning()
+    let question: PresenterQuestion
+    do throws(WormholeError) {
+      question = try request.value(as: PresenterQuestion.self)
+    } catch {
+      hide()
+      return request.refuse("\(error)")
+    }
+    let end: @Sendable () -> Void = {
+      hide()
+      // Whoever asked may have gone.
+      try? request.answer(true)
+    }
+    guard let file = file(question.presenter) else { return end() }
+    file.ask(question, in: room, end)
+  }
+
+  // MARK: Asking
+
+  /// - Parameter end: is called once, when it has answered or cannot any more.
+  /// - Returns: whether it is to be waited for: not if it has not even answered others.
+  func ask(
+    _ question: PresenterQuestion, _ name: PresenterName, _ entry: PresenterEntry,
+    in room: AccessRoom, _ end: @escaping @Sendable () -> Void
+  ) -> Bool {
+    let open = Open(presenter: name, access: question.access)
+    let isSilent = state.withLock { state in
+      guard !state.silent.contains(name) else { return true }
+      state.open.insert(open)
+      return false
+    }
+    guard !isSilent else { return false }
+    let ended: @Sendable () -> Void = { [weak self] in
+      self?.state.withLock { state in
+        state.open.remove(open)
+        state.silent.remove(name)
+      }
+      end()
+    }
+    if entry.guest == address {
+      if let file = file(name.number) { file.ask(question, in: room, ended) } else { ended() }
+    } else {
+      guest.peer(guest: entry.guest).request(
+        question, as: Bool.self, kind: PresenterQuestion.kind, within: Self.longest,
+        on: Self.ends
+      ) { _ in ended() }
+    }
+    return true
+  }
+
+  /// It was waited for long enough.
+  func giveUp(_ name: PresenterName, access: String) {
+    state.withLock { state in
+      guard !Mutants.has(.waitAgain),
+        state.open.contains(Open(presenter: name, access: access))
+      else { return }
+      state.silent.insert(name)
+    }
+  }
+
+  /// Tells it, and waits for nobody.
+  func tell(_ news: PresenterNews, _ entry: PresenterEntry, tries: Int = 60) {
+    if entry.guest == address {
+      file(news.presenter)?.tell(news)
+      return
+    }
+    do throws(WormholeError) {
+      try guest.peer(guest: entry.guest).send(
+        news, .immediate, kind: PresenterNews.kind, within: Self.longest)
+    } catch {
+      // Where it is not there any more nobody has to know.
+      guard error.code != .unreachable, tries > 0 else { return }
+      Self.clock.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+        self?.tell(news, entry, tries: tries - 1)
+      }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/// What an access asks a presenter before it arrives.
+struct PresenterQuestion: Codable, Sendable {
+  static let kind = "coordination.ask"
+
+  /// Which of its process's it is for.
+  let presenter: Int
+  /// The presenter holds off until it is told that this one is over.
+  let access: String
+  /// As which process the access's shows that it lives.
+  let process: String
+  let writes: Bool
+  let saves: Bool
+  let deletes: Bool
+}
+
+/// What an access tells a presenter when it has ended.
+struct PresenterNews: Codable, Sendable {
+  static let kind = "coordination.tell"
+
+  let presenter: Int
+  let access: String
+  /// What it may have changed: absolute paths, without links on the way to them.
+  let changed: [String]
+  /// Which of them were not there before.
+  let made: Set<String>
+}

@@ -1,0 +1,102 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// Jobs that present files. Where the groups lie, WORMHOLE_ROOT says.
+extension Peer {
+  static func present(_ path: String, _ manner: PeerJob.Presenting) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { use, goOn in
+      tell("asked before \(use)")
+      if case .hang(let until) = manner {
+        try? eventually("it may go on", within: .seconds(60)) { exists(until) }
+      }
+      goOn { tell("resumed") }
+    }
+    presenter.save = { done in
+      if case .save(let text) = manner {
+        do {
+          try coordinator.write(path) { try overwrite($0, text) }
+          tell("saved")
+        } catch { tell("\(error)") }
+      }
+      done()
+    }
+    presenter.delete = { done in
+      tell("asked to let go")
+      done()
+    }
+    presenter.changed = { change in
+      tell("changed \(change.below ?? ".")\(change.isNew ? ", new" : "")")
+    }
+    let subscription = try coordinator.present(path, as: presenter)
+    try say("presenting")
+    wait()
+    subscription.stop()
+  }
+
+  /// What it adds to is in its hands until somebody asks for it, or it has added enough.
+  static func presentAndAdd(_ path: String, times: Int) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let unsaved = Monitor(0)
+    let save: @Sendable () throws -> Void = {
+      let added = unsaved.withLock { unsaved in
+        defer { unsaved = 0 }
+        return unsaved
+      }
+      guard added > 0 else { return }
+      do {
+        try coordinator.write(path) { path in
+          try overwrite(path, "\((try number(in: path)) + added)")
+        }
+      } catch {
+        unsaved.withLock { $0 += added }
+        throw error
+      }
+    }
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.save = { done in
+      do { try save() } catch { tell("\(error)") }
+      done()
+    }
+    let show: @Sendable () -> Void = {
+      do {
+        tell("shows \(try coordinator.read(path) { path in try number(in: path) })")
+      } catch { tell("\(error)") }
+    }
+    presenter.changed = { _ in show() }
+    let subscription = try coordinator.present(path, as: presenter)
+    for index in 0..<times {
+      unsaved.withLock { $0 += 1 }
+      if index % 3 == 2 { try save() }
+    }
+    while unsaved.withLock({ $0 }) > 0 { try save() }
+    // Its own changes nobody tells it.
+    show()
+    try say("added")
+    wait()
+    subscription.stop()
+  }
+
+  private static func wait() {
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(120)) { _ in nil }
+  }
+
+  private static func tell(_ words: String) { try? say(words) }
+
+  private static func exists(_ path: String) -> Bool {
+    (try? Descriptor.status(ofPath: path)) != nil
+  }
+
+  private static func number(in path: String) throws -> Int {
+    let file = try Descriptor.open(path: path, [.readWrite, .create], mode: 0o600)
+    return Int(String(decoding: try file.contents(), as: UTF8.self)) ?? 0
+  }
+
+  private static func overwrite(_ path: String, _ text: String) throws {
+    let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
+    try file.write(text)
+  }
+}

@@ -1,0 +1,180 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+extension FileScene {
+  /// A process that presents a file.
+  func presenting(_ name: String, _ manner: PeerJob.Presenting = .plainly) throws -> Running {
+    let peer = try Running(
+      .present(path(name), manner), environment: ["WORMHOLE_ROOT=\(folder.path)/groups"])
+    try eventually("it presents") { try peer.output.hasPrefix("presenting\n") }
+    return peer
+  }
+}
+
+/// Presenters in other processes: what they save is seen, and none keeps others waiting for long.
+@Suite(.blocking) struct PresenterProcessTests {
+  private let scene: FileScene
+  private let bound = Wormhole.Coordinator.Presenter.patience
+
+  init() throws { scene = try FileScene() }
+
+  /// How long an access takes, but for what the machine did to everybody.
+  private func time(_ body: () throws -> Void) throws -> (least: Duration, all: Duration) {
+    let (bystander, start) = (try Bystander(), Instant.now)
+    try body()
+    let time = Instant.now - start
+    return (time - bystander.longestDelay() * 4, time)
+  }
+
+  @Test(arguments: [PeerJob.Coordination.read, .write, .replace])
+  func whatAPresenterSavesIsWhatOthersFind(_ kind: PeerJob.Coordination) throws {
+    try scene.folder.write("old", to: "files/a")
+    let peer = try scene.presenting("a", .save("saved"))
+    let intent: Wormhole.Coordinator.Intent =
+      switch kind {
+      case .read: .reading(scene.path("a"))
+      case .write: .writing(scene.path("a"))
+      case .replace: .replacing(scene.path("a"))
+      }
+    var found: String?
+    try scene.another().access([intent]) { access in
+      found = try scene.read("a")
+      guard kind == .replace else { return }
+      try Descriptor.open(path: access.paths[0], [.writeOnly, .create], mode: 0o600).write("new")
+    }
+    #expect(found == "saved")
+    let use = kind == .read ? "reading" : "writing"
+    let told = kind == .read ? "" : "changed .\n"
+    try eventually("it is told") {
+      try peer.output == "presenting\nasked before \(use)\nsaved\nresumed\n" + told
+    }
+  }
+
+  @Test func aHungPresenterDelaysOneAccess() throws {
+    let peer = try scene.presenting("a", .hang(until: scene.path("go")))
+    let coordinator = scene.another()
+    let first = try time { try coordinator.write(scene.path("a")) { _ in } }
+    #expect(first.all >= bound && first.least < bound + .milliseconds(500))
+    let next = try time {
+      for _ in 0..<3 { try coordinator.read(scene.path("a")) { _ in } }
+    }
+    #expect(next.least < .milliseconds(500))
+    // Nor does it delay one longer than that wants to wait.
+    let short = try time {
+      try scene.another().write(scene.path("a"), within: .milliseconds(100)) { _ in }
+    }
+    #expect(short.least < .milliseconds(600))
+    try scene.folder.write("", to: "files/go")
+    try eventually("it is told") {
+      try peer.output.contains("resumed\n") && peer.output.contains("changed .\n")
+    }
+    // Once it has answered it is asked again.
+    try eventually("it is asked") {
+      try coordinator.read(scene.path("a")) { _ in }
+      return try peer.output.contains("asked before reading\n")
+    }
+  }
+
+  @Test func aStoppedPresenterDelaysOneAccess() throws {
+    let peer = try scene.presenting("a")
+    try peer.child.send(.stop)
+    try peer.waitUntilStopped()
+    let coordinator = scene.another()
+    let first = try time { try coordinator.write(scene.path("a")) { _ in } }
+    #expect(first.all >= .seconds(1) && first.least < .milliseconds(1700))
+    let next = try time {
+      for _ in 0..<3 { try coordinator.write(scene.path("a")) { _ in } }
+    }
+    #expect(next.least < .milliseconds(500))
+    #expect(try peer.output == "presenting\n")
+    try peer.child.send(.go)
+    try eventually("it is told") {
+      try peer.output.contains("resumed\n") && peer.output.contains("changed .\n")
+    }
+    try eventually("it is asked") {
+      try coordinator.read(scene.path("a")) { _ in }
+      return try peer.output.contains("asked before reading\n")
+    }
+  }
+
+  @Test func nobodyWaitsForAKilledPresenter() throws {
+    let peer = try scene.presenting("a", .hang(until: scene.path("never")))
+    let thread = try Thread("killer") {
+      try? eventually("it is asked") { try peer.output.contains("asked") }
+      try? peer.child.send(.kill)
+    }
+    let first = try time { try scene.another().write(scene.path("a")) { _ in } }
+    thread.join()
+    #expect(first.least < bound)
+  }
+
+  @Test func whenAnAccessIsCancelledItsWaitForPresentersEnds() throws {
+    let peer = try scene.presenting("a", .hang(until: scene.path("never")))
+    let coordinator = scene.another()
+    let thread = try Thread("canceller") {
+      try? eventually("it is asked") { try peer.output.contains("asked") }
+      coordinator.cancel()
+    }
+    let wait = try time {
+      let error = try failure { try coordinator.write(scene.path("a")) { _ in } }
+      #expect(error.code == .cancelled)
+    }
+    thread.join()
+    #expect(wait.least < bound)
+  }
+
+  /// It says nothing any more, so its presenters find out by themselves.
+  @Test func aPresenterGoesOnWhenWhoeverAskedItDies() throws {
+    let heard = Heard<String>()
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { use, goOn in
+      heard.add("\(use)")
+      goOn { heard.add("resumed") }
+    }
+    presenter.changed = { _ in heard.add("changed") }
+    let subscription = try scene.another().present(scene.path("a"), as: presenter)
+    let peer = try scene.peer(.write, scene.path("a"), .linger)
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    #expect(heard.all == ["writing"])
+    try peer.child.send(.kill)
+    try eventually("it goes on") { heard.all == ["writing", "resumed", "changed"] }
+    subscription.stop()
+  }
+
+  /// One that was there first was not asked, and whoever dies tells nobody.
+  @Test func whoComesWhileAWriterIsInsideHearsOfItsDeath() throws {
+    let peer = try scene.peer(.write, scene.path("a"), .linger)
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    let heard = Heard<String>()
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.changed = { _ in heard.add("changed") }
+    let subscription = try scene.another().present(scene.path("a"), as: presenter)
+    try peer.child.send(.kill)
+    try eventually("it is told") { heard.all.contains("changed") }
+    subscription.stop()
+  }
+
+  @Test func threeProgramsThatPresentAndAddLoseNothing() throws {
+    let times = TestRun.isLong ? 1000 : 20
+    let peers = try (0..<3).map { _ in
+      try Running(
+        .presentAndAdd(scene.path("n"), times: times),
+        environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups"])
+    }
+    try eventually("all have added", within: .seconds(TestRun.isLong ? 600 : 60)) {
+      try peers.allSatisfy { try $0.output.contains("added\n") || $0.hasEnded }
+    }
+    #expect(try scene.read("n") == "\(3 * times)")
+    try eventually("each shows it") {
+      try peers.allSatisfy { peer in
+        let shown = try peer.output.split(separator: "\n").last { $0.hasPrefix("shows") }
+        return shown == "shows \(3 * times)"
+      }
+    }
+    for peer in peers { #expect(try peer.errors == "") }
+  }
+}

@@ -1,0 +1,190 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Those who present files, in the process that uses them.
+@Suite(.blocking) struct PresenterTests {
+  private let scene: FileScene
+
+  init() throws { scene = try FileScene() }
+
+  /// A presenter that notes what it is asked and told.
+  private func present(
+    _ name: String, _ coordinator: Wormhole.Coordinator? = nil,
+    _ adjust: (inout Wormhole.Coordinator.Presenter) -> Void = { _ in }
+  ) throws -> (heard: Heard<String>, subscription: Wormhole.Subscription) {
+    let heard = Heard<String>()
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { use, goOn in
+      heard.add("\(use)")
+      goOn { heard.add("resumed") }
+    }
+    presenter.save = { done in
+      heard.add("save")
+      done()
+    }
+    presenter.delete = { done in
+      heard.add("delete")
+      done()
+    }
+    presenter.changed = { heard.add("changed \($0.below ?? ".")\($0.isNew ? ", new" : "")") }
+    adjust(&presenter)
+    let subscription = try (coordinator ?? scene.another()).present(
+      scene.path(name), as: presenter)
+    return (heard, subscription)
+  }
+
+  @Test func itIsAskedInOrderAndToldAfterwards() throws {
+    let (heard, subscription) = try present("a")
+    let coordinator = scene.another()
+    try coordinator.read(scene.path("a")) { _ in
+      #expect(heard.all == ["reading", "save"])
+    }
+    try eventually("it resumes") { heard.all == ["reading", "save", "resumed"] }
+    try coordinator.write(scene.path("a")) { _ in
+      #expect(heard.all.suffix(2) == ["writing", "save"])
+    }
+    try eventually("it is told") { heard.all.suffix(2) == ["resumed", "changed ."] }
+    try coordinator.access([.deleting(scene.path("a"))]) { _ in
+      #expect(heard.all.suffix(2) == ["writing", "delete"])
+    }
+    try eventually("it is told") { heard.all.suffix(2) == ["resumed", "changed ."] }
+    let count = heard.all.count
+    try coordinator.read(scene.path("ab")) { _ in }
+    subscription.stop()
+    try coordinator.write(scene.path("a")) { _ in }
+    #expect(heard.all.count == count)
+    // Nobody pays for presenters where there are none.
+    #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
+  }
+
+  /// One look before, and after a write another one, for those who have come meanwhile.
+  @Test func whoComesDuringAWriteIsTold() throws {
+    var late: Heard<String>?
+    try scene.another().write(scene.path("a")) { _ in late = try present("a").heard }
+    try eventually("it is told") { late?.all == ["changed ."] }
+  }
+
+  /// It sees no access when it looks for those that are there, and was not asked.
+  @Test func whoComesBetweenTheQuestionAndTheAccessIsTold() throws {
+    let late = Monitor<Heard<String>?>(nil)
+    let (first, _) = try present("a") { [self] presenter in
+      presenter.relinquish = { _, goOn in
+        let heard = try? present("a").heard
+        late.withLock { $0 = heard }
+        goOn(nil)
+      }
+    }
+    try scene.another().write(scene.path("a")) { _ in }
+    try eventually("both are told") {
+      late.withLock { $0 }?.all == ["changed ."] && first.all.last == "changed ."
+    }
+  }
+
+  @Test func itsOwnCoordinatorDoesNotAskIt() throws {
+    let coordinator = scene.another()
+    let (heard, _) = try present("a", coordinator)
+    try coordinator.write(scene.path("a")) { _ in }
+    let made = Wormhole.Coordinator(scene.arbiters, presenter: coordinator.purpose)
+    try made.write(scene.path("a")) { _ in }
+    try scene.another().read(scene.path("a")) { _ in }
+    try eventually("others ask it") { heard.all == ["reading", "save", "resumed"] }
+  }
+
+  @Test func aFoldersPresenterHearsOfWhatIsInIt() throws {
+    try scene.folder.descriptor.makeDirectory("files/folder", mode: 0o700)
+    try scene.folder.write("", to: "files/folder/old")
+    let (heard, _) = try present("folder")
+    let (below, _) = try present("folder/old")
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("folder/new")) { path in
+      _ = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+    }
+    try eventually("it is told") { heard.all.last == "changed new, new" }
+    try coordinator.write(scene.path("folder/old")) { _ in }
+    try eventually("it is told") { heard.all.last == "changed old" }
+    try coordinator.write(scene.path("folder")) { _ in }
+    try eventually("it is told") { heard.all.last == "changed ." }
+    try eventually("what is below is told") { below.all.filter { $0 == "changed ." }.count == 2 }
+    #expect(below.all.filter { $0 == "writing" }.count == 2)
+  }
+
+  /// All are asked at once, and those who save do not wait for each other.
+  @Test func severalThatSaveWaitForNobody() throws {
+    let coordinators = (0..<3).map { _ in scene.another() }
+    let path = scene.path("a")
+    var all: [Wormhole.Subscription] = []
+    for coordinator in coordinators {
+      let (_, subscription) = try present("a", coordinator) { presenter in
+        presenter.save = { done in
+          try? coordinator.write(path) { path in
+            let file = try Descriptor.open(path: path, [.readWrite, .create, .append], mode: 0o600)
+            try file.write("x")
+          }
+          done()
+        }
+      }
+      all.append(subscription)
+    }
+    try scene.another().read(path) { (_: String) throws in
+      #expect(try scene.read("a") == "xxx")
+    }
+    for subscription in all { subscription.stop() }
+  }
+
+  /// Whatever somebody's hand has put there is nobody's presenter.
+  @Test func foreignFilesPresentNothing() throws {
+    let (heard, _) = try present("a")
+    let home = try Descriptor.open(path: scene.place, [.readOnly, .directory])
+    let folder = try home.open("presenters", [.readOnly, .directory])
+    let process = try home.open("processes", [.readOnly, .directory]).names()[0]
+    let own = try folder.names()[0]
+    let bytes = try folder.open(own, [.readOnly]).contents()
+    for name in ["foreign", "0123456789abcdef,x", "0123456789abcdef", "\(process),01"] {
+      try folder.open(name, [.writeOnly, .create], mode: 0o600).write("x")
+    }
+    try folder.open("\(process),901", [.writeOnly, .create], mode: 0o600).write("x")
+    try folder.makeSymbolicLink("\(process),902", to: own)
+    try folder.makeDirectory("\(process),903", mode: 0o700)
+    try folder.makeFIFO("\(process),904", mode: 0o600)
+    // One that names a place elsewhere as its guest.
+    let text = String(decoding: bytes, as: UTF8.self)
+    #expect(text.contains("bplist"))
+    let list = #"{paths = ("\#(scene.path("a"))"); purpose = x; guest = "../members/a"; }"#
+    try folder.open("\(process),905", [.writeOnly, .create], mode: 0o600).write(list)
+    let start = Instant.now
+    try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in }
+    #expect(Instant.now - start < Wormhole.Coordinator.Presenter.patience)
+    try eventually("it is told") { heard.all.last == "changed ." }
+    #expect(try folder.names().count == 10)
+  }
+
+  @Test func theDoctorNamesPresentersAndRemovesWhatTheDeadLeft() throws {
+    let peer = try scene.presenting("a")
+    let container = try scene.arbiters.room(for: AccessPath(scene.path("a"))).container
+    let path = scene.path("a")
+    let found = try container.inspect()
+    #expect(
+      found.filter { $0.subject.contains("presenters/") }.map(\.what) == [
+        "'TestPeer' (process \(peer.child.process), running) presents '\(path)'"
+      ], "\(found)")
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    let dead = try container.inspect().filter { $0.subject.contains("presenters/") }
+    #expect(dead.map(\.isRepairable) == [true])
+    _ = try container.repair()
+    #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
+  }
+
+  /// Nobody has anything of a presenter's file once its process is dead.
+  @Test func whatTheDeadPresentIsRemovedByWhoeverWouldAskThem() throws {
+    let peer = try scene.presenting("a")
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try scene.another().read(scene.path("a")) { _ in }
+    #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
+  }
+}
