@@ -20,7 +20,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   public static func readingIntent(
     with url: URL, options: NSFileCoordinator.ReadingOptions = []
   ) -> NSFileAccessIntent {
-    NSFileAccessIntent(intent(url), url)
+    NSFileAccessIntent(intent(url, options), url)
   }
 
   /// It is written.
@@ -32,12 +32,25 @@ public final class NSFileAccessIntent: NSObject, Sendable {
 
   func use(_ url: URL) { place.withLock { $0 = url } }
 
-  static func intent(_ url: URL) -> Wormhole.Coordinator.Intent { .reading(url.path) }
+  static func intent(
+    _ url: URL, _ options: NSFileCoordinator.ReadingOptions
+  ) -> Wormhole.Coordinator.Intent {
+    var intent = Wormhole.Coordinator.Intent.reading(url.path)
+    if options.contains(.withoutChanges) { intent.manner = .unsaved }
+    return intent
+  }
 
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.WritingOptions
   ) -> Wormhole.Coordinator.Intent {
-    options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
+    var intent: Wormhole.Coordinator.Intent =
+      options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
+    if options.contains(.contentIndependentMetadataOnly) {
+      intent.manner = .unnoticed
+    } else if options.contains(.forDeleting) {
+      intent.manner = .deleting
+    }
+    return intent
   }
 }
 

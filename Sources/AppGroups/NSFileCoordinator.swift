@@ -13,14 +13,15 @@ public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 /// fails before that the accessor is not called, and the error is set. A wait ends after
 /// ``timeout``, and when whoever is in the way is stopped.
 ///
-/// File presenters are not told of accesses: there are none here, and a coordinator is made for
-/// none.
+/// Those who present a file are asked before, and told afterwards: ``NSFilePresenter``.
 open class NSFileCoordinator: NSObject, @unchecked Sendable {
   // What can change is in the monitor.
   private let state: Monitor<State>
 
   private struct State: Sendable {
-    var coordinator = Wormhole.Coordinator()
+    var coordinator: Wormhole.Coordinator
+    /// That of the presenter that it was made with.
+    var presenter: String?
     var timeout = Wormhole.Coordinator.defaultTimeout
     var takeOverAfter: Duration?
   }
@@ -32,7 +33,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     /// The options of such a number.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Nobody is asked to save first; here nobody ever is.
+    /// Nobody is asked to save first.
     public static let withoutChanges = ReadingOptions(rawValue: 1 << 0)
     /// A link counts with what it leads to; here it always does.
     public static let resolvesSymbolicLink = ReadingOptions(rawValue: 1 << 1)
@@ -49,7 +50,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     /// The options of such a number.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// It is removed.
+    /// It is removed: those who present it are asked to let it go, and not to save it.
     public static let forDeleting = WritingOptions(rawValue: 1 << 0)
     /// It is moved.
     public static let forMoving = WritingOptions(rawValue: 1 << 1)
@@ -60,27 +61,56 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     ///
     /// If nothing is made there the file stays as it is.
     public static let forReplacing = WritingOptions(rawValue: 1 << 3)
-    /// Only what is known of the file is changed.
+    /// Only what is known of the file is changed: nobody is asked or told.
     public static let contentIndependentMetadataOnly = WritingOptions(rawValue: 1 << 4)
   }
 
   /// A coordinator that is nobody's.
   public override init() {
-    state = Monitor(State())
+    state = Monitor(State(coordinator: Wormhole.Coordinator()))
     super.init()
   }
 
-  /// A coordinator that is nobody's.
+  /// A coordinator of a presenter's.
   ///
-  /// - Parameter filePresenter: nil, as there are none here.
-  public convenience init(filePresenter: Never?) { self.init() }
+  /// - Parameter filePresenter: is neither asked nor told of what this coordinator does; nil for
+  ///   nobody's.
+  public init(filePresenter: (any NSFilePresenter)?) {
+    let presenter = filePresenter.map { FilePresenters.purpose(of: $0) }
+    let coordinator = Wormhole.Coordinator(nil, presenter: presenter)
+    state = Monitor(State(coordinator: coordinator, presenter: presenter))
+    super.init()
+  }
+
+  // MARK: Presenters
+
+  /// Has a presenter asked before others use what it presents, and told afterwards, until it is
+  /// removed; it is kept as long.
+  ///
+  /// Where that is not possible the log says so.
+  open class func addFilePresenter(_ filePresenter: any NSFilePresenter) {
+    FilePresenters.add(filePresenter)
+  }
+
+  /// It is not asked or told any more; a call that is under way on another thread is waited for.
+  open class func removeFilePresenter(_ filePresenter: any NSFilePresenter) {
+    FilePresenters.remove(filePresenter)
+  }
+
+  /// All that this process has added.
+  open class var filePresenters: [any NSFilePresenter] { FilePresenters.all }
 
   /// What it is used for: accesses of one purpose never wait for each other.
   ///
   /// By default one that nothing else has. Set it before the first access.
   open var purposeIdentifier: String {
     get { coordinator.purpose }
-    set { state.withLock { $0.coordinator = Wormhole.Coordinator(purpose: newValue) } }
+    set {
+      state.withLock { state in
+        state.coordinator = Wormhole.Coordinator(
+          purpose: newValue, nil, presenter: state.presenter)
+      }
+    }
   }
 
   /// How long a call waits before it fails; 30 seconds by default.
@@ -109,7 +139,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
     byAccessor reader: (URL) -> Void
   ) {
-    run([NSFileAccessIntent.intent(url)], outError) { reader($0[0]) }
+    run([NSFileAccessIntent.intent(url, options)], outError) { reader($0[0]) }
   }
 
   /// Has the accessor write, while nobody else uses the file.
@@ -127,7 +157,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     error outError: NSErrorPointer, byAccessor readerWriter: (URL, URL) -> Void
   ) {
     let intents = [
-      NSFileAccessIntent.intent(readingURL), NSFileAccessIntent.intent(writingURL, writingOptions),
+      NSFileAccessIntent.intent(readingURL, readingOptions),
+      NSFileAccessIntent.intent(writingURL, writingOptions),
     ]
     run(intents, outError) { readerWriter($0[0], $0[1]) }
   }
@@ -155,8 +186,10 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   ) {
     // What is replaced is replaced by the accesses inside of it.
     let intents =
-      readingURLs.map { NSFileAccessIntent.intent($0) }
-      + writingURLs.map { NSFileAccessIntent.intent($0, []) }
+      readingURLs.map { NSFileAccessIntent.intent($0, readingOptions) }
+      + writingURLs.map {
+        NSFileAccessIntent.intent($0, writingOptions.subtracting(.forReplacing))
+      }
     run(intents, outError) { _ in
       let isDone = Monitor(false)
       batchAccessor { isDone.signal { $0 = true } }

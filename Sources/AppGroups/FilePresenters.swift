@@ -1,0 +1,111 @@
+internal import DropIns
+internal import Foundation
+internal import Syscalls
+internal import Wormhole
+
+/// The presenters that this process has added, and what tells them apart.
+enum FilePresenters {
+  private struct Added {
+    let presenter: Kept
+    let subscription: Wormhole.Subscription
+  }
+
+  /// A presenter that somebody asks the purpose of.
+  private struct Known {
+    weak var presenter: (any NSFilePresenter)?
+    let purpose: String
+  }
+
+  private struct State: @unchecked Sendable {
+    // Presenters are only called on their own queues; here they are kept, and told apart.
+    var added: [ObjectIdentifier: Added] = [:]
+    var known: [ObjectIdentifier: Known] = [:]
+    var numbers = 0
+  }
+
+  private struct Kept: @unchecked Sendable {
+    // It is called on its own queue alone.
+    let presenter: any NSFilePresenter
+  }
+
+  private static let state = Monitor(State())
+  private static let process = Wormhole.Coordinator().purpose
+
+  /// What its presenter is known by: coordinators that were made with it neither ask nor tell it.
+  static func purpose(of presenter: any NSFilePresenter) -> String {
+    state.withLock { state in
+      let number = ObjectIdentifier(presenter)
+      if let known = state.known[number], known.presenter != nil { return known.purpose }
+      state.known = state.known.filter { $0.value.presenter != nil }
+      state.numbers += 1
+      let purpose = "\(process).\(state.numbers)"
+      state.known[number] = Known(presenter: presenter, purpose: purpose)
+      return purpose
+    }
+  }
+
+  static var all: [any NSFilePresenter] {
+    state.withLock { $0.added.values.map { $0.presenter.presenter } }
+  }
+
+  static func add(_ presenter: any NSFilePresenter) {
+    guard let url = presenter.presentedItemURL else {
+      return DropInLog.tell(.warning, "cannot add a file presenter: it has no presentedItemURL")
+    }
+    remove(presenter)
+    let coordinator = Wormhole.Coordinator(purpose: purpose(of: presenter))
+    do throws(WormholeError) {
+      let kept = Kept(presenter: presenter)
+      let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
+        kept.presenter.presentedItemOperationQueue.addOperation(call)
+      }
+      state.withLock {
+        $0.added[ObjectIdentifier(presenter)] = Added(presenter: kept, subscription: subscription)
+      }
+    } catch {
+      DropInLog.tell(.error, error)
+    }
+  }
+
+  static func remove(_ presenter: any NSFilePresenter) {
+    let added = state.withLock { $0.added.removeValue(forKey: ObjectIdentifier(presenter)) }
+    added?.subscription.stop()
+  }
+
+  private static func calls(of kept: Kept, at url: URL) -> Wormhole.Coordinator.Presenter {
+    var calls = Wormhole.Coordinator.Presenter()
+    calls.relinquish = { use, goOn in
+      switch use {
+      case .reading: kept.presenter.relinquishPresentedItem(toReader: goOn)
+      default: kept.presenter.relinquishPresentedItem(toWriter: goOn)
+      }
+    }
+    calls.save = { done in
+      kept.presenter.savePresentedItemChanges { error in
+        tell(error, "save", url)
+        done()
+      }
+    }
+    calls.delete = { done in
+      kept.presenter.accommodatePresentedItemDeletion { error in
+        tell(error, "close", url)
+        done()
+      }
+    }
+    calls.changed = { change in
+      guard let below = change.below else { return kept.presenter.presentedItemDidChange() }
+      let item = url.appendingPathComponent(below)
+      if change.isNew {
+        kept.presenter.presentedSubitemDidAppear(at: item)
+      } else {
+        kept.presenter.presentedSubitemDidChange(at: item)
+      }
+    }
+    return calls
+  }
+
+  private static func tell(_ error: (any Error)?, _ verb: String, _ url: URL) {
+    guard let error else { return }
+    DropInLog.tell(.warning, "the presenter of '\(url.path)' could not \(verb) it: \(error)")
+  }
+}

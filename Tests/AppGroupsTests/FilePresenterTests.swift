@@ -1,0 +1,141 @@
+import AppGroups
+import Foundation
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// `NSFilePresenter` as code that was written for devices uses it.
+@Suite(.blocking) struct FilePresenterTests {
+  private let folder: TemporaryDirectory
+
+  init() throws {
+    try GroupsRoot.use()
+    folder = try TemporaryDirectory()
+  }
+
+  private func url(_ name: String) -> URL { URL(fileURLWithPath: folder.path + "/" + name) }
+
+  /// Notes what it is asked and told.
+  private final class Shower: NSObject, NSFilePresenter, Sendable {
+    let url: URL
+    let queue = OperationQueue()
+    private let heard = Monitor<[String]>([])
+
+    init(_ url: URL) {
+      self.url = url
+      queue.maxConcurrentOperationCount = 1
+    }
+
+    var all: [String] { heard.withLock { $0 } }
+    var presentedItemURL: URL? { url }
+    var presentedItemOperationQueue: OperationQueue { queue }
+
+    private func note(_ words: String) {
+      let isHere = OperationQueue.current === queue
+      heard.withLock { $0.append(isHere ? words : "\(words) elsewhere") }
+    }
+
+    func relinquishPresentedItem(
+      toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    ) {
+      note("reader")
+      reader { self.note("again") }
+    }
+    func relinquishPresentedItem(
+      toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    ) {
+      note("writer")
+      writer { self.note("again") }
+    }
+    func savePresentedItemChanges(
+      completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    ) {
+      note("save")
+      completionHandler(nil)
+    }
+    func accommodatePresentedItemDeletion(
+      completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    ) {
+      note("delete")
+      completionHandler(nil)
+    }
+    func presentedItemDidChange() { note("changed") }
+    func presentedSubitemDidChange(at url: URL) { note("changed \(url.lastPathComponent)") }
+    func presentedSubitemDidAppear(at url: URL) { note("appeared \(url.path)") }
+  }
+
+  /// One that has nothing but what it must have.
+  private final class Silent: NSObject, NSFilePresenter {
+    var presentedItemURL: URL?
+    let presentedItemOperationQueue = OperationQueue()
+  }
+
+  @Test func presentersAreAskedAndTold() throws {
+    let shower = Shower(url("a"))
+    NSFileCoordinator.addFilePresenter(shower)
+    defer { NSFileCoordinator.removeFilePresenter(shower) }
+    #expect(NSFileCoordinator.filePresenters.contains { $0 === shower })
+    let coordinator = NSFileCoordinator()
+    func take() -> [String] { shower.all }
+    coordinator.coordinate(readingItemAt: url("a"), error: nil) { _ in
+      #expect(take() == ["reader", "save"])
+    }
+    try eventually("it goes on") { shower.all == ["reader", "save", "again"] }
+    coordinator.coordinate(readingItemAt: url("a"), options: .withoutChanges, error: nil) { _ in
+      #expect(take().suffix(2) == ["again", "reader"])
+    }
+    try eventually("it goes on") { shower.all.last == "again" }
+    coordinator.coordinate(writingItemAt: url("a"), error: nil) { _ in
+      #expect(take().suffix(2) == ["writer", "save"])
+    }
+    try eventually("it is told") { shower.all.suffix(2) == ["again", "changed"] }
+    coordinator.coordinate(writingItemAt: url("a"), options: .forDeleting, error: nil) { _ in
+      #expect(take().suffix(2) == ["writer", "delete"])
+    }
+    try eventually("it is told") { shower.all.suffix(2) == ["again", "changed"] }
+    let count = shower.all.count
+    coordinator.coordinate(
+      writingItemAt: url("a"), options: .contentIndependentMetadataOnly, error: nil
+    ) { _ in }
+    let own = NSFileCoordinator(filePresenter: shower)
+    own.coordinate(writingItemAt: url("a"), error: nil) { _ in }
+    own.purposeIdentifier = "purpose \(folder.path)"
+    own.coordinate(readingItemAt: url("a"), error: nil) { _ in }
+    shower.queue.waitUntilAllOperationsAreFinished()
+    #expect(shower.all.count == count)
+    #expect(!shower.all.contains { $0.hasSuffix("elsewhere") })
+  }
+
+  @Test func aFoldersPresenterIsToldOfWhatIsInIt() throws {
+    let shower = Shower(url(""))
+    NSFileCoordinator.addFilePresenter(shower)
+    let coordinator = NSFileCoordinator()
+    coordinator.coordinate(writingItemAt: url("new"), error: nil) { url in
+      try? Data("one".utf8).write(to: url)
+    }
+    try eventually("it appears") { shower.all.last == "appeared \(folder.path)/new" }
+    coordinator.coordinate(writingItemAt: url("new"), error: nil) { _ in }
+    try eventually("it changes") { shower.all.last == "changed new" }
+    NSFileCoordinator.removeFilePresenter(shower)
+    #expect(!NSFileCoordinator.filePresenters.contains { $0 === shower })
+    let count = shower.all.count
+    coordinator.coordinate(writingItemAt: url("new"), error: nil) { _ in }
+    shower.queue.waitUntilAllOperationsAreFinished()
+    #expect(shower.all.count == count)
+  }
+
+  @Test func whatIsNotImplementedIsInNobodysWay() throws {
+    let silent = Silent()
+    silent.presentedItemURL = url("a")
+    NSFileCoordinator.addFilePresenter(silent)
+    var calls = 0
+    let coordinator = NSFileCoordinator()
+    coordinator.coordinate(writingItemAt: url("a"), options: .forDeleting, error: nil) { _ in
+      calls += 1
+    }
+    coordinator.coordinate(readingItemAt: url("a"), error: nil) { _ in calls += 1 }
+    #expect(calls == 2)
+    NSFileCoordinator.removeFilePresenter(silent)
+  }
+}
