@@ -1,3 +1,4 @@
+import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
@@ -135,6 +136,12 @@ import Wormhole
     for subscription in all { subscription.stop() }
   }
 
+  private struct Foreign: Encodable {
+    let paths: [String]
+    let purpose: String
+    let guest: String
+  }
+
   /// Whatever somebody's hand has put there is nobody's presenter.
   @Test func foreignFilesPresentNothing() throws {
     let (heard, _) = try present("a")
@@ -142,7 +149,6 @@ import Wormhole
     let folder = try home.open("presenters", [.readOnly, .directory])
     let process = try home.open("processes", [.readOnly, .directory]).names()[0]
     let own = try folder.names()[0]
-    let bytes = try folder.open(own, [.readOnly]).contents()
     for name in ["foreign", "0123456789abcdef,x", "0123456789abcdef", "\(process),01"] {
       try folder.open(name, [.writeOnly, .create], mode: 0o600).write("x")
     }
@@ -150,16 +156,23 @@ import Wormhole
     try folder.makeSymbolicLink("\(process),902", to: own)
     try folder.makeDirectory("\(process),903", mode: 0o700)
     try folder.makeFIFO("\(process),904", mode: 0o600)
-    // One that names a place elsewhere as its guest.
-    let text = String(decoding: bytes, as: UTF8.self)
-    #expect(text.contains("bplist"))
-    let list = #"{paths = ("\#(scene.path("a"))"); purpose = x; guest = "../members/a"; }"#
-    try folder.open("\(process),905", [.writeOnly, .create], mode: 0o600).write(list)
+    // Well formed, but for what would lead elsewhere.
+    for (number, path, guest) in [
+      (905, scene.path("a"), "../members/a"), (906, scene.path("a"), ""),
+      (907, "a", "0123456789abcdef"),
+    ] {
+      let foreign = Foreign(paths: [path], purpose: "x", guest: guest)
+      let bytes = try BinaryEncoder().encode(foreign)
+      let file = try folder.open("\(process),\(number)", [.writeOnly, .create], mode: 0o600)
+      try bytes.withUnsafeBytes { try file.writeFully($0) }
+    }
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    #expect(try room.everyPresenter().map(\.key.text) == [own])
     let start = Instant.now
     try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in }
     #expect(Instant.now - start < Wormhole.Coordinator.Presenter.patience)
     try eventually("it is told") { heard.all.last == "changed ." }
-    #expect(try folder.names().count == 10)
+    #expect(try folder.names().count == 12)
   }
 
   @Test func theDoctorNamesPresentersAndRemovesWhatTheDeadLeft() throws {
