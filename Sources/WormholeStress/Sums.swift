@@ -24,7 +24,8 @@ struct Sums {
 
   var line: String {
     "\(seeds) seeds: \(calls) calls, \(harm.lives) lives, \(harm.kills) kills, "
-      + "\(harm.stops) stops, \(harm.others), \(messages) messages, \(accesses) accesses, \(histories) histories; "
+      + "\(harm.stops) stops, \(harm.others), \(messages) messages, "
+      + "\(accesses) accesses, \(histories) histories; "
       + "longest call \(longest / 1_000_000) ms; \(violations) violations"
   }
 }

@@ -24,6 +24,26 @@ import Testing
     #expect(container.counters.takeovers == 1)
   }
 
+  /// P2 where the lock on a file is not seen through a link to it.
+  @Test func whereLinksAreOtherFilesWhoeverHasTakenOverKeepsOthersOut() throws {
+    guard let disk = try TestFileSystem.make(.fuse, for: "the lock of a takeover through FUSE")
+    else { return }
+    let container = try Container.open("\(disk.path)/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    try slot.add()
+    let peer = try Running(
+      .add(container.path, "n", times: 1),
+      environment: ["WORMHOLE_FAULTS=write~1.d/next:before:stop"])
+    try peer.waitUntilStopped()
+    try slot.add {
+      let lock = "\(container.path)/channels/n/lock/2"
+      let other = try Descriptor.open(path: lock, [.readWrite])
+      #expect(try other.tryLock(.exclusive) == false)
+    }
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+  }
+
   /// The fence: nobody goes on before the directory of the one who stands still is gone.
   @Test func whereItsDirectoryStaysATakeoverGoesNoFurther() throws {
     let folder = try TemporaryDirectory()

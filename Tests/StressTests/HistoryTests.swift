@@ -35,7 +35,7 @@ import Testing
         call(read, .version(1, "a"), 8, 19),
         // Its process died, and it happened all the same.
         call(put("d"), nil, 31, .max), call(read, .version(4, "d"), 40, 50),
-        call(put("e", 3), .refused("another was there"), 41, 51),
+        call(put("e", 3), .refused("conflict: another was there"), 41, 51),
       ]
       ).isEmpty)
   }
@@ -65,11 +65,16 @@ import Testing
         .contains(.order))
   }
 
+  /// Where there is nothing to make the value in, none is made.
+  @Test func anotherRefusalThanAConflictIsNone() {
+    #expect(found([call(put("a", 0), .refused("notFound: no such file"), 0, 10)]).isEmpty)
+  }
+
   @Test func aRefusalWithoutAReasonIsFound() {
     #expect(
       found([
         call(put("a"), .version(1, "a"), 0, 10),
-        call(put("b", 1), .refused("another was there"), 11, 20),
+        call(put("b", 1), .refused("conflict: another was there"), 11, 20),
       ]) == [.order])
   }
 

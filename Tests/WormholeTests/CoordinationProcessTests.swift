@@ -78,7 +78,7 @@ import Wormhole
     for name in ["groups", "files"] {
       try Descriptor.makeDirectory(path: "\(disk.path)/\(name)", mode: 0o700)
     }
-    let (groups, path) = (disk.path + "/groups", disk.path + "/files/a")
+    let (groups, path) = ("\(disk.path)/groups", "\(disk.path)/files/a")
     let peer = try Running(
       .coordinate(.write, path, .linger, takeOverAfterMilliseconds: nil),
       environment: ["WORMHOLE_ROOT=\(groups)"])

@@ -325,18 +325,29 @@ struct LockExecutor {
         return try file.duplicate()
       }
       let before = holder()
-      state.file = LockFile(number: generation, file: file)
-      state.stint.begin()
       slot.container.count { $0.takeovers += 1 }
       slot.container.log(
         .warning,
         "took over the lock of \(slot.title) '\(slot.name)' as generation \(generation)"
           + (before.map { " from \($0)" } ?? ""), about: slot.logSubject)
+      // Through FUSE and NFS the name may lead to another file, of which nobody has the lock yet.
+      guard isSameFileThroughLinks else {
+        try? file.unlock()
+        return .existed
+      }
+      state.file = LockFile(number: generation, file: file)
+      state.stint.begin()
       return .made
     } catch {
       if error == .fileExists { return .existed }
       throw error
     }
+  }
+
+  /// Whether a lock on a file is seen through all of its names.
+  private var isSameFileThroughLinks: Bool {
+    let type = try? state.locks!.descriptor.fileSystem().type
+    return type.map { FileSystemStatus.withoutNotices[$0] == nil } ?? false
   }
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {

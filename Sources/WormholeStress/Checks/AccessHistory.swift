@@ -102,7 +102,7 @@ struct AccessHistory {
     var after: [Content] = []
   }
 
-  /// When each body was at work: of one whose process died in it, until the last that it wrote down.
+  /// When each body was at work: of one whose process died in it, until it wrote down the last.
   private static func moments(in entries: [Journal.Entry]) -> [String: Moment] {
     var moments: [String: Moment] = [:]
     var open: Set<String> = []
@@ -177,8 +177,8 @@ struct AccessHistory {
           all.append(
             Violation(
               .order,
-              "access '\(body.token)' to '\(body.uses[0].name)' was let in while '\(earlier.token)' "
-                + "was at work there"))
+              "access '\(body.token)' to '\(body.uses[0].name)' was let in while "
+                + "'\(earlier.token)' was at work there"))
         }
       }
       active.append(body)

@@ -31,7 +31,8 @@ struct ChannelHistory {
     switch call.operation {
     case .put(_, let token, let expected):
       begun[token] = call.begin
-      if case .refused? = call.result, let expected {
+      // Other refusals say nothing about the version.
+      if case .refused(let reason)? = call.result, reason.hasPrefix("conflict"), let expected {
         conflicts.append((call.begin, call.end, expected))
       }
       add(call, isWrite: true)

@@ -7,7 +7,7 @@ extension Worker {
   private typealias Use = SharedFiles.Use
 
   /// Reads or adds to some files while it has an access to them.
-  func access() {
+  func useFiles() {
     let kind = dice.oneIn(4) ? SharedFiles.Kind.loose : dice.oneIn(2) ? .fenced : .patient
     var files = SharedFiles.files.filter { $0.hasPrefix(kind.rawValue + "/") }
     files.shuffle(using: &dice)
@@ -19,10 +19,10 @@ extension Worker {
       outer = [Use(dice.oneIn(2) ? .read : .write, kind.rawValue)]
     }
     let inner = isNested ? files.dropFirst(number).prefix(1).map { Use(way(kind), $0) } : []
-    access(outer, takesOver: kind != .patient && dice.oneIn(2)) {
+    useFiles(outer, takesOver: kind != .patient && dice.oneIn(2)) {
       guard !inner.isEmpty else { return }
       // It may be refused, and then nothing comes of it.
-      access(inner, takesOver: kind != .patient && dice.oneIn(2)) {}
+      useFiles(inner, takesOver: kind != .patient && dice.oneIn(2)) {}
     }
   }
 
@@ -31,7 +31,7 @@ extension Worker {
     return kind == .fenced || dice.oneIn(2) ? .replace : .write
   }
 
-  private func access(_ uses: [Use], takesOver: Bool, _ inside: () -> Void) {
+  private func useFiles(_ uses: [Use], takesOver: Bool, _ inside: () -> Void) {
     let token = token()
     let linger = dice.oneIn(6) ? Duration.milliseconds(dice.number(1..<8)) : nil
     perform(.access(token: token, uses: uses, takesOver: takesOver)) {

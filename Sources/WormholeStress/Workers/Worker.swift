@@ -143,7 +143,7 @@ final class Worker {
     case 86..<91: sendFile(membership)
     case 91..<99: tell(membership)
     case 99..<104: ask(membership)
-    default: access()
+    default: useFiles()
     }
   }
 
@@ -153,7 +153,8 @@ final class Worker {
     do {
       journal.note(.end(try body()))
     } catch let error as WormholeError {
-      journal.note(.end(error.isCertain ? .refused("\(error)") : .failed("\(error)")))
+      let reason = "\(error.code.rawValue): \(error)"
+      journal.note(.end(error.isCertain ? .refused(reason) : .failed(reason)))
     } catch {
       journal.note(.end(.failed("\(error)")))
     }
