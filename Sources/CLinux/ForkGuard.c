@@ -137,6 +137,10 @@ uint32_t linux_find_copy_number(void) {
              ? number : none;
 }
 
+/* Before there are threads: of two that ask at once, and first, one would take the second number,
+   which says that this is a copy. */
+__attribute__((constructor)) static void number_this_process(void) { linux_find_copy_number(); }
+
 void linux_number_copies_by_hand(void) {
   uint32_t number = linux_copy_number();
   __atomic_store_n(number_by_hand(), number, __ATOMIC_RELEASE);

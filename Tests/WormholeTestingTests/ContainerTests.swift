@@ -116,7 +116,8 @@ import Wormhole
     let process = try TestProcess("wormhole", ["receive", "--as", "watch"], in: container)
     let watch = phone.peer("watch")
     try await WormholeTesting.eventually("the watch to join") {
-      try watch.reachability == .immediatelyReachable
+      // It is there a moment before it has written who it is, and was never there without that.
+      try watch.reachability == .immediatelyReachable && watch.profile != nil
     }
     try process.kill()
     #expect(try await process.ending() == .signalled(9))
