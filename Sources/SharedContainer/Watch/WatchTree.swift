@@ -201,7 +201,10 @@ final class WatchTree: Sendable {
     case .changed(let names): hear(names, node)
     case .lookAgain:
       state.withLock { state in
-        note(node, isForced: false, &state)
+        // Where notices were lost, one that has the same number may be another directory: file
+        // systems give the number of a removed one to the next.
+        let isForced = node !== root && node.watch?.isPolling == false
+        note(node, isForced: isForced, &state)
         // Of those that are not there this one would have told.
         for child in node.children.values { note(child, isForced: false, &state) }
       }
