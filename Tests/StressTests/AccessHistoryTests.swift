@@ -151,6 +151,23 @@ import Testing
     #expect(found([first, reader], last: (1, "a")) == [.order])
   }
 
+  /// Whoever asks to go past one that stands still meets it when it wakes, and nobody else does.
+  @Test(arguments: [
+    (true, true, true), (true, false, false), (false, true, false), (false, false, false),
+  ])
+  func onlyWhoeverAskedMayMeetASleeperThatWrites(
+    _ asks: Bool, _ isTold: Bool, _ isRight: Bool
+  ) {
+    let sleeper = Access(
+      "a", .write, "loose/0", at: (1, 2, nil, isTold ? 9 : 3), isTold ? superseded : .done)
+    let other = Access("b", .write, "loose/0", at: (4, 5, 6, 7), takesOver: true)
+    var reader = Access(
+      "r", .read, "loose/0", at: (10, 11, 13, 14), from: (1, "b"), takesOver: asks)
+    reader.after = [Content(count: 1, token: "a")]
+    let kinds = found([sleeper, other, reader], last: (1, "a"), in: "loose/0")
+    #expect(kinds == (isRight ? [] : [.order]))
+  }
+
   @Test func waitsThatDoNotEndAndRefusalsWithoutReasonAreFound() {
     #expect(
       found([Access("a", at: (1, nil, nil, 4), .refused("timedOut: w"))], last: (0, "-")) == [
