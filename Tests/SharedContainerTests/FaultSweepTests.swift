@@ -72,7 +72,7 @@ import Testing
     let bystander = try Bystander()
     let longest = try commitAHundredTimes(run)
     let bound =
-      ContainerOptions.testing().lease + .milliseconds(150) + bystander.longestDelay()
+      ContainerOptions.testing().lease + .milliseconds(150) + bystander.allowance()
     _ = try peer.waitOrGo()
     try run.letOthersEnd()
     let slot = try Container.open(run.path, options: .testing()).slot(.channels, "n")

@@ -68,7 +68,7 @@ import Testing
     let bystander = try Bystander()
     let (stops, kills) = try disturb(crowd, victims, &random)
     let shares = try crowd.shares()
-    let delay = bystander.longestDelay()
+    let delay = bystander.allowance()
     let sums = crowd.acknowledged()
     let sum = try crowd.sum()
     #expect(stops + kills > 0)

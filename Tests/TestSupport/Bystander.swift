@@ -28,6 +28,10 @@ package final class Bystander: Sendable {
     return state.withLock { $0.longest }
   }
 
+  /// Ends it; what the machine may have added to what takes a few steps, each of them held up as
+  /// long.
+  package func allowance() -> Duration { longestDelay() * 4 }
+
   deinit {
     state.signal { $0.isOver = true }
     thread.join()

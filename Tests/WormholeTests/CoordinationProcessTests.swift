@@ -15,7 +15,7 @@ import Wormhole
 
   /// How long nobody waits who is kept waiting by one that is stopped.
   private func bound(_ bystander: Bystander) throws -> Duration {
-    .milliseconds(50 + 250) + bystander.longestDelay()
+    .milliseconds(50 + 250) + bystander.allowance()
   }
 
   @Test(arguments: [PeerJob.Coordination.read, .write, .replace])

@@ -27,7 +27,7 @@ extension FileScene {
     let (bystander, start) = (try Bystander(), Instant.now)
     try body()
     let time = Instant.now - start
-    return (time - bystander.longestDelay() * 4, time)
+    return (time - bystander.allowance(), time)
   }
 
   @Test(arguments: [PeerJob.Coordination.read, .write, .replace])
