@@ -5,6 +5,9 @@ package enum TestRun {
   /// Whether everything is done as often as was ever asked for: `WORMHOLE_LONG` is set.
   package static let isLong = Processes.environment("WORMHOLE_LONG") != nil
 
+  /// Whether a user's package is built as well: `WORMHOLE_EXAMPLE` is set, or all is wanted.
+  package static let hasTime = isLong || Processes.environment("WORMHOLE_EXAMPLE") != nil
+
   /// Whether a sanitizer looks on, under which everything takes ten times as long:
   /// `WORMHOLE_SANITIZED` is set.
   package static let isSanitized = Processes.environment("WORMHOLE_SANITIZED") != nil

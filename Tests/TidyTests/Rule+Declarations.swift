@@ -4,7 +4,7 @@ extension Rule {
   static let documentation = Rule("documentation") { file in
     guard file.isSwift, file.isSource else { return [] }
     return file.code.indices.compactMap { index in
-      let words = Word.words(of: file.code[index]).map(\.text)
+      let words = file.words[index].map(\.text)
       let isPublic = words.prefix(4).contains { $0 == "public" || $0 == "open" }
       // Imports and extensions declare nothing, and `public private(set)` follows on a line.
       guard isPublic, startsDeclaration(file.code[index]),
@@ -58,8 +58,8 @@ extension Rule {
     let kinds: Set<Substring> = ["class", "struct", "enum", "actor", "protocol", "extension"]
     // What serves a type, and is no part of it, may be all that a file of its topic holds.
     guard !last.contains("+") else { return [] }
-    let holdsIt = file.code.contains { line in
-      let words = Word.words(of: line).map(\.text)
+    let holdsIt = file.words.contains { line in
+      let words = line.map(\.text)
       guard let kind = words.firstIndex(where: kinds.contains) else { return false }
       return words[(kind + 1)...].prefix(3).contains(name)
     }

@@ -3,7 +3,8 @@ extension Rule {
   static let lineLength = Rule("line length", in: \.lines) { line, file in
     // A table in Markdown cannot be broken.
     if file.path.hasSuffix(".md"), line.hasPrefix("|") { return nil }
-    return line.count > 100 ? "\(line.count) columns; 100 are the most" : nil
+    guard line.utf8.count > 100, line.count > 100 else { return nil }
+    return "\(line.count) columns; 100 are the most"
   }
 
   static let whitespace = Rule("white space") { file in
@@ -60,6 +61,7 @@ extension Rule {
       "channels", "system", "staging", "damaged", "members", "notices", "lock", "live",
       "Sources", "Tests", "Fixtures",
     ]
+    guard line.utf8.contains(UInt8(ascii: "/")) else { return nil }
     var before: Character = " "
     var rest = line[...]
     while let first = rest.first {
@@ -81,6 +83,7 @@ extension Rule {
     let known: Set<Substring> = ["swift.org", "www.swift.org", "docs.swift.org"]
     // Every property list in XML names it in its second line; nobody asks it.
     let doctype = "www.apple.com"
+    guard line.contains("://") else { return nil }
     for start in line.indices where line[start...].hasPrefix("://") {
       let host = line[start...].dropFirst(3).prefix {
         $0.isLetter || $0.isNumber || ".-".contains($0)

@@ -63,30 +63,41 @@ struct Word {
   /// Whether the first argument of the call has a label, as no C function's has.
   let hasLabel: Bool
 
+  // On bytes, as there are many lines: what is beyond ASCII counts as a letter.
   static func words(of line: String) -> [Word] {
     var words: [Word] = []
-    var rest = line[...]
+    let bytes = line.utf8
+    var rest = line[...].utf8
     var previous: Substring?
-    var before: Character?
+    var before: UInt8?
     while let first = rest.first {
-      guard first.isLetter || first == "_" else {
-        if !first.isWhitespace { before = first }
-        rest = rest.dropFirst()
+      guard isLetter(first) else {
+        if first != UInt8(ascii: " ") { before = first }
+        rest.removeFirst()
         continue
       }
-      let text = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
-      rest = rest.dropFirst(text.count)
-      let isCalled = rest.first == "("
-      let argument = rest.dropFirst().prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      let text = Substring(rest.prefix(while: isInWord))
+      rest = rest[text.endIndex...]
+      let isCalled = rest.first == UInt8(ascii: "(")
+      let argument = rest.dropFirst().prefix(while: isInWord)
       let hasLabel =
-        isCalled && !argument.isEmpty && rest.dropFirst(1 + argument.count).first == ":"
+        isCalled && !argument.isEmpty && argument.endIndex < bytes.endIndex
+        && bytes[argument.endIndex] == UInt8(ascii: ":")
       words.append(
         Word(
-          text: text, owner: before == "." ? (previous ?? "") : nil, previous: previous,
-          isCalled: isCalled, hasLabel: hasLabel))
+          text: text, owner: before == UInt8(ascii: ".") ? (previous ?? "") : nil,
+          previous: previous, isCalled: isCalled, hasLabel: hasLabel))
       previous = text
       before = nil
     }
     return words
+  }
+
+  private static func isLetter(_ byte: UInt8) -> Bool {
+    (byte | 0x20) &- UInt8(ascii: "a") < 26 || byte == UInt8(ascii: "_") || byte >= 0x80
+  }
+
+  private static func isInWord(_ byte: UInt8) -> Bool {
+    isLetter(byte) || byte &- UInt8(ascii: "0") < 10
   }
 }

@@ -129,7 +129,7 @@ import Wormhole
   @Test func aPastLifesMessageIsNeverHeardByTheNext() throws {
     var heard: [[String]] = []
     let sent = try whileSending {
-      let hearer = try start(.hearOften(meeting.path, "watch", times: isLong ? 1000 : 200))
+      let hearer = try start(.hearOften(meeting.path, "watch", times: isLong ? 1000 : 100))
       let outcome = try hearer.outcome(within: .seconds(120))
       #expect(outcome.output.hasSuffix("done\n"), "\(outcome.errors)")
       heard += try lines(hearer, "heard")
@@ -158,7 +158,7 @@ import Wormhole
 
   @Test func eightAskersGetTheirOwnAnswers() throws {
     let responder = try start(.respond(meeting.path, "watch", .quietly))
-    let each = (isLong ? 100_000 : 6_400) / 8
+    let each = (isLong ? 100_000 : 3_200) / 8
     let askers = try (0..<8).map { index in
       try Running(
         .request(
@@ -179,7 +179,7 @@ import Wormhole
   @Test func anAnswerThatWasGivenBeforeTheEndCounts() throws {
     let asker = try meeting.another().join(as: "phone")
     let hole = try meeting.another()
-    for number in 0..<(isLong ? 5000 : 500) {
+    for number in 0..<(isLong ? 5000 : 250) {
       let member = try hole.join(as: "watch")
       let isAnswered = Monitor(false)
       let responding = member.respond(toKind: nil) { request in
