@@ -114,75 +114,6 @@ import Testing
 
   // MARK: What is lost, and looked for again
 
-  /// The kernel throws away what comes while nobody reads, and the last put with it.
-  @Test func afterAnOverflowListenersLookAgain() throws {
-    let slot = try container.slot(.channels, "n")
-    let ear = Ear(slot)
-    let gate = Monitor((isHeld: false, isOpen: false))
-    let noise = try folder.make("noise")
-    let holder = try Watcher.shared.watch(noise, .movedTo) { signal in
-      guard signal != .lookAgain else { return }
-      gate.signal { $0.isHeld = true }
-      _ = gate.wait(until: .now + patience) { $0.isOpen ? true : nil }
-    }
-    let watch = try slot.watch { ear.listen() }
-    _ = try noise.open("a", [.writeOnly, .create], mode: 0o600)
-    try noise.rename("a", to: noise, "b")
-    #expect(gate.wait(until: .now + patience) { $0.isHeld ? true : nil } == true)
-    let most = try Self.setting("max_queued_events")
-    for _ in 0...(most / 2 + 1) {
-      try noise.rename("b", to: noise, "a")
-      try noise.rename("a", to: noise, "b")
-    }
-    let before = Watcher.shared.rescanCount
-    #expect(try slot.add() == 1)
-    gate.signal { $0.isOpen = true }
-    try ear.waitFor(1, within: .seconds(5))
-    #expect(Watcher.shared.rescanCount > before)
-    watch.stop()
-    holder.stop()
-  }
-
-  /// What comes after an overflow is told after the word of it: in between names are missing.
-  @Test func anOverflowIsToldInItsPlace() throws {
-    let a = try folder.make("a")
-    let b = try folder.make("b")
-    let told = Monitor<[Watcher.Signal]>([])
-    let gate = Monitor((held: 0, open: 0))
-    let first = try Watcher.shared.watch(a, .created) { signal in
-      told.withLock { $0.append(signal) }
-      guard case .changed(let names) = signal, names == ["1"] || names == ["2"] else { return }
-      let number = Int(names[0])!
-      gate.signal { $0.held = number }
-      _ = gate.wait(until: .now + patience) { $0.open >= number ? true : nil }
-    }
-    let second = try Watcher.shared.watch(b, .created) { _ in }
-    func make(_ name: String, in directory: borrowing Descriptor) throws {
-      _ = try directory.open(name, [.writeOnly, .create], mode: 0o600)
-    }
-    func hold(_ number: Int) {
-      #expect(gate.wait(until: .now + patience) { $0.held == number ? true : nil } == true)
-    }
-    try make("1", in: a)
-    hold(1)
-    // Of these the thread reads some at a time; the first one it tells when it comes to the other.
-    try make("2", in: a)
-    for number in 0..<(try Self.setting("max_queued_events") + 10) { try make("\(number)", in: b) }
-    gate.signal { $0.open = 1 }
-    hold(2)
-    try make("late", in: a)
-    gate.signal { $0.open = 2 }
-    try eventually("the last is told") {
-      told.withLock { $0.contains { $0 == .changed(["late"]) } }
-    }
-    let signals = told.withLock { $0 }
-    let late = try #require(signals.firstIndex(of: .changed(["late"])))
-    let overflow = try #require(signals.firstIndex(of: .lookAgain))
-    #expect(overflow < late, "\(signals)")
-    first.stop()
-    second.stop()
-  }
-
   @Test func aRemovedDirectoryIsWatchedAnew() throws {
     let slot = try container.slot(.channels, "n")
     let ear = Ear(slot)
@@ -356,11 +287,6 @@ import Testing
   }
 
   /// A number of the kernel's, which may be small.
-  private static func setting(_ name: String) throws -> Int {
-    let file = try Descriptor.open(path: "/proc/sys/fs/inotify/" + name, [.readOnly])
-    let text = String(decoding: try file.contents(), as: UTF8.self)
-    return try #require(Int(text.filter(\.isNumber)))
-  }
 }
 
 /// What a listener makes of a slot: it looks, as listeners must.
