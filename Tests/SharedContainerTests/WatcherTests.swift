@@ -7,8 +7,8 @@ import Testing
 
 /// P8: nobody misses a change for good.
 @Suite(.serialized, .blocking) struct WatcherTests {
-  private let folder: TemporaryDirectory
-  private let container: Container
+  let folder: TemporaryDirectory
+  let container: Container
 
   init() throws { (folder, container) = try Container.forTest() }
 

@@ -4,15 +4,10 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P8 where the kernel throws notices away.
-@Suite(.serialized, .blocking) struct OverflowTests {
-  private let folder: TemporaryDirectory
-  private let container: Container
-
-  init() throws { (folder, container) = try Container.forTest() }
-
+/// Where the kernel throws notices away: never beside tests that count what they are told.
+extension WatcherTests {
   /// The kernel throws away what comes while nobody reads, and the last put with it.
-  @Test func afterAnOverflowListenersLookAgain() throws {
+  @Test(.blocking) func afterAnOverflowListenersLookAgain() throws {
     let slot = try container.slot(.channels, "n")
     let ear = Ear(slot)
     let watch = try slot.watch { ear.listen() }
@@ -24,7 +19,7 @@ import Testing
   }
 
   /// A directory that was made anew meanwhile often has the number of the old one.
-  @Test func afterAnOverflowADirectoryOfTheSameNumberIsTakenForAnother() throws {
+  @Test(.blocking) func afterAnOverflowADirectoryOfTheSameNumberIsTakenForAnother() throws {
     // Nobody here has it open, or its number would not be free.
     #expect(try run(.add(container.path, "n", times: 1)).output == "1\n")
     let path = container.path("channels", "n")
@@ -79,7 +74,7 @@ import Testing
   }
 
   /// What comes after an overflow is told after the word of it: in between names are missing.
-  @Test func anOverflowIsToldInItsPlace() throws {
+  @Test(.blocking) func anOverflowIsToldInItsPlace() throws {
     let a = try folder.make("a")
     let b = try folder.make("b")
     let told = Monitor<[Watcher.Signal]>([])
