@@ -158,7 +158,7 @@ import Testing
     let name: String?
   }
 
-  private func drain(_ inotify: borrowing Inotify) throws(Errno) -> [Event] {
+  private func drain(_ inotify: Inotify) throws(Errno) -> [Event] {
     var events: [Event] = []
     try inotify.drain { watch, mask, name in
       events.append(Event(watch: watch, mask: mask, name: name.map { String(cString: $0) }))

@@ -45,7 +45,7 @@ extension Watcher.State {
     if calls.count > 0 {
       calls.unneeded.insert(number)
     } else {
-      try? instance?.inotify.unwatch(number)
+      try? instance?.unwatch(number)
     }
   }
 
@@ -54,7 +54,7 @@ extension Watcher.State {
     calls.end(registering: registering)
     guard calls.count == 0 else { return }
     for number in calls.unneeded where watches[number] == nil {
-      try? instance?.inotify.unwatch(number)
+      try? instance?.unwatch(number)
     }
     (calls.unneeded, calls.gone) = ([], [])
     restIfUnused()
@@ -108,20 +108,20 @@ extension Watcher {
 
   private func ask(_ watch: Watch, _ directory: borrowing Descriptor) throws(Errno) -> CInt {
     let (instance, pausing) = try state.withLock {
-      state throws(Errno) -> (InotifyInstance, Set<CInt>) in
+      state throws(Errno) -> (Inotify, Set<CInt>) in
       (try self.instance(&state), state.calls.pausing)
     }
-    let number = try instance.inotify.watch(directory, watch.mask)
+    let number = try instance.watch(directory, watch.mask)
     guard pausing.contains(number) else { return number }
     // As long as that takes: it is the same file system that does not answer.
     let _: Void? = state.wait(until: nil) { $0.calls.pausing.contains(number) ? nil : () }
-    return try instance.inotify.watch(directory, watch.mask)
+    return try instance.watch(directory, watch.mask)
   }
 
-  private func instance(_ state: inout State) throws(Errno) -> InotifyInstance {
+  private func instance(_ state: inout State) throws(Errno) -> Inotify {
     if let instance = state.instance { return instance }
-    let instance = try InotifyInstance()
-    try crew(&state).waits.add(instance.inotify.descriptor, as: WatcherCrew.notices)
+    let instance = try Inotify()
+    try crew(&state).waits.add(instance.descriptor, as: WatcherCrew.notices)
     state.instance = instance
     return instance
   }
@@ -131,7 +131,7 @@ extension Watcher {
   /// Whether nothing but the end of the directory is told any more; not where others listen too.
   func pause(_ watch: Watch) -> Bool {
     guard let directory = watch.directory else { return false }
-    let begun = state.withLock { state -> (InotifyInstance, CInt)? in
+    let begun = state.withLock { state -> (Inotify, CInt)? in
       let number = watch.number.load(ordering: .relaxed)
       // Who registers just now may be about to listen to the same.
       guard state.calls.registering == 0, state.watches[number]?.count == 1,
@@ -142,7 +142,7 @@ extension Watcher {
       return (instance, number)
     }
     guard let (instance, number) = begun else { return false }
-    let found = try? instance.inotify.watch(directory.descriptor, .selfDeleted)
+    let found = try? instance.watch(directory.descriptor, .selfDeleted)
     return state.signal { state in
       state.calls.pausing.remove(number)
       defer { state.endCall() }
@@ -154,7 +154,7 @@ extension Watcher {
 
   func resume(_ watch: Watch) {
     guard let directory = watch.directory else { return }
-    let begun = state.withLock { state -> (InotifyInstance, CInt)? in
+    let begun = state.withLock { state -> (Inotify, CInt)? in
       let number = watch.number.load(ordering: .relaxed)
       guard let instance = state.instance,
         state.watches[number]?.contains(where: { $0 === watch }) == true
@@ -163,7 +163,7 @@ extension Watcher {
       return (instance, number)
     }
     guard let (instance, number) = begun else { return }
-    let found = try? instance.inotify.watch(directory.descriptor, watch.mask)
+    let found = try? instance.watch(directory.descriptor, watch.mask)
     state.withLock { state in
       defer { state.endCall() }
       if let found {

@@ -29,7 +29,7 @@ package final class Watcher: Sendable {
   }
 
   struct State {
-    var instance: InotifyInstance?
+    var instance: Inotify?
     var watches: [CInt: [Watch]] = [:]
     var polled: [ObjectIdentifier: Watch] = [:]
     var nextPoll = Instant.distantFuture
@@ -39,11 +39,6 @@ package final class Watcher: Sendable {
     var calls = WatcherCalls()
     /// There as long as anybody listens, or asks inotify.
     var crew: WatcherCrew?
-  }
-
-  final class InotifyInstance: Sendable {
-    let inotify: Inotify
-    init() throws(Errno) { inotify = try Inotify() }
   }
 
   let state = Monitor(State())
@@ -131,13 +126,13 @@ package final class Watcher: Sendable {
 
   // MARK: Telling
 
-  func deliver(from instance: InotifyInstance, _ crew: WatcherCrew) {
+  func deliver(from instance: Inotify, _ crew: WatcherCrew) {
     // What follows each other in one directory is told together.
     var names: [String] = []
     var latest: CInt?
     var gone: Set<CInt>?
     let failure = Errno.of { () throws(Errno) in
-      try instance.inotify.drain { number, mask, name in
+      try instance.drain { number, mask, name in
         if mask.tellsOfOverflow {
           // What comes after it is told after it: whoever goes by the order of names has to know
           // before that some are missing.
@@ -158,13 +153,13 @@ package final class Watcher: Sendable {
     }
     // What could not be read is there still, and would not be told of again.
     if failure != nil {
-      try? crew.waits.tellAgain(of: instance.inotify.descriptor, as: WatcherCrew.notices)
+      try? crew.waits.tellAgain(of: instance.descriptor, as: WatcherCrew.notices)
     }
     if let latest { tell(latest, of: instance, .changed(names)) }
     for number in gone ?? [] { tell(number, of: instance, .gone) }
   }
 
-  private func tell(_ number: CInt, of instance: InotifyInstance, _ signal: Signal) {
+  private func tell(_ number: CInt, of instance: Inotify, _ signal: Signal) {
     let watches = state.withLock { state -> [Watch]? in
       // Another instance has come meanwhile, and its numbers mean other directories.
       guard state.instance === instance else { return nil }

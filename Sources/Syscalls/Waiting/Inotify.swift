@@ -33,7 +33,7 @@ package struct InotifyMask: OptionSet, Sendable {
 /// One inotify instance.
 ///
 /// A machine allows a user few of them (128), so a process has one.
-package struct Inotify: ~Copyable, Sendable {
+package final class Inotify: Sendable {
   package let descriptor: Descriptor
   /// Where events are read into; here, as at each notice it would be asked for anew.
   // Used by one thread at a time: see `drain(_:)`.
