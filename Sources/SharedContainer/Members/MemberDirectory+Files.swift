@@ -159,7 +159,7 @@ extension MemberDirectory {
   /// Watching makes a part that is missing, but not one that goes missing later.
   package func watch(
     _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
-    _ handler: @escaping @Sendable (NamedWatch.Signal) -> Void
+    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) -> NamedWatch {
     let subject = NamedWatch.Subject(
       path: [folder.rawValue, escaped, part.rawValue], mask: mask, pauses: pauses)
@@ -169,11 +169,11 @@ extension MemberDirectory {
       ended: { end in
         self.container.log(
           .error, end.error("listen to", title), about: LogSubject(member: self.name))
-        handler(.removed)
+        handler(.gone)
       }
     ) { signal in
       // From now on the one that has the name is used, whoever has made it.
-      if signal == .replaced || signal == .removed { _ = try? self.named(part) }
+      if signal == .replaced || signal == .gone { _ = try? self.named(part) }
       handler(signal)
     }
     _ = try self.part(part)

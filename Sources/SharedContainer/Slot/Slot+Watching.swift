@@ -19,7 +19,7 @@ extension Slot {
         switch signal {
         case .changed(let names): if !names.contains(Slot.valueName) { return }
         case .lookAgain: break
-        case .replaced, .removed: self.noteNewName()
+        case .replaced, .gone: self.noteNewName()
         }
         handler()
       }

@@ -16,14 +16,9 @@ package final class FolderWatch: Sendable {
   /// The names that were told, as they are in the folder.
   private let known = Monitor<Set<String>>([])
   /// What is to be looked at.
-  private let due = Monitor(Due())
+  private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let errand = Monitor<Errand?>(nil)
-
-  private struct Due {
-    var names: Set<String> = []
-    var isAll = false
-  }
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
@@ -50,14 +45,12 @@ package final class FolderWatch: Sendable {
       throw container.watchError(error, "watch", folder.rawValue)
     }
     if early?.isEmpty == true { return }
-    due.withLock { $0.isAll = true }
+    due.withLock { $0 = .lookAgain }
     look()
   }
 
-  private func hear(_ signal: NamedWatch.Signal) {
-    due.withLock { due in
-      if case .changed(let names) = signal { due.names.formUnion(names) } else { due.isAll = true }
-    }
+  private func hear(_ signal: Watcher.Signal) {
+    due.withLock { $0.add(signal) }
     errand.withLock { $0 }?.ask()
   }
 
@@ -67,12 +60,17 @@ package final class FolderWatch: Sendable {
     guard let watch = watch.withLock({ $0 }) else { return }
     known.withLock { known in
       let due = due.withLock { due in
-        defer { due = Due() }
+        defer { due = .changed([]) }
         return due
       }
       do throws(WormholeError) {
-        let now = try due.isAll ? container.files(in: folder) : nil
-        let names = now.map { $0.symmetricDifference(known) } ?? due.names
+        var (now, names): (Set<String>?, Set<String>) = (nil, [])
+        if case .changed(let changed) = due {
+          names = Set(changed)
+        } else {
+          let all = try container.files(in: folder)
+          (now, names) = (all, all.symmetricDifference(known))
+        }
         for name in names.sorted() {
           let isThere = now?.contains(name) ?? container.hasFile(name, in: folder)
           if let change = note(name, isThere: isThere, &known) {

@@ -5,17 +5,6 @@ internal import Syscalls
 ///
 /// It is an ear at a directory of the container's ``WatchTree``.
 package final class NamedWatch: Sendable {
-  package enum Signal: Sendable, Equatable {
-    /// Names in the directory that something happened to; those that are UTF-8.
-    case changed([String])
-    /// Something may have happened to any name.
-    case lookAgain
-    /// Another directory has the name now, or one has that had gone.
-    case replaced
-    /// No directory has the name now.
-    case removed
-  }
-
   /// What is watched, and for what.
   struct Subject: Sendable {
     /// The names that lead to the directory, from the container's own.
@@ -41,7 +30,7 @@ package final class NamedWatch: Sendable {
   init(
     _ container: Container, _ subject: Subject,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in },
-    _ handler: @escaping @Sendable (Signal) -> Void
+    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) {
     tree = container.watchTree()
     ear = WatchTree.Ear(subject, handler, ended)

@@ -7,7 +7,7 @@ package enum PresenceSignal: Sendable, Equatable {
   /// Something may have happened to the member.
   case changed
 
-  fileprivate init?(_ signal: NamedWatch.Signal) {
+  fileprivate init?(_ signal: Watcher.Signal) {
     switch signal {
     case .changed(let names):
       if names.contains(MemberDirectory.presenceName) {
@@ -17,7 +17,7 @@ package enum PresenceSignal: Sendable, Equatable {
       } else {
         return nil
       }
-    case .lookAgain, .replaced, .removed:
+    case .lookAgain, .replaced, .gone:
       self = .changed
     }
   }

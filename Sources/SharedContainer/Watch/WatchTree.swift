@@ -18,11 +18,11 @@ final class WatchTree: Sendable {
   final class Ear: Sendable {
     let subject: NamedWatch.Subject
     let gate = CallGate()
-    let handler: @Sendable (NamedWatch.Signal) -> Void
+    let handler: @Sendable (Watcher.Signal) -> Void
     let ended: @Sendable (ContainerEnd) -> Void
 
     init(
-      _ subject: NamedWatch.Subject, _ handler: @escaping @Sendable (NamedWatch.Signal) -> Void,
+      _ subject: NamedWatch.Subject, _ handler: @escaping @Sendable (Watcher.Signal) -> Void,
       _ ended: @escaping @Sendable (ContainerEnd) -> Void
     ) {
       self.subject = subject
@@ -30,7 +30,7 @@ final class WatchTree: Sendable {
       self.ended = ended
     }
 
-    func tell(_ signal: NamedWatch.Signal) { gate.call { handler(signal) } }
+    func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
   }
 
   /// A directory: a name, and which one has it now.
@@ -213,7 +213,7 @@ final class WatchTree: Sendable {
         container.count { $0.rescans += 1 }
         ear.tell(.lookAgain)
       }
-    case .gone:
+    case .replaced, .gone:
       state.withLock { note(node, isForced: true, &$0) }
       ask()
     }
@@ -221,7 +221,7 @@ final class WatchTree: Sendable {
 
   private func hear(_ names: [String], _ node: Node) {
     let (ears, signal, named, isWorkDue) = state.withLock {
-      state -> ([Ear], NamedWatch.Signal, [(Ear, String)], Bool) in
+      state -> ([Ear], Watcher.Signal, [(Ear, String)], Bool) in
       var named: [(Ear, String)] = []
       if !node.earsByName.isEmpty {
         for name in Set(names) {
@@ -237,7 +237,7 @@ final class WatchTree: Sendable {
       if node === root { note(root, isForced: false, &state) }
       // Whoever goes by the order of names has to look first: some of a new directory were there
       // before it was watched.
-      let signal = node.isUntold ? NamedWatch.Signal.lookAgain : .changed(names)
+      let signal = node.isUntold ? Watcher.Signal.lookAgain : .changed(names)
       return (node.ears, signal, named, !state.pending.isEmpty)
     }
     for ear in ears { ear.tell(signal) }
@@ -258,7 +258,7 @@ final class WatchTree: Sendable {
   /// Looks at what has been noted, and tells of what has become of it.
   private func lookAtPending() {
     while let (node, isForced) = state.withLock({ $0.pending.popFirst()?.value }) {
-      var told: [(Node, [Ear], NamedWatch.Signal)] = []
+      var told: [(Node, [Ear], Watcher.Signal)] = []
       var end: ContainerEnd?
       changing.withLock { _ in
         if node === root { end = endNow() }
@@ -301,7 +301,7 @@ final class WatchTree: Sendable {
   }
 
   private func refresh(
-    _ node: Node, _ isForced: Bool, _ told: inout [(Node, [Ear], NamedWatch.Signal)]
+    _ node: Node, _ isForced: Bool, _ told: inout [(Node, [Ear], Watcher.Signal)]
   ) {
     let (isOut, isUpgradeDue) = state.withLock { _ in
       (node.isOut, node.watch?.isPolling == true && Instant.now >= node.nextUpgrade)
@@ -324,7 +324,7 @@ final class WatchTree: Sendable {
   }
 
   /// Looks anew which directories have their names, from one of them on.
-  private func renewAll(_ node: Node, _ told: inout [(Node, [Ear], NamedWatch.Signal)]) {
+  private func renewAll(_ node: Node, _ told: inout [(Node, [Ear], Watcher.Signal)]) {
     var isThere = false
     state.withLock { _ in node.isUntold = true }
     do throws(Errno) {
@@ -335,7 +335,7 @@ final class WatchTree: Sendable {
     }
     let (ears, children) = state.withLock { _ in (node.allEars, Array(node.children.values)) }
     for child in children { renewAll(child, &told) }
-    told.append((node, ears, isThere ? .replaced : .removed))
+    told.append((node, ears, isThere ? .replaced : .gone))
   }
 
   /// Watches the directory that has the name now; false if none has.

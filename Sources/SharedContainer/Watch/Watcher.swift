@@ -18,14 +18,27 @@ package final class Watcher: Sendable {
   private static let one = OneForEachProcess { Watcher() }
   package static var shared: Watcher { one.current }
 
-  /// What a listener is told.
+  /// What whoever listens is told.
   package enum Signal: Sendable, Equatable {
     /// Names in the directory that something happened to; those that are UTF-8.
     case changed([String])
     /// Something may have happened to any name.
     case lookAgain
-    /// The directory is no longer there. Nothing more will come.
+    /// Another directory has the name now, or one has that had gone; told to whoever watches a name.
+    case replaced
+    /// The directory is no longer there. Nothing more will come, but to whoever watches a name.
     case gone
+
+    /// Takes in what came later, for whoever has not looked yet.
+    package mutating func add(_ later: Signal) {
+      guard case .changed(var names) = self, case .changed(let others) = later else {
+        self = .lookAgain
+        return
+      }
+      self = .changed([])  // Or the names would be copied.
+      names += others
+      self = .changed(names)
+    }
   }
 
   struct State {

@@ -56,7 +56,7 @@ final class ContextInbox: Sendable {
       do throws(Errno) {
         watch = try home.watch(.context) { [weak self] signal in
           // To look would make it again, and it may go with the member's directory.
-          guard let self, signal != .removed else { return }
+          guard let self, signal != .gone else { return }
           queue.async { self.look() }
         }
       } catch {

@@ -131,7 +131,7 @@ final class LiveMailbox: Sendable {
     switch signal {
     case .changed(let names): arrive(names.compactMap { LiveName($0) })
     // Not here, where others wait: the file system may not answer.
-    case .lookAgain, .gone: relisting.withLock { $0 }?.ask()
+    case .lookAgain, .replaced, .gone: relisting.withLock { $0 }?.ask()
     }
   }
 

@@ -14,7 +14,7 @@ final class InboxWatch: Sendable {
 
   /// Begins to watch, if it does not yet.
   func begin(
-    _ home: MemberDirectory, _ handler: @escaping @Sendable (NamedWatch.Signal) -> Void
+    _ home: MemberDirectory, _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) {
     try watch.withLock { watch throws(Errno) in
       if watch == nil { watch = try home.watch(.inbox, pauses: true, handler) }

@@ -109,7 +109,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func hear(_ signal: NamedWatch.Signal) {
+  private func hear(_ signal: Watcher.Signal) {
     switch signal {
     case .changed(let names):
       let messages = hasLink ? [] : names.compactMap { MessageName($0) }
@@ -133,7 +133,7 @@ final class Mailbox: Sendable {
         machine.loseTrack()
         machine.signal(urgent: true)
       }
-    case .removed: remakeInbox()
+    case .gone: remakeInbox()
     }
   }
 

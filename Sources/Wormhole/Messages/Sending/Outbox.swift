@@ -30,12 +30,7 @@ final class Outbox: Sendable {
   }
 
   /// What is to be looked at.
-  fileprivate enum News {
-    case names([String])
-    case everything
-  }
-
-  private let news = Monitor(News.names([]))
+  private let news = Monitor(Watcher.Signal.changed([]))
 
   private struct WeakSent {
     let identifier: ObjectIdentifier
@@ -107,7 +102,7 @@ final class Outbox: Sendable {
     }
     // It may have closed before it could tell this one.
     if isClosed { listener.left() }
-    news.withLock { $0 = .everything }
+    news.withLock { $0 = .lookAgain }
     look()
   }
 
@@ -122,7 +117,7 @@ final class Outbox: Sendable {
       do throws(Errno) {
         watch = try home.watch(.receipts) { [weak self] signal in
           // To look would make it again, and it may go with the member's directory.
-          guard let self, signal != .removed else { return }
+          guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
           if Watcher.shared.afterwards({ self.look() }) { return }
           Wormhole.finding.async { self.look() }
@@ -159,13 +154,13 @@ final class Outbox: Sendable {
   /// What lies there untold, and perhaps was for long, is not looked at for each that comes.
   private func lookAround() {
     let looked = news.withLock { news in
-      defer { news = .names([]) }
+      defer { news = .changed([]) }
       return news
     }
     var found: [ReceiptName]
     switch looked {
-    case .names(let names): found = names.compactMap { ReceiptName($0) }
-    case .everything:
+    case .changed(let names): found = names.compactMap { ReceiptName($0) }
+    default:
       do throws(Errno) {
         found = try Receipts.list(home)
       } catch {
@@ -264,16 +259,6 @@ final class Outbox: Sendable {
 
   private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.End {
     Wormhole.Outcome.End(receipt, to: name, home.container)
-  }
-}
-
-extension Outbox.News {
-  fileprivate mutating func add(_ signal: NamedWatch.Signal) {
-    guard case .names(let before) = self, case .changed(let names) = signal else {
-      self = .everything
-      return
-    }
-    self = .names(before + names)
   }
 }
 
