@@ -90,9 +90,7 @@ extension Container {
     _ ended: @escaping @Sendable (ContainerEnd) -> Void
   ) throws(WormholeError) -> NamedWatch {
     do throws(Errno) {
-      return try NamedWatch(
-        self, NamedWatch.Subject(path: [], mask: .selfMoved), ended: ended
-      ) { _ in }
+      return try NamedWatch(self, [], .selfMoved, ended: ended) { _ in }
     } catch {
       throw watchError(error, "watch", path)
     }

@@ -57,9 +57,8 @@ extension AccessRoom {
     (AccessPlace.allCases.map(\.name) + [Self.processesName]).compactMap { name in
       let mask: InotifyMask =
         name == Self.processesName ? [.closedAfterWriting, .deleted] : .deleted
-      let subject = NamedWatch.Subject(
-        path: [Container.Folder.system.rawValue, slot.escaped, name], mask: mask)
-      return try? NamedWatch(container, subject) { _ in ring() }
+      let path = [Container.Folder.system.rawValue, slot.escaped, name]
+      return try? NamedWatch(container, path, mask) { _ in ring() }
     }
   }
 }

@@ -161,11 +161,9 @@ extension MemberDirectory {
     _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) -> NamedWatch {
-    let subject = NamedWatch.Subject(
-      path: [folder.rawValue, escaped, part.rawValue], mask: mask, pauses: pauses)
     let title = "\(path)/\(part.rawValue)"
     let watch = try NamedWatch(
-      container, subject,
+      container, [folder.rawValue, escaped, part.rawValue], mask, pauses: pauses,
       ended: { end in
         self.container.log(
           .error, end.error("listen to", title), about: LogSubject(member: self.name))

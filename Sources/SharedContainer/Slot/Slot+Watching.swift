@@ -14,8 +14,8 @@ extension Slot {
   ) throws(WormholeError) -> NamedWatch {
     do throws(Errno) {
       // An exchange tells of both names it touches; the other one's directory is not watched.
-      let subject = NamedWatch.Subject(path: [folder.rawValue, escaped], mask: .movedTo)
-      let watch = try NamedWatch(container, subject, ended: ended) { signal in
+      let path = [folder.rawValue, escaped]
+      let watch = try NamedWatch(container, path, .movedTo, ended: ended) { signal in
         switch signal {
         case .changed(let names): if !names.contains(Slot.valueName) { return }
         case .lookAgain: break

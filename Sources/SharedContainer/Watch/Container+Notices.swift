@@ -51,12 +51,13 @@ extension Container {
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
     let escaped = try Self.escape(name)
-    let subject = NamedWatch.Subject(
-      path: [Folder.notices.rawValue], mask: [.attributes, .created, .movedTo], name: escaped)
     // When it was last seen to be posted, for looks without word from the kernel.
     let posted = Monitor(postedTime(escaped))
     do throws(Errno) {
-      return try NamedWatch(self, subject, ended: ended) { [weak self] signal in
+      return try NamedWatch(
+        self, [Folder.notices.rawValue], [.attributes, .created, .movedTo], name: escaped,
+        ended: ended
+      ) { [weak self] signal in
         // Looked at in any case, or the next look would take it for another.
         let isNews = posted.withLock { posted in
           let now = self?.postedTime(escaped) ?? 0

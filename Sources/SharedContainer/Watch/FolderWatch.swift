@@ -35,10 +35,9 @@ package final class FolderWatch: Sendable {
     let early = Mutants.has(.trustEmptyListing) ? try container.names(in: folder) : nil
     errand.withLock { $0 = Errand { [weak self] in self?.look() } }
     do throws(Errno) {
-      let subject = NamedWatch.Subject(
-        path: [folder.rawValue], mask: [.created, .movedTo, .movedFrom, .deleted])
-      let watch = try NamedWatch(container, subject, ended: ended) { [weak self] signal in
-        self?.hear(signal)
+      let mask: InotifyMask = [.created, .movedTo, .movedFrom, .deleted]
+      let watch = try NamedWatch(container, [folder.rawValue], mask, ended: ended) {
+        [weak self] signal in self?.hear(signal)
       }
       self.watch.withLock { $0 = watch }
     } catch {

@@ -5,18 +5,6 @@ internal import Syscalls
 ///
 /// It is an ear at a directory of the container's ``WatchTree``.
 package final class NamedWatch: Sendable {
-  /// What is watched, and for what.
-  struct Subject: Sendable {
-    /// The names that lead to the directory, from the container's own.
-    let path: [String]
-    /// What is to be heard of those in the directory.
-    let mask: InotifyMask
-    /// The one name in the directory to be told of; nil for all.
-    var name: String?
-    /// Whether it may pause: see ``NamedWatch/pause()``.
-    var pauses = false
-  }
-
   private let tree: WatchTree
   private let ear: WatchTree.Ear
   private let node: WatchTree.Node
@@ -25,16 +13,21 @@ package final class NamedWatch: Sendable {
   ///
   /// The handlers look for themselves. They run on threads of the watcher's and must not wait.
   ///
-  /// - Parameter ended: is called at most once, and then nothing more is: the container is no
-  ///   longer the one at its path.
+  /// - Parameters:
+  ///   - path: the names that lead to the directory, from the container's own.
+  ///   - mask: what is to be heard of those in the directory.
+  ///   - name: the one name in the directory to be told of; nil for all.
+  ///   - pauses: whether it may pause: see ``pause()``.
+  ///   - ended: is called at most once, and then nothing more is: the container is no longer the
+  ///     one at its path.
   init(
-    _ container: Container, _ subject: Subject,
-    ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in },
+    _ container: Container, _ path: [String], _ mask: InotifyMask, name: String? = nil,
+    pauses: Bool = false, ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in },
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) {
     tree = container.watchTree()
-    ear = WatchTree.Ear(subject, handler, ended)
-    node = try tree.add(ear, at: subject.path)
+    ear = WatchTree.Ear(mask, name: name, pauses: pauses, ended: ended, handler)
+    node = try tree.add(ear, at: path)
   }
 
   /// Makes a call as the handler is called: not once it has been stopped.

@@ -40,9 +40,8 @@ extension Container {
   ) throws(WormholeError) -> NamedWatch {
     let escaped = try escape(name)
     do throws(Errno) {
-      let subject = NamedWatch.Subject(
-        path: [folder.rawValue, escaped], mask: [.closedAfterWriting, .movedTo])
-      return try NamedWatch(self, subject, ended: ended) { signal in
+      let mask: InotifyMask = [.closedAfterWriting, .movedTo]
+      return try NamedWatch(self, [folder.rawValue, escaped], mask, ended: ended) { signal in
         if let signal = PresenceSignal(signal) { handler(signal) }
       }
     } catch {

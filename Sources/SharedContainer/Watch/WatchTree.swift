@@ -16,18 +16,24 @@ internal import Syscalls
 final class WatchTree: Sendable {
   /// Who is told.
   final class Ear: Sendable {
-    let subject: NamedWatch.Subject
+    let mask: InotifyMask
+    /// The one name that it is told of; nil for all.
+    let name: String?
+    let pauses: Bool
     let gate = CallGate()
-    let handler: @Sendable (Watcher.Signal) -> Void
     let ended: @Sendable (ContainerEnd) -> Void
+    let handler: @Sendable (Watcher.Signal) -> Void
 
     init(
-      _ subject: NamedWatch.Subject, _ handler: @escaping @Sendable (Watcher.Signal) -> Void,
-      _ ended: @escaping @Sendable (ContainerEnd) -> Void
+      _ mask: InotifyMask, name: String?, pauses: Bool,
+      ended: @escaping @Sendable (ContainerEnd) -> Void,
+      _ handler: @escaping @Sendable (Watcher.Signal) -> Void
     ) {
-      self.subject = subject
-      self.handler = handler
+      self.mask = mask
+      self.name = name
+      self.pauses = pauses
       self.ended = ended
+      self.handler = handler
     }
 
     func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
@@ -67,7 +73,7 @@ final class WatchTree: Sendable {
     fileprivate var isUsed: Bool { !ears.isEmpty || !earsByName.isEmpty || !children.isEmpty }
 
     fileprivate var keepsOpen: Bool {
-      !children.isEmpty || ears.contains { $0.subject.pauses }
+      !children.isEmpty || ears.contains { $0.pauses }
     }
 
     /// Whether what is asked for is more than it was registered for.
@@ -140,8 +146,8 @@ final class WatchTree: Sendable {
         chain.append(node)
       }
       let node = chain[chain.count - 1]
-      node.mask.formUnion(ear.subject.mask)
-      if let name = ear.subject.name {
+      node.mask.formUnion(ear.mask)
+      if let name = ear.name {
         node.earsByName[name, default: []].append(ear)
       } else {
         node.ears.append(ear)
@@ -153,7 +159,7 @@ final class WatchTree: Sendable {
   /// Forgets an ear, and the nodes that nobody needs then; a call of it may be under way.
   func remove(_ ear: Ear, at node: Node) {
     let unused = state.withLock { state -> [Watch] in
-      if let name = ear.subject.name {
+      if let name = ear.name {
         node.earsByName[name]?.removeAll { $0 === ear }
         if node.earsByName[name]?.isEmpty == true { node.earsByName[name] = nil }
       } else {
