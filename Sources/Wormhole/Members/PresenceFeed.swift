@@ -58,7 +58,7 @@ final class PresenceFeed: Feed {
     feed.state.withLock { $0.listener = listener }
     let watch = try container.watchPresence(of: name, in: folder) {
       [weak feed] in
-      feed?.hear($0)
+      feed?.hear(wasReleased: $0)
     } ended: {
       [weak listener] end in
       listener?.fail(end.error("watch member", name))
@@ -80,9 +80,9 @@ final class PresenceFeed: Feed {
     watch?.stop()
   }
 
-  private func hear(_ signal: PresenceSignal) {
+  private func hear(wasReleased: Bool) {
     let listener = state.withLock { state in
-      if signal == .released, !Mutants.has(.noSecondLook) {
+      if wasReleased, !Mutants.has(.noSecondLook) {
         state.releases += 1
         state.nextPause = 0
       }
