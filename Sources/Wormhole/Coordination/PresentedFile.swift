@@ -66,7 +66,7 @@ final class PresentedFile: Lasting {
       guard let hole = places.withLock({ $0.first?.desk.hole }) else {
         preconditionFailure("every path has its room")
       }
-      return Wormhole.Subscription(self, in: hole.begun, try hole.begun.keep(self))
+      return try hole.begun.keep(self)
     } catch {
       end()
       throw error

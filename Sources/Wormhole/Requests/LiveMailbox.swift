@@ -383,9 +383,9 @@ final class LiveMailbox: Sendable {
 
   /// Keeps something of this member's until it has ended.
   func subscribe(_ one: any Lasting) -> Wormhole.Subscription {
-    if let ending = begun.keepIfOpen(one) { return Wormhole.Subscription(one, in: begun, ending) }
+    if let subscription = begun.keepIfOpen(one) { return subscription }
     one.stop()
-    return Wormhole.Subscription(one, in: begun, Ending(hasCome: true))
+    return Wormhole.Subscription(one, in: begun, hasEnded: true)
   }
 
   /// Whether nobody can be heard here any more: in a copy of the process.

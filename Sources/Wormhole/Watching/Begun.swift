@@ -18,15 +18,10 @@ extension Lasting {
 ///
 /// What goes on is kept here, and keeps this; so it needs no opening that somebody keeps.
 package final class Begun: Sendable {
-  private struct Entry {
-    let one: any Lasting
-    let ending: Ending
-  }
-
   private struct State {
     /// Nil until something begins, which programs that only look never see: setting a dictionary up
     /// takes longer than reading a file.
-    var all: [ObjectIdentifier: Entry]?
+    var all: [ObjectIdentifier: Wormhole.Subscription]?
     var isClosed = false
   }
 
@@ -38,21 +33,21 @@ package final class Begun: Sendable {
 
   /// Keeps something until it is forgotten or told to end.
   ///
-  /// - Returns: what tells of its end; nil if this was closed before.
-  func keepIfOpen(_ one: any Lasting) -> Ending? {
-    let ending = Ending()
+  /// - Returns: nil if this was closed before.
+  func keepIfOpen(_ one: any Lasting) -> Wormhole.Subscription? {
+    let subscription = Wormhole.Subscription(one, in: self)
     return state.withLock { state in
       guard !state.isClosed else { return nil }
       state.all = state.all ?? [:]
-      state.all?[ObjectIdentifier(one)] = Entry(one: one, ending: ending)
-      return ending
+      state.all?[ObjectIdentifier(one)] = subscription
+      return subscription
     }
   }
 
   /// Keeps something until it is forgotten or told to end.
   @discardableResult
-  func keep(_ one: any Lasting) throws(WormholeError) -> Ending {
-    if let ending = keepIfOpen(one) { return ending }
+  func keep(_ one: any Lasting) throws(WormholeError) -> Wormhole.Subscription {
+    if let subscription = keepIfOpen(one) { return subscription }
     throw WormholeError(
       .cancelled, "begin anything in", container, because: "this opening of it was closed",
       hint: "open it anew")
@@ -61,8 +56,8 @@ package final class Begun: Sendable {
   /// It has ended, in order or for a reason.
   func forget(_ one: any Lasting, _ reason: WormholeError? = nil) {
     // Let go of once the lock is free.
-    let entry = state.withLock { $0.all?.removeValue(forKey: ObjectIdentifier(one)) }
-    entry?.ending.come(reason)
+    let subscription = state.withLock { $0.all?.removeValue(forKey: ObjectIdentifier(one)) }
+    subscription?.end(reason)
   }
 
   /// How many go on.
@@ -72,13 +67,13 @@ package final class Begun: Sendable {
   package func close() {
     let all = takeAll()
     // Whoever leaves sees to it that what is in the hands of receivers is brought to its end first.
-    for entry in all { if entry.one is Wormhole.Member { stop(entry) } }
-    for entry in all { if !(entry.one is Wormhole.Member) { stop(entry) } }
+    for subscription in all.filter({ $0.one is Wormhole.Member }) { stop(subscription) }
+    for subscription in all.filter({ !($0.one is Wormhole.Member) }) { stop(subscription) }
   }
 
-  private func stop(_ entry: Entry) {
-    entry.one.stop()
-    entry.ending.come(nil)
+  private func stop(_ subscription: Wormhole.Subscription) {
+    subscription.one.stop()
+    subscription.end(nil)
   }
 
   /// Ends all, lets nothing more begin, and does not wait for calls that are under way.
@@ -86,14 +81,14 @@ package final class Begun: Sendable {
   /// - Returns: what waits for those calls.
   func end(_ reason: WormholeError?) -> @Sendable () -> Void {
     let all = takeAll()
-    for entry in all {
-      entry.one.end()
-      entry.ending.come(reason)
+    for subscription in all {
+      subscription.one.end()
+      subscription.end(reason)
     }
-    return { for entry in all { entry.one.stop() } }
+    return { for subscription in all { subscription.one.stop() } }
   }
 
-  private func takeAll() -> [Entry] {
+  private func takeAll() -> [Wormhole.Subscription] {
     // In a copy of the process all has ended already.
     guard owner.isCurrent else { return [] }
     return state.withLock { state in

@@ -119,14 +119,14 @@ final class Listener: Lasting {
   }
 
   /// Goes on until it is stopped, whoever lets go of it.
-  func goOn(in begun: Begun) throws(WormholeError) -> Ending {
-    let ending = try begun.keep(self)
+  func goOn(in begun: Begun) throws(WormholeError) -> Wormhole.Subscription {
+    let subscription = try begun.keep(self)
     let (isLate, reason) = state.withLock { state in
       if state.sources != nil { state.begun = begun }
       return (state.sources == nil, state.failure)
     }
     if isLate { begun.forget(self, reason) }
-    return ending
+    return subscription
   }
 
   /// Something may have happened to a name; never waits.

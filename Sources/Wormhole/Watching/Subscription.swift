@@ -15,15 +15,22 @@ extension Wormhole {
   /// time, and holds up none of the others, however long its closure takes: what changes meanwhile
   /// it hears of afterwards, the newest of each channel. The last is never missed.
   public final class Subscription: Sendable {
-    private let one: any Lasting
+    private struct State {
+      var hasEnded: Bool
+      var reason: WormholeError?
+      var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let one: any Lasting
     private let begun: Begun
-    private let ending: Ending
+    private let state: Monitor<State>
     private let owner = ProcessCopy.current
 
-    init(_ one: any Lasting, in begun: Begun, _ ending: Ending) {
+    /// - Parameter hasEnded: whether there is nothing to wait for.
+    init(_ one: any Lasting, in begun: Begun, hasEnded: Bool = false) {
       self.one = one
       self.begun = begun
-      self.ending = ending
+      state = Monitor(State(hasEnded: hasEnded))
     }
 
     /// Ends it; once this has returned, the closure is not called again.
@@ -49,13 +56,29 @@ extension Wormhole {
       guard owner.isCurrent else {
         throw WormholeError(.ownerDied, "wait for the end of", "a subscription")
       }
-      let reason = await withTaskCancellationHandler {
-        await ending.reason()
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let isOver = state.withLock { state in
+            if !state.hasEnded { state.waiters.append(continuation) }
+            return state.hasEnded
+          }
+          if isOver { continuation.resume() }
+        }
       } onCancel: {
         // Not here: a call that is under way is waited for.
         DispatchQueue.global().async { self.stop() }
       }
-      if let reason { throw reason }
+      if let reason = state.withLock({ $0.reason }) { throw reason }
+    }
+
+    /// It has ended: tells those who wait; the first reason counts.
+    func end(_ reason: WormholeError?) {
+      let waiters = state.withLock { state in
+        if !state.hasEnded { (state.hasEnded, state.reason) = (true, reason) }
+        defer { state.waiters = [] }
+        return state.waiters
+      }
+      for waiter in waiters { waiter.resume() }
     }
 
     /// How often the watch was woken, for whatever reason.

@@ -82,7 +82,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     _ listener: Listener, in begun: Begun
   ) throws(WormholeError) -> Wormhole.Subscription {
     do throws(WormholeError) {
-      return Wormhole.Subscription(listener, in: begun, try listener.goOn(in: begun))
+      return try listener.goOn(in: begun)
     } catch {
       listener.stop()
       throw error
