@@ -222,10 +222,10 @@ extension Wormhole.Member {
       let listener = ContextListener(contexts, on: nil) { [weak handover] in
         handover?.offer($0) ?? false
       } left: { [weak handover] in
-        handover?.stop()
+        handover?.end()
       }
       try contexts.add(listener)
-      return Brief(listener)
+      return listener
     }
   }
 }

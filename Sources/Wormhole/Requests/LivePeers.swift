@@ -10,7 +10,7 @@ final class LivePeers: Sendable {
     var incarnation: Incarnation?
     var folder: OpenDirectory?
     var room: LiveRoom?
-    var watching: Brief?
+    var watching: Brief<Listener>?
     /// How often it was told that something has happened to it: what was looked at before may be
     /// void.
     var changes = 0
@@ -76,7 +76,7 @@ final class LivePeers: Sendable {
 
   private func forgetSome() {
     let asked = asking.peers
-    let left = state.withLock { state -> [Brief?] in
+    let left = state.withLock { state -> [Brief<Listener>?] in
       let idle = state.known.filter { $0.value.users == 0 && !asked.contains($0.key) }
       let oldest = idle.sorted { $0.value.used < $1.value.used }
         .prefix(max(0, idle.count - Self.most / 2))
@@ -136,7 +136,7 @@ final class LivePeers: Sendable {
   private func watch(_ peer: LiveAddress) throws(WormholeError) {
     let container = hole.container
     // A guest has no profile.
-    let watching: Brief
+    let watching: Brief<Listener>
     if peer.folder == .guests {
       watching = try WatchPlan<Wormhole.Reachability>(
         join: { (listener) throws(WormholeError) in
@@ -150,7 +150,7 @@ final class LivePeers: Sendable {
         }, interpreter: { PresenceFeed.profile }
       ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
     }
-    let extra = state.withLock { state -> Brief? in
+    let extra = state.withLock { state -> Brief<Listener>? in
       guard state.known[peer] != nil, state.known[peer]?.watching == nil else { return watching }
       state.known[peer]?.watching = watching
       return nil

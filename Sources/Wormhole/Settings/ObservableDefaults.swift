@@ -14,7 +14,7 @@ extension Wormhole {
     public nonisolated let defaults: Defaults
     private var cells: [String: Cell] = [:]
     /// They end with the model.
-    private var watches: [Brief] = []
+    private var watches: [Brief<Listener>] = []
 
     /// Makes a model of the settings; nothing is read before a key is asked for.
     public init(_ defaults: Defaults) { self.defaults = defaults }

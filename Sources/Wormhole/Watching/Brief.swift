@@ -1,8 +1,8 @@
 /// Something that goes on as long as somebody keeps this.
-final class Brief: Sendable {
-  private let one: any Lasting
+final class Brief<One: Lasting>: Sendable {
+  let one: One
 
-  init(_ one: any Lasting) { self.one = one }
+  init(_ one: One) { self.one = one }
 
   deinit { stop() }
 

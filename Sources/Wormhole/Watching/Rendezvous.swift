@@ -9,55 +9,45 @@ extension Wormhole {
     /// What iterating may throw.
     public typealias Failure = WormholeError
 
-    let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Sendable
+    let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Lasting
 
     /// Begins to listen.
     public func makeAsyncIterator() -> Iterator {
-      let handover = Rendezvous<Element>()
-      let registration = Result { () throws(WormholeError) in try begin(handover) }
-      return Iterator(Lifeline(handover, registration))
+      Iterator(
+        Result { () throws(WormholeError) in
+          let handover = Rendezvous<Element>()
+          handover.keep(try begin(handover))
+          return Brief(handover)
+        })
     }
 
     /// One listener, for one task.
     public struct Iterator: AsyncIteratorProtocol {
-      private let lifeline: Lifeline<Element>
-      private var hasFailed = false
+      /// Nil once it was told that it could not begin.
+      private var handover: Result<Brief<Rendezvous<Element>>, WormholeError>?
 
-      fileprivate init(_ lifeline: Lifeline<Element>) { self.lifeline = lifeline }
+      fileprivate init(_ handover: Result<Brief<Rendezvous<Element>>, WormholeError>) {
+        self.handover = handover
+      }
 
       /// The next one; nil when the task is cancelled.
       public mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(WormholeError) -> Element? {
-        if case .failure(let error) = lifeline.registration {
-          if hasFailed { return nil }
-          hasFailed = true
-          throw error
+        guard case .success(let handover)? = handover else {
+          defer { handover = nil }
+          if case .failure(let error)? = handover { throw error }
+          return nil
         }
-        return await lifeline.handover.next()
+        return await handover.one.next()
       }
     }
   }
 }
 
-/// Ends the handing over when nobody iterates any more, and then the listening: that waits for what
-/// is being handed over.
-final class Lifeline<Element: Sendable>: Sendable {
-  let handover: Rendezvous<Element>
-  let registration: Result<any Sendable, WormholeError>
-  private let owner = ProcessCopy.current
-
-  init(_ handover: Rendezvous<Element>, _ registration: Result<any Sendable, WormholeError>) {
-    self.handover = handover
-    self.registration = registration
-  }
-
-  deinit { if owner.isCurrent { handover.stop() } }
-}
-
 /// A hand from a thread that has something to a task that asks: one element at a time, and nothing
 /// is buffered.
-final class Rendezvous<Element: Sendable>: Sendable {
+final class Rendezvous<Element: Sendable>: Lasting {
   private struct State {
     var offered: Element?
     /// How many were offered, and how many the task is done with.
@@ -66,9 +56,15 @@ final class Rendezvous<Element: Sendable>: Sendable {
     var isInHand = false
     var waiter: CheckedContinuation<Element?, Never>?
     var isStopped = false
+    /// What offers.
+    var listener: (any Lasting)?
   }
 
   private let state = Monitor(State())
+  private let owner = ProcessCopy.current
+
+  /// Takes on what offers, and ends with it.
+  func keep(_ listener: any Lasting) { state.withLock { $0.listener = listener } }
 
   /// Waits until the task is done with the element; false if it never will be.
   ///
@@ -108,11 +104,19 @@ final class Rendezvous<Element: Sendable>: Sendable {
         if let now { continuation.resume(returning: now) }
       }
     } onCancel: {
-      stop()
+      end()
     }
   }
 
+  /// Hands over no more, which has to come first: to stop what offers is to wait for that.
   func stop() {
+    guard owner.isCurrent else { return }
+    end()
+    state.withLock { $0.listener.take() }?.stop()
+  }
+
+  /// Nobody asks any more, or nothing more comes.
+  func end() {
     let waiter = state.signal { state in
       state.isStopped = true
       return state.waiter.take()

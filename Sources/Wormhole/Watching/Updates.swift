@@ -16,61 +16,42 @@ extension Wormhole {
     /// What iterating may throw.
     public typealias Failure = WormholeError
 
-    let begin: @Sendable () throws(WormholeError) -> UpdateSource<Element>
+    typealias Source = (listener: Brief<Listener>, interpret: Interpreter<Element>)
+
+    let begin: @Sendable () throws(WormholeError) -> Source
 
     /// Begins to watch.
     public func makeAsyncIterator() -> Iterator {
-      Iterator(source: Result { () throws(WormholeError) in try begin() })
+      Iterator(Result { () throws(WormholeError) in try begin() })
     }
 
     /// One watch, for one task.
     public struct Iterator: AsyncIteratorProtocol {
-      fileprivate var source: Result<UpdateSource<Element>, WormholeError>
-      private var hasFailed = false
+      /// Nil once it was told that it could not begin.
+      private var source: Result<Source, WormholeError>?
 
-      fileprivate init(source: Result<UpdateSource<Element>, WormholeError>) {
-        self.source = source
-      }
+      fileprivate init(_ source: Result<Source, WormholeError>) { self.source = source }
 
       /// The next change; nil when the task is cancelled.
       public mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(WormholeError) -> Element? {
-        switch source {
-        case .success(let source):
-          return try await source.next()
-        case .failure(let error):
-          // It could not even begin, so there is nothing to go on with.
-          if hasFailed { return nil }
-          hasFailed = true
-          throw error
+        guard case .success(let source)? = source else {
+          defer { source = nil }
+          if case .failure(let error)? = source { throw error }
+          return nil
         }
+        let listener = source.listener.one
+        guard listener.owner.isCurrent else {
+          throw WormholeError(.ownerDied, "wait for", "changes")
+        }
+        while let finding = await listener.next() {
+          var element: Element?
+          try source.interpret(finding) { element = $0 }
+          if let element { return element }
+        }
+        return nil
       }
     }
-  }
-}
-
-/// A listener whose findings are waited for, as long as somebody keeps this.
-final class UpdateSource<Element: Sendable>: Sendable {
-  private let listener: Listener
-  private let interpret: Interpreter<Element>
-
-  init(_ listener: Listener, _ interpret: @escaping Interpreter<Element>) {
-    self.listener = listener
-    self.interpret = interpret
-  }
-
-  deinit { listener.stop() }
-
-  nonisolated(nonsending) func next() async throws(WormholeError) -> Element? {
-    guard listener.owner.isCurrent else {
-      throw WormholeError(.ownerDied, "wait for", "changes")
-    }
-    while let finding = await listener.next() {
-      var element: Element?
-      try interpret(finding) { element = $0 }
-      if let element { return element }
-    }
-    return nil
   }
 }

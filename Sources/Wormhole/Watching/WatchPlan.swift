@@ -52,7 +52,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   func observeBriefly(
     on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
-  ) throws(WormholeError) -> Brief {
+  ) throws(WormholeError) -> Brief<Listener> {
     Brief(try listener(on: queue, handler, failure))
   }
 
@@ -130,9 +130,8 @@ struct WatchPlan<Element: Sendable>: Sendable {
     Wormhole.Updates { () throws(WormholeError) in
       try WormholeError.checkQueues("wait for", "changes")
       let listener = Listener(seen: seen)
-      let subscription = UpdateSource(listener, interpreter())
-      try join(listener)
-      return subscription
+      try begin(listener)
+      return (Brief(listener), interpreter())
     }
   }
 }

@@ -107,10 +107,10 @@ extension Wormhole.Member {
       let listener = OutcomeListener(outbox, on: queue) { [weak handover] outcome in
         handover?.offer(outcome) ?? false
       } left: { [weak handover] in
-        handover?.stop()
+        handover?.end()
       }
       try outbox.add(listener)
-      return Brief(listener)
+      return listener
     }
   }
 }
