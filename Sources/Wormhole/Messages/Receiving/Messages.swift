@@ -35,19 +35,20 @@ extension Wormhole {
     /// Begins to receive.
     public func makeAsyncIterator() -> Iterator {
       Iterator(
-        pump: Result { () throws(WormholeError) in try Pump(mailbox, kinds) },
-        acknowledgement: acknowledgement)
+        Result { () throws(WormholeError) in Brief(try Pump(mailbox, kinds)) }, acknowledgement)
     }
 
     /// One receiver, for one task.
     public struct Iterator: AsyncIteratorProtocol {
-      let pump: Result<Pump, WormholeError>
-      let acknowledgement: Acknowledgement
+      /// Nil once it was told that it could not begin.
+      private var pump: Result<Brief<Pump>, WormholeError>?
+      private let acknowledgement: Acknowledgement
       private var hand: Hand?
       private var last: Message?
-      private var hasFailed = false
 
-      init(pump: Result<Pump, WormholeError>, acknowledgement: Acknowledgement) {
+      fileprivate init(
+        _ pump: Result<Brief<Pump>, WormholeError>, _ acknowledgement: Acknowledgement
+      ) {
         self.pump = pump
         self.acknowledgement = acknowledgement
       }
@@ -56,7 +57,7 @@ extension Wormhole {
       public mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(WormholeError) -> Message? {
-        if case .success(let pump) = pump { try pump.checkOwner() }
+        if case .success(let pump)? = pump { try pump.one.checkOwner() }
         let done = last.take()
         if acknowledgement == .automatic, let done, !done.hasEnded { try done.acknowledge() }
         let message = try await take()
@@ -65,16 +66,16 @@ extension Wormhole {
       }
 
       private mutating func take() async throws(WormholeError) -> Message? {
-        guard case .success(let pump) = pump else {
-          guard case .failure(let error) = pump, !hasFailed else { return nil }
-          hasFailed = true
-          throw error
+        guard case .success(let pump)? = pump else {
+          defer { pump = nil }
+          if case .failure(let error)? = pump { throw error }
+          return nil
         }
         while true {
           if Task.isCancelled { return nil }
           if let message = hand?.next() { return message }
           hand = nil
-          switch await pump.next() {
+          switch await pump.one.next() {
           case .file(let file): hand = Hand(file)
           case .message(let message): return message
           case nil: return nil
@@ -86,109 +87,86 @@ extension Wormhole {
 }
 
 /// A receiver whose messages are waited for: it claims one file whenever it is asked.
-final class Pump: Sendable {
-  private let core: Core
+final class Pump: Lasting {
+  private struct State {
+    var asking: CheckedContinuation<Void, Never>?
+    /// What the one that asked is to take, under the lock: the thread sanitizer does not see what
+    /// goes from thread to thread with a continuation.
+    var handed: Mailbox.Work?
+    var isStopped = false
+  }
+
   let mailbox: Mailbox
+  private let runner: CoalescingWorker
+  private let number: Int
+  private let state = Monitor(State())
 
   init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
     self.mailbox = mailbox
-    core = try Core(mailbox, kinds)
-    core.begin()
+    runner = CoalescingWorker(staysOnQueue: false, mailbox.hole.options.time)
+    number = try mailbox.add(runner, kinds: kinds)
+    // The runner keeps it until it is stopped.
+    runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
   }
 
-  deinit { core.stop() }
-
-  /// Ends it: whoever waits is told so.
-  func stop() { core.stop() }
-
   /// Throws in a copy of the process, to which nothing comes.
-  func checkOwner() throws(WormholeError) { try core.checkOwner() }
+  func checkOwner() throws(WormholeError) {
+    try mailbox.hole.container.checkOwner("receive as", mailbox.home.name)
+  }
 
   /// The next file; nil once the task is cancelled.
   func next() async -> Mailbox.Work? {
-    let core = core
     await withTaskCancellationHandler {
-      await withCheckedContinuation { core.ask($0) }
+      await withCheckedContinuation { ask($0) }
     } onCancel: {
-      core.stop()
+      stop()
     }
-    return core.takeHanded()
+    return state.withLock { $0.handed.take() }
   }
 
-  /// What the runner keeps, so that letting go of the pump ends it.
-  private final class Core: Sendable {
-    private struct State {
-      var asking: CheckedContinuation<Void, Never>?
-      /// What the one that asked is to take, under the lock: the thread sanitizer does not see what
-      /// goes from thread to thread with a continuation.
-      var handed: Mailbox.Work?
-      var isStopped = false
+  private func ask(_ continuation: CheckedContinuation<Void, Never>) {
+    let isLate = state.withLock { state in
+      if !state.isStopped { state.asking = continuation }
+      return state.isStopped
     }
+    if isLate { continuation.resume() } else { runner.kick() }
+  }
 
-    private let mailbox: Mailbox
-    private let runner: CoalescingWorker
-    private let number: Int
-    private let state = Monitor(State())
-
-    init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
-      self.mailbox = mailbox
-      runner = CoalescingWorker(staysOnQueue: false, mailbox.hole.options.time)
-      number = try mailbox.add(runner, kinds: kinds)
-    }
-
-    func checkOwner() throws(WormholeError) {
-      try mailbox.hole.container.checkOwner("receive as", mailbox.home.name)
-    }
-
-    func begin() {
-      runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
-    }
-
-    private func run() -> Int64? {
-      while state.withLock({ !$0.isStopped && $0.asking != nil }) {
-        switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
-        case .idle(let due):
-          return due
-        case .ended:
-          stop()
-        case .work(let work):
-          let asking = state.withLock { state in
-            if state.asking != nil { state.handed = work }
-            return state.asking.take()
-          }
-          if let asking {
-            asking.resume()
-          } else {
-            // Claimed for somebody who no longer asks.
-            switch work {
-            case .file(let file): file.delivery.release()
-            case .message(let message): message.putBack()
-            }
+  private func run() -> Int64? {
+    while state.withLock({ !$0.isStopped && $0.asking != nil }) {
+      switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
+      case .idle(let due):
+        return due
+      case .ended:
+        stop()
+      case .work(let work):
+        let asking = state.withLock { state in
+          if state.asking != nil { state.handed = work }
+          return state.asking.take()
+        }
+        if let asking {
+          asking.resume()
+        } else {
+          // Claimed for somebody who no longer asks.
+          switch work {
+          case .file(let file): file.delivery.release()
+          case .message(let message): message.putBack()
           }
         }
       }
-      return nil
     }
+    return nil
+  }
 
-    func takeHanded() -> Mailbox.Work? { state.withLock { $0.handed.take() } }
-
-    func ask(_ continuation: CheckedContinuation<Void, Never>) {
-      let isLate = state.withLock { state in
-        if !state.isStopped { state.asking = continuation }
-        return state.isStopped
-      }
-      if isLate { continuation.resume() } else { runner.kick() }
+  /// Ends it: whoever waits is told so.
+  func stop() {
+    guard mailbox.hole.container.isOwned else { return }
+    let asking = state.withLock { state in
+      state.isStopped = true
+      return state.asking.take()
     }
-
-    func stop() {
-      guard mailbox.hole.container.isOwned else { return }
-      let asking = state.withLock { state in
-        state.isStopped = true
-        return state.asking.take()
-      }
-      mailbox.remove(number)
-      runner.end()
-      asking?.resume()
-    }
+    mailbox.remove(number)
+    runner.end()
+    asking?.resume()
   }
 }

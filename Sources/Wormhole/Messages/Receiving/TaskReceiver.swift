@@ -90,7 +90,7 @@ extension Wormhole.Member {
   ) throws(WormholeError) -> Wormhole.Subscription {
     try WormholeError.checkQueues("receive with", "an asynchronous closure")
     let receiver = TaskReceiver(
-      try Pump(mailbox, kinds), acknowledgement, isolation: isolation, handler)
+      Brief(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
     let subscription = live.subscribe(receiver)
     Task.detached { await receiver.run() }
     return subscription
@@ -99,14 +99,14 @@ extension Wormhole.Member {
 
 /// One receiver with an asynchronous closure.
 private final class TaskReceiver: Lasting {
-  private let pump: Pump
+  private let pump: Brief<Pump>
   private let acknowledgement: Wormhole.Acknowledgement
   private let isolation: (any Actor)?
   private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
   private let isStopped = Atomic<Bool>(false)
 
   init(
-    _ pump: Pump, _ acknowledgement: Wormhole.Acknowledgement, isolation: (any Actor)?,
+    _ pump: Brief<Pump>, _ acknowledgement: Wormhole.Acknowledgement, isolation: (any Actor)?,
     _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
   ) {
     self.pump = pump
@@ -118,7 +118,7 @@ private final class TaskReceiver: Lasting {
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
   func run() async {
-    while !hasStopped, let work = await pump.next() {
+    while !hasStopped, let work = await pump.one.next() {
       switch work {
       case .message(let message): await handle(message)
       case .file(let file):
@@ -133,7 +133,7 @@ private final class TaskReceiver: Lasting {
       guard try await call(message, on: isolation) else { return message.putBack() }
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
-      pump.mailbox.reject(message, error)
+      pump.one.mailbox.reject(message, error)
     }
   }
 
