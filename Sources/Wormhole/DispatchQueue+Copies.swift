@@ -12,6 +12,12 @@ extension DispatchQueue {
     thread.detach()
   }
 
+  /// Does something on the thread that tells of changes, once that has told all; or soon, if that
+  /// is not where this is called, or it has enough to do.
+  func afterTelling(_ body: @escaping @Sendable () -> Void) {
+    if !Watcher.shared.afterwards(body) { soon(body) }
+  }
+
   /// As ``soon(_:)``, after a time.
   func soon(after pause: Duration, _ body: @escaping @Sendable () -> Void) {
     guard ProcessCopy.isCopy else {

@@ -64,8 +64,11 @@ final class CoalescingWorker: Sendable {
       return body
     }
     guard let body else { return }
-    if !staysOnQueue, Watcher.shared.afterwards({ self.run(body) }) { return }
-    queue.soon { self.run(body) }
+    if staysOnQueue {
+      queue.soon { self.run(body) }
+    } else {
+      queue.afterTelling { self.run(body) }
+    }
   }
 
   private func run(_ body: @Sendable () -> Int64?) {

@@ -146,8 +146,7 @@ final class Listener: Lasting {
   private func perform(_ action: Machine.Action) {
     switch action {
     case .none: break
-    case .look:
-      if !Watcher.shared.afterwards({ self.look() }) { queue.soon { self.look() } }
+    case .look: queue.afterTelling { self.look() }
     case .end(let waiter): waiter.resume(returning: nil)
     }
   }

@@ -119,8 +119,7 @@ final class Outbox: Sendable {
           // To look would make it again, and it may go with the member's directory.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
-          if Watcher.shared.afterwards({ self.look() }) { return }
-          Wormhole.finding.async { self.look() }
+          Wormhole.finding.afterTelling { self.look() }
         }
       } catch {
         throw WormholeError(error, "watch receipts of", home.name)
