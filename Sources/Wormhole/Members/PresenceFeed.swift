@@ -3,7 +3,7 @@ internal import SharedContainer
 internal import Syscalls
 
 /// One member that is watched, for one listener.
-final class PresenceFeed: Feed {
+final class PresenceFeed: Sendable {
   /// What the listener wants to hear of.
   enum Interest { case reachability, profile }
 
@@ -68,7 +68,7 @@ final class PresenceFeed: Feed {
       state.watch = watch
       state.linkWatching = linkWatching
     }
-    listener.join(escaped, feed) { feed.end() }
+    listener.join(escaped, Listener.Source(look: { feed.look() }, leave: { feed.end() }))
     listener.change(escaped)
   }
 

@@ -1,6 +1,6 @@
 public import Dispatch
 public import SharedContainer
-internal import Synchronization
+internal import Syscalls
 
 extension Wormhole {
   /// A name that can be posted, and watched for being posted, in all processes that share the
@@ -68,14 +68,17 @@ extension Wormhole {
       return WatchPlan(
         seen: [name: .posted(0)],
         join: { (listener) throws(WormholeError) in
-          let feed = NoticeFeed(name)
+          let posts = Monitor(0)
           let watch = try hole.container.watchNotice(name) { [weak listener] in
-            feed.count()
+            posts.withLock { $0 += 1 }
             listener?.change(name)
           } ended: { [weak listener] end in
             listener?.fail(end.error("watch notice", name))
           }
-          listener.join(name, feed) { watch.stop() }
+          let look = { @Sendable in
+            Finding(name: name, stamp: .posted(posts.withLock { $0 }))
+          }
+          listener.join(name, Listener.Source(look: look, leave: { watch.stop() }))
         },
         interpreter: {
           { (finding, pass) throws(WormholeError) in
@@ -90,18 +93,4 @@ extension Wormhole {
   ///
   /// Nothing is made or looked at before it is used; a name that cannot be used is an error then.
   public func notice(_ name: String) -> Notice { Notice(name: name, hole: self) }
-}
-
-/// How often a watched notice was posted.
-private final class NoticeFeed: Feed {
-  private let name: String
-  private let posts = Atomic<Int>(0)
-
-  init(_ name: String) { self.name = name }
-
-  func count() { posts.add(1, ordering: .relaxed) }
-
-  func look() -> Finding {
-    Finding(name: name, stamp: .posted(posts.load(ordering: .relaxed)))
-  }
 }

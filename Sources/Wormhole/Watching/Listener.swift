@@ -26,18 +26,6 @@ final class Finding: Sendable {
   }
 }
 
-/// Something that a listener can look at.
-protocol Feed: AnyObject, Sendable {
-  func look() -> Finding
-  /// What a listener is told that knows this version, and finds that there is nothing any more; nil
-  /// for nothing.
-  func loss(after version: Int) -> Finding?
-}
-
-extension Feed {
-  func loss(after version: Int) -> Finding? { nil }
-}
-
 /// One watcher: carries out what ``WatchMachine`` decides.
 ///
 /// It is told of changes by the watcher, and then only notes them. Once all have been told it
@@ -47,9 +35,12 @@ extension Feed {
 final class Listener: Lasting {
   private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
 
-  /// A feed, and how to be rid of it.
-  private struct Source {
-    let feed: any Feed
+  /// Something that it looks at.
+  struct Source: Sendable {
+    let look: @Sendable () -> Finding
+    /// What it tells that knows this version, and finds that there is nothing any more; nil for
+    /// nothing.
+    var loss: @Sendable (_ version: Int) -> Finding? = { _ in nil }
     let leave: @Sendable () -> Void
     /// Whether it is left once a look has found nothing.
     var isLeaving = false
@@ -90,13 +81,13 @@ final class Listener: Lasting {
 
   // MARK: Sources
 
-  /// Takes on a feed, under the name that it reports changes of, escaped.
-  func join(_ name: String, _ feed: any Feed, leave: @escaping @Sendable () -> Void) {
+  /// Takes on a source, under the name that it reports changes of, escaped.
+  func join(_ name: String, _ source: Source) {
     let isLate = state.withLock { state in
-      state.sources?[name] = Source(feed: feed, leave: leave)
+      state.sources?[name] = source
       return state.sources == nil
     }
-    if isLate { leave() }
+    if isLate { source.leave() }
   }
 
   /// Leaves what has gone, once it has been told of that; what has come again meanwhile stays.
@@ -180,18 +171,18 @@ final class Listener: Lasting {
   /// What is news.
   private func findNews() -> Finding? {
     if let failure = takeFailure() { return Finding(failure) }
-    while let (name, feed) = state.withLock({ state in
-      state.machine.nextName().map { ($0, state.sources?[$0]?.feed) }
+    while let (name, source) = state.withLock({ state in
+      state.machine.nextName().map { ($0, state.sources?[$0]) }
     }) {
-      guard let feed, let finding = find(name, feed) else { continue }
+      guard let source, let finding = find(name, source) else { continue }
       if state.withLock({ $0.machine.isNews(name, finding.stamp) }) { return finding }
     }
     return nil
   }
 
   /// What a look at one name finds; of what has gone, the word of that.
-  private func find(_ name: String, _ feed: any Feed) -> Finding? {
-    let finding = feed.look()
+  private func find(_ name: String, _ source: Source) -> Finding? {
+    let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
     let (version, left) = state.withLock { state -> (Int?, Source?) in
       let isLeaving = state.sources?[name]?.isLeaving == true
@@ -201,7 +192,7 @@ final class Listener: Lasting {
     left?.leave()
     // Whoever watches hears of the end of a container otherwise, and once.
     guard let version, case .success = finding.content else { return finding }
-    return feed.loss(after: version) ?? finding
+    return source.loss(version) ?? finding
   }
 
   /// What there is to tell last of all, if it is time for that.

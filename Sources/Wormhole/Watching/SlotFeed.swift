@@ -4,7 +4,7 @@ internal import SharedContainer
 internal import Syscalls
 
 /// One slot that is watched: tells all listeners of it, and reads it for them.
-final class SlotFeed: Feed {
+final class SlotFeed: Sendable {
   let slot: Slot
   private let limits: PropertyListLimits
   private let watch = Monitor<NamedWatch?>(nil)
@@ -82,6 +82,9 @@ final class SlotFeed: Feed {
 }
 
 extension SlotFeed {
+  /// What a listener is told that knows this version, and finds that there is nothing any more; nil
+  /// for nothing.
+  ///
   /// Whoever removes it clears it first, which may be past before anybody has looked.
   func loss(after version: Int) -> Finding? {
     // What somebody's hand took away is no clear, and is not told.
@@ -156,9 +159,12 @@ final class SlotFeeds: Sendable {
       leave(listener, feed)
       throw error
     }
-    listener.join(slot.escaped, feed) { [weak listener] in
+    let leave = { @Sendable [weak listener] in
       if let listener { self.leave(listener, feed) }
     }
+    listener.join(
+      slot.escaped,
+      Listener.Source(look: { feed.look() }, loss: { feed.loss(after: $0) }, leave: leave))
     feed.greet(listener)
   }
 
