@@ -285,19 +285,6 @@ extension LiveMailbox {
   }
 }
 
-extension CallGate {
-  /// Calls what is isolated to an actor, unless the gate is closed.
-  ///
-  /// Asked on that actor, so that nothing comes between the question and the call.
-  fileprivate func call<Element: Sendable>(
-    _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
-  ) async {
-    var isOpen = false
-    call { isOpen = true }
-    if isOpen { await handler.body(element) }
-  }
-}
-
 /// Guests that can be asked: by those who have been told their address.
 extension Wormhole.Guest {
   /// Where it can be asked, for `peer(guest:)`; nobody else ever has it.

@@ -64,7 +64,8 @@ final class Listener: Lasting {
   private let handlerQueue: DispatchQueue?
   let owner = ProcessCopy.current
   private let handler: (@Sendable (Finding) -> Void)?
-  private let gate = CallGate()
+  /// Closed once it has been stopped.
+  let gate = CallGate()
 
   /// - Parameter handler: nil for one whose findings are waited for.
   init(
@@ -214,16 +215,6 @@ final class Listener: Lasting {
     } onCancel: {
       stop()
     }
-  }
-
-  /// Calls what is isolated to an actor; not once it has been stopped there.
-  ///
-  /// Asked on that actor, so that nothing comes between the question and the call.
-  func call<Element: Sendable>(
-    _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
-  ) async {
-    guard !state.withLock({ $0.machine.isStopped }) else { return }
-    await handler.body(element)
   }
 
   /// Ends it.

@@ -22,6 +22,19 @@ struct IsolatedHandler<Element: Sendable>: Sendable {
   }
 }
 
+extension CallGate {
+  /// Calls what is isolated to an actor, unless the gate is closed.
+  ///
+  /// Asked on that actor, so that nothing comes between the question and the call.
+  func call<Element: Sendable>(
+    _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
+  ) async {
+    var isOpen = false
+    call { isOpen = true }
+    if isOpen { await handler.body(element) }
+  }
+}
+
 /// Passes on what a finding means, if that is news, or throws what a watcher is told instead.
 ///
 /// Passes on and does not return: to return what may be a value of any type costs the runtime a
@@ -103,9 +116,9 @@ struct WatchPlan<Element: Sendable>: Sendable {
         do throws(WormholeError) {
           var element: Element?
           try interpret(finding) { element = $0 }
-          if let element { await listener.call(handler, element, on: handler.isolation) }
+          if let element { await listener.gate.call(handler, element, on: handler.isolation) }
         } catch {
-          await listener.call(failure, error, on: failure.isolation)
+          await listener.gate.call(failure, error, on: failure.isolation)
         }
       }
     }
