@@ -13,37 +13,27 @@ extension MemberDirectory {
     _ bytes: [UInt8], as name: String, in part: Part, durability: Durability = .process,
     replacing: Bool = false
   ) throws(Errno) {
-    let syncs = durability == .power && !Mutants.has(.noFileSync)
-    do throws(Errno) {
-      try placeOnce(bytes, name, part, sync: syncs, replacing)
-    } catch {
-      if error == .noSuchFile, forgetIfStale(part) {
-        return try placeOnce(bytes, name, part, sync: syncs, replacing)
-      }
-      // The kernel has forgotten what it could not write: only a new file can be trusted.
-      guard syncs, error == .inputOutput else { throw error }
-      try placeOnce(bytes, name, part, sync: true, replacing)
-    }
-  }
-
-  private func placeOnce(
-    _ bytes: [UInt8], _ name: String, _ part: Part, sync: Bool, _ replacing: Bool
-  ) throws(Errno) {
-    let directory = try self.part(part)
-    let staging = container.staging
-    var failure: Errno?
-    bytes.withUnsafeBytes { bytes in
-      failure = Errno.of { () throws(Errno) in
-        guard replacing else {
-          return try staging.place(bytes, sync: sync, in: directory.descriptor, as: name)
+    let (staging, syncs) = (container.staging, durability == .power && !Mutants.has(.noFileSync))
+    var isSecondTry = false
+    while true {
+      do throws(Errno) {
+        let directory = try self.part(part)
+        return try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
+          guard replacing else {
+            return try staging.place(bytes, sync: syncs, in: directory.descriptor, as: name)
+          }
+          try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
+            try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
+          }
         }
-        try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in
-          try staging.directory().descriptor.replace(
-            staged, in: directory.descriptor, name)
-        }
+      } catch {
+        // What the kernel could not write it has forgotten: only a new file can be trusted.
+        guard !isSecondTry,
+          error == .noSuchFile && forgetIfStale(part) || syncs && error == .inputOutput
+        else { throw error }
+        isSecondTry = true
       }
     }
-    if let failure { throw failure }
   }
 
   /// Makes the names in a part durable; all who ask at the same time share one sync.
