@@ -30,13 +30,3 @@ struct Unheard: Error, CustomStringConvertible { let description: String }
 
 /// What a handler throws.
 struct Refusal: Error {}
-
-/// The error that a body throws.
-func failure(_ body: () async throws -> Void) async throws -> WormholeError {
-  do {
-    try await body()
-  } catch let error as WormholeError {
-    return error
-  }
-  throw Unheard(description: "nothing was thrown")
-}

@@ -1,4 +1,5 @@
 import Syscalls
+import TestSupport
 import Testing
 import Wormhole
 import WormholeTesting
