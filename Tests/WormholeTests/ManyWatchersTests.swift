@@ -31,6 +31,9 @@ import Wormhole
   }
 
   @Test func ofAThousandChannelsAWatcherIsWokenOnlyForItsOwn() throws {
+    // Where the kernel throws notices away, as another test may make it do, all are told to look
+    // again, and some of them twice: a round counts if that was neither in it nor in the one before.
+    var rescans = Watcher.shared.rescanCount
     let channels = (0..<1000).map { hole.channel("number.\($0)", of: Int.self) }
     // That a channel comes into being would be another word.
     for channel in channels { try channel.put(-1) }
@@ -38,15 +41,26 @@ import Wormhole
     let watches = try zip(channels, heard).map { channel, heard in
       try channel.watch(present: false) { heard.add($0.value) }
     }
-    let before = watches.map(\.wakeUps)
     let third = stride(from: 0, to: 1000, by: 3)
-    for index in third { try channels[index].put(index) }
-    for index in third { try heard[index].waitForLast(index) }
-    for (index, watch) in watches.enumerated() {
-      let mine = index.isMultiple(of: 3)
-      #expect(heard[index].count == (mine ? 1 : 0))
-      // An exchange, or a rename into an empty place, is one word from the kernel.
-      #expect(watch.wakeUps - before[index] <= (mine ? 1 : 0))
+    let deadline = Instant.now + patience
+    for round in 1... {
+      let start = Watcher.shared.rescanCount
+      let before = watches.map(\.wakeUps)
+      for index in third { try channels[index].put(round) }
+      for index in third { try heard[index].waitForLast(round) }
+      let woken = zip(watches, before).map { $0.wakeUps - $1 }
+      guard Watcher.shared.rescanCount == rescans else {
+        try #require(.now < deadline, "all are told to look again all the time")
+        rescans = start
+        continue
+      }
+      for index in watches.indices {
+        let mine = index.isMultiple(of: 3)
+        #expect(heard[index].count == (mine ? round : 0))
+        // An exchange, or a rename into an empty place, is one word from the kernel.
+        #expect(woken[index] <= (mine ? 1 : 0))
+      }
+      break
     }
     for watch in watches { watch.stop() }
   }
