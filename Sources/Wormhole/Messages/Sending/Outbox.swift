@@ -101,7 +101,10 @@ final class Outbox: Sendable {
       state.mostKept = 16_384
     }
     // It may have closed before it could tell this one.
-    if isClosed { listener.left() }
+    if isClosed {
+      remove(listener)
+      listener.left()
+    }
     news.withLock { $0 = .lookAgain }
     look()
   }
@@ -139,7 +142,9 @@ final class Outbox: Sendable {
     watch.withLock { $0.take() }?.stop()
     expiries.close()
     let (waiting, listeners) = state.withLock { state in
-      (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
+      // Each holds this outbox.
+      defer { state.listeners = [:] }
+      return (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
     }
     for sent in waiting { sent.abandon() }
     for listener in listeners { listener.left() }
