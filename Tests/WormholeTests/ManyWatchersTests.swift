@@ -32,7 +32,8 @@ import Wormhole
 
   @Test func ofAThousandChannelsAWatcherIsWokenOnlyForItsOwn() throws {
     // Where the kernel throws notices away, as another test may make it do, all are told to look
-    // again, and some of them twice: a round counts if that was neither in it nor in the one before.
+    // again, and some of them twice: a round counts if that happened neither in it nor in the one
+    // before.
     var rescans = Watcher.shared.rescanCount
     let channels = (0..<1000).map { hole.channel("number.\($0)", of: Int.self) }
     // That a channel comes into being would be another word.

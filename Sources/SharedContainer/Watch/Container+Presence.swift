@@ -6,9 +6,9 @@ extension Container {
   ///
   /// The handler looks for itself. It runs on the watcher's thread and must not wait.
   ///
-  /// It is told whether a file that presence is held by was closed. The kernel tells of that shortly
-  /// *before* it takes back the locks on the file: whoever finds it locked still, looks again a
-  /// little later.
+  /// It is told whether a file that presence is held by was closed. The kernel tells of that
+  /// shortly *before* it takes back the locks on the file: whoever finds it locked still, looks
+  /// again a little later.
   ///
   /// - Parameter ended: is called if the container is no longer the one at its path.
   package func watchPresence(

@@ -24,7 +24,7 @@ package final class Watcher: Sendable {
     case changed([String])
     /// Something may have happened to any name.
     case lookAgain
-    /// Another directory has the name now, or one has that had gone; told to whoever watches a name.
+    /// Another directory has the name now, or one has that had gone; for whoever watches a name.
     case replaced
     /// The directory is no longer there. Nothing more will come, but to whoever watches a name.
     case gone
