@@ -219,7 +219,7 @@ extension Wormhole.Member {
   public var receivedContexts: Wormhole.Arrivals<Wormhole.Context> {
     let contexts = contexts
     return Wormhole.Arrivals { (handover) throws(WormholeError) in
-      let listener = ContextListener(contexts, on: nil) { [weak handover] in
+      let listener = contexts.listener(on: nil) { [weak handover] in
         handover?.offer($0) ?? false
       } left: { [weak handover] in
         handover?.end()

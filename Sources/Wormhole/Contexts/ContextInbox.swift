@@ -34,7 +34,8 @@ final class ContextInbox: Sendable {
   let hole: Wormhole
   private let home: MemberDirectory
   private let queue = DispatchQueue(label: "wormhole.contexts")
-  private let listeners = Monitor<[ObjectIdentifier: ContextListener]>([:])
+  private let listeners = Monitor<[ObjectIdentifier: MemberListener<Wormhole.Context>]>(
+    [:])
   private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
   /// What listeners are being told, by sender: it is received from the moment they hear of it.
@@ -45,7 +46,15 @@ final class ContextInbox: Sendable {
     self.home = home
   }
 
-  func add(_ listener: ContextListener) throws(WormholeError) {
+  /// One who is told once it has been added.
+  func listener(
+    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool,
+    left: @escaping @Sendable () -> Void = {}
+  ) -> MemberListener<Wormhole.Context> {
+    MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
+  }
+
+  func add(_ listener: MemberListener<Wormhole.Context>) throws(WormholeError) {
     try hole.container.checkOwner("watch contexts of", home.name)
     guard !isClosed.withLock({ $0 }) else {
       throw WormholeError(
@@ -65,11 +74,14 @@ final class ContextInbox: Sendable {
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
     // It may have left before it could tell this one.
-    if isClosed.withLock({ $0 }) { listener.left() }
+    if isClosed.withLock({ $0 }) {
+      remove(listener)
+      listener.left()
+    }
     queue.async { self.look() }
   }
 
-  func remove(_ listener: ContextListener) {
+  private func remove(_ listener: MemberListener<Wormhole.Context>) {
     listeners.withLock { $0[ObjectIdentifier(listener)] = nil }
   }
 
@@ -116,9 +128,20 @@ final class ContextInbox: Sendable {
     if let context = Wormhole.Context(taking, from: from, in: home, hole) {
       told.withLock { $0[from] = context.received }
       // Whoever stopped meanwhile has not heard it: it waits for the next.
-      guard all.map({ $0.tell(context) }).contains(true) else { return false }
+      guard all.map({ tell($0, context) }).contains(true) else { return false }
     }
     return try move(taking, to: from) ?? false
+  }
+
+  private func tell(
+    _ listener: MemberListener<Wormhole.Context>, _ context: Wormhole.Context
+  ) -> Bool {
+    let call = { @Sendable in
+      var isHeard = false
+      listener.gate.call { isHeard = listener.handler(context) }
+      return isHeard
+    }
+    return listener.queue?.sync(execute: call) ?? call()
   }
 
   /// Nil once the member has left: what lies there is then for whoever joins next, and so is what a
@@ -127,48 +150,5 @@ final class ContextInbox: Sendable {
     try isClosed.withLock { isClosed throws(Errno) in
       isClosed ? nil : try home.move(old, from: .context, .context, as: new)
     }
-  }
-}
-
-/// One who is told of contexts.
-final class ContextListener: Lasting {
-  private let inbox: ContextInbox
-  private let queue: DispatchQueue?
-  private let handler: @Sendable (Wormhole.Context) -> Bool
-  /// Is called when the member leaves; never waits.
-  let left: @Sendable () -> Void
-  private let gate = CallGate()
-
-  /// - Parameter handler: answers whether it was heard.
-  init(
-    _ inbox: ContextInbox, on queue: DispatchQueue?,
-    _ handler: @escaping @Sendable (Wormhole.Context) -> Bool, left: @escaping @Sendable () -> Void
-  ) {
-    self.inbox = inbox
-    self.queue = queue
-    self.handler = handler
-    self.left = left
-  }
-
-  func tell(_ context: Wormhole.Context) -> Bool {
-    if let queue { return queue.sync { call(context) } }
-    return call(context)
-  }
-
-  private func call(_ context: Wormhole.Context) -> Bool {
-    var isHeard = false
-    gate.call { isHeard = handler(context) }
-    return isHeard
-  }
-
-  func stop() {
-    guard inbox.hole.container.isOwned else { return }
-    end()
-    gate.drain()
-  }
-
-  func end() {
-    inbox.remove(self)
-    gate.close()
   }
 }

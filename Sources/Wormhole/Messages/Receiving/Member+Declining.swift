@@ -12,7 +12,7 @@ extension Wormhole.Member {
   package func watchOutcomes(
     on queue: DispatchQueue, accepting handler: @escaping @Sendable (Wormhole.Outcome) -> Bool
   ) throws(WormholeError) -> Wormhole.Subscription {
-    let listener = OutcomeListener(outbox, on: queue, handler) {}
+    let listener = outbox.listener(on: queue, handler)
     let subscription = live.subscribe(listener)
     do throws(WormholeError) {
       try outbox.add(listener)
@@ -30,7 +30,7 @@ extension Wormhole.Member {
   package func watchContexts(
     on queue: DispatchQueue?, accepting handler: @escaping @Sendable (Wormhole.Context) -> Bool
   ) throws(WormholeError) -> Wormhole.Subscription {
-    let listener = ContextListener(contexts, on: queue, handler) {}
+    let listener = contexts.listener(on: queue, handler)
     // Kept before it is told of anything.
     let subscription = live.subscribe(listener)
     do throws(WormholeError) {

@@ -21,7 +21,9 @@ final class Outbox: Sendable {
   private struct State {
     /// There may be several of one name: who asks what is outstanding gets others.
     var waiting: [MessageName: [WeakSent]] = [:]
-    var listeners: [ObjectIdentifier: OutcomeListener] = [:]
+    var listeners: [ObjectIdentifier: MemberListener<Wormhole.Outcome>] = [:]
+    /// What each of them has still to hear.
+    var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
     var telling: [ReceiptName: Telling] = [:]
     /// What has come since nobody listens any more, or ever has, and that nobody has asked for.
     var kept: Set<ReceiptName> = []
@@ -88,7 +90,15 @@ final class Outbox: Sendable {
     }
   }
 
-  func add(_ listener: OutcomeListener) throws(WormholeError) {
+  /// One who is told once it has been added.
+  func listener(
+    on queue: DispatchQueue, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool,
+    left: @escaping @Sendable () -> Void = {}
+  ) -> MemberListener<Wormhole.Outcome> {
+    MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
+  }
+
+  func add(_ listener: MemberListener<Wormhole.Outcome>) throws(WormholeError) {
     try hole.container.checkOwner("watch outcomes of", home.name)
     guard !isClosed else {
       throw WormholeError(
@@ -97,6 +107,7 @@ final class Outbox: Sendable {
     try begin()
     state.withLock { state in
       state.listeners[ObjectIdentifier(listener)] = listener
+      state.pending[ObjectIdentifier(listener)] = []
       state.kept = []
       state.mostKept = 16_384
     }
@@ -109,9 +120,12 @@ final class Outbox: Sendable {
     look()
   }
 
-  func remove(_ listener: OutcomeListener) {
-    state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil }
-    for receipt in listener.abandon() { settle(receipt, isHeard: false) }
+  private func remove(_ listener: MemberListener<Wormhole.Outcome>) {
+    let pending = state.withLock { state in
+      state.listeners[ObjectIdentifier(listener)] = nil
+      return state.pending.removeValue(forKey: ObjectIdentifier(listener))
+    }
+    for receipt in pending ?? [] { settle(receipt, isHeard: false) }
   }
 
   private func begin() throws(WormholeError) {
@@ -142,9 +156,7 @@ final class Outbox: Sendable {
     watch.withLock { $0.take() }?.stop()
     expiries.close()
     let (waiting, listeners) = state.withLock { state in
-      // Each holds this outbox.
-      defer { state.listeners = [:] }
-      return (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
+      (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
     }
     for sent in waiting { sent.abandon() }
     for listener in listeners { listener.left() }
@@ -178,12 +190,13 @@ final class Outbox: Sendable {
   }
 
   private func take(_ receipt: ReceiptName) {
-    let told = state.withLock { state -> ([Wormhole.Sent], [OutcomeListener])? in
+    let told = state.withLock { state -> ([Wormhole.Sent], [MemberListener<Wormhole.Outcome>])? in
       guard state.telling[receipt] == nil else { return nil }
       let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
       let listeners = Array(state.listeners.values)
       if !listeners.isEmpty {
         state.telling[receipt] = Telling(left: listeners.count)
+        for key in state.listeners.keys { state.pending[key]?.insert(receipt) }
       } else if !sent.isEmpty || receipt.name.stamp >= joined {
         // Before anybody can ask for it.
         state.kept.insert(receipt)
@@ -195,7 +208,9 @@ final class Outbox: Sendable {
       let content = sent.wantsContent ? content(of: receipt) : nil
       sent.end(end(receipt, to: sent.to), content ?? nil)
     }
-    for listener in listeners { tell(listener, receipt) }
+    for listener in listeners {
+      listener.queue?.async { listener.gate.call { self.tell(listener, receipt) } }
+    }
   }
 
   /// Somebody has asked how a message ended, and heard it.
@@ -216,16 +231,24 @@ final class Outbox: Sendable {
     for receipt in surplus { remove(receipt) }
   }
 
-  private func tell(_ listener: OutcomeListener, _ receipt: ReceiptName) {
-    listener.tell(receipt)
-    // It may have been stopped after it was found among the listeners.
-    guard state.withLock({ $0.listeners[ObjectIdentifier(listener)] == nil }) else { return }
-    for receipt in listener.abandon() { settle(receipt, isHeard: false) }
+  /// Tells a listener whose turn it is, and waits for it.
+  ///
+  /// It is read only now: many may wait, and some may be large.
+  private func tell(_ listener: MemberListener<Wormhole.Outcome>, _ receipt: ReceiptName) {
+    let key = ObjectIdentifier(listener)
+    // What it is being told is settled here, also if it is stopped meanwhile.
+    let isDue = state.withLock { $0.pending[key]?.remove(receipt) != nil }
+    guard isDue else { return }
+    // It is there no more if somebody has cleared it.
+    let isHeard = outcome(of: receipt).map(listener.handler) ?? true
+    // What it declines goes to others once it listens no more.
+    let isKept = state.withLock { state in
+      !isHeard && state.pending[key]?.insert(receipt) != nil
+    }
+    if !isKept { settle(receipt, isHeard: isHeard) }
   }
 
   /// A listener is done with it.
-  func done(_ receipt: ReceiptName) { settle(receipt, isHeard: true) }
-
   private func settle(_ receipt: ReceiptName, isHeard: Bool) {
     let isOver = state.withLock { state in
       guard var telling = state.telling[receipt] else { return false }
@@ -253,7 +276,7 @@ final class Outbox: Sendable {
   }
 
   /// What a receipt says; nil if it is there no more.
-  func outcome(of receipt: ReceiptName) -> Wormhole.Outcome? {
+  private func outcome(of receipt: ReceiptName) -> Wormhole.Outcome? {
     Wormhole.Outcome(receipt, in: home, hole)
   }
 

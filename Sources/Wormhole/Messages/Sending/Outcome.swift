@@ -104,7 +104,7 @@ extension Wormhole.Member {
     let outbox = outbox
     return Wormhole.Arrivals { (handover) throws(WormholeError) in
       let queue = DispatchQueue(label: "wormhole.outcomes")
-      let listener = OutcomeListener(outbox, on: queue) { [weak handover] outcome in
+      let listener = outbox.listener(on: queue) { [weak handover] outcome in
         handover?.offer(outcome) ?? false
       } left: { [weak handover] in
         handover?.end()
@@ -113,57 +113,4 @@ extension Wormhole.Member {
       return listener
     }
   }
-}
-
-/// One who is told of outcomes, one after the other.
-final class OutcomeListener: Lasting {
-  private let outbox: Outbox
-  private let queue: DispatchQueue
-  private let handler: @Sendable (Wormhole.Outcome) -> Bool
-  /// Is called when the member leaves; never waits.
-  let left: @Sendable () -> Void
-  private let gate = CallGate()
-  private let pending = Monitor<Set<ReceiptName>>([])
-
-  /// - Parameter handler: answers whether it was heard.
-  init(
-    _ outbox: Outbox, on queue: DispatchQueue,
-    _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool, left: @escaping @Sendable () -> Void
-  ) {
-    self.outbox = outbox
-    self.queue = queue
-    self.handler = handler
-    self.left = left
-  }
-
-  /// It is read when it is its turn: many may wait, and some may be large.
-  func tell(_ receipt: ReceiptName) {
-    pending.withLock { _ = $0.insert(receipt) }
-    queue.async {
-      self.gate.call {
-        // It is there no more if somebody has cleared it.
-        let outcome = self.outbox.outcome(of: receipt)
-        guard outcome.map(self.handler) ?? true else { return }
-        let isMine = self.pending.withLock { $0.remove(receipt) } != nil
-        if isMine { self.outbox.done(receipt) }
-      }
-    }
-  }
-
-  /// What it was told of and has not heard.
-  func abandon() -> Set<ReceiptName> {
-    pending.withLock { pending in
-      defer { pending = [] }
-      return pending
-    }
-  }
-
-  func stop() {
-    guard outbox.hole.container.isOwned else { return }
-    gate.close()
-    gate.drain()
-    outbox.remove(self)
-  }
-
-  func end() { gate.close() }
 }
