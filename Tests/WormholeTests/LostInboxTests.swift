@@ -81,15 +81,18 @@ import Wormhole
     try heard.wait("the first") { $0.count == 1 }
     try Way.moved.take("inbox", of: pair.meeting)
     var last = 1
-    try eventually("one comes") {
+    try eventually("the newest comes") {
+      if last > 1, heard.all.last?.number == last { return true }
       last += 1
       try pair.send([last])
-      return heard.count > 1
+      return false
     }
-    try heard.wait("the last") { $0.last?.number == last }
-    // What was sent before it looked went where all went that were waiting.
+    // What was sent before it looked went where all went that were waiting; one of those may have
+    // come, while the receiver listened there still.
     let astray = try pair.files("inbox-away").count
-    #expect(heard.all == ([1] + Array((2 + astray)...last)).map { Handed($0) })
+    let numbers = heard.all.map(\.number)
+    #expect(numbers == Set(numbers).sorted())
+    #expect(numbers.count + astray == last, "\(numbers), and \(astray) went astray")
     #expect(try pair.files("inbox") == [])
     receiving.stop()
   }
