@@ -92,9 +92,18 @@ enum FilePresenters {
         done()
       }
     }
+    // It changes its own when what it presents is moved.
+    let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
+    calls.moved = { move in
+      let new = URL(fileURLWithPath: move.to)
+      guard let below = move.below else { return kept.presenter.presentedItemDidMove(to: new) }
+      kept.presenter.presentedSubitem(
+        at: current().appendingPathComponent(below),
+        didMoveTo: move.nowBelow.map { current().appendingPathComponent($0) } ?? new)
+    }
     calls.changed = { change in
       guard let below = change.below else { return kept.presenter.presentedItemDidChange() }
-      let item = url.appendingPathComponent(below)
+      let item = current().appendingPathComponent(below)
       if change.isNew {
         kept.presenter.presentedSubitemDidAppear(at: item)
       } else {

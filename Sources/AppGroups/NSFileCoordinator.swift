@@ -24,6 +24,9 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     var presenter: String?
     var timeout = Wormhole.Coordinator.defaultTimeout
     var takeOverAfter: Duration?
+    /// Those whose accessors run, with numbers of their own.
+    var underWay: [Int: Wormhole.Coordinator.Access] = [:]
+    var begun = 0
   }
 
   /// How a file is read.
@@ -52,7 +55,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
 
     /// It is removed: those who present it are asked to let it go, and not to save it.
     public static let forDeleting = WritingOptions(rawValue: 1 << 0)
-    /// It is moved.
+    /// It is moved: ``item(at:didMoveTo:)`` tells those who present it.
     public static let forMoving = WritingOptions(rawValue: 1 << 1)
     /// It is read as well.
     public static let forMerging = WritingOptions(rawValue: 1 << 2)
@@ -217,8 +220,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
             intent.use(URL(fileURLWithPath: path))
           }
           let isDone = Monitor(false)
-          queue.addOperation {
-            access.within { accessor(nil) }
+          queue.addOperation { [self] in
+            access.within { during(access) { accessor(nil) } }
             isDone.signal { $0 = true }
           }
           isDone.wait(until: nil) { $0 ? () : nil }
@@ -243,6 +246,44 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// `NSUserCancelledError`.
   open func cancel() { coordinator.cancel() }
 
+  // MARK: Moves
+
+  /// Something is about to be moved: here nobody has to know.
+  open func item(at oldURL: URL, willMoveTo newURL: URL) {}
+
+  /// Something was moved: those who present it, in this process or in others, present it at its new
+  /// place from now on, and are told.
+  ///
+  /// Call it in the accessor of a write that has both, with the URLs that it was given, or with
+  /// those that it was made with. Elsewhere it does nothing but log that.
+  open func item(at oldURL: URL, didMoveTo newURL: URL) {
+    let underWay = state.withLock { state in
+      state.underWay.sorted { $0.key > $1.key }.map(\.value)
+    }
+    var failure = WormholeError(
+      .refused, "tell of the move of", oldURL.path, because: "no accessor of this coordinator runs")
+    for access in underWay {
+      do throws(WormholeError) {
+        return try access.moved(oldURL.path, to: newURL.path)
+      } catch {
+        failure = error
+      }
+    }
+    DropInLog.tell(.warning, failure)
+  }
+
+  private func during(_ access: Wormhole.Coordinator.Access, _ body: () -> Void) {
+    let number = state.withLock { state in
+      state.begun += 1
+      state.underWay[state.begun] = access
+      return state.begun
+    }
+    body()
+    state.withLock { $0.underWay[number] = nil }
+  }
+
+  // MARK: How an accessor is run
+
   private func run(
     _ intents: [Wormhole.Coordinator.Intent], _ outError: NSErrorPointer, _ body: ([URL]) -> Void
   ) {
@@ -251,7 +292,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
     do {
       try coordinator.access(intents, within: timeout, takeOverAfter: takeOver) { access in
-        body(access.paths.map { URL(fileURLWithPath: $0) })
+        during(access) { body(access.paths.map { URL(fileURLWithPath: $0) }) }
       }
     } catch {
       if let error = error as? WormholeError, error.isOfNothingMade { return }

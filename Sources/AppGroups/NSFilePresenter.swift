@@ -9,7 +9,8 @@ public import Foundation
 ///
 /// An access waits for two seconds at most until a presenter has called what it was given.
 public protocol NSFilePresenter: NSObjectProtocol {
-  /// What it presents; asked for when the presenter is added.
+  /// What it presents; asked for when the presenter is added, and again when something in it has
+  /// changed.
   var presentedItemURL: URL? { get }
 
   /// Where it is called.
@@ -43,7 +44,10 @@ public protocol NSFilePresenter: NSObjectProtocol {
   func accommodatePresentedItemDeletion(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
-  /// It was moved; not called here, where nobody can say so: a change is told instead.
+  /// It was moved, and somebody has said so: ``NSFileCoordinator/item(at:didMoveTo:)``.
+  ///
+  /// It is presented at its new place by now, without being added again; let ``presentedItemURL``
+  /// say so. A change is told afterwards.
   func presentedItemDidMove(to newURL: URL)
 
   /// Somebody may have changed it: read it anew.
@@ -58,6 +62,10 @@ public protocol NSFilePresenter: NSObjectProtocol {
   /// Somebody has made something in the presented folder; by default as
   /// ``presentedItemDidChange()``.
   func presentedSubitemDidAppear(at url: URL)
+
+  /// Something in the presented folder was moved, and somebody has said so; by default as
+  /// ``presentedItemDidChange()``.
+  func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL)
 }
 
 extension NSFilePresenter {
@@ -100,4 +108,7 @@ extension NSFilePresenter {
 
   /// As ``presentedItemDidChange()``.
   public func presentedSubitemDidAppear(at url: URL) { presentedItemDidChange() }
+
+  /// As ``presentedItemDidChange()``.
+  public func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) { presentedItemDidChange() }
 }

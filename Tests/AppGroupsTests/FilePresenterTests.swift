@@ -18,17 +18,17 @@ import Testing
 
   /// Notes what it is asked and told.
   private final class Shower: NSObject, NSFilePresenter, Sendable {
-    let url: URL
+    private let place: Monitor<URL>
     let queue = OperationQueue()
     private let heard = Monitor<[String]>([])
 
     init(_ url: URL) {
-      self.url = url
+      place = Monitor(url)
       queue.maxConcurrentOperationCount = 1
     }
 
     var all: [String] { heard.withLock { $0 } }
-    var presentedItemURL: URL? { url }
+    var presentedItemURL: URL? { place.withLock { $0 } }
     var presentedItemOperationQueue: OperationQueue { queue }
 
     private func note(_ words: String) {
@@ -59,6 +59,13 @@ import Testing
     ) {
       note("delete")
       completionHandler(nil)
+    }
+    func presentedItemDidMove(to newURL: URL) {
+      note("moved to \(newURL.lastPathComponent)")
+      place.withLock { $0 = newURL }
+    }
+    func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) {
+      note("moved \(oldURL.path) to \(newURL.path)")
     }
     func presentedItemDidChange() { note("changed") }
     func presentedSubitemDidChange(at url: URL) { note("changed \(url.lastPathComponent)") }
@@ -123,6 +130,44 @@ import Testing
     coordinator.coordinate(writingItemAt: url("new"), error: nil) { _ in }
     shower.queue.waitUntilAllOperationsAreFinished()
     #expect(shower.all.count == count)
+  }
+
+  @Test(arguments: [NSFileCoordinator.WritingOptions.forReplacing, []])
+  func presentersAreToldOfMoves(_ options: NSFileCoordinator.WritingOptions) throws {
+    try Data("text".utf8).write(to: url("a"))
+    let (file, top) = (Shower(url("a")), Shower(url("")))
+    NSFileCoordinator.addFilePresenter(file)
+    NSFileCoordinator.addFilePresenter(top)
+    defer {
+      NSFileCoordinator.removeFilePresenter(file)
+      NSFileCoordinator.removeFilePresenter(top)
+    }
+    let coordinator = NSFileCoordinator()
+    var error: NSError?
+    coordinator.coordinate(
+      writingItemAt: url("a"), options: .forMoving, writingItemAt: url("b"), options: options,
+      error: &error
+    ) { old, new in
+      coordinator.item(at: old, willMoveTo: new)
+      do {
+        try FileManager.default.moveItem(at: old, to: new)
+        coordinator.item(at: old, didMoveTo: new)
+      } catch { Issue.record(error) }
+    }
+    #expect(error == nil)
+    #expect(try folder.read("b") == "text")
+    try eventually("both are told") {
+      file.all.contains("moved to b") && file.all.contains("changed")
+        && top.all.contains("moved \(folder.path)/a to \(folder.path)/b")
+    }
+    coordinator.coordinate(readingItemAt: url("b"), error: nil) { _ in
+      #expect(file.all.suffix(2) == ["reader", "save"])
+    }
+    // Outside of an accessor nobody is told.
+    let count = file.all.filter { $0.hasPrefix("moved") }.count
+    coordinator.item(at: url("b"), didMoveTo: url("c"))
+    file.queue.waitUntilAllOperationsAreFinished()
+    #expect(file.all.filter { $0.hasPrefix("moved") }.count == count)
   }
 
   @Test func whatIsNotImplementedIsInNobodysWay() throws {

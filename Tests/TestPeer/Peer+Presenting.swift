@@ -31,6 +31,7 @@ extension Peer {
     presenter.changed = { change in
       tell("changed \(change.below ?? ".")\(change.isNew ? ", new" : "")")
     }
+    presenter.moved = { tell("moved \($0.below ?? ".") to \($0.to)") }
     let subscription = try coordinator.present(path, as: presenter)
     try say("presenting")
     wait()

@@ -18,4 +18,20 @@ import Wormhole
     #expect(value == 3)
     #expect(try scene.leftovers() == [])
   }
+
+  @Test func aTaskSaysWhatItHasMoved() async throws {
+    let (heard, told) = AsyncStream.makeStream(of: String?.self)
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.moved = {
+      told.yield($0.to)
+      told.finish()
+    }
+    let subscription = try scene.another().present(scene.path("a"), as: presenter)
+    let paths = [scene.path("a"), scene.path("b")]
+    try await scene.another().access(paths.map { .writing($0) }) { access in
+      try await access.moved(paths[0], to: paths[1])
+    }
+    for await path in heard { #expect(path == paths[1]) }
+    subscription.stop()
+  }
 }

@@ -45,5 +45,5 @@ package struct AccessEntry: Sendable {
 /// An access of some container.
 package struct AccessToken: Hashable, Sendable {
   let container: String
-  let name: String
+  package let name: String
 }

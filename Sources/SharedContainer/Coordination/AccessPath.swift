@@ -15,6 +15,29 @@ package struct AccessPath: Sendable {
     return its.count == own.count || its.dropFirst(own.count).first == UInt8(ascii: "/")
   }
 
+  /// Where this is once what it is, or what it lies in, was moved; nil if that is neither.
+  package func moved(from: AccessPath, to: AccessPath) -> AccessPath? {
+    guard from.text != "/", from.isAtOrAbove(self) else { return nil }
+    return AccessPath(
+      to.text + String(decoding: text.utf8.dropFirst(from.text.utf8.count), as: UTF8.self))
+  }
+
+  /// The way from here to what lies below; nil if it does not.
+  package func way(to other: AccessPath) -> String? {
+    guard self != other, isAtOrAbove(other) else { return nil }
+    let length = text == "/" ? 1 : text.utf8.count + 1
+    return String(decoding: other.text.utf8.dropFirst(length), as: UTF8.self)
+  }
+
+  /// Nil unless it is absolute, and no component of it leads elsewhere.
+  package init?(plain text: String) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.count > 1, parts[0].isEmpty,
+      parts.dropFirst().allSatisfy({ UserPath.isName(String(decoding: $0, as: UTF8.self)) })
+    else { return nil }
+    self.init(text)
+  }
+
   package func isRelated(to other: AccessPath) -> Bool {
     isAtOrAbove(other) || other.isAtOrAbove(self)
   }

@@ -12,7 +12,8 @@ final class AccessStay: Sendable {
   private let resolved: [[AccessPath]]
   let held: HeldAccess
   private let subject: String
-  private let presenters: PresenterRound
+  let presenters: PresenterRound
+  let arbiters: Arbiters
   private let patience: Patience
   private let isAnswering: Bool
 
@@ -24,7 +25,7 @@ final class AccessStay: Sendable {
     _ arbiters: Arbiters, _ takeOver: Duration?, _ patience: Patience, _ isAnswering: Bool
   ) throws(WormholeError) {
     let purpose = whose.purpose
-    (self.patience, self.isAnswering) = (patience, isAnswering)
+    (self.patience, self.isAnswering, self.arbiters) = (patience, isAnswering, arbiters)
     subject = intents.first?.path ?? ""
     guard !UpdatesUnderWay.isInsideAny else {
       throw WormholeError(
@@ -53,17 +54,17 @@ final class AccessStay: Sendable {
     let whole = AccessClaim(parts.values.flatMap(\.parts), purpose: purpose)
     let outer = HeldAccess.current?.living
     held = HeldAccess(whole, subject, outer)
+    let own = Set([purpose, whose.presenter].compactMap { $0 })
     let replaces = intents.contains { $0.kind == .replacing }
     if !replaces, held.isCovered {
       // Those around it have asked all of them, but whether it may be removed.
       let isDeleting = intents.contains { $0.manner == .deleting }
-      presenters = PresenterRound(isDeleting ? Array(seen.values) : [], but: [])
+      presenters = PresenterRound(isDeleting ? Array(seen.values) : [], but: own)
       executors = []
       return
     }
     try held.refuseConflicts()
-    presenters = PresenterRound(
-      Array(seen.values), but: Set([purpose, whose.presenter].compactMap { $0 }))
+    presenters = PresenterRound(Array(seen.values), but: own)
     let subject = subject
     executors = parts.sorted { $0.key < $1.key }.map { _, place in
       var request = AccessRequest(
@@ -134,7 +135,7 @@ final class AccessStay: Sendable {
         if !isLate || error.code != .superseded { failure = failure ?? error }
       }
     }
-    presenters.end(wrote: true)
+    presenters.end(wrote: true, moves: held.moves)
     if let failure { throw failure }
   }
 }
@@ -149,6 +150,7 @@ final class HeldAccess: Sendable {
   /// Tasks that were started meanwhile may go on for longer.
   private let isOver = Atomic<Bool>(false)
   private let own = Monitor<[AccessToken]>([])
+  private let moved = Monitor<[PresenterRound.Move]>([])
   private let owner = ProcessCopy.current
 
   init(_ claim: AccessClaim, _ subject: String, _ outer: HeldAccess?) {
@@ -170,6 +172,20 @@ final class HeldAccess: Sendable {
   func add(_ token: AccessToken) { own.withLock { $0.append(token) } }
 
   func end() { isOver.store(true, ordering: .releasing) }
+
+  /// What was moved inside of it, as far as presenters were told.
+  var moves: [PresenterRound.Move] { moved.withLock { $0 } }
+
+  /// Those around it tell of changes too.
+  func note(_ move: PresenterRound.Move) {
+    for one in all { one.moved.withLock { $0.append(move) } }
+  }
+
+  /// Whether it, or one around it of the same purpose, may write there.
+  func writes(_ path: AccessPath) -> Bool {
+    let part = AccessClaim([AccessClaim.Part(path, writes: true)], purpose: claim.purpose)
+    return living != nil && all.contains { $0.claim.covers(part) }
+  }
 
   func within<Result>(_ body: () -> Result) -> Result {
     Self.$current.withValue(self, operation: body)

@@ -46,6 +46,27 @@ extension Wormhole.Coordinator {
     /// Somebody may have changed it: look again.
     public var changed: @Sendable (Change) -> Void = { _ in }
 
+    /// What others have moved.
+    public struct Move: Hashable, Sendable {
+      /// Where it was: what is presented, or something in the presented folder; absolute, and
+      /// without links on the way to it, as all of these.
+      public let from: String
+      /// Where it is.
+      public let to: String
+      /// Where it lay in the presented folder; nil for what is presented itself, which is presented
+      /// at ``to`` from now on.
+      public let below: String?
+      /// Where it lies in the presented folder, if it does.
+      public let nowBelow: String?
+    }
+
+    /// Somebody has moved it, and says so: what is presented, or something in the presented folder.
+    ///
+    /// What is presented is so at its new path from then on, without being presented anew, and
+    /// ``changed`` follows. If this is nil ``changed`` alone is called. Whoever has moved it is
+    /// still inside the access in which that was done.
+    public var moved: (@Sendable (Move) -> Void)?
+
     /// One that does nothing.
     public init() {}
 
@@ -79,12 +100,7 @@ extension Wormhole.Coordinator {
     _ path: String, as presenter: Presenter,
     perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
-    var places: [String: (room: AccessRoom, paths: [AccessPath])] = [:]
-    for path in try AccessPath.resolve(path) {
-      let room = try orderedBy.room(for: path)
-      places[room.container.id, default: (room, [])].paths.append(path)
-    }
-    let file = PresentedFile(presenter, purpose: purpose, perform)
-    return try file.begin(in: places.sorted { $0.key < $1.key }.map { $0.value })
+    let file = PresentedFile(presenter, purpose: purpose, orderedBy, perform)
+    return try file.begin(at: AccessPath.resolve(path))
   }
 }

@@ -16,11 +16,20 @@ final class PresentedFile: Lasting {
     var resume: (@Sendable () -> Void)?
   }
 
+  /// What an access asks it, under one of the names that it has: each container that orders some of
+  /// its paths knows it by one.
+  private struct Asking: Hashable {
+    /// As which guest it was asked.
+    let guest: String
+    let presenter: Int
+    let access: String
+  }
+
   private struct State {
-    var holds: [String: Hold] = [:]
-    /// What it has not answered, by access: also for those that are over meanwhile, as whoever does
-    /// not answer is not waited for again.
-    var answers: [String: @Sendable () -> Void] = [:]
+    var holds: [Asking: Hold] = [:]
+    /// What it has not answered: also for accesses that are over meanwhile, as whoever does not
+    /// answer is not waited for again.
+    var answers: [Asking: @Sendable () -> Void] = [:]
     /// Accesses that may have written before it was there, and that nobody tells of if they die.
     var awaited: [(room: AccessRoom, name: AccessName)] = []
     var isLooking = false
@@ -34,36 +43,45 @@ final class PresentedFile: Lasting {
     let room: AccessRoom
     let desk: PresenterDesk
     let name: PresenterName
-    let paths: [AccessPath]
+  }
+
+  private struct Presented {
+    /// As the caller named it, without links on the way to it; if that is a link, also what it
+    /// leads to.
+    var paths: [AccessPath] = []
+    var places: [Place] = []
+    /// Those from before it was moved, for accesses that asked it there and have not ended.
+    var left: [Place] = []
   }
 
   private let calls: Wormhole.Coordinator.Presenter
   private let purpose: String
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
+  private let arbiters: Arbiters
   private let gate = CallGate()
   private let state = Monitor(State())
-  private let places = Monitor<[Place]>([])
+  private let presented = Monitor(Presented())
   /// How many changes are told one by one.
   private static let mostChanges = 1000
 
   init(
-    _ calls: Wormhole.Coordinator.Presenter, purpose: String,
+    _ calls: Wormhole.Coordinator.Presenter, purpose: String, _ arbiters: Arbiters,
     _ perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) {
     self.calls = calls
     self.purpose = purpose
+    self.arbiters = arbiters
     self.perform = perform
   }
 
   // MARK: From its beginning to its end
 
   /// Shows it to others.
-  func begin(
-    in rooms: [(room: AccessRoom, paths: [AccessPath])]
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  func begin(at paths: [AccessPath]) throws(WormholeError) -> Wormhole.Subscription {
+    let places = try show(paths)
+    presented.withLock { $0 = Presented(paths: paths, places: places) }
     do throws(WormholeError) {
-      for (room, paths) in rooms { try show(paths, in: room) }
-      guard let hole = places.withLock({ $0.first?.desk.hole }) else {
+      guard let hole = places.first?.desk.hole else {
         preconditionFailure("every path has its room")
       }
       return try hole.begun.keep(self)
@@ -73,34 +91,62 @@ final class PresentedFile: Lasting {
     }
   }
 
-  private func show(_ paths: [AccessPath], in room: AccessRoom) throws(WormholeError) {
-    let desk = try PresenterDesk.of(room)
-    let entry = PresenterEntry(paths, purpose: purpose, guest: desk.address)
-    let name = try room.present(entry) { name in desk.add(self, name.number) }
-    places.withLock { $0.append(Place(room: room, desk: desk, name: name, paths: paths)) }
-    // After it is there: whoever comes to write from now on tells it, and so does whoever ends.
-    // Those that die are looked after here.
-    let writers = (try? room.writers(of: paths, but: purpose)) ?? []
-    guard !writers.isEmpty else { return }
-    state.withLock { $0.awaited += writers.map { (room, $0) } }
-    lookLater()
+  /// In each container that orders some of the paths; in all of them, or in none.
+  ///
+  /// - Parameter known: the names of accesses whose ends need not be waited for.
+  private func show(
+    _ paths: [AccessPath], but known: Set<String> = []
+  ) throws(WormholeError) -> [Place] {
+    var rooms: [String: (room: AccessRoom, paths: [AccessPath])] = [:]
+    for path in paths {
+      let room = try arbiters.room(for: path)
+      rooms[room.container.id, default: (room, [])].paths.append(path)
+    }
+    var places: [Place] = []
+    do throws(WormholeError) {
+      for (room, paths) in rooms.sorted(by: { $0.key < $1.key }).map(\.value) {
+        let desk = try PresenterDesk.of(room)
+        let entry = PresenterEntry(paths, purpose: purpose, guest: desk.address)
+        let name = try room.present(entry) { name in desk.add(self, name.number) }
+        places.append(Place(room: room, desk: desk, name: name))
+        // After it is there: whoever comes to write from now on tells it, and so does whoever ends.
+        // Those that die are looked after here.
+        let writers = ((try? room.writers(of: paths, but: purpose)) ?? []).filter {
+          !known.contains($0.text)
+        }
+        guard !writers.isEmpty else { continue }
+        state.withLock { $0.awaited += writers.map { (room, $0) } }
+        lookLater()
+      }
+    } catch {
+      hide(places)
+      forget(places)
+      throw error
+    }
+    return places
+  }
+
+  private func hide(_ places: [Place]) {
+    for place in places { place.room.unpresent(place.name) }
+  }
+
+  private func forget(_ places: [Place]) {
+    for place in places { place.desk.remove(place.name.number) }
   }
 
   func stop() {
-    guard places.withLock({ $0.first?.room.container.isOwned ?? true }) else { return }
+    guard presented.withLock({ $0.places.first?.room.container.isOwned ?? true }) else { return }
     end()
     gate.drain()
   }
 
   func end() {
-    let left = places.withLock { places in
-      defer { places = [] }
-      return places
+    let last = presented.withLock { presented in
+      defer { presented = Presented() }
+      return presented
     }
-    for place in left {
-      place.room.unpresent(place.name)
-      place.desk.remove(place.name.number)
-    }
+    hide(last.places)
+    forget(last.places + last.left)
     gate.close()
     let answers = state.withLock { state in
       state.isStopped = true
@@ -118,16 +164,20 @@ final class PresentedFile: Lasting {
 
   // MARK: Before an access
 
-  /// - Parameter answer: is called once.
+  /// - Parameters:
+  ///   - guest: as which it was asked.
+  ///   - answer: is called once.
   func ask(
-    _ question: PresenterQuestion, in room: AccessRoom, _ answer: @escaping @Sendable () -> Void
+    _ question: PresenterQuestion, as guest: String, in room: AccessRoom,
+    _ answer: @escaping @Sendable () -> Void
   ) {
-    let access = question.access
+    let asking = Asking(
+      guest: guest, presenter: question.presenter, access: question.access)
     let isOver = state.withLock { state in
       guard !state.isStopped else { return true }
-      state.holds[access] = Hold(
+      state.holds[asking] = Hold(
         room: room, process: question.process, writes: question.writes)
-      state.answers[access] = answer
+      state.answers[asking] = answer
       return false
     }
     guard !isOver else { return answer() }
@@ -140,56 +190,55 @@ final class PresentedFile: Lasting {
           return !isDone
         }
         guard isFirst else { return }
-        holdOff(access, resume)
-        prepare(question)
+        holdOff(asking, resume)
+        prepare(question, asking)
       }
     }
   }
 
   /// It holds off by now.
-  private func holdOff(_ access: String, _ resume: (@Sendable () -> Void)?) {
+  private func holdOff(_ asking: Asking, _ resume: (@Sendable () -> Void)?) {
     let isOver = state.withLock { state in
-      guard state.holds[access] != nil else { return true }
-      state.holds[access]?.resume = resume
+      guard state.holds[asking] != nil else { return true }
+      state.holds[asking]?.resume = resume
       return false
     }
     if isOver, let resume { call(resume) }
   }
 
-  private func prepare(_ question: PresenterQuestion) {
+  private func prepare(_ question: PresenterQuestion, _ asking: Asking) {
     let step =
       question.deletes ? calls.delete : question.saves ? calls.save : nil
-    guard let step else { return finish(question.access) }
+    guard let step else { return finish(asking) }
     call { [self] in
       // It waits for nobody any more who is not there.
-      guard state.withLock({ $0.holds[question.access] != nil }) else {
-        return finish(question.access)
-      }
-      step { [self] in finish(question.access) }
+      guard state.withLock({ $0.holds[asking] != nil }) else { return finish(asking) }
+      step { [self] in finish(asking) }
     }
   }
 
-  private func finish(_ access: String) {
-    let answer = state.withLock { $0.answers.removeValue(forKey: access) }
+  private func finish(_ asking: Asking) {
+    let answer = state.withLock { $0.answers.removeValue(forKey: asking) }
     answer?()
   }
 
   // MARK: After it
 
-  func tell(_ news: PresenterNews) {
-    resume(news.access)
+  func tell(_ news: PresenterNews, as guest: String) {
+    resume(Asking(guest: guest, presenter: news.presenter, access: news.access))
     for path in news.changed { noteChange(path, isNew: news.made.contains(path)) }
   }
 
-  private func resume(_ access: String) {
-    let hold = state.withLock { $0.holds.removeValue(forKey: access) }
+  private func resume(_ asking: Asking) {
+    let hold = state.withLock { $0.holds.removeValue(forKey: asking) }
     if let resume = hold?.resume { call(resume) }
   }
 
   private func noteChange(_ path: String, isNew: Bool) {
+    let ownPath = ownPath ?? path
     let path = state.withLock { state -> String? in
       // Of too many, that there were some.
-      let path = state.changes.count < Self.mostChanges ? path : ownPath ?? path
+      let path = state.changes.count < Self.mostChanges ? path : ownPath
       if let before = state.changes[path] {
         state.changes[path] = before || isNew
         return nil
@@ -206,15 +255,64 @@ final class PresentedFile: Lasting {
 
   private func below(_ path: String) -> String? {
     let path = AccessPath(path)
-    let own = places.withLock { $0.flatMap(\.paths) }
+    let own = presented.withLock { $0.paths }
     // A link's target may lie in the folder that the link lies in.
-    guard !own.contains(path), let folder = own.last(where: { $0.isAtOrAbove(path) }) else {
-      return nil
-    }
-    return String(path.text.dropFirst(folder.text == "/" ? 1 : folder.text.count + 1))
+    return own.contains(path) ? nil : own.last { $0.isAtOrAbove(path) }?.way(to: path)
   }
 
-  private var ownPath: String? { places.withLock { $0.first?.paths.last?.text } }
+  private var ownPath: String? { presented.withLock { $0.paths.last?.text } }
+
+  // MARK: Moves
+
+  /// Goes along with what it presents, and tells of that, and of what is moved in a folder.
+  func move(_ move: PresenterMove) {
+    // Whoever sends it may be another user.
+    guard let from = AccessPath(plain: move.from), let to = AccessPath(plain: move.to) else {
+      return
+    }
+    let own = presented.withLock { presented -> (from: AccessPath, to: AccessPath)? in
+      guard let own = presented.paths.first, let new = own.moved(from: from, to: to) else {
+        return nil
+      }
+      follow(&presented, from, to, but: Set(move.inside))
+      return (own, new)
+    }
+    guard move.tells else { return }
+    if let own {
+      if let moved = calls.moved {
+        call { moved(.init(from: own.from.text, to: own.to.text, below: nil, nowBelow: nil)) }
+      }
+      // Somebody may have written there before it was there.
+      noteChange(ownPath ?? own.to.text, isNew: false)
+    } else if let moved = calls.moved, let below = below(from.text) {
+      let nowBelow = self.below(to.text)
+      call { moved(.init(from: from.text, to: to.text, below: below, nowBelow: nowBelow)) }
+    } else {
+      noteChange(from.text, isNew: false)
+      if below(to.text) != nil { noteChange(to.text, isNew: true) }
+    }
+  }
+
+  private func follow(
+    _ presented: inout Presented, _ from: AccessPath, _ to: AccessPath, but known: Set<String>
+  ) {
+    let paths = presented.paths.map { $0.moved(from: from, to: to) ?? $0 }
+    do throws(WormholeError) {
+      // At both for a moment, and so never at none.
+      let places = try show(paths, but: known)
+      hide(presented.places)
+      let asked = state.withLock { Array($0.holds.keys) + Array($0.answers.keys) }
+      let isOver: (Place) -> Bool = { place in
+        !asked.contains { $0.guest == place.desk.address && $0.presenter == place.name.number }
+      }
+      forget(presented.left.filter(isOver))
+      presented.left.removeAll(where: isOver)
+      presented = Presented(
+        paths: paths, places: places, left: presented.left + presented.places)
+    } catch {
+      presented.places.first?.room.container.log(.warning, error)
+    }
+  }
 
   // MARK: Those that die
 
@@ -237,8 +335,8 @@ final class PresentedFile: Lasting {
     let lost = holds.filter {
       !Mutants.has(.trustAskers) && !$0.value.room.lives($0.value.process)
     }
-    for (access, hold) in lost {
-      resume(access)
+    for (asking, hold) in lost {
+      resume(asking)
       if hold.writes, let path = ownPath { noteChange(path, isNew: false) }
     }
     let ended = awaited.filter { !$0.room.isUnderWay($0.name) }.map(\.name)

@@ -53,11 +53,20 @@ final class PresenterDesk: Sendable {
       guard let self, let room else { return request.refuse("it presents nothing any more") }
       answer(request, in: room)
     }
+    _ = guest.respond(toKind: PresenterMove.kind) { [weak self, weak room] request in
+      let hide = room?.showRunning()
+      defer { hide?() }
+      guard let self, let move = try? request.value(as: PresenterMove.self) else {
+        return request.refuse("it is no word of a move")
+      }
+      file(move.presenter)?.move(move)
+      try? request.answer(true)
+    }
     _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
       guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
       // Whoever was stopped has shown with this that it goes on.
       room?.showRunning()()
-      file(news.presenter)?.tell(news)
+      file(news.presenter)?.tell(news, as: address)
     }
   }
 
@@ -84,7 +93,7 @@ final class PresenterDesk: Sendable {
       try? request.answer(true)
     }
     guard let file = file(question.presenter) else { return end() }
-    file.ask(question, in: room, end)
+    file.ask(question, as: address, in: room, end)
   }
 
   // MARK: Asking
@@ -110,7 +119,11 @@ final class PresenterDesk: Sendable {
       end()
     }
     if entry.guest == address {
-      if let file = file(name.number) { file.ask(question, in: room, ended) } else { ended() }
+      guard let file = file(name.number) else {
+        ended()
+        return true
+      }
+      file.ask(question, as: address, in: room, ended)
     } else {
       guest.peer(guest: entry.guest).request(
         question, as: Bool.self, kind: PresenterQuestion.kind, within: Self.longest,
@@ -118,6 +131,21 @@ final class PresenterDesk: Sendable {
       ) { _ in ended() }
     }
     return true
+  }
+
+  /// Has one present something where it was moved to.
+  ///
+  /// - Parameter end: is called once, when it does, or cannot any more.
+  func move(
+    _ move: PresenterMove, _ entry: PresenterEntry, _ end: @escaping @Sendable () -> Void
+  ) {
+    if entry.guest == address {
+      file(move.presenter)?.move(move)
+      return end()
+    }
+    guest.peer(guest: entry.guest).request(
+      move, as: Bool.self, kind: PresenterMove.kind, within: Self.longest, on: Self.ends
+    ) { _ in end() }
   }
 
   /// It was waited for long enough.
@@ -133,7 +161,7 @@ final class PresenterDesk: Sendable {
   /// Tells it, and waits for nobody.
   func tell(_ news: PresenterNews, _ entry: PresenterEntry, tries: Int = 60) {
     if entry.guest == address {
-      file(news.presenter)?.tell(news)
+      file(news.presenter)?.tell(news, as: address)
       return
     }
     do throws(WormholeError) {

@@ -13,6 +13,21 @@ struct PresenterQuestion: Codable, Sendable {
   let deletes: Bool
 }
 
+/// What an access tells a presenter, and waits for, when something was moved inside of it.
+struct PresenterMove: Codable, Sendable {
+  static let kind = "coordination.move"
+
+  /// Which of its process's it is for.
+  let presenter: Int
+  /// Absolute paths, without links on the way to them.
+  let from: String
+  let to: String
+  /// Whether its program hears of it: not of what it has moved itself.
+  let tells: Bool
+  /// The names of the accesses that it was moved in.
+  let inside: [String]
+}
+
 /// What an access tells a presenter when it has ended.
 struct PresenterNews: Codable, Sendable {
   static let kind = "coordination.tell"

@@ -31,6 +31,13 @@ final class PresenterRound: Sendable {
     var present: [AccessPath: Bool] = [:]
   }
 
+  /// What was moved, and those who were told of it and present a folder that it was in.
+  struct Move: Sendable {
+    let from: AccessPath
+    let to: AccessPath
+    var folders: Set<PresenterName> = []
+  }
+
   private let places: [Place]
   /// Those of these are neither asked nor told.
   private let purposes: Set<String>
@@ -67,7 +74,7 @@ final class PresenterRound: Sendable {
         state.present[part.path] = Self.isThere(part.path)
       }
     }
-    wait(for: asked, access, patience)
+    askEach(asked, access, patience)
   }
 
   private static func isThere(_ path: AccessPath) -> Bool {
@@ -84,21 +91,31 @@ final class PresenterRound: Sendable {
     }
   }
 
-  private func wait(for asked: [Asked], _ access: String, _ patience: Patience) {
-    let end = min(
-      .now + Wormhole.Coordinator.Presenter.patience, patience.deadline ?? .distantFuture)
-    let open = Monitor<Set<PresenterName>>([])
-    for one in asked {
-      guard let process = try? one.room.showProcess() else { continue }
-      open.withLock { _ = $0.insert(one.name) }
+  private func askEach(_ asked: [Asked], _ access: String, _ patience: Patience) {
+    wait(for: asked, patience) { one, end in
+      guard let process = try? one.room.showProcess() else { return false }
       let parts = parts(of: one)
       let question = PresenterQuestion(
         presenter: one.name.number, access: access, process: process,
         writes: parts.contains { $0.writes }, saves: parts.contains { $0.manner == .usual },
         deletes: parts.contains { $0.manner == .deleting })
-      let isAsked = one.desk.ask(question, one.name, one.entry, in: one.room) {
-        open.signal { _ = $0.remove(one.name) }
-      }
+      return one.desk.ask(question, one.name, one.entry, in: one.room, end)
+    } giveUp: { one in
+      one.desk.giveUp(one.name, access: access)
+    }
+  }
+
+  /// - Parameter ask: is given what is to be called when it has answered; whether that will be.
+  private func wait(
+    for asked: [Asked], _ patience: Patience,
+    _ ask: (Asked, @escaping @Sendable () -> Void) -> Bool, giveUp: (Asked) -> Void
+  ) {
+    let end = min(
+      .now + Wormhole.Coordinator.Presenter.patience, patience.deadline ?? .distantFuture)
+    let open = Monitor<Set<PresenterName>>([])
+    for one in asked {
+      open.withLock { _ = $0.insert(one.name) }
+      let isAsked = ask(one) { open.signal { _ = $0.remove(one.name) } }
       if !isAsked { open.withLock { _ = $0.remove(one.name) } }
     }
     var processes: [ObjectIdentifier: AskedProcesses] = [:]
@@ -112,14 +129,12 @@ final class PresenterRound: Sendable {
         let isLost = processes[ObjectIdentifier(one.room), default: AskedProcesses()].isLost(
           one.name.process, in: one.room)
         guard isLost else { continue }
-        one.desk.giveUp(one.name, access: access)
+        giveUp(one)
         open.withLock { _ = $0.remove(one.name) }
       }
       open.wait(until: min(now + tick, end)) { $0.isEmpty ? () : nil }
     }
-    for one in asked where open.withLock({ $0.contains(one.name) }) {
-      one.desk.giveUp(one.name, access: access)
-    }
+    for one in asked where open.withLock({ $0.contains(one.name) }) { giveUp(one) }
   }
 
   private func parts(of one: Asked) -> [Part] {
@@ -128,10 +143,49 @@ final class PresenterRound: Sendable {
     }
   }
 
+  // MARK: Moves
+
+  /// Tells those who present what was moved, or a folder that it was in, and waits until the former
+  /// present it where it is.
+  ///
+  /// It is called while the access keeps others from both paths, so nobody meets it at the new one
+  /// before that.
+  ///
+  /// - Parameter names: the accesses that the caller is inside of.
+  func tellMove(
+    from: AccessPath, to: AccessPath, in room: AccessRoom, inside names: [String]
+  ) -> Move {
+    var move = Move(from: from, to: to)
+    var asked: [Asked] = []
+    do throws(WormholeError) {
+      // Those of this purpose too: they are not told, but they go along.
+      let found = try look(room, [from], but: [])
+      guard !found.isEmpty else { return move }
+      let desk = try PresenterDesk.of(room)
+      for (name, entry) in found {
+        let isOwn = entry.paths.contains { from.isAtOrAbove($0) }
+        guard isOwn || !purposes.contains(entry.purpose) else { continue }
+        if !isOwn { move.folders.insert(name) }
+        asked.append(Asked(room: room, desk: desk, name: name, entry: entry))
+      }
+    } catch {
+      room.container.log(.warning, error)
+    }
+    wait(for: asked, .unlimited) { one, end in
+      let word = PresenterMove(
+        presenter: one.name.number, from: from.text, to: to.text,
+        tells: !purposes.contains(one.entry.purpose), inside: names)
+      one.desk.move(word, one.entry, end)
+      return true
+    } giveUp: { _ in
+    }
+    return move
+  }
+
   // MARK: After
 
   /// Tells those that were asked that they may go on, and all, of what was written.
-  func end(wrote: Bool) {
+  func end(wrote: Bool, moves: [Move] = []) {
     let before = state.withLock { state in
       defer { state.asked = [] }
       return state
@@ -142,14 +196,12 @@ final class PresenterRound: Sendable {
       if wrote, !Mutants.has(.tellOnlyAsked) {
         let written = parts.filter(\.writes).map(\.path)
         let made = written.filter { before.present[$0] == false && Self.isThere($0) }
-        tell(written, Set(made.map(\.text)), in: room, before.access, but: purposes) {
-          left[$0] = nil
-        }
+        tell(written, Set(made), moves, in: room, before.access, but: purposes) { left[$0] = nil }
       }
       for claim in room.takeBuried() where claim.writes {
         let written = claim.parts.filter(\.writes).map(\.path)
         // Nobody's of this program.
-        tell(written, [], in: room, "", but: []) { _ in }
+        tell(written, [], [], in: room, "", but: []) { _ in }
       }
     }
     for one in left.values {
@@ -161,8 +213,8 @@ final class PresenterRound: Sendable {
   }
 
   private func tell(
-    _ paths: [AccessPath], _ made: Set<String>, in room: AccessRoom, _ access: String,
-    but purposes: Set<String>, _ told: (PresenterName) -> Void
+    _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessRoom,
+    _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
   ) {
     guard !paths.isEmpty else { return }
     do throws(WormholeError) {
@@ -170,9 +222,15 @@ final class PresenterRound: Sendable {
       guard !found.isEmpty else { return }
       let desk = try PresenterDesk.of(room)
       for (name, entry) in found {
-        let changed = paths.filter { entry.isRelated(to: CollectionOfOne($0)) }.map(\.text)
+        // It knows that the one is not there any more, and that the other has come.
+        let known = moves.filter { $0.folders.contains(name) }
+        let changed = paths.filter { path in
+          entry.isRelated(to: CollectionOfOne(path)) && !known.contains { $0.from == path }
+        }
+        let made = made.subtracting(known.map(\.to))
         let news = PresenterNews(
-          presenter: name.number, access: access, changed: changed, made: made)
+          presenter: name.number, access: access, changed: changed.map(\.text),
+          made: Set(made.map(\.text)))
         desk.tell(news, entry)
         told(name)
       }

@@ -1,0 +1,223 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What is moved by an access that says so, and those who present it.
+@Suite(.blocking) struct PresenterMoveTests {
+  private let scene: FileScene
+
+  init() throws { scene = try FileScene() }
+
+  private func present(
+    _ name: String, _ coordinator: Wormhole.Coordinator? = nil,
+    _ adjust: (inout Wormhole.Coordinator.Presenter) -> Void = { _ in }
+  ) throws -> Heard<String> {
+    let heard = Heard<String>()
+    let top = scene.path("").utf8.count
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { use, goOn in
+      heard.add("\(use)")
+      goOn { heard.add("resumed") }
+    }
+    presenter.changed = { heard.add("changed \($0.path.dropFirst(top))") }
+    presenter.moved = { move in
+      let (from, to) = (move.from.dropFirst(top), move.to.dropFirst(top))
+      heard.add("\(from) to \(to), \(move.below ?? ".") to \(move.nowBelow ?? ".")")
+    }
+    adjust(&presenter)
+    try (coordinator ?? scene.another()).present(scene.path(name), as: presenter)
+    return heard
+  }
+
+  /// Moves what is in `files`, and says so.
+  private func move(
+    _ old: String, _ new: String, _ coordinator: Wormhole.Coordinator? = nil
+  ) throws {
+    let intents = [old, new].map { Wormhole.Coordinator.Intent.writing(scene.path($0)) }
+    try (coordinator ?? scene.another()).access(intents) { access in
+      try scene.folder.descriptor.rename(
+        "files/" + old, to: scene.folder.descriptor, "files/" + new)
+      try access.moved(access.paths[0], to: scene.path(new))
+    }
+  }
+
+  @Test func whoPresentsWhatIsMovedGoesAlong() throws {
+    try scene.folder.write("", to: "files/a")
+    let heard = try present("a")
+    try move("a", "b")
+    // It holds off until the access is over that asked it under its old name.
+    try eventually("it is told") {
+      heard.all.contains("changed b") && heard.all.contains("resumed")
+    }
+    #expect(heard.all.prefix(2) == ["writing", "a to b, . to ."])
+    try scene.another().read(scene.path("a")) { _ in #expect(!heard.all.contains("reading")) }
+    try scene.another().read(scene.path("b")) { _ in #expect(heard.all.last == "reading") }
+    try move("b", "c")
+    try move("c", "d")
+    try scene.another().read(scene.path("d")) { _ in #expect(heard.all.last == "reading") }
+    #expect(
+      heard.all.filter { $0.contains(" to ") }.map { $0.prefix(6) } == [
+        "a to b", "b to c", "c to d",
+      ])
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    #expect(try room.everyPresenter().values.map { $0.paths.map(\.text) } == [[scene.path("d")]])
+  }
+
+  @Test func foldersTakeAlongWhatIsInThem() throws {
+    try scene.folder.descriptor.makeDirectory("files/in", mode: 0o700)
+    try scene.folder.write("", to: "files/in/a")
+    let (top, folder, file) = (try present(""), try present("in"), try present("in/a"))
+    let plain = try present("in") { $0.moved = nil }
+    try move("in/a", "in/b")
+    try eventually("the folder's is told") {
+      folder.all.contains("in/a to in/b, a to b") && folder.all.contains("changed in/b")
+    }
+    try eventually("all are told") {
+      top.all.contains("in/a to in/b, in/a to in/b") && file.all.contains("changed in/b")
+        && plain.all.contains("changed in/a") && plain.all.contains("changed in/b")
+    }
+    #expect(!folder.all.contains("changed in/a"))
+    try move("in", "out")
+    try eventually("what is in it is told") { file.all.contains("in/b to out/b, . to .") }
+    #expect(folder.all.contains("in to out, . to ."))
+    let asked = Monitor(0)
+    try scene.another().read(scene.path("out/b")) { _ in
+      asked.withLock { $0 = [folder, file, top].filter { $0.all.last == "reading" }.count }
+    }
+    #expect(asked.withLock { $0 } == 3)
+    try move("out/b", "away")
+    try eventually("it is told where it is") { folder.all.contains("out/b to away, b to .") }
+  }
+
+  /// Of what it has moved itself nobody is told.
+  @Test func itsOwnPresenterGoesAlongUntold() throws {
+    try scene.folder.write("", to: "files/a")
+    let coordinator = scene.another()
+    let heard = try present("a", coordinator)
+    try move("a", "b", coordinator)
+    #expect(heard.all == [])
+    try scene.another().read(scene.path("b")) { _ in #expect(heard.all == ["reading"]) }
+  }
+
+  @Test func onlyWhatTheAccessWritesIsMoved() throws {
+    let heard = try present("a")
+    let path = scene.path("a")
+    let coordinator = scene.another("purpose")
+    var kept: Wormhole.Coordinator.Access?
+    try coordinator.access([.writing(path), .reading(scene.path("c"))]) { access in
+      for other in ["b", "c"] {
+        let error = try failure { try access.moved(path, to: scene.path(other)) }
+        #expect(error.code == .refused)
+      }
+      // One around it counts if it is of the same purpose.
+      try coordinator.write(scene.path("b")) { _ in
+        try access.moved(path, to: scene.path("a"))
+        try coordinator.access([.writing(path)]) { try $0.moved(path, to: scene.path("b")) }
+      }
+      kept = access
+    }
+    try eventually("it is told") { heard.all.contains("changed b") }
+    #expect(try failure { try kept?.moved(scene.path("b"), to: path) }.code == .refused)
+  }
+
+  @Test func whatIsReplacedByAMoveIsMovedThere() throws {
+    try scene.folder.write("text", to: "files/a")
+    let heard = try present("a")
+    let intents = [
+      Wormhole.Coordinator.Intent.writing(scene.path("a")), .replacing(scene.path("b")),
+    ]
+    let files = try Descriptor.open(path: scene.path(""), [.readOnly, .directory])
+    try scene.another().access(intents) { access in
+      let hidden = UserPath(access.paths[1])
+      try files.rename("a", to: hidden.openParent(), hidden.name)
+      try access.moved(access.paths[0], to: access.paths[1])
+    }
+    #expect(try scene.read("b") == "text")
+    try eventually("it is told") { heard.all.contains("changed b") }
+    #expect(heard.all.contains("a to b, . to ."))
+  }
+
+  @Test func whoPresentsWhatIsMovedToAGroupIsAskedThere() throws {
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    try scene.folder.write("", to: "files/a")
+    let heard = try present("a")
+    try move("a", "../groups/cinema/b")
+    let path = "\(scene.folder.path)/groups/cinema/b"
+    try scene.another().read(path) { _ in #expect(heard.all.contains("reading")) }
+    #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
+  }
+
+  /// It is asked twice by one access, as the two are ordered by two containers.
+  @Test func whoPresentsALinkToAGroupsFileAnswersForBoth() throws {
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    try scene.folder.write("", to: "groups/cinema/a")
+    try scene.folder.descriptor.makeSymbolicLink("files/link", to: "../groups/cinema/a")
+    let heard = try present("link")
+    for count in 1...2 {
+      try scene.another().read(scene.path("link")) { _ in
+        #expect(heard.all.filter { $0 == "reading" }.count == 2 * count)
+      }
+      try eventually("it goes on") {
+        heard.all.filter { $0 == "resumed" }.count == 2 * count
+      }
+    }
+  }
+
+  @Test func inAnotherProcessItGoesAlongBeforeTheAccessEnds() throws {
+    try scene.folder.write("", to: "files/0")
+    let peer = try scene.presenting("0")
+    for index in 0..<5 {
+      try move("\(index)", "\(index + 1)")
+      // At once: nobody could come between.
+      try scene.another().write(scene.path("\(index + 1)")) { (_: String) throws in
+        #expect(try peer.output.components("asked before writing\n") == 2 * index + 2)
+      }
+      try eventually("it is told") {
+        try peer.output.contains("moved . to \(scene.path("\(index + 1)"))\n")
+      }
+    }
+  }
+
+  @Test func whoIsStoppedMeanwhileFollowsWhenItGoesOn() throws {
+    try scene.folder.write("", to: "files/a")
+    let peer = try scene.presenting("a")
+    try peer.child.send(.stop)
+    try peer.waitUntilStopped()
+    try move("a", "b")
+    try scene.another().write(scene.path("b")) { _ in }
+    #expect(try peer.output == "presenting\n")
+    try peer.child.send(.go)
+    try eventually("it is told") {
+      let output = try peer.output
+      return output.contains("moved . to \(scene.path("b"))\n") && output.hasSuffix("changed .\n")
+    }
+    try eventually("it is asked") {
+      try scene.another().read(scene.path("b")) { _ in }
+      return try peer.output.contains("asked before reading\n")
+    }
+  }
+
+  @Test func aForeignWordOfAMoveLeadsNowhere() {
+    for text in ["", "/", "a", "/tmp/", "//tmp", "/tmp/../tmp", "/tmp\0"] {
+      #expect(AccessPath(plain: text) == nil)
+    }
+    #expect(AccessPath(plain: "/tmp/a")?.text == "/tmp/a")
+    let (old, new) = (AccessPath("/tmp"), AccessPath("/var/b"))
+    #expect(AccessPath("/tmp/a").moved(from: old, to: new)?.text == "/var/b/a")
+    #expect(AccessPath("/tmp").moved(from: old, to: new)?.text == "/var/b")
+    #expect(AccessPath("/tmpx").moved(from: old, to: new) == nil)
+    #expect(AccessPath("/").way(to: old) == "tmp")
+    #expect(old.way(to: AccessPath("/tmp/a/b")) == "a/b")
+    #expect(old.way(to: old) == nil)
+  }
+}
+
+extension String {
+  /// How often it is there.
+  fileprivate func components(_ part: String) -> Int {
+    split(separator: "\n").filter { $0 + "\n" == part }.count
+  }
+}
