@@ -5,11 +5,17 @@ internal import Wormhole
 /// One file, and what is to be done with it, for
 /// ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
 public final class NSFileAccessIntent: NSObject, Sendable {
-  let intent: Wormhole.Coordinator.Intent
+  /// What an access is asked for, and whether the accessor gets a copy.
+  struct Wanted: Sendable {
+    var intent: Wormhole.Coordinator.Intent
+    var isForUploading = false
+  }
+
+  let wanted: Wanted
   private let place: Monitor<URL>
 
-  private init(_ intent: Wormhole.Coordinator.Intent, _ url: URL) {
-    self.intent = intent
+  private init(_ wanted: Wanted, _ url: URL) {
+    self.wanted = wanted
     place = Monitor(url)
   }
 
@@ -34,15 +40,15 @@ public final class NSFileAccessIntent: NSObject, Sendable {
 
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.ReadingOptions
-  ) -> Wormhole.Coordinator.Intent {
+  ) -> Wanted {
     var intent = Wormhole.Coordinator.Intent.reading(url.path)
     if options.contains(.withoutChanges) { intent.manner = .unsaved }
-    return intent
+    return Wanted(intent: intent, isForUploading: options.contains(.forUploading))
   }
 
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.WritingOptions
-  ) -> Wormhole.Coordinator.Intent {
+  ) -> Wanted {
     var intent: Wormhole.Coordinator.Intent =
       options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
     if options.contains(.contentIndependentMetadataOnly) {
@@ -50,7 +56,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
     } else if options.contains(.forDeleting) {
       intent.manner = .deleting
     }
-    return intent
+    return Wanted(intent: intent)
   }
 }
 

@@ -42,7 +42,12 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     public static let resolvesSymbolicLink = ReadingOptions(rawValue: 1 << 1)
     /// What is known of the file at once is enough; here the file is there.
     public static let immediatelyAvailableMetadataOnly = ReadingOptions(rawValue: 1 << 2)
-    /// The file is read to be sent elsewhere; here it is handed over itself, not a copy of it.
+    /// The file is read to be sent elsewhere: the accessor gets a copy of it, which nobody changes
+    /// and which is removed when the accessor has returned.
+    ///
+    /// If all that an accessor gets is copied, the others may go on meanwhile. A folder cannot be
+    /// read so here: devices make an archive of it, and here the call fails with
+    /// `NSFeatureUnsupportedError`.
     public static let forUploading = ReadingOptions(rawValue: 1 << 3)
   }
 
@@ -187,9 +192,11 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     error outError: NSErrorPointer,
     byAccessor batchAccessor: (_ completionHandler: @escaping @Sendable () -> Void) -> Void
   ) {
-    // What is replaced is replaced by the accesses inside of it.
+    // What is replaced is replaced by the accesses inside of it, and copied by these.
     let intents =
-      readingURLs.map { NSFileAccessIntent.intent($0, readingOptions) }
+      readingURLs.map {
+        NSFileAccessIntent.intent($0, readingOptions.subtracting(.forUploading))
+      }
       + writingURLs.map {
         NSFileAccessIntent.intent($0, writingOptions.subtracting(.forReplacing))
       }
@@ -211,16 +218,16 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     let (coordinator, timeout, takeOver) = state.withLock {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
-    let wait: @Sendable () -> Void = {
+    let wait: @Sendable () -> Void = { [self] in
       do {
-        try coordinator.access(
-          intents.map(\.intent), within: timeout, takeOverAfter: takeOver
-        ) { access in
-          for (intent, path) in zip(intents, access.paths) {
-            intent.use(URL(fileURLWithPath: path))
-          }
+        try access(intents.map(\.wanted), by: coordinator, timeout, takeOver) { urls, access in
+          for (intent, url) in zip(intents, urls) { intent.use(url) }
           let isDone = Monitor(false)
           queue.addOperation { [self] in
+            guard let access else {
+              accessor(nil)
+              return isDone.signal { $0 = true }
+            }
             access.within { during(access) { accessor(nil) } }
             isDone.signal { $0 = true }
           }
@@ -237,7 +244,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       try Syscalls.Thread("file-coordination", wait).detach()
     } catch {
       let error = NSError.cocoa(
-        WormholeError(error, "coordinate", intents.first?.intent.path ?? ""))
+        WormholeError(error, "coordinate", intents.first?.wanted.intent.path ?? ""))
       queue.addOperation { accessor(error) }
     }
   }
@@ -285,18 +292,43 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   // MARK: How an accessor is run
 
   private func run(
-    _ intents: [Wormhole.Coordinator.Intent], _ outError: NSErrorPointer, _ body: ([URL]) -> Void
+    _ intents: [NSFileAccessIntent.Wanted], _ outError: NSErrorPointer, _ body: ([URL]) -> Void
   ) {
     let (coordinator, timeout, takeOver) = state.withLock {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
     do {
-      try coordinator.access(intents, within: timeout, takeOverAfter: takeOver) { access in
-        during(access) { body(access.paths.map { URL(fileURLWithPath: $0) }) }
+      try access(intents, by: coordinator, timeout, takeOver) { urls, access in
+        guard let access else { return body(urls) }
+        during(access) { body(urls) }
       }
     } catch {
       if let error = error as? WormholeError, error.isOfNothingMade { return }
       outError?.pointee = NSError.cocoa(error)
     }
+  }
+
+  /// - Parameter body: gets no access where it uses copies alone: others go on meanwhile.
+  private func access(
+    _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Wormhole.Coordinator,
+    _ timeout: Duration, _ takeOver: Duration?,
+    _ body: ([URL], Wormhole.Coordinator.Access?) -> Void
+  ) throws {
+    var snapshots: [UploadSnapshot] = []
+    defer { for snapshot in snapshots { snapshot.remove() } }
+    let isAllCopied = !wanted.isEmpty && wanted.allSatisfy(\.isForUploading)
+    let urls = try coordinator.access(
+      wanted.map(\.intent), within: timeout, takeOverAfter: takeOver
+    ) { access in
+      let urls = try zip(wanted, access.paths).map { wanted, path in
+        guard wanted.isForUploading else { return URL(fileURLWithPath: path) }
+        let snapshot = try UploadSnapshot(of: path)
+        snapshots.append(snapshot)
+        return snapshot.url
+      }
+      if !isAllCopied { body(urls, access) }
+      return urls
+    }
+    if isAllCopied { body(urls, nil) }
   }
 }

@@ -149,6 +149,75 @@ import Wormhole
     }
   }
 
+  private func copies(_ name: String) throws -> [String] {
+    let folder = FileManager.default.temporaryDirectory.path
+    return try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+      $0.hasPrefix("wormhole-upload-")
+        && FileManager.default.fileExists(atPath: "\(folder)/\($0)/\(name)")
+    }
+  }
+
+  @Test func whatIsUploadedIsACopyThatNobodyChanges() throws {
+    let name = UUID().uuidString
+    try folder.write("text", to: name)
+    var error: NSError?
+    var kept: FileHandle?
+    NSFileCoordinator().coordinate(
+      readingItemAt: url(name), options: .forUploading, error: &error
+    ) { copy in
+      #expect(copy.lastPathComponent == name)
+      // Others go on meanwhile.
+      let other = NSFileCoordinator()
+      other.timeout = .milliseconds(500)
+      other.coordinate(writingItemAt: url(name), error: nil) { url in
+        try? Data("other".utf8).write(to: url)
+      }
+      #expect((try? String(contentsOf: copy, encoding: .utf8)) == "text")
+      kept = try? FileHandle(forReadingFrom: copy)
+      #expect((try? copies(name).count) == 1)
+    }
+    #expect(error == nil)
+    #expect(try kept?.readToEnd() == Data("text".utf8))
+    #expect(try folder.read(name) == "other")
+    #expect(try copies(name) == [])
+    // What is not copied is had as long as the accessor runs.
+    NSFileCoordinator().coordinate(
+      readingItemAt: url(name), options: .forUploading, writingItemAt: url("b"), error: &error
+    ) { copy, file in
+      try? FileManager.default.copyItem(at: copy, to: file)
+      var nested: NSError?
+      NSFileCoordinator().coordinate(readingItemAt: file, error: &nested) { _ in }
+      #expect(nested?.code == 255)
+    }
+    #expect(try folder.read("b") == "other")
+    #expect(try copies(name) == [])
+  }
+
+  @Test func whatIsUploadedOnAQueueIsACopy() throws {
+    let name = UUID().uuidString
+    try folder.write("text", to: name)
+    let intent = NSFileAccessIntent.readingIntent(with: url(name), options: .forUploading)
+    let found = Monitor<String?>(nil)
+    NSFileCoordinator().coordinate(with: [intent], queue: OperationQueue()) { _ in
+      let text = try? String(contentsOf: intent.url, encoding: .utf8)
+      found.signal { $0 = text ?? "nothing" }
+    }
+    #expect(found.wait(until: .now + patience) { $0 } == "text")
+    #expect(intent.url != url(name))
+    try eventually("it is removed") { try copies(name) == [] }
+  }
+
+  @Test func aFolderIsNotUploaded() throws {
+    for (name, code) in [("", CocoaError.Code.featureUnsupported), ("no", .fileNoSuchFile)] {
+      var error: NSError?
+      NSFileCoordinator().coordinate(
+        readingItemAt: url(name), options: .forUploading, error: &error
+      ) { _ in Issue.record("it ran") }
+      #expect(error?.domain == NSCocoaErrorDomain)
+      #expect(error?.code == code.rawValue)
+    }
+  }
+
   @Test func manyAreHadAtOnce() throws {
     let coordinator = NSFileCoordinator()
     var text = ""

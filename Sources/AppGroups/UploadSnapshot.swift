@@ -1,0 +1,52 @@
+internal import Foundation
+internal import SharedContainer
+internal import Syscalls
+internal import Wormhole
+
+/// A copy of a file, in a directory of its own, to be read while others go on with the file.
+struct UploadSnapshot {
+  let url: URL
+  private let folder: URL
+
+  /// Copies a file; within the file system it shares the blocks, where that can be.
+  ///
+  /// What is no file is refused: devices make an archive of a folder, for which nothing is at hand
+  /// here.
+  init(of path: String) throws {
+    do throws(Errno) {
+      let source = try Descriptor.open(following: path, [.readOnly, .nonBlocking])
+      let status = try source.status()
+      guard status.kind == .regular else { throw .notSupported }
+      folder = try Self.makeFolder()
+      url = folder.appendingPathComponent(URL(fileURLWithPath: path).lastPathComponent)
+      let new = try Descriptor.open(
+        path: url.path, [.readWrite, .create, .exclusive], mode: 0o600)
+      do throws(FileCopy.Failure) {
+        _ = try FileCopy.copy(source, to: new, size: status.size) { _ in true }
+      } catch {
+        remove()
+        if case .system(let error) = error { throw error }
+        throw .inputOutput
+      }
+    } catch {
+      guard error != .notSupported else {
+        throw NSError(
+          domain: NSCocoaErrorDomain, code: CocoaError.Code.featureUnsupported.rawValue,
+          userInfo: [
+            NSLocalizedDescriptionKey: "cannot copy '\(path)' for uploading: it is no file",
+            NSFilePathErrorKey: path,
+          ])
+      }
+      throw WormholeError(error, "copy for uploading", path)
+    }
+  }
+
+  private static func makeFolder() throws(Errno) -> URL {
+    let name = "wormhole-upload-" + UUID().uuidString
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(name)
+    try Descriptor.makeDirectory(path: folder.path, mode: 0o700)
+    return folder
+  }
+
+  func remove() { try? FileManager.default.removeItem(at: folder) }
+}
