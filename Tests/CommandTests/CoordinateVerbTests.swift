@@ -8,10 +8,12 @@ import Testing
   private static let root = "export WORMHOLE_ROOT=\"$STAGE/groups\";"
 
   /// Holds an access to `file` until somebody writes to `pipe`, having said so.
-  private func hold(_ stage: Stage, _ kind: String) throws -> Running {
+  private func hold(
+    _ stage: Stage, _ kind: String, _ line: String = "echo held; read -r x <pipe; echo over"
+  ) throws -> Running {
     _ = try stage.run("[ -p pipe ] || mkfifo pipe")
     let holder = try stage.start(
-      "wormhole coordinate \(kind) file -- sh -c 'echo held; read -r x <pipe; echo over'",
+      "wormhole coordinate \(kind) file -- sh -c '\(line)'",
       environment: ["WORMHOLE_ROOT=\(stage.directory.path)/groups"])
     try eventually("it is held") { try holder.output == "held\n" }
     return holder
@@ -43,6 +45,69 @@ import Testing
     #expect(end.status == .exited(0))
     #expect(end.output == "held\nover\n")
     #expect(end.errors.contains("others went past it while it stood still"), "\(end.errors)")
+  }
+
+  /// What would wait for itself is refused long before the time is up.
+  @Test func oneInsideAnotherIsSeen() throws {
+    let stage = try Stage()
+    let outer = "\(Self.root) mkdir d; wormhole coordinate"
+    let nested = try stage.run(
+      "\(outer) write d -- sh -c 'wormhole coordinate write d/a --timeout 300 -- echo never'")
+    #expect(nested.status == .exited(125))
+    #expect(nested.output == "")
+    #expect(
+      stage.normal(nested.errors) == "wormhole: cannot coordinate 'd/a': it was called inside an "
+        + "access to 'STAGE/d', which is in its way; have the outer one do it, which has the file "
+        + "already\n")
+    // Not only of the innermost.
+    let deep = try stage.run(
+      "\(outer) read a -- wormhole coordinate write b -- wormhole coordinate write a -- echo never")
+    #expect(deep.status == .exited(125))
+    #expect(deep.errors.contains("which is in its way"), "\(deep.errors)")
+    let free = try stage.run(
+      "\(outer) read a -- wormhole coordinate write b -- wormhole coordinate read a -- echo c")
+    #expect(free.output == "c\n", "\(free.errors)")
+  }
+
+  /// A writer that waits for the outer one is not waited for by the inner one.
+  @Test func aReaderInsideAReaderGetsPastAWriter() throws {
+    let stage = try Stage()
+    let reader = try hold(
+      stage, "read", "echo held; read -r x <pipe; wormhole coordinate read file -- echo inner")
+    let writer = try stage.start(
+      "wormhole coordinate write file -- echo written",
+      environment: ["WORMHOLE_ROOT=\(stage.directory.path)/groups"])
+    try eventually("it waits") {
+      try stage.run("ls groups/wormhole.user/.wormhole/system/coordination/waiting").output != ""
+    }
+    _ = try stage.run("echo go >pipe")
+    #expect(try reader.outcome().output == "held\ninner\n")
+    #expect(try writer.outcome().output == "written\n")
+  }
+
+  /// Whatever the variable says, what is coordinated is kept apart.
+  @Test func aForeignWordOfWhereItRunsChangesNothing() throws {
+    let stage = try Stage()
+    let holder = try hold(stage, "write")
+    let id = try stage.run(
+      "\(Self.root) cd groups/wormhole.user/.wormhole/system/coordination && ls running"
+    ).output
+    for word in [
+      "x", "/", ":::", "a/b/c", "../../x/y", "/\(id)", String(repeating: "a/b:", count: 10_000),
+    ] {
+      let outcome = try stage.run(
+        "\(Self.root) WORMHOLE_INSIDE='\(word.replacing("\n", with: ""))' "
+          + "wormhole coordinate read file --timeout 0.1 -- echo never")
+      #expect(outcome.status == .exited(1), "\(word.prefix(40)) \(outcome.errors)")
+    }
+    _ = try stage.run("echo go >pipe")
+    _ = try holder.outcome()
+    // One that has ended is no reason to refuse.
+    let later = try stage.run(
+      "\(Self.root) wormhole coordinate write file -- sh -c 'echo $WORMHOLE_INSIDE' >inside; "
+        + "WORMHOLE_INSIDE=$(cat inside) wormhole coordinate write file -- cat inside")
+    #expect(later.status == .exited(0), "\(later.errors)")
+    #expect(later.output.contains("/"))
   }
 
   @Test func theDoctorListsAccessesAndRemovesWhatTheDeadLeft() throws {

@@ -44,6 +44,11 @@ package struct AccessEntry: Sendable {
 
 /// An access of some container.
 package struct AccessToken: Hashable, Sendable {
-  let container: String
+  package let container: String
   package let name: String
+
+  package init(container: String, name: String) {
+    self.container = container
+    self.name = name
+  }
 }

@@ -31,6 +31,16 @@ extension AccessRoom {
     }
   }
 
+  /// What an access is about that runs; nil if there is none of that name.
+  package func running(_ token: AccessToken) -> AccessClaim? {
+    guard token.container == container.id, let name = AccessName(token.name),
+      let home = openHome ?? (try? existingDirectory()),
+      (try? place(of: name, in: home, from: .running)) != nil,
+      (try? isAlive(name.process, in: home)) == true
+    else { return nil }
+    return entry(of: name, in: .running, of: home)?.claim
+  }
+
   func look(at name: AccessName, in home: OpenDirectory) throws(Errno) -> Sight {
     guard let place = try place(of: name, in: home) else { return .gone }
     if name.process == ownName { return .stands }

@@ -152,11 +152,16 @@ final class HeldAccess: Sendable {
   private let own = Monitor<[AccessToken]>([])
   private let moved = Monitor<[PresenterRound.Move]>([])
   private let owner = ProcessCopy.current
+  /// It is that of a program which has started this one.
+  private let isInherited: Bool
 
-  init(_ claim: AccessClaim, _ subject: String, _ outer: HeldAccess?) {
+  init(
+    _ claim: AccessClaim, _ subject: String, _ outer: HeldAccess?, isInherited: Bool = false
+  ) {
     self.claim = claim
     self.subject = subject
     self.outer = outer
+    self.isInherited = isInherited
   }
 
   /// This one, or the nearest around it that has not ended.
@@ -208,6 +213,8 @@ final class HeldAccess: Sendable {
     throw WormholeError(
       .nested, "coordinate", subject,
       because: "it was called inside an access to '\(outer.subject)', which is in its way",
-      hint: "return from that one first, or use the same coordinator for both")
+      hint: outer.isInherited
+        ? "have the outer one do it, which has the file already"
+        : "return from that one first, or use the same coordinator for both")
   }
 }

@@ -25,7 +25,10 @@ extension Verb {
       "No container is named: files in the directory of a group are ordered by that group's, and "
         + "all others by one that the user has for it. Whoever does not coordinate is not kept "
         + "away. If the command itself is killed by SIGKILL, CMD runs on, and nobody waits for it.",
-      "Another one inside of CMD that is in the way of this one waits until its time is up.",
+      "CMD finds in \(insideVariable) which accesses it runs in. So another one inside of CMD that "
+        + "this one is in the way of is refused at once, with 125, as it would wait for itself; "
+        + "what is read in what is read gets in, for as long as this one runs; and a ring of "
+        + "several, each of which has what the next one wants, is refused as well.",
     ],
     [
       Example(
@@ -44,8 +47,11 @@ extension Verb {
       let timeout = try invocation.seconds(.timeout) ?? Wormhole.Coordinator.defaultTimeout
       let takeOver = try invocation.seconds(.takeOver)
       let intents = invocation.operands.dropFirst().map(kind.intent)
-      try Wormhole.Coordinator().access(intents, within: timeout, takeOverAfter: takeOver) { _ in
-        status = try Programs.run(invocation.command, []).code
+      try InheritedAccesses.within(Processes.environment(insideVariable) ?? "") {
+        try Wormhole.Coordinator().access(intents, within: timeout, takeOverAfter: takeOver) { _ in
+          let settings = ["\(insideVariable)=\(InheritedAccesses.text)"]
+          status = try Programs.run(invocation.command, settings).code
+        }
       }
       return status ?? ExitCode.neverRan.rawValue
     } catch {
@@ -55,6 +61,8 @@ extension Verb {
     }
   }
 }
+
+private let insideVariable = "WORMHOLE_INSIDE"
 
 private enum CoordinatedKind: String, CaseIterable {
   case read, write
