@@ -170,6 +170,41 @@ import Testing
     #expect(file.all.filter { $0.hasPrefix("moved") }.count == count)
   }
 
+  @Test func presentersInOtherProcessesSaveAndAreTold() throws {
+    try Data("old".utf8).write(to: url("a"))
+    let peer = try Running(
+      Programs.built("DropInPeer"), ["present", url("a").path, "saved"],
+      environment: [GroupsRoot.setting])
+    try eventually("it presents") { try peer.output == "presenting\n" }
+    let coordinator = NSFileCoordinator()
+    var text = ""
+    coordinator.coordinate(readingItemAt: url("a"), error: nil) { url in
+      text = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+    }
+    #expect(text == "saved")
+    try eventually("it goes on") {
+      try peer.output == "presenting\nreader\nsaved\nagain\n"
+    }
+    coordinator.coordinate(writingItemAt: url("a"), error: nil) { url in
+      #expect((try? String(contentsOf: url, encoding: .utf8)) == "saved")
+      try? Data("new".utf8).write(to: url)
+    }
+    try eventually("it reads it") { try peer.output.contains("shows new\n") }
+    coordinator.coordinate(
+      writingItemAt: url("a"), options: .forMoving, writingItemAt: url("b"), error: nil
+    ) { old, new in
+      try? FileManager.default.moveItem(at: old, to: new)
+      coordinator.item(at: old, didMoveTo: new)
+    }
+    try eventually("it goes along") { try peer.output.contains("moved to b\n") }
+    try eventually("it reads it there") { try peer.output.contains("shows saved\n") }
+    coordinator.coordinate(writingItemAt: url("b"), options: .forDeleting, error: nil) { url in
+      try? FileManager.default.removeItem(at: url)
+    }
+    try eventually("it lets go") { try peer.output.contains("writer\ndelete\n") }
+    #expect(try peer.errors == "")
+  }
+
   @Test func whatIsNotImplementedIsInNobodysWay() throws {
     let silent = Silent()
     silent.presentedItemURL = url("a")

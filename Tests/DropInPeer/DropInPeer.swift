@@ -30,6 +30,7 @@ import Wormhole
     case "file-then-post": fileThenPost(arguments[1])
     case "parent": parent(arguments[1])
     case "fork": fork(arguments[1])
+    case "present": PresenterSide.run(arguments[1], arguments[2])
     default: fatalError("what to do? \(arguments)")
     }
   }

@@ -158,6 +158,46 @@ extension FileScene {
     subscription.stop()
   }
 
+  /// One that has come between the question and the access looks for nobody, and was not asked:
+  /// whoever removes what the dead one has left tells it.
+  @Test(arguments: [false, true]) func whoeverBuriesAWriterTellsOfIt(_ isOtherProcess: Bool) throws
+  {
+    let (early, late) = (Heard<String>(), Heard<String>())
+    let isThere = Monitor(false)
+    let (scene, other) = (scene, scene.another())
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { _, goOn in
+      early.add("asked")
+      var second = Wormhole.Coordinator.Presenter()
+      second.changed = { _ in late.add("changed") }
+      let isFirst = isThere.withLock { isThere in
+        defer { isThere = true }
+        return !isThere
+      }
+      if isFirst { _ = try? other.present(scene.path("a"), as: second) }
+      goOn { early.add("resumed") }
+    }
+    presenter.changed = { _ in early.add("changed") }
+    let subscription = try scene.another().present(scene.path("a"), as: presenter)
+    let peer = try scene.peer(.write, scene.path("a"), .linger)
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    #expect(late.all == [])
+    // It reads, so what it does is no change itself.
+    if isOtherProcess {
+      let reader = try scene.peer(.read, scene.path("a"), .nothing)
+      #expect(try reader.outcome().output == "inside\ndone\n")
+    } else {
+      try scene.another().read(scene.path("a")) { _ in }
+    }
+    try eventually("both are told") {
+      late.all.contains("changed") && early.all.contains("changed")
+        && early.all.contains("resumed")
+    }
+    subscription.stop()
+  }
+
   @Test func threeProgramsThatPresentAndAddLoseNothing() throws {
     let times = TestRun.isLong ? 1000 : 20
     let peers = try (0..<3).map { _ in

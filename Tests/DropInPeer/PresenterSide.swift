@@ -1,0 +1,75 @@
+import AppGroups
+import Foundation
+
+/// Shows a file as an editor does that has changes in its hands: says what it is asked and told,
+/// and writes its changes when others ask for them.
+final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
+  // Called on its queue alone, which does one thing after the other.
+  private var url: URL
+  private let text: String
+  let presentedItemOperationQueue = OperationQueue()
+  var presentedItemURL: URL? { url }
+
+  private init(_ url: URL, _ text: String) {
+    (self.url, self.text) = (url, text)
+    presentedItemOperationQueue.maxConcurrentOperationCount = 1
+  }
+
+  static func run(_ path: String, _ text: String) {
+    let side = PresenterSide(URL(fileURLWithPath: path), text)
+    NSFileCoordinator.addFilePresenter(side)
+    side.say("presenting")
+    dispatchMain()
+  }
+
+  private func say(_ words: String) {
+    FileHandle.standardOutput.write(Data((words + "\n").utf8))
+  }
+
+  func relinquishPresentedItem(
+    toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+  ) {
+    say("reader")
+    reader { self.say("again") }
+  }
+
+  func relinquishPresentedItem(
+    toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+  ) {
+    say("writer")
+    writer { self.say("again") }
+  }
+
+  func savePresentedItemChanges(
+    completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    var error: NSError?
+    NSFileCoordinator(filePresenter: self).coordinate(
+      writingItemAt: url, options: .forReplacing, error: &error
+    ) { new in
+      try? Data(text.utf8).write(to: new)
+    }
+    say(error == nil ? "saved" : "not saved")
+    completionHandler(error)
+  }
+
+  func accommodatePresentedItemDeletion(
+    completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    say("delete")
+    completionHandler(nil)
+  }
+
+  func presentedItemDidMove(to newURL: URL) {
+    url = newURL
+    say("moved to \(newURL.lastPathComponent)")
+  }
+
+  func presentedItemDidChange() {
+    var text = ""
+    NSFileCoordinator(filePresenter: self).coordinate(readingItemAt: url, error: nil) { url in
+      text = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+    }
+    say("shows \(text)")
+  }
+}
