@@ -29,7 +29,7 @@ package struct ContainerLocation: Hashable, Sendable {
 
   /// Works the place out; touches nothing.
   package init(
-    group: String, environment: [String: String], home: String?
+    group: String, environment: [String: String], home: @autoclosure () -> String?
   ) throws(WormholeError) {
     let escaped = try Container.escape(group)
     func absolute(_ variable: String) throws(WormholeError) -> String? {
@@ -50,7 +50,7 @@ package struct ContainerLocation: Hashable, Sendable {
     own = ["wormhole", "groups", escaped]
     if let state = try absolute("XDG_STATE_HOME") {
       base = state
-    } else if let home {
+    } else if let home = home() {
       base = [home, ".local", "state"].joined(separator: "/")
     } else if let home = try absolute("HOME") {
       base = [home, ".local", "state"].joined(separator: "/")
@@ -79,8 +79,16 @@ package struct ContainerLocation: Hashable, Sendable {
       home: Self.home(of: Processes.effectiveUser))
   }
 
-  /// The home directory that the machine has for a user.
-  static func home(of user: UInt32) -> String? { home(of: user, in: accounts()) }
+  /// Each file that is coordinated asks for it.
+  private static let homes = Monitor<[UInt32: String]>([:])
+
+  /// The home directory that the machine has for a user: the same for as long as the process lives.
+  static func home(of user: UInt32) -> String? {
+    if let home = homes.withLock({ $0[user] }) { return home }
+    let home = home(of: user, in: accounts())
+    homes.withLock { $0[user] = home }
+    return home
+  }
 
   /// The home directory that a list of accounts has for a user.
   package static func home(of user: UInt32, in accounts: String) -> String? {

@@ -36,6 +36,9 @@ package struct Mutants: OptionSet, Sendable {
   package static let tellOnlyAsked = Mutants(rawValue: 1 << 26)
   package static let waitAgain = Mutants(rawValue: 1 << 27)
   package static let trustAskers = Mutants(rawValue: 1 << 28)
+  package static let moveUnwaited = Mutants(rawValue: 1 << 29)
+  package static let forgetBuried = Mutants(rawValue: 1 << 30)
+  package static let noInheritance = Mutants(rawValue: 1 << 31)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -53,6 +56,8 @@ package struct Mutants: OptionSet, Sendable {
     ("keep-hidden", .keepHidden), ("no-passing", .noPassing), ("no-ring", .noRing),
     ("ask-after-arriving", .askAfterArriving), ("tell-only-asked", .tellOnlyAsked),
     ("wait-again", .waitAgain), ("trust-askers", .trustAskers),
+    ("move-unwaited", .moveUnwaited), ("forget-buried", .forgetBuried),
+    ("no-inheritance", .noInheritance),
     ("every-new-boot-raises", .everyNewBootRaises), ("decide-at-once", .decideAtOnce),
   ]
 

@@ -77,6 +77,12 @@ extension AccessPath {
     }
   }
 
+  /// Where a path leads, by whatever links; nil if there is nothing.
+  static func end(of path: String) -> AccessPath? {
+    guard let file = try? Descriptor.open(following: path, [.path]) else { return nil }
+    return (try? real(file)).map { AccessPath($0) }
+  }
+
   /// The path in a directory without links, and whether it is one itself.
   private static func unlinked(_ place: UserPath) throws(Errno) -> (path: String, isLink: Bool) {
     guard UserPath.isName(place.name) else { throw .invalidArgument }

@@ -50,7 +50,7 @@ package final class Arbiters: Sendable {
     let user = try location(Self.userGroup)
     let above = ([user.base] + user.own.dropLast()).joined(separator: "/")
     // Where there is none, no file lies in it.
-    return try? AccessPath.resolve(above).last
+    return AccessPath.end(of: above) ?? (try? AccessPath.resolve(above).last)
   }
 
   private func group(of path: AccessPath) throws(WormholeError) -> String? {

@@ -176,7 +176,7 @@ final class PresenterRound: Sendable {
         presenter: one.name.number, from: from.text, to: to.text,
         tells: !purposes.contains(one.entry.purpose), inside: names)
       one.desk.move(word, one.entry, end)
-      return true
+      return !Mutants.has(.moveUnwaited)
     } giveUp: { _ in
     }
     return move
@@ -198,7 +198,7 @@ final class PresenterRound: Sendable {
         let made = written.filter { before.present[$0] == false && Self.isThere($0) }
         tell(written, Set(made), moves, in: room, before.access, but: purposes) { left[$0] = nil }
       }
-      for claim in room.takeBuried() where claim.writes {
+      for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
         let written = claim.parts.filter(\.writes).map(\.path)
         // Nobody's of this program.
         tell(written, [], [], in: room, "", but: []) { _ in }
