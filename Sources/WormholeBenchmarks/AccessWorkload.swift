@@ -1,3 +1,4 @@
+import Foundation
 import SharedContainer
 import Wormhole
 
@@ -6,7 +7,7 @@ struct AccessAlone: Benchmark {
   static let name = "access"
   static let summary = "a coordinated access, against a bare create, rename and unlink in C"
   static let isPaired = true
-  // It makes 37 calls where the bare one makes five, so that it takes five to nine times as long;
+  // It makes 36 calls where the bare one makes five, so that it takes five to nine times as long;
   // how long a call takes is the machine's. The number of calls is held to exactly.
   static func requiredRatio(_ size: Size) -> Double? { 0.08 }
 
@@ -24,6 +25,65 @@ struct AccessAlone: Benchmark {
   func baseline() throws { try floor.access() }
 
   func details() throws -> [Detail] {
-    [try Detail.calls("calls an access", limit: 38) { try ours() }]
+    [try Detail.calls("calls an access", limit: 37) { try ours() }]
+  }
+}
+
+/// An access to a file that another process presents, against a question to that process.
+///
+/// The small size keeps both processes on one processor, the large one gives each its own.
+struct AccessPresented: Benchmark {
+  static let name = "access-presented"
+  static let summary = "an access to a file that another process presents, against a request to it"
+  static let isPaired = true
+  // It takes as long as two or three questions, of which the access itself is a half, and the word
+  // that it is over another one. How long threads take to wake is the machine's.
+  static func requiredRatio(_ size: Size) -> Double? { 0.2 }
+
+  private let scratch: Scratch
+  private let coordinator: Wormhole.Coordinator
+  private let peer: Wormhole.Peer
+  private let other: RequestProcess
+
+  init(size: Size) throws {
+    scratch = try Scratch()
+    EchoProcess.pin(0)
+    coordinator = Self.coordinator(scratch.path)
+    peer = try Wormhole(directory: scratch.path + "/holes").join(as: "phone").peer("watch")
+    other = try RequestProcess("presents", size, scratch.path)
+    let deadline = ContinuousClock.now + .seconds(10)
+    while try !peer.isThere {
+      guard ContinuousClock.now < deadline else { throw BenchmarkError.nothingMeasured(Self.name) }
+    }
+    for _ in 0..<20 {
+      try ours()
+      try baseline()
+    }
+  }
+
+  private static func coordinator(_ path: String) -> Wormhole.Coordinator {
+    Wormhole.Coordinator(Arbiters(ContainerOptions(), root: path + "/groups"))
+  }
+
+  /// What the other process does.
+  static func present(_ path: String) throws {
+    try coordinator(path).present(path + "/file", as: Wormhole.Coordinator.Presenter())
+  }
+
+  func ours() throws { try coordinator.read(scratch.path + "/file") { _ in } }
+
+  func baseline() throws {
+    let _: Data = try peer.request(Data(repeating: 7, count: 100), kind: "echo")
+  }
+
+  func details() throws -> [Detail] {
+    defer { EchoProcess.pin(-1) }  // Asked for last; other workloads may have both processors.
+    let access = try Measurement.measure(for: .milliseconds(200)) { try ours() }
+    let request = try Measurement.measure(for: .milliseconds(200)) { try baseline() }
+    return [
+      Detail("an access, us", access.median / 1000),
+      Detail("a request, us", request.median / 1000),
+      Detail("requests an access", access.median / request.median),
+    ]
   }
 }

@@ -4,9 +4,9 @@ import Foundation
 @main enum Benchmarks {
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
-    DecodeValue.self, Lock.self, AccessAlone.self, Update.self, PutToWatch.self, PassToListen.self,
-    SendOne.self, SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self,
-    MessageWithReply.self, UserInfos.self,
+    DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
+    PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
+    DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
   ]
 
   static let usage = """

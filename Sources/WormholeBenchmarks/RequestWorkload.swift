@@ -76,7 +76,7 @@ struct RequestRoundTrip: Benchmark {
 
 extension Wormhole.Peer {
   /// Whether somebody answers.
-  fileprivate var isThere: Bool {
+  var isThere: Bool {
     get throws {
       do throws(WormholeError) {
         let _: Data = try request(Data(), kind: "echo", within: .milliseconds(500))
@@ -111,6 +111,7 @@ final class RequestProcess {
     }
     EchoProcess.pin(size == .small ? 0 : 1)
     if arguments[0] == "floor" { return try answerBarely(arguments[2] + "/floor") }
+    if arguments[0] == "presents" { try AccessPresented.present(arguments[2]) }
     let member = try Wormhole(directory: arguments[2] + "/holes").join(as: "watch")
     let responding = member.respond(to: Data.self, kind: "echo") { $0 }
     _ = Monitor(0).wait(until: .now + .seconds(300)) { _ in Bool?.none }

@@ -192,7 +192,7 @@ import Wormhole
     try peer.child.send(.go)
     try eventually("it is told") {
       let output = try peer.output
-      return output.contains("moved . to \(scene.path("b"))\n") && output.hasSuffix("changed .\n")
+      return output.contains("moved . to \(scene.path("b"))\n") && output.contains("changed .\n")
     }
     try eventually("it is asked") {
       try scene.another().read(scene.path("b")) { _ in }
