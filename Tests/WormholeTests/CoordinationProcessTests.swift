@@ -148,6 +148,23 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  /// One that is to replace a file, and is passed over before it makes its hidden directory, or
+  /// afterwards, and dies before it hears of that.
+  @Test(arguments: ["rename~running@1:before:stop", "mkdir~.wormhole-@1:before:stop"])
+  func whatOneLeavesThatWasPassedOverAndDiedIsRemovedByTheNext(_ rule: String) throws {
+    let peer = try scene.peer(
+      .replace, scene.path("a"), .write("peer"),
+      environment: ["WORMHOLE_FAULTS=\(rule);rename~running@1:before:kill"])
+    try peer.waitUntilStopped()
+    try scene.another().write(scene.path("a")) { _ in }
+    #expect(try scene.names(in: .waiting) == [])
+    if rule.hasPrefix("mkdir") { try peer.child.send(.go) } else { try peer.child.send(.kill) }
+    #expect(try peer.outcome().status == .signalled(9))
+    #expect(try scene.leftovers().filter { $0.hasPrefix(".wormhole") }.count == 1)
+    try scene.another().write(scene.path("b")) { _ in }
+    #expect(try scene.leftovers() == [])
+  }
+
   @Test func anOvertakerThatIsKilledInTheMiddleLeavesTheRestToTheNext() throws {
     try scene.folder.write("old", to: "files/a")
     let peer = try scene.stopped(.replace, "a")

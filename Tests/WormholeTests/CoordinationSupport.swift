@@ -75,6 +75,9 @@ struct FileScene {
     var left = try AccessPlace.allCases.flatMap { place in
       try names(in: place).map { "\(place.name): \($0)" }
     }
+    if let passed = try? Descriptor.open(path: place + "/passed", [.readOnly, .directory]) {
+      left += try passed.names().map { "passed: \($0)" }
+    }
     let files = try Descriptor.open(path: folder.path + "/files", [.readOnly, .directory])
     left += try files.names().filter { $0.hasPrefix(".wormhole") }
     return left

@@ -151,7 +151,7 @@ package final class AccessExecutor: @unchecked Sendable {
       try room.discard(name, in: open())
       return .gone
     case .pass(let name):
-      return try room.remove(name, from: .waiting, in: open()) ? .gone : .moved
+      return try room.pass(name, in: open()) ? .gone : .moved
     case .take(let name, let place): return try take(name, from: place)
     case .clear(let name): return try clear(name)
     case .sleep: return try sleep()
@@ -342,7 +342,9 @@ package final class AccessExecutor: @unchecked Sendable {
     for later in AccessPlace.allCases where later.rawValue > place.rawValue {
       if try room.remove(name, from: later, in: home) { return .superseded }
     }
-    return place == .waiting ? .left : .superseded
+    guard place == .waiting else { return .superseded }
+    try room.forgetPassed(name, in: home)
+    return .left
   }
 }
 

@@ -22,7 +22,8 @@
 ///
 /// and a blocker whose process has not run for a lease
 ///
-///     pass       is unlinked, if it waits: it has not begun, and comes again when it wakes
+///     pass       is renamed to `passed/`, if it waits, where it blocks nobody: it has not begun,
+///                and comes again when it wakes
 ///     take       is renamed to `overtaken/`, if it runs and the caller has asked for that; its
 ///     clear      hidden directory is removed. If the caller has not asked, it is told who it is.
 ///

@@ -6,6 +6,8 @@ package import Syscalls
 ///     lock/          the lock of arrivals, as every slot has it
 ///     waiting/ running/ overtaken/
 ///                    a file for each access; where it lies says how far it is
+///     passed/        those that were passed over while they waited, until their processes have
+///                    taken back what they made for them; there once somebody was
 ///     processes/     a file for each process that has accesses, locked as long as it lives
 ///     presenters/    a file for each presenter; there only while somebody presents something
 ///
@@ -40,6 +42,7 @@ package final class AccessRoom: Sendable {
 
   static let slotName = "coordination"
   static let processesName = "processes"
+  static let passedName = "passed"
 
   package init(_ container: Container) throws(WormholeError) {
     self.container = container
@@ -98,7 +101,10 @@ package final class AccessRoom: Sendable {
   func names(
     in place: AccessPlace, of home: OpenDirectory
   ) throws(Errno) -> [AccessName] {
-    let directory = try home.descriptor.open(place.name, [.readOnly, .directory])
+    try names(in: home.descriptor.open(place.name, [.readOnly, .directory]))
+  }
+
+  private func names(in directory: borrowing Descriptor) throws(Errno) -> [AccessName] {
     var names: [AccessName] = []
     try directory.forEachName(isFresh: true) { name throws(Errno) in
       if let name = String(validatingCString: name).flatMap(AccessName.init) { names.append(name) }
@@ -133,9 +139,13 @@ package final class AccessRoom: Sendable {
   private func read(
     _ name: AccessName, in place: AccessPlace, of home: OpenDirectory
   ) -> FoundFile {
+    read(place.name + "/" + name.text, of: home)
+  }
+
+  private func read(_ path: String, of home: OpenDirectory) -> FoundFile {
     var reading = container.reading
     reading.largest = AccessEntry.largestFile
-    return (try? reading.read(place.name + "/" + name.text, in: home.descriptor)) ?? .missing
+    return (try? reading.read(path, in: home.descriptor)) ?? .missing
   }
 
   /// Forgets those that have gone.
@@ -177,12 +187,38 @@ package final class AccessRoom: Sendable {
     }
   }
 
+  /// Lets it wait no more; false if it does not.
+  ///
+  /// Its file is kept: its process may have made hidden directories for it, or make them still,
+  /// and may die before it hears that it has to begin again.
+  func pass(_ name: AccessName, in home: OpenDirectory) throws(Errno) -> Bool {
+    _ = try container.staging.ensureDirectory(Self.passedName, in: home.descriptor)
+    do throws(Errno) {
+      try home.descriptor.rename(
+        AccessPlace.waiting.name + "/" + name.text, to: home.descriptor,
+        Self.passedName + "/" + name.text)
+      return true
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return false
+    }
+  }
+
+  /// Its process has heard that it was passed over.
+  func forgetPassed(_ name: AccessName, in home: OpenDirectory) throws(Errno) {
+    _ = try unlink(Self.passedName + "/" + name.text, in: home)
+  }
+
   /// Unlinks its file; false if it is not there any more.
   func remove(
     _ name: AccessName, from place: AccessPlace, in home: OpenDirectory
   ) throws(Errno) -> Bool {
+    try unlink(place.name + "/" + name.text, in: home)
+  }
+
+  private func unlink(_ path: String, in home: OpenDirectory) throws(Errno) -> Bool {
     do throws(Errno) {
-      try home.descriptor.unlink(place.name + "/" + name.text)
+      try home.descriptor.unlink(path)
       return true
     } catch {
       guard error == .noSuchFile else { throw error }
@@ -205,14 +241,38 @@ package final class AccessRoom: Sendable {
   /// Removes what a dead process's access has left, its hidden directories first.
   func discard(_ name: AccessName, in home: OpenDirectory) throws(Errno) {
     let entry = entry(of: name, in: .waiting, of: home)
+    removeHidden(entry, of: name)
+    for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
+    guard let claim = entry?.claim, claim.writes else { return }
+    buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
+  }
+
+  private func removeHidden(_ entry: AccessEntry?, of name: AccessName) {
     for path in entry?.hidden ?? [] {
       // Its process is dead, so it does no harm where it cannot be removed.
       let failure = Errno.of { () throws(Errno) in try HiddenFile.remove(path, of: name) }
       if let failure { container.log(.notice, "could not remove '\(path)': \(failure)") }
     }
-    for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
-    guard let claim = entry?.claim, claim.writes else { return }
-    buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
+  }
+
+  /// Removes what those have left that were passed over and died before they heard of it.
+  private func sweepPassed(in home: OpenDirectory) throws(Errno) -> Int {
+    let directory: Descriptor
+    do throws(Errno) {
+      directory = try home.descriptor.open(Self.passedName, [.readOnly, .directory])
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return 0
+    }
+    var swept = 0
+    for name in try names(in: directory) where try !isAlive(name.process, in: home) {
+      if case .sound(let bytes, _) = read(Self.passedName + "/" + name.text, of: home) {
+        removeHidden(AccessEntry(bytes), of: name)
+      }
+      try forgetPassed(name, in: home)
+      swept += 1
+    }
+    return swept
   }
 
   /// Of how many dead writers presenters are told at once.
@@ -237,6 +297,7 @@ package final class AccessRoom: Sendable {
         swept += 1
       }
     }
+    swept += try sweepPassed(in: home)
     let processes = try home.descriptor.open(Self.processesName, [.readOnly, .directory])
     for name in try processes.names() where Staging.isOurs(name) {
       if try !isAlive(name, in: home) { try? processes.unlink(name) }

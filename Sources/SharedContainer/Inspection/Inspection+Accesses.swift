@@ -4,7 +4,9 @@ internal import Syscalls
 extension Inspection {
   /// What lies in the slot of accesses beside what every slot has.
   static let accessFolders =
-    AccessPlace.allCases.map(\.name) + [AccessRoom.processesName, AccessRoom.presentersName]
+    AccessPlace.allCases.map(\.name) + [
+      AccessRoom.passedName, AccessRoom.processesName, AccessRoom.presentersName,
+    ]
 
   /// How many are told one by one.
   private static let mostAccesses = 50

@@ -26,7 +26,7 @@ extension SharedFiles {
       let problems = try container.inspect()
         .filter { $0.severity == .problem && $0.subject != "file system" }
       found += problems.map { Violation(.leak, "\(path): \($0.subject): \($0.what)") }
-      for place in AccessPlace.allCases.map(\.name) + ["processes"] {
+      for place in AccessPlace.allCases.map(\.name) + ["passed", "processes"] {
         found += try Self.names("\(path)/system/coordination/\(place)")
           .map { Violation(.leak, "'\($0)' is left in '\(path)/system/coordination/\(place)'") }
       }
