@@ -19,14 +19,11 @@ struct UploadSnapshot {
       guard status.kind == .regular else { throw .notSupported }
       folder = try Self.makeFolder()
       url = folder.appendingPathComponent(URL(fileURLWithPath: path).lastPathComponent)
-      let new = try Descriptor.open(
-        path: url.path, [.readWrite, .create, .exclusive], mode: 0o600)
-      do throws(FileCopy.Failure) {
-        _ = try FileCopy.copy(source, to: new, size: status.size) { _ in true }
+      do throws(Errno) {
+        try copy(source, status.size)
       } catch {
         remove()
-        if case .system(let error) = error { throw error }
-        throw .inputOutput
+        throw error
       }
     } catch {
       guard error != .notSupported else {
@@ -38,6 +35,16 @@ struct UploadSnapshot {
           ])
       }
       throw WormholeError(error, "copy for uploading", path)
+    }
+  }
+
+  private func copy(_ source: borrowing Descriptor, _ size: Int) throws(Errno) {
+    let new = try Descriptor.open(path: url.path, [.readWrite, .create, .exclusive], mode: 0o600)
+    do throws(FileCopy.Failure) {
+      _ = try FileCopy.copy(source, to: new, size: size) { _ in true }
+    } catch {
+      if case .system(let error) = error { throw error }
+      throw .inputOutput
     }
   }
 

@@ -165,6 +165,21 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  @Test(arguments: ["rename~passed@1:before:fail=ENOSPC", "mkdir~passed@1:before:fail=ENOSPC"])
+  func whoeverPassesAnotherOnAFullDiskIsNotHeldUp(_ rule: String) throws {
+    let stopped = try scene.peer(
+      .replace, scene.path("a"), .write("stopped"),
+      environment: ["WORMHOLE_FAULTS=rename~running@1:before:stop"])
+    try stopped.waitUntilStopped()
+    let other = try scene.peer(
+      .replace, scene.path("a"), .write("other"), environment: ["WORMHOLE_FAULTS=\(rule)"])
+    #expect(try other.outcome().output == "inside\ndone\n")
+    #expect(try scene.read("a") == "other")
+    try stopped.child.send(.go)
+    #expect(try stopped.outcome().output == "inside\ndone\n")
+    #expect(try scene.leftovers() == [])
+  }
+
   @Test func anOvertakerThatIsKilledInTheMiddleLeavesTheRestToTheNext() throws {
     try scene.folder.write("old", to: "files/a")
     let peer = try scene.stopped(.replace, "a")

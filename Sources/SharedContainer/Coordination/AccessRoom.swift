@@ -192,15 +192,16 @@ package final class AccessRoom: Sendable {
   /// Its file is kept: its process may have made hidden directories for it, or make them still,
   /// and may die before it hears that it has to begin again.
   func pass(_ name: AccessName, in home: OpenDirectory) throws(Errno) -> Bool {
-    _ = try container.staging.ensureDirectory(Self.passedName, in: home.descriptor)
     do throws(Errno) {
+      _ = try container.staging.ensureDirectory(Self.passedName, in: home.descriptor)
       try home.descriptor.rename(
         AccessPlace.waiting.name + "/" + name.text, to: home.descriptor,
         Self.passedName + "/" + name.text)
       return true
     } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
+      guard error != .noSuchFile else { return false }
+      // On a full disk there may be no room to keep it; nobody is to be held up by that.
+      return try remove(name, from: .waiting, in: home)
     }
   }
 
