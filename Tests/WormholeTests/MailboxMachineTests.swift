@@ -113,6 +113,28 @@ import Testing
     for start in [0, 3, 6] { #expect(Set(order[start..<start + 3]) == [1, 2, 3], "\(order)") }
   }
 
+  /// One receiver reads of which kind a message is while the inbox is listed for another, which
+  /// then knows of the message twice.
+  @Test func whatIsKnownTwiceIsTakenAllTheSame() {
+    var machine = machine([["odd"], ["even"]], [name(2)])
+    #expect(machine.next(for: 1, now: 0) == .peek(name(2)))
+    machine.signal(urgent: true)
+    #expect(machine.next(for: 2, now: 0) == .list)
+    machine.listed([name(2)], before: MessageStamp(epoch: 1, nanoseconds: 100))
+    var isTaken = machine.peeked(name(2), kind: "even", by: 1)
+    #expect(!isTaken)
+    #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
+    isTaken = machine.peeked(name(2), kind: "even", by: 2)
+    #expect(isTaken)
+    // Whoever comes to it once more finds that it is gone.
+    #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
+    isTaken = machine.peeked(name(2), kind: nil, by: 2)
+    #expect(!isTaken)
+    #expect(machine.next(for: 2, now: 0) == .claim(name(2)))
+    machine.missing(by: 2)
+    #expect(machine.next(for: 2, now: 0) == .wait(until: nil))
+  }
+
   @Test func noMoreIsInHandThanAllowed() {
     var machine = machine([nil], (1...5).map { name($0) }) { $0.inHand = 2 }
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))

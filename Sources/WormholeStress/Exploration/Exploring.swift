@@ -12,6 +12,7 @@ enum Exploring: String, CaseIterable {
   case mailHeard = "mail-heard"
   case mailPoison = "mail-poison"
   case mailTwo = "mail-two"
+  case mailKinds = "mail-kinds"
 
   var purpose: String {
     switch self {
@@ -25,6 +26,7 @@ enum Exploring: String, CaseIterable {
     case .mailHeard: "a sender, and a receiver that hears of what comes, and has lulls in between"
     case .mailPoison: "a batch with a message that ends whoever handles it, and one that does not"
     case .mailTwo: "two receivers of one process"
+    case .mailKinds: "two receivers of one process, of which one wants what is sent"
     }
   }
 
@@ -41,6 +43,7 @@ enum Exploring: String, CaseIterable {
     case .mailHeard: 10
     case .mailPoison: 2
     case .mailTwo: 5
+    case .mailKinds: 3
     }
   }
 
@@ -110,6 +113,9 @@ enum Exploring: String, CaseIterable {
       (mail.files, mail.cancelled, mail.deaths) = ([[3], [1]], [], 0)
       mail.poison = MailWorld.Piece(file: 0, index: 1)
     case .mailTwo: (mail.receivers, mail.files, mail.failures) = (2, [[2, 1]], 1)
+    case .mailKinds:
+      (mail.receivers, mail.files, mail.cancelled) = (2, [[], [1]], [])
+      (mail.chooses, mail.hears, mail.deaths) = (true, true, 0)
     }
     return rawValue.hasPrefix("lock") ? .lock(LockWorld(lock)) : .mail(MailWorld(mail))
   }

@@ -6,6 +6,8 @@ extension MailWorld {
   struct Receiver: Hashable {
     var machine: MailboxMachine
     var doing: [Doing]
+    /// What each has looked at last, if it wanted that and did not take it.
+    var passedUp: [Int?]
 
     init(_ rules: Rules) {
       var settings = MailboxMachine.Settings()
@@ -14,14 +16,19 @@ extension MailWorld {
       settings.firstDelay = 0
       settings.trustsListings = rules.mutants.contains(.trustListing)
       machine = MailboxMachine(settings)
-      for number in 1...rules.receivers { machine.add(number, kinds: nil) }
+      for number in 1...rules.receivers {
+        machine.add(number, kinds: rules.chooses ? ["s\(number - 1)"] : nil)
+      }
       doing = Array(repeating: .nothing, count: rules.receivers)
+      passedUp = Array(repeating: nil, count: rules.receivers)
     }
   }
 
   enum Doing: Hashable {
     case nothing
     case listing(before: MessageStamp, left: Set<Int>, seen: [MessageName])
+    /// Reads of which kind it is.
+    case looking(Int)
     case claiming(Int)
     case reading(Int, attempt: Int)
     case handing(Int, attempt: Int, slots: Slots, step: Int, isMarked: Bool)
@@ -68,6 +75,7 @@ extension MailWorld {
       if state.files[file].place == .inbox { seen.append(state.files[file].name!) }
       // In what order it has seen them counts for nothing.
       state.receiver.doing[thread] = .listing(before: start, left: left, seen: seen.sorted())
+    case .looking(let file): look(file, thread, &choices)
     case .claiming(let file): claim(file, thread, &choices)
     case .reading(let file, let attempt): open(file, attempt, thread, &choices)
     case .resumed:
@@ -98,7 +106,7 @@ extension MailWorld {
     case .recover:
       let found = state.files.compactMap { file -> MailboxMachine.Claimed? in
         guard case .claimed(let attempt) = file.place else { return nil }
-        return .init(claimed: ClaimedName(file.name!, attempt: attempt), kind: "n")
+        return .init(claimed: ClaimedName(file.name!, attempt: attempt), kind: label(of: file))
       }
       state.receiver.machine.recovered(found)
     case .list:
@@ -113,7 +121,8 @@ extension MailWorld {
       }
       state.receiver.doing[thread] = .claiming(file)
     case .reclaim(let old): reclaim(number(of: old.name), old.attempt, thread)
-    case .peek, .again, .end: state.violation = .asked
+    case .peek(let name): state.receiver.doing[thread] = .looking(number(of: name))
+    case .again, .end: state.violation = .asked
     case .yield: break
     case .wait:
       guard state.isLull else { break }
@@ -123,6 +132,22 @@ extension MailWorld {
   }
 
   private func number(of name: MessageName) -> Int { state.files.firstIndex { $0.name == name }! }
+
+  /// What each sender sends has a kind of its own.
+  private func label(of file: File) -> MessageLabel {
+    MessageLabel(stringLiteral: "s\(file.sender)")
+  }
+
+  private mutating func look(_ file: Int, _ thread: Int, _ choices: inout Choices) {
+    choices.tell("receiver \(thread) looks at file \(file)")
+    let kind = state.files[file].place == .inbox ? label(of: state.files[file]) : nil
+    let takes = state.receiver.machine.peeked(
+      state.files[file].name!, kind: kind, by: thread + 1)
+    state.receiver.doing[thread] = takes ? .claiming(file) : .nothing
+    let passesUp = !takes && kind != nil && state.files[file].sender == thread
+    if passesUp, state.receiver.passedUp[thread] == file { state.violation = .spins }
+    state.receiver.passedUp[thread] = passesUp ? file : nil
+  }
 
   private mutating func claim(_ file: Int, _ thread: Int, _ choices: inout Choices) {
     choices.tell("receiver \(thread) claims file \(file)")
@@ -222,7 +247,7 @@ extension MailWorld {
     let claimed = ClaimedName(state.files[file].name!, attempt: attempt)
     state.receiver.doing[thread] = .nothing
     let verdict = state.receiver.machine.failed(
-      claimed, kind: "n", attempt: attempt, by: thread + 1, now: 0)
+      claimed, kind: label(of: state.files[file]), attempt: attempt, by: thread + 1, now: 0)
     if verdict == .giveUp { bury(file, thread) }
   }
 

@@ -22,6 +22,8 @@ struct MailWorld: ModelWorld {
     var failures = 0
     var attempts = 3
     var receivers = 1
+    /// Whether each receiver wants what one of the senders sends.
+    var chooses = false
     /// Whether the receiver hears of what comes, and lists the inbox no more than it must.
     var hears = false
     /// Ends the receiver whenever that handles it.
@@ -98,6 +100,7 @@ struct MailWorld: ModelWorld {
     case order = "a message comes before one that was sent earlier"
     case again = "what was acknowledged comes again"
     case ends = "a message has two ends"
+    case spins = "a receiver looks at a message again and again, and does not take it"
     case asked = "the machine asks for what was never offered"
   }
 

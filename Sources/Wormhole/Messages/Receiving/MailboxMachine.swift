@@ -371,12 +371,13 @@ package struct MailboxMachine: Hashable {
   /// finds out.
   ///
   /// - Returns: whether the receiver is to claim it at once.
-  mutating func peeked(_ name: MessageName, kind: MessageLabel?, by receiver: Int) -> Bool {
+  package mutating func peeked(_ name: MessageName, kind: MessageLabel?, by receiver: Int) -> Bool {
     if let kind {
       kinds.note(kind, of: name)
       guard isWanted(kind) else { return false }
     }
-    let isOldest = shelves[kind].map { name < $0.first! } ?? true
+    // It may stand there already, if the inbox was listed while it was looked at.
+    let isOldest = shelves[kind].map { name <= $0.first! } ?? true
     if let me = receivers[receiver], kind != nil, me.wants(kind), isOldest,
       isTurn(of: receiver, kind),
       settings.isStrict ? inHand == 0 : me.inHand < settings.inHand
