@@ -6,7 +6,7 @@ import Testing
 
 /// The office as a user interface sees it.
 @Suite struct ModelTests {
-  @Test(.timeLimit(.minutes(10))) @MainActor
+  @Test @MainActor
   func theModelShowsWhatEitherSideHasDone() async throws {
     let cinema = try Cinema()
     let office = try TicketOffice(cinema.hole, as: .phone, for: "me")

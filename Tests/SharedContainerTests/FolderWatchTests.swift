@@ -43,10 +43,10 @@ import Testing
     try listener.waitUntilStopped()
     try container.slot(.channels, "x").add()
     try listener.child.send(.go)
-    try eventually("the watch is set up", within: .seconds(10)) {
+    try eventually("the watch is set up") {
       try listener.output.contains("watching\n")
     }
-    try eventually("the name is told", within: .seconds(5)) {
+    try eventually("the name is told") {
       try listener.output.contains("came x\n")
     }
     #expect(try listener.outcome().status == .exited(0))

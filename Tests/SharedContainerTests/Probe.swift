@@ -11,7 +11,7 @@ struct Probe {
   /// Fails if it takes long: nothing that lies in a directory may hold a process up.
   init(_ container: String, _ channel: String = "n") throws {
     let outcome = try run(
-      .probe(container, channel), within: .seconds(20))
+      .probe(container, channel))
     status = outcome.status
     text = outcome.output + outcome.errors
     var steps: [String: String] = [:]

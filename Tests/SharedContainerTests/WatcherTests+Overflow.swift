@@ -13,7 +13,7 @@ extension WatcherTests {
     let watch = try slot.watch { ear.listen() }
     let before = Watcher.shared.rescanCount
     try overflow { try slot.add() }
-    try ear.waitFor(1, within: .seconds(5))
+    try ear.waitFor(1)
     #expect(Watcher.shared.rescanCount > before)
     watch.stop()
   }

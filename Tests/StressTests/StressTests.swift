@@ -45,7 +45,7 @@ import Testing
   private func findings(
     _ arguments: [String], _ kinds: [String], in folder: TemporaryDirectory
   ) throws -> Substring {
-    for _ in 0..<12 {
+    for _ in 0..<40 {
       let result = try stress(arguments, in: folder)
       guard result.status == .exited(1) else { continue }
       let found = result.output.split(separator: "\n").filter { line in

@@ -7,7 +7,7 @@ import Testing
 @Suite(.blocking) struct ReleaseBuildTests {
   private static let traces = ["WORMHOLE_FAULT", "FaultPoints", "FaultRule"]
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test
   func aReleaseBuildHoldsNoFaultPoints() throws {
     guard let compiler = Programs.installed("swiftc") else {
       skip("a release build holds no fault points", because: "swiftc is not in PATH")

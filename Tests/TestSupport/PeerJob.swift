@@ -156,8 +156,8 @@ package indirect enum PeerJob: Codable, Sendable {
   case cancel(_ container: String, from: String, to: String)
   /// Says how messages ended, as many.
   case outcomes(_ container: String, _ name: String, count: Int)
-  /// Receives that many, says how long it took in nanoseconds, and how much memory the process had
-  /// at most, in KiB.
+  /// Receives that many, says for how many nanoseconds processors worked on it, and how much memory
+  /// the process had at most, in KiB.
   case drain(_ container: String, _ name: String, count: Int)
   /// Sends the numbers from 1 on, each again until it is sent, and between all attempts one to the
   /// other, until the file is there.

@@ -12,6 +12,9 @@ package enum TestRun {
   /// `WORMHOLE_SANITIZED` is set.
   package static let isSanitized = Processes.environment("WORMHOLE_SANITIZED") != nil
 
+  /// Whether a mechanism is taken out of this process: `WORMHOLE_MUTANT` is set.
+  package static let isMutant = Processes.environment("WORMHOLE_MUTANT") != nil
+
   /// What every random test of this run draws from: `WORMHOLE_SEED`, or a new number, which is
   /// printed so that the run can be replayed.
   package static let seed: UInt64 = {

@@ -7,7 +7,10 @@ package struct TooLate: Error, CustomStringConvertible {
 }
 
 /// How long a test waits for what should come at once: long, because machines are busy.
-package let patience: Duration = TestRun.isSanitized ? .seconds(120) : .seconds(30)
+///
+/// Where a mechanism is taken out much never comes, and that is to be known soon.
+package let patience: Duration =
+  TestRun.isSanitized ? .seconds(120) : TestRun.isMutant ? .seconds(10) : .seconds(30)
 
 /// Looks again and again until the condition answers something, or the deadline has passed.
 ///

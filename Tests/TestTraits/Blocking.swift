@@ -21,7 +21,8 @@ import Syscalls
   extension Trait where Self == Blocking {
     /// For all tests that are not asynchronous: nearly every one waits somewhere.
     ///
-    /// A time limit counts the wait for its turn, too, so it must be longer than all tests take.
+    /// None has a time limit: that would count the wait for its turn, too, and on a slow machine
+    /// that is longer than any that would help.
     package static var blocking: Self { Self() }
   }
 

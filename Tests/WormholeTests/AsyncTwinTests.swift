@@ -91,7 +91,7 @@ import Wormhole
           return .goOn
         }
       }
-      try gate.waitForSomebody()
+      try await gate.somebodyComes()
       taking.cancel()
       gate.open()
       do {

@@ -173,7 +173,7 @@ import Wormhole
     #expect(files.count < 100)
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
-    try heard.wait("all") { $0.count == 500 }
+    try await heard.comes("all") { $0.count == 500 }
     #expect(heard.all == Array(1...500))
     receiving.stop()
   }
@@ -243,7 +243,7 @@ import Wormhole
     let sending = Task {
       try await failure { try await pair.phone.send(each: texts, .quick()) { progress.add($0) } }
     }
-    try gate.waitForSomebody()
+    try await gate.somebodyComes()
     gate.open()
     #expect(try await sending.value.code == .full)
     #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)

@@ -22,7 +22,7 @@ import Wormhole
 
   private func waitForAll(_ processes: [Running]) throws {
     for process in processes {
-      let outcome = try process.outcome(within: .seconds(240))
+      let outcome = try process.outcome(within: .seconds(TestRun.isLong ? 1200 : 240))
       #expect(outcome.status == .exited(0), "\(outcome.errors)")
     }
   }

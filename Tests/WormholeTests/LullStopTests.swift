@@ -53,7 +53,7 @@ import Testing
   }
 
   private func kicked(_ kicks: Monitor<Int>, after before: Int) throws {
-    guard kicks.wait(until: .now + .seconds(10), { $0 > before ? true : nil }) == true else {
+    guard kicks.wait(until: .now + patience, { $0 > before ? true : nil }) == true else {
       throw TooLate(description: "nobody is kicked")
     }
   }

@@ -272,7 +272,7 @@ import Testing
     for number in 0..<count { try peer.send(number, .quick()) }
     let receiver = try Running(
       .drain(meeting.path, "watch", count: min(count, beyondTheFirstListing)))
-    let outcome = try receiver.outcome(within: .seconds(200))
+    let outcome = try receiver.outcome(within: .seconds(isLong ? 1200 : 200))
     #expect(outcome.status == .exited(0))
     let figures = outcome.output.split(separator: " ").compactMap { Int($0.trimmed) }
     #expect(figures.last! < 64 << 10, "KiB: \(figures)")

@@ -163,7 +163,7 @@ import Wormhole
       let options = Wormhole.SendOptions.quick { $0.wantsOutcome = false }
       for number in 0..<count { try peer.send(number, options) }
       let words = try Running(.drain(meeting.path, name, count: count))
-        .outcome(within: .seconds(120)).output.split(whereSeparator: \.isWhitespace)
+        .outcome(within: .seconds(isLong ? 1200 : 120)).output.split(whereSeparator: \.isWhitespace)
       let numbers = words.compactMap { Double($0) }
       try #require(numbers.count == 2)
       return (numbers[0] / Double(count), Int(numbers[1]))

@@ -25,12 +25,12 @@ import Wormhole
     clock.pass(300)
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
-    try heard.wait("the last") { $0.last?.number == 5 }
+    try await heard.comes("the last") { $0.last?.number == 5 }
     #expect(heard.all == [Handed(4), Handed(5)])
     for sent in [late, batch] { #expect(try await sent.outcome(within: patience) == .expired) }
     let error = try await failure { try await late.waitUntilDelivered() }
     #expect(error.code == .timedOut)
-    try eventually("nothing is in hand") { try pair.files("claimed") == [] }
+    try await eventuallyAsync("nothing is in hand") { try pair.files("claimed") == [] }
     receiving.stop()
   }
 
@@ -374,8 +374,8 @@ import Wormhole
     #expect(try quiet.cancel())
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
-    try heard.wait("the stranger's") { $0 == [Handed(1)] }
-    try eventually("nothing is left") { try sent.place == .ended }
+    try await heard.comes("the stranger's") { $0 == [Handed(1)] }
+    try await eventuallyAsync("nothing is left") { try sent.place == .ended }
     #expect(try pair.files("receipts", of: "phone") == [])
     receiving.stop()
   }

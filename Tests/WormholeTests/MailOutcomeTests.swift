@@ -106,15 +106,15 @@ import Wormhole
     let (kept, asked) = (try await peer.send(2, .quick()), try await peer.send(3, .quick()))
     try handle(3)
     #expect(try await asked.outcome(within: patience) == .delivered)
-    try eventually("it is no longer kept") {
+    try await eventuallyAsync("it is no longer kept") {
       try meeting.names("members/phone/receipts").count == 2
     }
     let heard = Heard<String>()
     let watching = try member.watchOutcomes { heard.add($0.id) }
-    try heard.wait("both") { $0.count == 2 }
+    try await heard.comes("both") { $0.count == 2 }
     #expect(heard.all == [forgotten, kept.id])
     #expect(kept.end == .delivered)
-    try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
+    try await eventuallyAsync("they are read") { try meeting.names("members/phone/receipts") == [] }
     watching.stop()
   }
 

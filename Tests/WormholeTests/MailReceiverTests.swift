@@ -317,7 +317,7 @@ import Wormhole
     try await first.value
     #expect(heard.all == [Handed(1)])
     let receiving = try pair.watch.note(heard)
-    try heard.wait("the rest") { $0.count == 3 }
+    try await heard.comes("the rest") { $0.count == 3 }
     #expect(heard.all == [1, 2, 3].map { Handed($0) })
     receiving.stop()
   }

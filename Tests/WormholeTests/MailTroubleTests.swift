@@ -173,7 +173,7 @@ import Wormhole
     try phone.rename("receipts", to: phone, "away")
     _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
     let receiving = try pair.watch.note(heard)
-    try heard.wait("all") { $0.count == count }
+    try await heard.comes("all") { $0.count == count }
     // In one step: the receiver, which tries again, would make what is missing.
     try phone.rename("away", to: phone, "receipts", .exchanging)
     try phone.unlink("away")

@@ -65,7 +65,7 @@ import Wormhole
     let sent = try await pair.phone.send(1)
     #expect(try sent.place == .waiting)
     let receiving = try pair.watch.receive(Int.self) { _, _ in }
-    #expect(try await sent.outcome(within: .seconds(10)) == .delivered)
+    #expect(try await sent.outcome(within: patience) == .delivered)
     #expect(try sent.place == .ended)
     receiving.stop()
   }
@@ -76,10 +76,10 @@ import Wormhole
     try await pair.phone.send(2)
     #expect(try first.cancel())
     #expect(try !first.cancel())
-    #expect(try await first.outcome(within: .seconds(10)) == .cancelled)
+    #expect(try await first.outcome(within: patience) == .cancelled)
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
-    try heard.wait("the second") { $0 == [2] }
+    try await heard.comes("the second") { $0 == [2] }
     receiving.stop()
   }
 
@@ -91,7 +91,7 @@ import Wormhole
       heard.add("\(value) \(message.attempt)")
       if value == 2 { throw Refusal() }
     }
-    let end = try await sent.outcome(within: .seconds(10))
+    let end = try await sent.outcome(within: patience)
     guard case .givenUp = end else {
       Issue.record("\(end)")
       return

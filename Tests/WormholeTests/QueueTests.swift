@@ -67,7 +67,7 @@ import Wormhole
     let pair = try Pair()
     let sent = try await pair.phone.send("never")
     #expect(try pair.meeting.hole.peer("watch").cancel(id: sent.id))
-    #expect(try await sent.outcome(within: .seconds(10)) == .cancelled)
+    #expect(try await sent.outcome(within: patience) == .cancelled)
     #expect(try pair.phone.queue.isEmpty)
     #expect(try !pair.meeting.hole.peer("watch").cancel(id: sent.id))
   }
@@ -75,7 +75,7 @@ import Wormhole
   /// Has the watch give up all that it is sent.
   private func giveUp(_ pair: Pair, _ sent: Wormhole.Sent) async throws {
     let receiving = try pair.watch.receive { _ in throw Refusal() }
-    _ = try await sent.outcome(within: .seconds(10))
+    _ = try await sent.outcome(within: patience)
     receiving.stop()
   }
 
@@ -104,7 +104,7 @@ import Wormhole
     let receiving = try pair.watch.receive(String.self) { value, message in
       heard.add("\(value) \(message.attempt) \(message.isRedelivered) \(message.from ?? "")")
     }
-    try heard.waitForLast("poison 1 true phone")
+    try await heard.comes("it") { $0.last == "poison 1 true phone" }
     receiving.stop()
   }
 
@@ -114,7 +114,7 @@ import Wormhole
     try await giveUp(pair, sent)
     #expect(try pair.phone.retry(id: sent.id))
     let receiving = try pair.watch.receive { _ in throw Refusal() }
-    try eventually("it is given up again") { try !pair.phone.deadLetters.isEmpty }
+    try await eventuallyAsync("it is given up again") { try !pair.phone.deadLetters.isEmpty }
     receiving.stop()
     #expect(try pair.phone.queue.isEmpty)
     #expect(try pair.phone.deadLetters.map(\.id) == [sent.id])
@@ -139,7 +139,7 @@ import Wormhole
     let sent = try await pair.phone.send("one")
     #expect(try pair.phone.outstanding.first === sent)
     let receiving = try pair.watch.receive { _ in }
-    #expect(try await sent.outcome(within: .seconds(10)) == .delivered)
+    #expect(try await sent.outcome(within: patience) == .delivered)
     receiving.stop()
   }
 
@@ -173,10 +173,10 @@ import Wormhole
     #expect(try peer.outstanding.map(\.id) == [first.id, second.id])
     #expect(try pair.phone.queue.map(\.from) == [nil, nil])
     #expect(try second.cancel())
-    #expect(try await second.outcome(within: .seconds(10)) == .cancelled)
+    #expect(try await second.outcome(within: patience) == .cancelled)
     let heard = Heard<String?>()
     let receiving = try pair.watch.receive(String.self) { _, message in heard.add(message.from) }
-    #expect(try await first.outcome(within: .seconds(10)) == .delivered)
+    #expect(try await first.outcome(within: patience) == .delivered)
     #expect(heard.all == [nil])
     #expect(try guests(pair.meeting).count == 1)
     await guest.leave()

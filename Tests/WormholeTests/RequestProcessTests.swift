@@ -39,12 +39,12 @@ import Wormhole
     var times: [Duration] = []
     for number in 0..<50 {
       let responder = try start(.respond(meeting.path, "watch", .dying))
-      let begin = Instant.now
+      let (begin, bystander) = (Instant.now, try Bystander())
       let error = try failure {
         _ = try asker.peer("watch").request(
           number, as: Int.self, within: .seconds(30))
       }
-      times.append(.now - begin)
+      times.append(.now - begin - bystander.allowance())
       #expect(error.code == .unreachable, "\(error)")
       #expect(try responder.outcome().status == .signalled(9))
     }

@@ -221,7 +221,7 @@ import Wormhole
     for name in ["watch", "phone"] {
       let member = name == "watch" ? pair.watch : pair.sender
       let folder = "\(pair.meeting.path)/members/\(name)/live/\(member.incarnation)"
-      try eventually("nothing in \(folder)") {
+      try await eventuallyAsync("nothing in \(folder)") {
         try Descriptor.open(path: folder, [.readOnly, .directory]).names().isEmpty
       }
       await member.leave()

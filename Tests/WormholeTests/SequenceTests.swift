@@ -6,7 +6,7 @@ import Testing
 import Wormhole
 
 /// Watching with asynchronous sequences.
-@Suite(.timeLimit(.minutes(10))) struct SequenceTests {
+@Suite struct SequenceTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
   private var number: Wormhole.Channel<Int> { hole.channel("number") }

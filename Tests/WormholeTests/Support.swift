@@ -105,6 +105,11 @@ final class Gate: Sendable {
     let met: Void? = monitor.wait(until: .now + patience) { $0.waiting > 0 ? () : nil }
     if met == nil { throw TooLate(description: "nobody came to the gate") }
   }
+
+  /// The same for a task, whose thread whoever comes may need.
+  func somebodyComes() async throws {
+    try await onAnotherThread { try self.waitForSomebody() }
+  }
 }
 
 /// Looks again and again without holding up other tasks.

@@ -191,7 +191,8 @@ import Testing
       #expect(
         try waker.outcome().output == "unreachable: cannot wake 'watch': \(reason)\n")
     }
-    #expect(Instant.now - start < .seconds(20))
+    // One that might still come would be waited for a minute.
+    #expect(Instant.now - start < .seconds(40))
     let error = try failure {
       try scene.meeting.hole.registerStart(of: "watch", program: program)
     }
@@ -212,7 +213,7 @@ import Testing
         try waker.outcome().output
           == "unreachable: cannot wake 'watch': \(how) before it joined as 'watch'\n")
     }
-    #expect(Instant.now - start < .seconds(30))
+    #expect(Instant.now - start < .seconds(40))
     // All who had begun to ask share one start; those who came later try once more.
     #expect(try scene.started.count <= 20)
   }
@@ -290,12 +291,17 @@ import Testing
   @Test(.blocking) func whatCrashesIsNotStartedWithoutEnd() throws {
     let scene = try Scene(.crashing)
     let begin = Instant.now
-    while Instant.now - begin < .milliseconds(1200) {
+    // A machine that is busy may take longer for the first two.
+    while try Instant.now - begin < .milliseconds(1200) || scene.started.count < 2,
+      Instant.now - begin < patience
+    {
       let error = try failure { try scene.watch.wake(within: .milliseconds(300)) }
       #expect([.unreachable, .timedOut].contains(error.code))
     }
-    // After 0, 100, 300, 700 and 1500 ms, and the last may be late.
-    #expect(try (2...5).contains(scene.started.count))
+    // After 0, 100, 300, 700 and 1500 ms, and so on, and the last may be late.
+    let passed = Instant.now - begin
+    let most = 2 + (0..<20).count { passed > .milliseconds(100 * ((2 << $0) - 1)) }
+    #expect(try (2...max(5, most)).contains(scene.started.count))
     let error = try failure { try scene.watch.wake(within: .zero) }
     #expect(
       error.reason.contains("times in a row in vain, the last time it ended with exit code 3"))
