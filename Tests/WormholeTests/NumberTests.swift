@@ -129,7 +129,8 @@ import Wormhole
           variants.append(list.merging(["file": .dictionary(all)]) { $1 })
         }
         for variant in variants where variant != list {
-          let path = meeting.folder.path + "/copy"
+          // What was woken in one may write there still, and keep it from being removed.
+          let path = meeting.folder.path + "/copy\(changed)"
           _ = try run("cp", ["-a", meeting.path, path])
           let odd = try BinaryEncoder().encode(PropertyListValue.dictionary(variant))
           try put(odd, path + file.dropFirst(meeting.path.count))
