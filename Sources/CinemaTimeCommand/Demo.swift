@@ -9,14 +9,14 @@ import Wormhole
 /// Both apps and a storm of purchases by real processes, of which some are killed and some stopped;
 /// and then the books.
 final class Demo: Sendable {
-  private let path: String
+  private let stage = Demonstration("cinematime")
   private let output: Output
   private let state = Monitor(State())
   private let count = 120
   private let isShown: Bool
 
   private struct State {
-    var children: [Child] = []
+    var apps: [Child] = []
     var next = 0
     var finished = 0
     /// The customers who were told that they have a ticket, and those who were told nothing.
@@ -24,21 +24,23 @@ final class Demo: Sendable {
     var unconfirmed: [String] = []
     var stopped = 0
     var failure: (any Error)?
-    var isClean = false
   }
 
   init(_ output: Output) {
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
-    path = parent + "/cinematime-demo-\(Processes.current)-\(Clocks.sinceBoot)"
     self.output = output
     isShown = !output.isQuiet && StandardStream.error.isTerminal
   }
 
   func run() throws {
-    try Interruption.prepare { self.cleanUp() }
-    defer { cleanUp() }
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    let hole = try Wormhole(directory: path + "/office")
+    try stage.run {
+      _ = try Wormhole(directory: stage.path + "/office")
+    } _: {
+      try play()
+    }
+  }
+
+  private func play() throws {
+    let hole = try Wormhole(directory: stage.path + "/office")
     try output.write(
       line: "The phone's app and the watch's run, and many sell tickets beside them.")
     for role in Role.allCases { try startApp(role) }
@@ -53,7 +55,7 @@ final class Demo: Sendable {
 
   private func storm() throws {
     let sellers = try (0..<4).map { number in
-      try attempt { () throws(Errno) in
+      try stage.attempt { () throws(Errno) in
         try Thread("seller") {
           var random = SystemRandomNumberGenerator()
           while let next = self.begin() {
@@ -94,24 +96,24 @@ final class Demo: Sendable {
     let movie = Movie.all.randomElement(using: &random)!
     let role = Role.allCases.randomElement(using: &random)!
     let customer = "guest \(number)"
-    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
+    let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
     let child = try spawn(
       ["--as", role.rawValue, "--for", customer, "buy", "\(movie.id)", "--yes"],
       output: conduit.writing)
     conduit.closeWriting()
     // One in four is killed, and one in twenty stopped for longer than others wait for it.
     let fate = Int.random(in: 0..<20, using: &random)
-    if fate < 6 { pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
+    if fate < 6 { stage.pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
     if fate < 5 {
       try? child.send(.kill)
     } else if fate == 5 {
       try? child.send(.stop)
       state.withLock { $0.stopped += 1 }
-      pause(.milliseconds(1200))
+      stage.pause(.milliseconds(1200))
       try? child.send(.go)
     }
-    let said = try attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
-    let status = try end(child)
+    let said = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
+    let status = try stage.end(child)
     state.withLock { state in
       // Whoever has said it to its end has sold it for good.
       if said.last == UInt8(ascii: "\n") {
@@ -125,10 +127,6 @@ final class Demo: Sendable {
           ?? Failure(.software, "system", "cannot show it: a seller ended with \(status.code)")
       }
     }
-  }
-
-  private func pause(_ time: Duration) {
-    let _: Void? = Monitor(()).wait(until: .now + time) { _ in nil }
   }
 
   // MARK: The books
@@ -155,10 +153,9 @@ final class Demo: Sendable {
   }
 
   private func replaceApps() throws {
-    let apps = state.withLock { $0.children }
-    for app in apps {
+    for app in state.withLock({ $0.apps }) {
       try? app.send(.kill)
-      _ = try end(app)
+      _ = try stage.end(app)
     }
     for role in Role.allCases { try startApp(role) }
   }
@@ -166,55 +163,21 @@ final class Demo: Sendable {
   // MARK: Processes
 
   private func startApp(_ role: Role) throws {
-    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
-    _ = try spawn(["--as", role.rawValue, "run"], output: conduit.writing)
+    let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
+    let app = try spawn(["--as", role.rawValue, "run"], output: conduit.writing)
+    state.withLock { $0.apps.append(app) }
     conduit.closeWriting()
     // Its first line says that it shows something.
-    _ = try attempt { () throws(Errno) in try conduit.collect(limit: 0) }
+    _ = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 0) }
   }
 
   private func spawn(_ words: [String], output: CInt) throws -> Child {
-    try attempt { () throws(Errno) in
+    try stage.start { () throws(Errno) in
       let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
-      let child = try Child.spawn(
+      return try Child.spawn(
         try Processes.ownProgram(), words,
-        environment: Processes.environment(setting: ["WORMHOLE_CONTAINER=\(path)/office"]),
+        environment: Processes.environment(setting: ["WORMHOLE_CONTAINER=\(stage.path)/office"]),
         input: nothing.rawValue, output: output, error: nothing.rawValue)
-      state.withLock { $0.children.append(child) }
-      return child
-    }
-  }
-
-  /// Waits for its end; until then its number is nobody else's.
-  private func end(_ child: Child) throws -> ExitStatus {
-    try attempt { () throws(Errno) in try child.waitUntilEnded() }
-    return try attempt { () throws(Errno) in
-      try state.withLock { state throws(Errno) in
-        state.children.removeAll { $0.process == child.process }
-        return try child.wait()
-      }
-    }
-  }
-
-  /// Once, and to its end, whether a signal or the last line is the reason.
-  private func cleanUp() {
-    state.withLock { state in
-      guard !state.isClean else { return }
-      state.isClean = true
-      for child in state.children {
-        try? child.send(.kill)
-        _ = try? child.wait()
-      }
-      state.children = []
-      try? FileManager.default.removeItem(atPath: path)
-    }
-  }
-
-  private func attempt<Result>(_ body: () throws(Errno) -> Result) throws -> Result {
-    do throws(Errno) {
-      return try body()
-    } catch {
-      throw WormholeError(error, "show the demonstration in", path)
     }
   }
 }

@@ -6,24 +6,23 @@ import Wormhole
 /// What the package is for, shown with real processes: each a `wormhole` of its own.
 ///
 /// It tells nothing that changes from run to run, so that a test can compare it word for word.
-final class Demo: Sendable {
-  private let path: String
+struct Demo {
+  private let stage = Demonstration("wormhole")
   private let output: Output
-  private let children = Monitor<[Child]>([])
-  private let isClean = Monitor(false)
 
-  init(_ output: Output) {
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
-    path = parent + "/wormhole-demo-\(Processes.current)-\(Clocks.sinceBoot)"
-    self.output = output
-  }
+  init(_ output: Output) { self.output = output }
 
   func run() throws {
-    try Interruption.prepare { self.cleanUp() }
-    defer { cleanUp() }
-    try prepare()
-    // The first to come waits, and would say that there was no container.
-    _ = try Wormhole(directory: path + "/container")
+    try stage.run {
+      try prepare()
+      // The first to come waits, and would say that there was no container.
+      _ = try Wormhole(directory: stage.path + "/container")
+    } _: {
+      try play()
+    }
+  }
+
+  private func play() throws {
     try tell(
       """
       Several processes meet in a directory, which is removed at the end.
@@ -73,14 +72,14 @@ final class Demo: Sendable {
   private func stop() throws {
     let sleeper = try start("update tickets --exec", ["add-slowly 100"], beside: true)
     try waitFor("inside")
-    try attempt { () throws(Errno) in
+    try stage.attempt { () throws(Errno) in
       try sleeper.send(.stop)
       _ = try sleeper.waitUntilStopped()
     }
     try tell("  it stands still, with the lock in its hands")
     try show("update tickets --add 1")
-    try attempt { () throws(Errno) in
-      try directory().makeDirectory("go-on", mode: 0o700)
+    try stage.attempt { () throws(Errno) in
+      try stage.directory().makeDirectory("go-on", mode: 0o700)
       try sleeper.send(.go)
     }
     try expect(.exited(0), of: sleeper)
@@ -92,8 +91,7 @@ final class Demo: Sendable {
 
   /// The second time it runs, nothing holds it up.
   ///
-  /// Once the stage is removed it ends: whoever
-  /// started it may have been killed.
+  /// Once the stage is removed it ends: whoever started it may have been killed.
   private static let slowly = """
     #!/bin/sh
     mkdir "$STAGE/inside" 2>/dev/null
@@ -103,11 +101,10 @@ final class Demo: Sendable {
     """
 
   private func prepare() throws {
-    try attempt { () throws(Errno) in
-      try Descriptor.makeDirectory(path: path, mode: 0o700)
-      let stage = try directory()
-      try stage.makeDirectory("bin", mode: 0o700)
-      let programs = try stage.open("bin", [.readOnly, .directory])
+    try stage.attempt { () throws(Errno) in
+      let directory = try stage.directory()
+      try directory.makeDirectory("bin", mode: 0o700)
+      let programs = try directory.open("bin", [.readOnly, .directory])
       try programs.makeSymbolicLink("wormhole", to: try Processes.ownProgram())
       let script = try programs.open("add-slowly", [.writeOnly, .create, .exclusive], mode: 0o700)
       let text = Array(Self.slowly.utf8)
@@ -119,44 +116,13 @@ final class Demo: Sendable {
     }
   }
 
-  private func directory() throws(Errno) -> Descriptor {
-    try Descriptor.open(path: path, [.readOnly, .directory])
-  }
-
   private func waitFor(_ name: String) throws {
-    let pause = Monitor(())
     let deadline = Instant.now + .seconds(9)
     while Instant.now < deadline {
-      if (try? directory().status(of: name)) != nil { return }
-      let _: Void? = pause.wait(until: .now + .milliseconds(5)) { _ in nil }
+      if (try? stage.directory().status(of: name)) != nil { return }
+      stage.pause(.milliseconds(5))
     }
     throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not come")
-  }
-
-  /// Once, and to its end, whether a signal or the last act is the reason, or both at a time.
-  private func cleanUp() {
-    isClean.withLock { isClean in
-      if !isClean { removeAll() }
-      isClean = true
-    }
-  }
-
-  private func removeAll() {
-    let left = children.withLock { $0 }
-    // One that has ended needs no more; a directory that was never made need not be removed.
-    for child in left where (try? child.poll()) == .some(nil) {
-      try? child.send(.kill)
-      _ = try? child.wait()
-    }
-    guard let slash = path.lastIndex(of: "/"),
-      let parent = try? Descriptor.open(path: String(path[..<slash]) + "/.", [.path, .directory])
-    else { return }
-    let name = String(path[path.index(after: slash)...])
-    // What a process that was killed had started may still be writing for a moment.
-    for _ in 0..<100 {
-      let failure = Errno.of { () throws(Errno) in try removeTree(name, in: parent, depth: 9) }
-      if failure == nil { return }
-    }
   }
 
   // MARK: Processes
@@ -164,10 +130,10 @@ final class Demo: Sendable {
   /// Shows a command, runs it, and shows what it wrote.
   private func show(_ words: String, _ more: [String] = []) throws {
     try announce(words, more)
-    let conduit = try attempt { () throws(Errno) in try SharedPipe() }
+    let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
     let child = try spawn(words, more, output: conduit.writing)
     conduit.closeWriting()
-    let text = try attempt { () throws(Errno) in
+    let text = try stage.attempt { () throws(Errno) in
       String(decoding: try conduit.collect(limit: 1 << 16), as: UTF8.self)
     }
     try expect(.exited(0), of: child)
@@ -187,22 +153,19 @@ final class Demo: Sendable {
   private func spawn(_ words: String, _ more: [String], output: CInt) throws -> Child {
     let path = Processes.environment("PATH") ?? "/usr/bin:/bin"
     let settings = [
-      "WORMHOLE_CONTAINER=\(self.path)/container", "STAGE=\(self.path)",
-      "PATH=\(self.path)/bin:\(path)",
+      "WORMHOLE_CONTAINER=\(stage.path)/container", "STAGE=\(stage.path)",
+      "PATH=\(stage.path)/bin:\(path)",
     ]
-    let child = try attempt { () throws(Errno) in
+    return try stage.start { () throws(Errno) in
       try Child.spawn(
-        self.path + "/bin/wormhole", words.split(separator: " ").map(String.init) + more,
+        stage.path + "/bin/wormhole", words.split(separator: " ").map(String.init) + more,
         environment: Processes.environment(setting: settings, without: ["WORMHOLE_GROUP"]),
         output: output)
     }
-    children.withLock { $0.append(child) }
-    return child
   }
 
   private func expect(_ status: ExitStatus, of child: Child) throws {
-    let ended = try attempt { () throws(Errno) in try child.wait() }
-    children.withLock { $0.removeAll { $0.process == child.process } }
+    let ended = try stage.end(child)
     guard ended == status else {
       throw Failure(
         .software, "system", "cannot show the demonstration: a process ended with \(ended.code)")
@@ -210,14 +173,6 @@ final class Demo: Sendable {
   }
 
   private func tell(_ words: String) throws { try output.write(line: words) }
-
-  private func attempt<Result>(_ body: () throws(Errno) -> Result) throws -> Result {
-    do throws(Errno) {
-      return try body()
-    } catch {
-      throw WormholeError(error, "show the demonstration in", path)
-    }
-  }
 }
 
 extension Verb {

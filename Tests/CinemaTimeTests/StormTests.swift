@@ -1,3 +1,4 @@
+import SharedContainer
 import Syscalls
 import TestSupport
 import TestTraits
@@ -16,14 +17,18 @@ import Testing
     #expect(try folder.descriptor.names().isEmpty)
   }
 
-  @Test func whoInterruptsItLeavesNothing() throws {
+  /// At any moment, as sellers are started all the time.
+  @Test(arguments: 0..<6) func whoInterruptsItLeavesNothing(_ turn: Int) throws {
     let folder = try TemporaryDirectory()
+    var random = SeededRandom(seed: TestRun.seed &+ UInt64(turn))
     let running = try Running(
       Programs.built("cinematime"), ["demo"],
       environment: ["TMPDIR=\(folder.path)", "HOME=\(folder.path)"])
     try eventually("the storm begins") { try running.output.contains("sell tickets") }
+    let moment = Duration.microseconds(Int.random(in: 0..<300_000, using: &random))
+    let _: Void? = Monitor(()).wait(until: .now + moment) { _ in nil }
     try running.child.send(.terminate)
-    #expect(try running.outcome().status == .signalled(15))
-    #expect(try folder.descriptor.names().isEmpty)
+    #expect(try running.outcome().status == .signalled(15), "after \(moment)")
+    #expect(try folder.descriptor.names().isEmpty, "after \(moment)")
   }
 }

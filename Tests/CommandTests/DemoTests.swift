@@ -48,4 +48,15 @@ import Testing
     #expect(try folder.descriptor.names() == [])
     try eventually("nothing runs on") { try !isNamed(folder.path) }
   }
+
+  /// The signal comes when a process has just been started, and nobody knows of it yet.
+  @Test func whoIsJustBeingStartedIsEndedToo() throws {
+    let folder = try TemporaryDirectory()
+    let running = try demo(folder, ["WORMHOLE_FAULTS=spawn@1:after:delay=1000"])
+    try eventually("its first process runs") { try isNamed(folder.path) }
+    try running.child.send(.terminate)
+    #expect(try running.outcome().status == .signalled(15))
+    #expect(try !isNamed(folder.path))
+    #expect(try folder.descriptor.names() == [])
+  }
 }

@@ -234,11 +234,10 @@ final class LiveMailbox: Sendable {
       return log(.info, "dropped what came for '\(home.name)' too late")
     }
     guard let bytes = content(of: name) else { return }
-    let decoder = BinaryDecoder(limits: hole.options.limits)
-    guard let header = try? decoder.decode(LiveFile.Header.self, from: bytes) else {
+    guard let core = try? LiveMessage(hole, bytes) else {
       return log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
-    let core = LiveMessage(hole, header, bytes)
+    let header = core.header
     // Whoever has nothing else to do need not know.
     if name.letter == .question, hasWaited(name), askers.isGone(header.from, header.incarnation) {
       return log(

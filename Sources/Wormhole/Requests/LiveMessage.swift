@@ -7,14 +7,21 @@ final class LiveMessage: Sendable {
   /// Nil for what a test has made.
   let hole: Wormhole?
   let header: LiveFile.Header
-  private let bytes: [UInt8]
+  private let document: BinaryDocument
   /// How much it takes to keep it.
-  var size: Int { bytes.count }
+  var size: Int { document.size }
 
-  init(_ hole: Wormhole?, _ header: LiveFile.Header, _ bytes: [UInt8]) {
+  init(_ hole: Wormhole?, _ header: LiveFile.Header, _ document: BinaryDocument) {
     self.hole = hole
     self.header = header
-    self.bytes = bytes
+    self.document = document
+  }
+
+  /// - Parameter bytes: as they were read, which checks the seal.
+  convenience init(_ hole: Wormhole, _ bytes: [UInt8]) throws {
+    let decoder = BinaryDecoder(limits: hole.options.limits)
+    let document = try decoder.open(bytes, isSealChecked: true)
+    self.init(hole, try decoder.decode(LiveFile.Header.self, from: document), document)
   }
 
   var limits: PropertyListLimits { hole?.options.limits ?? PropertyListLimits() }
@@ -41,9 +48,9 @@ final class LiveMessage: Sendable {
   func value<Value: Decodable>(
     as type: Value.Type, _ operation: String
   ) throws(WormholeError) -> Value {
-    let (bytes, limits) = (bytes, limits)
+    let document = document
     return try WormholeError.reading(operation, header.kind, of: .message) {
-      try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
+      try BinaryDecoder().decode(MessageFile.Opened<Value>.self, from: document).value
     }
   }
 }

@@ -368,9 +368,11 @@ struct Asked: Sendable {
   }
 
   private func answer<Answer: Decodable>(_ bytes: [UInt8]) throws(WormholeError) -> Answer {
-    let limits = hole.options.limits
+    let decoder = BinaryDecoder(limits: hole.options.limits)
     let answer = try WormholeError.reading("read the answer of", peer.name) {
-      try BinaryDecoder(limits: limits).decode(LiveFile.Answer<Answer>.self, from: bytes)
+      // To read the file was to check its seal.
+      let document = try decoder.open(bytes, isSealChecked: true)
+      return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)
     }
     switch answer.result {
     case .success(let value): return value

@@ -131,10 +131,11 @@ extension LiveMessage {
       from: try from.map { (from) throws(WormholeError) in try Container.escape(from) } ?? "",
       incarnation: nil, kind: kind ?? MessageKind.name(of: Value.self),
       deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds)
-    let bytes = try WormholeError.writing(operation, header.kind) {
-      try BinaryEncoder().encode(LiveFile.Asking(header: header, value: value))
+    let document = try WormholeError.writing(operation, header.kind) {
+      let bytes = try BinaryEncoder().encode(LiveFile.Asking(header: header, value: value))
+      return try BinaryDecoder().open(bytes)
     }
-    self.init(nil, header, bytes)
+    self.init(nil, header, document)
   }
 }
 
