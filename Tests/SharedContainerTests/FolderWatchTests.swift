@@ -35,6 +35,17 @@ import Testing
       ])
   }
 
+  /// Whoever does not look for a long time keeps no list that grows, and looks at everything then.
+  @Test func ofTooManyChangesNoListIsKept() {
+    var due = Watcher.Signal.changed([])
+    for _ in 0..<Watcher.Signal.most { due.add(.changed(["x"])) }
+    #expect(due == .changed(Array(repeating: "x", count: Watcher.Signal.most)))
+    for _ in 0..<2 {
+      due.add(.changed(["x"]))
+      #expect(due == .lookAgain)
+    }
+  }
+
   /// A name that comes while the watch is being set up: the folder is looked at after that.
   @Test func aNameThatComesBeforeTheWatchIsTold() throws {
     let listener = try Running(

@@ -85,7 +85,7 @@ extension Peer {
   static func drain(_ container: String, _ name: String, count wanted: Int) throws {
     let member = try meeting(container).join(as: name)
     let count = Monitor(0)
-    let before = try processorTime()
+    let before = Clocks.ofProcess
     let receiving = try member.receive(Int.self) { _, _ in
       let isLast = count.withLock { count in
         count += 1
@@ -94,25 +94,13 @@ extension Peer {
       if isLast { count.broadcast() }
     }
     let _: Bool? = count.wait(until: .now + .seconds(1200)) { $0 >= wanted ? true : nil }
-    let time = try processorTime() - before
+    let time = Clocks.ofProcess - before
     receiving.stop()
     let status = try Descriptor.open(path: "/proc/self/status", [.readOnly]).contents()
     let peak = String(decoding: status, as: UTF8.self).split(separator: "\n")
       .first { $0.hasPrefix("VmHWM") }!.split(separator: " ").compactMap { Int($0) }.first!
     try say("\(time) \(peak)")
     member.leave()
-  }
-
-  /// How many nanoseconds this process's threads have run: what a machine that is busy does to it
-  /// is not in that.
-  private static func processorTime() throws -> Int {
-    let threads = try Descriptor.open(path: "/proc/self/task", [.readOnly, .directory])
-    return try threads.names().reduce(0) { sum, thread in
-      // One that has just ended has no file any more.
-      guard let file = try? threads.open(thread + "/schedstat", [.readOnly]) else { return sum }
-      let words = String(decoding: try file.contents(), as: UTF8.self).split(separator: " ")
-      return sum + (words.first.flatMap { Int($0) } ?? 0)
-    }
   }
 
   private struct Refused: Error {}

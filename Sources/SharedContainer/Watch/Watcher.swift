@@ -29,9 +29,14 @@ package final class Watcher: Sendable {
     /// The directory is no longer there. Nothing more will come, but to whoever watches a name.
     case gone
 
+    /// How many names are kept for whoever does not look: as many as the kernel keeps itself.
+    package static let most = 1 << 14
+
     /// Takes in what came later, for whoever has not looked yet.
     package mutating func add(_ later: Signal) {
-      guard case .changed(var names) = self, case .changed(let others) = later else {
+      guard case .changed(var names) = self, case .changed(let others) = later,
+        names.count + others.count <= Self.most
+      else {
         self = .lookAgain
         return
       }

@@ -68,6 +68,9 @@ package enum Clocks {
 
   /// Nanoseconds since 1970, as far as anybody knows.
   package static var sinceEpoch: Int64 { read(CLOCK_REALTIME) }
+
+  /// Nanoseconds that processors have worked for this process, with all of its threads.
+  package static var ofProcess: Int64 { read(CLOCK_PROCESS_CPUTIME_ID) }
 }
 
 private func read(_ clock: clockid_t) -> Int64 {
