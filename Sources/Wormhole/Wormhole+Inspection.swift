@@ -2,6 +2,13 @@ package import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
+  /// Does what can be done without losing anything; answers what it has repaired.
+  ///
+  /// Those who present what dead programs may have written are told of a change.
+  package func repair() throws -> [SharedContainer.Finding] {
+    try container.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
+  }
+
   /// What somebody who looks after the container should know of its members' messages.
   ///
   /// Nothing is changed. Each message is read, as its receiver would.

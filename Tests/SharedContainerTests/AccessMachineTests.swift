@@ -64,6 +64,15 @@ import Testing
     Scene("a folder and two files in it") {
       $0.isFolder = true; $0.takeovers = 2
     },
+    Scene("two writers that replace nothing, and one that does") {
+      $0.plain = [0, 1]; $0.takeovers = 2
+    },
+    Scene("each comes twice") {
+      $0.plain = [0, 1]; $0.rounds = 2; $0.takeovers = 2
+    },
+    Scene("the word of a death comes early, and who sleeps looks now and then") {
+      $0.tellsOfDeathEarly = true; $0.looksNowAndThen = true
+    },
     Scene("one is stopped, one dies") { $0.stops = 1 },
     Scene("one is stopped, nobody asks to overtake") {
       $0.takers = []; $0.stops = 1
@@ -91,6 +100,9 @@ import Testing
       #expect(worlds > 500 && worlds < 1_000_000)
       (rules.takeovers, rules.stops) = (0, 1)
       #expect(explore(AccessModel(2, rules), limit: 1_000_000).violation == nil)
+      (rules.takeovers, rules.stops, rules.deaths) = (1, 0, 0)
+      (rules.plain, rules.rounds) = ([0, 1], 3)
+      #expect(explore(AccessModel(2, rules), limit: 1_000_000).violation == nil)
     }
   }
 
@@ -116,6 +128,12 @@ import Testing
     Scene("only the overtaker removes it") { rules in
       (rules.flaws, rules.takeovers) = (.onlyTakerClears, 2)
       (rules.slow, rules.mortals) = ([2], [1])
+    },
+    Scene("an old look is trusted") { rules in
+      (rules.plain, rules.rounds, rules.trustsOldLook) = ([0, 1, 2], 2, true)
+    },
+    Scene("the word of a death comes early, and nobody looks again") {
+      $0.tellsOfDeathEarly = true
     },
     Scene("a watch after the look") { $0.flaws = .watchesLate },
     Scene("readers go past waiting writers") {

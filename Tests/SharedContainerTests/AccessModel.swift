@@ -35,6 +35,16 @@ struct AccessModel: Hashable {
     var isLenient = false
     /// Readers do not wait for those who wait.
     var readersJump = false
+    /// How many accesses each makes, one after the other.
+    var rounds = 1
+    /// Writers that replace nothing.
+    var plain: Set<Int> = []
+    /// Whoever has found nobody looks no more, though others had the lock.
+    var trustsOldLook = false
+    /// The word of a death comes before the process is seen to be dead.
+    var tellsOfDeathEarly = false
+    /// Who sleeps looks now and then though nobody has told it anything.
+    var looksNowAndThen = false
 
     func conflict(_ one: Int, _ other: Int) -> Bool {
       one != other && (!isFolder || one == 0 || other == 0)
@@ -49,6 +59,11 @@ struct AccessModel: Hashable {
     var found: [Name] = []
     /// How often it has arrived: its name is a new one each time.
     var count = 0
+    var round = 1
+    /// It has found nobody the last time that it had the lock.
+    var hasFoundNobody = false
+    /// Nobody else has had the lock since.
+    var isAlone = false
     var place: AccessPlace?
     /// Its rename is half done: it is in no directory.
     var isBetween = false
@@ -60,6 +75,7 @@ struct AccessModel: Hashable {
     var generation = 0
     var seen = 0
     var order = 0
+    var isDying = false
     var isDead = false
     var isStopped = false
     var isOver = false
@@ -69,6 +85,8 @@ struct AccessModel: Hashable {
   var processes: [Process]
   var owner: Int?
   var generation = 1
+  /// Who has had the lock last, in this generation.
+  var lastOwner: Int?
   var value = 0
   var order = 0
   var deathsLeft: Int
@@ -79,12 +97,14 @@ struct AccessModel: Hashable {
   init(_ count: Int, _ rules: Rules) {
     self.rules = rules
     (deathsLeft, takeoversLeft, stopsLeft) = (rules.deaths, rules.takeovers, rules.stops)
-    processes = (0..<count).map { index in
-      var terms = Machine.Terms()
-      terms.replaces = rules.writers.contains(index)
-      terms.takesOver = rules.takers.contains(index)
-      return Process(machine: Machine(terms), action: .lock)
-    }
+    processes = (0..<count).map { Process(machine: Machine(Self.terms($0, rules)), action: .lock) }
+  }
+
+  private static func terms(_ index: Int, _ rules: Rules) -> Machine.Terms {
+    var terms = Machine.Terms()
+    terms.replaces = rules.writers.contains(index) && !rules.plain.contains(index)
+    terms.takesOver = rules.takers.contains(index)
+    return terms
   }
 
   private static func name(_ index: Int, _ count: Int) -> Name { index * 16 + count }
@@ -104,6 +124,12 @@ struct AccessModel: Hashable {
     for index in processes.indices {
       let process = processes[index]
       guard !process.isOver, !process.isDead else { continue }
+      if process.isDying {
+        var next = self
+        next.end(index)
+        found.append(next)
+        continue
+      }
       if deathsLeft > 0, rules.mortals.contains(index) {
         var next = self
         next.kill(index)
@@ -134,10 +160,14 @@ struct AccessModel: Hashable {
 
   private mutating func kill(_ index: Int) {
     deathsLeft -= 1
-    processes[index].isDead = true
     processes[index].isInside = false
-    if owner == index { owner = nil }
+    if rules.tellsOfDeathEarly { processes[index].isDying = true } else { end(index) }
     tellAll()
+  }
+
+  private mutating func end(_ index: Int) {
+    processes[index].isDead = true
+    if owner == index { owner = nil }
   }
 
   private mutating func tellAll() {
@@ -160,7 +190,10 @@ struct AccessModel: Hashable {
       return standsStill(name / 16) ? 2 : 1
     case .sleep:
       let isSeen = processes[index].machine.blockers.contains { standsStill($0 / 16) }
-      return processes[index].hasNews || isSeen ? 1 : 0
+      let isGone = processes[index].machine.blockers.contains {
+        place($0) == nil || processes[$0 / 16].isDead
+      }
+      return processes[index].hasNews || isSeen || rules.looksNowAndThen && isGone ? 1 : 0
     default: return 1
     }
   }
@@ -175,10 +208,18 @@ struct AccessModel: Hashable {
       violation = "one that has changed the file is told that it has not"
     }
     if case .finish = next {
-      processes[index].isOver = true
+      processes[index].isOver = processes[index].round == rules.rounds
       processes[index].isWatching = false
+      if !processes[index].isOver { beginAnother(index) }
     }
     if case .run = next { enterAccessor(index) }
+  }
+
+  private mutating func beginAnother(_ index: Int) {
+    processes[index].round += 1
+    processes[index].machine = Machine(Self.terms(index, rules))
+    processes[index].action = .lock
+    processes[index].hasReplaced = false
   }
 
   private mutating func enterAccessor(_ index: Int) {
@@ -209,19 +250,23 @@ struct AccessModel: Hashable {
       if let owner, owner != index {
         if !processes[owner].isStopped { takeoversLeft -= 1 }
         generation += 1
+        lastOwner = nil
       }
-      owner = index
+      processes[index].isAlone =
+        processes[index].hasFoundNobody && (lastOwner == index || rules.trustsOldLook)
+      (owner, lastOwner) = (index, index)
       processes[index].generation = generation
       tell(index, .locked)
     case .list(let place): list(index, place)
-    case .arrive:
+    case .arrive(let place):
+      processes[index].hasFoundNobody = processes[index].machine.blockers.isEmpty
       guard processes[index].generation == generation || rules.isLockUnfenced else {
         return tell(index, .lockLost)
       }
       order += 1
       processes[index].order = order
       processes[index].count += 1
-      processes[index].place = .waiting
+      processes[index].place = place
       tell(index, .arrived)
     case .unlock:
       if owner == index, processes[index].generation == generation { owner = nil }
@@ -282,6 +327,7 @@ struct AccessModel: Hashable {
 
   /// A listing goes from name to name while others go on.
   private mutating func list(_ index: Int, _ place: AccessPlace) {
+    if processes[index].isAlone { return tell(index, .listed([])) }
     let cursor = processes[index].cursor
     guard cursor < processes.count else { return tell(index, .listed(processes[index].found)) }
     let jumps = rules.readersJump && !rules.writers.contains(index) && place == .waiting

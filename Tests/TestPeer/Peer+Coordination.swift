@@ -42,6 +42,17 @@ extension Peer {
     try file.write(text)
   }
 
+  static func moveInside(_ path: String, to new: String) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    try coordinator.access([.writing(path), .writing(new)]) { access in
+      let (old, place) = (UserPath(access.paths[0]), UserPath(access.paths[1]))
+      try old.openParent().rename(old.name, to: place.openParent(), place.name)
+      try access.moved(access.paths[0], to: access.paths[1])
+      try say("moved")
+    }
+    try say("done")
+  }
+
   static func coordinateAdd(_ path: String, times: Int) throws {
     let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     for _ in 0..<times {

@@ -93,6 +93,7 @@ extension Peer {
     case .coordinate(let kind, let path, let what, let milliseconds):
       try coordinate(
         kind, path, what, takeOverAfter: milliseconds.map { .milliseconds($0) })
+    case .moveInside(let path, let new): try moveInside(path, to: new)
     case .coordinateAdd(let path, let times): try coordinateAdd(path, times: times)
     case .present(let path, let manner): try present(path, manner)
     case .presentAndAdd(let path, let times): try presentAndAdd(path, times: times)

@@ -201,6 +201,8 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Says `inside`, does what it is told, and says how it ended.
   case coordinate(
     _ kind: Coordination, _ path: String, Inside, takeOverAfterMilliseconds: Int? = nil)
+  /// Moves a file in an access, and says so to those who present it.
+  case moveInside(_ path: String, to: String)
   /// Adds 1 to the number in a file, as plain code does it.
   case coordinateAdd(_ path: String, times: Int)
   /// Presents a file, and says what it is asked and told.

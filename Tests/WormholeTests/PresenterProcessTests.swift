@@ -158,10 +158,11 @@ extension FileScene {
     subscription.stop()
   }
 
+  enum Burial: CaseIterable { case access, otherProcess, doctor }
+
   /// One that has come between the question and the access looks for nobody, and was not asked:
   /// whoever removes what the dead one has left tells it.
-  @Test(arguments: [false, true]) func whoeverBuriesAWriterTellsOfIt(_ isOtherProcess: Bool) throws
-  {
+  @Test(arguments: Burial.allCases) func whoeverBuriesAWriterTellsOfIt(_ burial: Burial) throws {
     let (early, late) = (Heard<String>(), Heard<String>())
     let isThere = Monitor(false)
     let (scene, other) = (scene, scene.another())
@@ -185,11 +186,14 @@ extension FileScene {
     _ = try peer.outcome()
     #expect(late.all == [])
     // It reads, so what it does is no change itself.
-    if isOtherProcess {
+    switch burial {
+    case .access: try scene.another().read(scene.path("a")) { _ in }
+    case .otherProcess:
       let reader = try scene.peer(.read, scene.path("a"), .nothing)
       #expect(try reader.outcome().output == "inside\ndone\n")
-    } else {
-      try scene.another().read(scene.path("a")) { _ in }
+    case .doctor:
+      let hole = try Wormhole(directory: "\(scene.folder.path)/groups/wormhole.user/.wormhole")
+      #expect(try hole.repair().contains { $0.subject.contains("running/") })
     }
     try eventually("both are told") {
       late.all.contains("changed") && early.all.contains("changed")

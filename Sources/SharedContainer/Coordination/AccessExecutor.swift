@@ -33,6 +33,8 @@ package final class AccessExecutor: @unchecked Sendable {
   var rings = 0
   var isWaiting = false
   private var seen: Set<AccessName> = []
+  /// Nobody has arrived since this process has looked and found nobody.
+  private var isAlone = false
   private var highest = UInt64(0)
   var failure: WormholeError?
   var files: [HiddenFileBox] = []
@@ -141,7 +143,7 @@ package final class AccessExecutor: @unchecked Sendable {
     switch action {
     case .lock: return try takeLock()
     case .list(let place): return try list(place)
-    case .arrive: return try arrive()
+    case .arrive(let place): return try arrive(place)
     case .unlock:
       giveLockBack()
       return .unlocked
@@ -181,7 +183,8 @@ package final class AccessExecutor: @unchecked Sendable {
     let slot = room.slot
     guard slot.turns.take(patience, now: container.options.environment.now) else { throw tooLate() }
     slot.lookAtName()
-    let policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    var policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    policy.asksWhoWasLast = true
     var lock = LockExecutor(slot, policy, patience, Self.operation)
     var next = lock.advance(.begin)
     if next == .run, lock.beginAnewIfMoved() { next = lock.advance(.begin) }
@@ -199,6 +202,7 @@ package final class AccessExecutor: @unchecked Sendable {
       throw error
     }
     (seen, highest) = ([], 0)
+    isAlone = lock.wasHereLast && room.isKnownEmpty(for: process)
     return .locked
   }
 
@@ -216,6 +220,7 @@ package final class AccessExecutor: @unchecked Sendable {
   }
 
   private func list(_ place: AccessPlace) throws -> AccessMachine<AccessName>.Event {
+    guard !isAlone else { return .listed([]) }
     let home = try open()
     var blockers: [AccessName] = []
     for name in try room.names(in: place, of: home) {
@@ -230,8 +235,10 @@ package final class AccessExecutor: @unchecked Sendable {
     return .listed(blockers.sorted { $0.stamp > $1.stamp })
   }
 
-  private func arrive() throws -> AccessMachine<AccessName>.Event {
+  private func arrive(_ place: AccessPlace) throws -> AccessMachine<AccessName>.Event {
     room.keepKnown(seen)
+    // Until it is known what has become of this one.
+    room.isEmpty = false
     let home = try open()
     let clock = UInt64(clamping: container.options.environment.sinceBoot())
     let (above, overflow) = highest.addingReportingOverflow(1)
@@ -246,13 +253,15 @@ package final class AccessExecutor: @unchecked Sendable {
     let staging = lock.staging
     do throws(Errno) {
       try stage(bytes, in: staging.descriptor)
-      try staging.descriptor.rename("next", to: home.descriptor, "waiting/" + name.text)
+      try staging.descriptor.rename(
+        "next", to: home.descriptor, place.name + "/" + name.text)
     } catch {
       guard error == .noSuchFile, lock.staging.isStale else { throw error }
       lock.forgetStaging()
       return .lockLost
     }
     self.name = name
+    room.isEmpty = seen.isEmpty
     return .arrived
   }
 

@@ -9,7 +9,9 @@
 ///     lock       take the lock of arrivals
 ///     list       list the three directories; the conflicting ones are the *blockers*
 ///     arrive     rename the own file from `lock/<g>.d` to `waiting/`, with a stamp above all seen;
-///                if the directory is gone the lock was overtaken: unlock and begin again
+///                if the directory is gone the lock was overtaken: unlock and begin again. If
+///                there are no blockers it goes to `running/` at once, and need not `enter`,
+///                unless it has to `hide` first
 ///     unlock     from here on nobody needs the lock
 ///     watch      if there are blockers: have their ends told
 ///     look       look at each blocker: one that is gone or dead blocks no more
@@ -61,7 +63,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     /// Answer: `listed`, with none that was answered before.
     case list(AccessPlace)
     /// Answer: `arrived` or `lockLost`.
-    case arrive
+    case arrive(AccessPlace)
     /// Answer: `unlocked`.
     case unlock
     /// Answer: `watched`.
@@ -162,15 +164,17 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case (.list(let place), .listed(let names)):
       blockers += names
       let step = flaws.contains(.listsBackwards) ? -1 : 1
-      return AccessPlace(rawValue: place.rawValue + step).map { .list($0) } ?? .arrive
-    case (.arrive, .arrived):
-      place = .waiting
+      return AccessPlace(rawValue: place.rawValue + step).map { .list($0) }
+        ?? .arrive(blockers.isEmpty && !terms.replaces ? .running : .waiting)
+    case (.arrive(let first), .arrived):
+      place = first
       return .unlock
     case (.arrive, _): return .unlock
     case (.unlock, _):
       holdsLock = false
       if let ending { return tidy(then: ending) }
-      guard place != nil else { return .lock }
+      guard let place else { return .lock }
+      if place == .running { return .run }
       if blockers.isEmpty { return prepare(flaws) }
       return flaws.contains(.watchesLate) ? lookAtNext(flaws) : .watch
     case (.watch, _): return flaws.contains(.watchesLate) ? .sleep : lookAtNext(flaws)

@@ -7,11 +7,24 @@ package struct AccessName: Hashable, Sendable {
   let stamp: UInt64
   package let process: String
   let number: Int
+  package let text: String
 
   init(stamp: UInt64, process: String, number: Int) {
+    let digits = String(stamp, radix: 16)
+    let text = String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    self.init(stamp: stamp, process: process, number: number, "\(text),\(process),\(number)")
+  }
+
+  private init(stamp: UInt64, process: String, number: Int, _ text: String) {
     self.stamp = stamp
     self.process = process
     self.number = number
+    self.text = text
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(stamp)
+    hasher.combine(number)
   }
 
   /// Nil if it is in no form of ours.
@@ -21,12 +34,7 @@ package struct AccessName: Hashable, Sendable {
       Staging.isOurs(String(parts[0])), let stamp = UInt64(parts[0], radix: 16),
       Staging.isOurs(String(parts[1])), let number = Int(parts[2]), "\(number)" == parts[2]
     else { return nil }
-    self.init(stamp: stamp, process: String(parts[1]), number: number)
-  }
-
-  package var text: String {
-    let digits = String(stamp, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits + ",\(process),\(number)"
+    self.init(stamp: stamp, process: String(parts[1]), number: number, text)
   }
 }
 

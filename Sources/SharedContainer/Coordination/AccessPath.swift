@@ -7,6 +7,9 @@ package struct AccessPath: Sendable {
   /// - Parameter text: absolute, and without links, empty components or a slash at its end.
   package init(_ text: String) { self.text = text }
 
+  /// Whether it stands for the kernel's bytes: those that are no text have come to be other ones.
+  package var isText: Bool { !text.utf8.contains(0xEF) || !text.contains("\u{FFFD}") }
+
   /// Whether the other one is this one, or lies below it; `/a` is not above `/ab`.
   package func isAtOrAbove(_ other: AccessPath) -> Bool {
     let (own, its) = (text.utf8, other.text.utf8)

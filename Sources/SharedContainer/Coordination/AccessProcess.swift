@@ -72,14 +72,16 @@ final class AccessProcess: Sendable {
   /// Whether others can see it: somebody's hand may have removed it.
   var isThere: Bool { (try? file.status().links) ?? 0 > 0 }
 
+  /// Whether whoever asks, having begun one, has begun the only one that has not ended.
+  var isOnlyUser: Bool { state.withLock { $0.users == 1 } }
+
   func nextNumber() -> Int { counted.add(1, ordering: .relaxed).newValue }
 
   /// From here on it is seen to run.
   func begin(_ container: Container) throws(Errno) {
     try state.withLock { state throws(Errno) in
       if state.users == 0 {
-        state.mark.tenure += 1
-        state.mark.renewals = 0
+        state.mark.begin()
         try state.mark.write(to: file)
         state.tenure = leases.begin(
           state.mark, in: file, lease: container.options.lease, cap: nil, at: .now)

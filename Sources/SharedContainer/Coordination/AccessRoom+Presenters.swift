@@ -220,6 +220,7 @@ extension AccessRoom {
 /// they have read what they are asked.
 package struct AskedProcesses {
   private var seen: [String: LeaseObservation<HolderMark>] = [:]
+  private var asked: Set<String> = []
 
   package init() {}
 
@@ -227,6 +228,10 @@ package struct AskedProcesses {
   /// since it was asked, or since somebody here found that before.
   package mutating func isLost(_ process: String, in room: AccessRoom) -> Bool {
     guard process != room.ownName else { return false }
+    // It lived when it was found, and most have answered before anybody looks again.
+    if asked.insert(process).inserted, room.stopped.withLock({ $0[process] == nil }) {
+      return false
+    }
     guard let home = room.openHome else { return false }
     guard let mark = try? room.mark(of: process, in: home) else { return !room.lives(process) }
     if room.stopped.withLock({ $0[process] == mark }) { return true }

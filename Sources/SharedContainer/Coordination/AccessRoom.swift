@@ -34,6 +34,14 @@ package final class AccessRoom: Sendable {
   package let desk = Monitor<(any AnyObject & Sendable)?>(nil)
   /// Own files that could not be removed when their accesses ended.
   private let left = Monitor<Set<AccessName>>([])
+  /// Whether nobody was there when this process last had the lock of arrivals.
+  ///
+  /// For whoever has that.
+  var isEmpty: Bool {
+    get { emptiness.load(ordering: .relaxed) }
+    set { emptiness.store(newValue, ordering: .relaxed) }
+  }
+  private let emptiness = Atomic<Bool>(false)
 
   private struct Home {
     let directory: OpenDirectory
@@ -64,6 +72,7 @@ package final class AccessRoom: Sendable {
       _ = try container.staging.ensureDirectory(name, in: fresh.descriptor)
     }
     home.withLock { $0 = Home(directory: fresh, slot: slot) }
+    isEmpty = false
     if open == nil { sweep(in: fresh) }
     return fresh
   }
@@ -84,6 +93,8 @@ package final class AccessRoom: Sendable {
     try process.withLock { process throws(Errno) in
       if let process, process.isThere { return process }
       let made = try AccessProcess.make(in: home.descriptor, container)
+      // What this process had begun under the other name is nobody's now.
+      isEmpty = false
       process = made
       return made
     }
@@ -148,6 +159,14 @@ package final class AccessRoom: Sendable {
     return (try? reading.read(path, in: home.descriptor)) ?? .missing
   }
 
+  /// Whether nobody can be there but others who have arrived since.
+  ///
+  /// Accesses arrive under the lock alone. If this process had it last, and found nobody then, and
+  /// what it has begun itself has ended, the directories are empty: they need not be listed.
+  func isKnownEmpty(for process: AccessProcess?) -> Bool {
+    isEmpty && process?.isOnlyUser == true && left.withLock { $0.isEmpty }
+  }
+
   /// Forgets those that have gone.
   func keepKnown(_ seen: Set<AccessName>) {
     known.withLock { known in
@@ -210,6 +229,23 @@ package final class AccessRoom: Sendable {
     _ = try unlink(Self.passedName + "/" + name.text, in: home)
   }
 
+  /// Those that were passed over and whose processes have not heard of it.
+  func passedNames(in home: OpenDirectory) throws(Errno) -> [AccessName] {
+    do throws(Errno) {
+      return try names(in: home.descriptor.open(Self.passedName, [.readOnly, .directory]))
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return []
+    }
+  }
+
+  func passedEntry(of name: AccessName, in home: OpenDirectory) -> AccessEntry? {
+    guard case .sound(let bytes, _) = read(Self.passedName + "/" + name.text, of: home) else {
+      return nil
+    }
+    return AccessEntry(bytes)
+  }
+
   /// Unlinks its file; false if it is not there any more.
   func remove(
     _ name: AccessName, from place: AccessPlace, in home: OpenDirectory
@@ -258,18 +294,9 @@ package final class AccessRoom: Sendable {
 
   /// Removes what those have left that were passed over and died before they heard of it.
   private func sweepPassed(in home: OpenDirectory) throws(Errno) -> Int {
-    let directory: Descriptor
-    do throws(Errno) {
-      directory = try home.descriptor.open(Self.passedName, [.readOnly, .directory])
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return 0
-    }
     var swept = 0
-    for name in try names(in: directory) where try !isAlive(name.process, in: home) {
-      if case .sound(let bytes, _) = read(Self.passedName + "/" + name.text, of: home) {
-        removeHidden(AccessEntry(bytes), of: name)
-      }
+    for name in try passedNames(in: home) where try !isAlive(name.process, in: home) {
+      removeHidden(passedEntry(of: name, in: home), of: name)
       try forgetPassed(name, in: home)
       swept += 1
     }

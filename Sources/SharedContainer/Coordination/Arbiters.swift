@@ -31,8 +31,8 @@ package final class Arbiters: Sendable {
   }
 
   /// The room for the files of the user that are no group's.
-  private func userRoom() throws(WormholeError) -> AccessRoom {
-    try room(location(Self.userGroup)) { (location) throws(WormholeError) in
+  private func userRoom(at location: ContainerLocation) throws(WormholeError) -> AccessRoom {
+    try room(location) { (location) throws(WormholeError) in
       try location.prepare(.owner)
       return try Container.open(location.container, options: self.options)
     }
@@ -40,21 +40,26 @@ package final class Arbiters: Sendable {
 
   /// The room for a path that has no links in it.
   package func room(for path: AccessPath) throws(WormholeError) -> AccessRoom {
-    guard let group = try group(of: path), group != Self.userGroup else { return try userRoom() }
+    let user = try location(Self.userGroup)
+    guard let group = group(of: path, user), group != Self.userGroup else {
+      return try userRoom(at: user)
+    }
     return try room(location(group)) { (location) throws(WormholeError) in
       try self.open(location)
     }
   }
 
-  private func groupsDirectory() throws(WormholeError) -> AccessPath? {
-    let user = try location(Self.userGroup)
-    let above = ([user.base] + user.own.dropLast()).joined(separator: "/")
+  private func groupsDirectory(_ user: ContainerLocation) -> AccessPath? {
+    // The directory of the user's group without its own name.
+    let directory = user.directory
+    let above = directory.utf8.dropLast(UserPath(directory).name.utf8.count + 1)
+    let path = String(decoding: above, as: UTF8.self)
     // Where there is none, no file lies in it.
-    return AccessPath.end(of: above) ?? (try? AccessPath.resolve(above).last)
+    return AccessPath.end(of: path) ?? (try? AccessPath.resolve(path).last)
   }
 
-  private func group(of path: AccessPath) throws(WormholeError) -> String? {
-    guard let groups = try groupsDirectory(), groups.isAtOrAbove(path) else { return nil }
+  private func group(of path: AccessPath, _ user: ContainerLocation) -> String? {
+    guard let groups = groupsDirectory(user), groups.isAtOrAbove(path) else { return nil }
     let rest = path.text.utf8.dropFirst(groups.text.utf8.count).drop { $0 == UInt8(ascii: "/") }
     let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
     // What lies there and is no directory is no group's.
@@ -95,8 +100,9 @@ package final class Arbiters: Sendable {
   /// The rooms of all groups that have accesses, and that of the user.
   package func all() -> [AccessRoom] {
     var found: [AccessRoom] = []
-    if let room = try? userRoom() { found.append(room) }
-    guard let groups = try? groupsDirectory(),
+    guard let user = try? location(Self.userGroup) else { return [] }
+    if let room = try? userRoom(at: user) { found.append(room) }
+    guard let groups = groupsDirectory(user),
       let listing = try? Descriptor.open(path: groups.text, [.readOnly, .directory]),
       let names = try? listing.names()
     else { return found }

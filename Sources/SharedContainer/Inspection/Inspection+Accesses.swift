@@ -23,6 +23,11 @@ extension Inspection {
         try inspect(name, place, room, home)
       }
     }
+    for name in try room.passedNames(in: home).sorted(by: { $0.stamp < $1.stamp }) {
+      told += 1
+      guard told <= Self.mostAccesses else { continue }
+      try inspect(name, nil, room, home)
+    }
     try inspectPresenters(room, home)
     guard told > Self.mostAccesses else { return }
     add(
@@ -42,16 +47,21 @@ extension Inspection {
     }
   }
 
+  /// - Parameter place: nil for one that was passed over.
   private mutating func inspect(
-    _ name: AccessName, _ place: AccessPlace, _ room: AccessRoom, _ home: OpenDirectory
+    _ name: AccessName, _ place: AccessPlace?, _ room: AccessRoom, _ home: OpenDirectory
   ) throws(Errno) {
-    let path = "system/\(AccessRoom.slotName)/\(place.name)/\(name.text)"
-    guard let entry = room.entry(of: name, in: place, of: home) else { return }
+    let folder = place?.name ?? AccessRoom.passedName
+    let path = "system/\(AccessRoom.slotName)/\(folder)/\(name.text)"
+    let found = place.map { room.entry(of: name, in: $0, of: home) }
+    guard let entry = found ?? room.passedEntry(of: name, in: home) else { return }
     guard try room.isAlive(name.process, in: home) else {
       add(
         Finding(
           .problem, path, "a process that has ended left it",
-          advice: "whoever it would be in the way of removes it", isRepairable: true))
+          advice: place == nil
+            ? "the next program that coordinates files removes it"
+            : "whoever it would be in the way of removes it", isRepairable: true))
       return
     }
     let holder = room.holder(of: name, in: home)
@@ -62,8 +72,9 @@ extension Inspection {
       case .waiting: "\(who) waits to "
       case .running: "\(who) may "
       case .overtaken: "others have gone past \(who), which may still "
+      case nil: "others have gone past \(who), which comes again when it goes on, to "
       }
-    let isInTheWay = holder?.state == .stopped && place != .waiting
+    let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(
       Finding(
         isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
@@ -100,10 +111,13 @@ extension Inspection {
 
 extension Container {
   /// Removes the accesses that ended processes have left; answers how many.
-  func sweepAccesses() throws(WormholeError) -> Int {
+  ///
+  /// - Parameter tell: is given what knows of the writers among them.
+  func sweepAccesses(_ tell: (AccessRoom) -> Void) throws(WormholeError) -> Int {
     let room = try AccessRoom(self)
     do throws(Errno) {
       guard let home = try room.existingDirectory() else { return 0 }
+      defer { tell(room) }
       return try room.sweepDead(in: home)
     } catch {
       guard error != .noSuchFile else { return 0 }

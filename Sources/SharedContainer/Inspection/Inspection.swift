@@ -238,8 +238,9 @@ extension Container {
   /// Does what can be done without losing anything: sweeps what the dead left, and puts kept values
   /// in the place of damaged ones, which go to `damaged/`.
   ///
+  /// - Parameter tell: is given what knows of the writers whose accesses were removed.
   /// - Returns: what it has repaired.
-  package func repair() throws -> [Finding] {
+  package func repair(_ tell: (AccessRoom) -> Void = { _ in }) throws -> [Finding] {
     let findings = try inspect().filter(\.isRepairable)
     do throws(Errno) {
       let swept = try staging.sweep() + sweepGuests()
@@ -247,7 +248,7 @@ extension Container {
     } catch {
       throw WormholeError(error, "sweep", path + "/staging")
     }
-    let accesses = try sweepAccesses()
+    let accesses = try sweepAccesses(tell)
     count { $0.swept += accesses }
     for folder in [Folder.channels, .system] {
       for name in try names(in: folder) {

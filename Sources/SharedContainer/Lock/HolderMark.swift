@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import Syscalls
 
 /// The 64 bytes in a lock file: who holds it, in a form that changes with every tenure and, in a
@@ -43,6 +44,14 @@ struct HolderMark: Equatable, Sendable {
   }
   var namespace: UInt64 { words[1] }
   var started: UInt64 { words[2] }
+
+  private static let tenures = Atomic<UInt64>(0)
+
+  /// Makes it another one than any mark of this process, of whatever lock.
+  mutating func begin() {
+    tenure = Self.tenures.add(1, ordering: .relaxed).newValue
+    renewals = 0
+  }
 
   var tenure: UInt64 {
     get { words[4] }

@@ -1,42 +1,4 @@
-internal import Synchronization
 internal import Syscalls
-
-/// What a slot's lock remembers from one change to the next.
-///
-/// A class, as copying what it holds would take as long as a system call.
-final class LockState: @unchecked Sendable {
-  // Touched only by the thread whose turn it is: so no check is needed at run time either.
-  @exclusivity(unchecked) var machine = LockMachine()
-  @exclusivity(unchecked) var directory: SlotDirectory?
-  @exclusivity(unchecked) var locks: OpenDirectory?
-  @exclusivity(unchecked) var file: LockFile? {
-    didSet { if let oldValue, oldValue !== file { oldValue.retire() } }
-  }
-  @exclusivity(unchecked) var staging: OpenDirectory?
-  @exclusivity(unchecked) var stagingGeneration = 0
-  /// The lock file of this generation was made, and somebody had its staging directory already.
-  @exclusivity(unchecked) var hasPredecessor = false
-  /// Since the staging directory was opened.
-  @exclusivity(unchecked) var hasLookedForAll = false
-  @exclusivity(unchecked) var committed: CommittedFile?
-  /// Made for the first tenure: who only reads needs none.
-  @exclusivity(unchecked) var mark: HolderMark?
-  @exclusivity(unchecked) var stint = Stint()
-
-  deinit { file?.retire() }
-
-  /// Forgets all that is open; the tenures go on being counted, the generations do not: the
-  /// directory that has the name next may have others.
-  func close() {
-    machine = LockMachine()
-    directory = nil
-    locks = nil
-    file = nil
-    staging = nil
-    stagingGeneration = 0
-    committed = nil
-  }
-}
 
 /// How a lock is waited for, and for how long it may be kept.
 package struct LockPolicy: Sendable {
@@ -44,6 +6,8 @@ package struct LockPolicy: Sendable {
   package var lease: Duration?
   /// For how long the mark of a running holder is renewed; nil: as long as it holds.
   package var cap: Duration?
+  /// Whether ``LockExecutor/wasHereLast`` is to be found out.
+  var asksWhoWasLast = false
 
   package init(lease: Duration?, cap: Duration?) {
     self.lease = lease
@@ -63,6 +27,8 @@ struct LockExecutor {
   let state: LockState
   private var tenure: Int?
   private var restarts = 0
+  /// Nobody else has had the lock since this process had it.
+  private(set) var wasHereLast = false
   /// Set when the tenure ends: its marks were no longer renewed, because it took too long.
   private var wasCapped = false
   /// The first thing that went wrong; what tidying up meets afterwards is not told.
@@ -144,13 +110,18 @@ struct LockExecutor {
   /// Not to be asked while the value that this process has committed last is known to have the
   /// name: whoever has the name's lock would have put another there.
   mutating func beginAnewIfMoved() -> Bool {
-    guard restarts < Self.restartLimit, let own = try? state.locks?.descriptor.status() else {
-      return false
-    }
+    guard restarts < Self.restartLimit, let own = identityOfLocks() else { return false }
     let named = try? directory.parent.descriptor.status(of: slot.escaped + "/lock")
-    if let named, named.isSameFile(as: own) { return false }
+    if let named, FileIdentity(named) == own { return false }
     beginAnew()
     return true
+  }
+
+  private func identityOfLocks() -> FileIdentity? {
+    if state.identity == nil {
+      state.identity = (try? state.locks?.descriptor.status()).map(FileIdentity.init)
+    }
+    return state.identity
   }
 
   /// What stands under the slot's name, where that is known without reading it.
@@ -399,9 +370,12 @@ struct LockExecutor {
   }
 
   private mutating func leaveMark() throws(Errno) -> LockMachine.Event {
+    if policy.asksWhoWasLast, let mark = state.mark {
+      // One that was renewed is taken for somebody else's.
+      wasHereLast = try HolderMark(in: state.file!.file) == mark
+    }
     var mark = state.mark ?? HolderMark(of: .current)
-    mark.tenure += 1
-    mark.renewals = 0
+    mark.begin()
     state.mark = mark
     try mark.write(to: state.file!.file)
     tenure = slot.container.leases.begin(

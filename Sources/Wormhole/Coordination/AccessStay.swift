@@ -104,7 +104,7 @@ final class AccessStay: Sendable {
     }
     let originals = zip(intents, resolved).map { intent, paths in
       // One that is no text cannot be handed on.
-      paths[0].text.contains("\u{FFFD}") ? intent.path : paths[0].text
+      paths[0].isText ? paths[0].text : intent.path
     }
     let paths = zip(zip(intents, resolved), originals).map { pair, original in
       pair.0.kind == .replacing ? pair.1.last.flatMap { new[$0] } ?? original : original

@@ -29,7 +29,7 @@ final class PresentedFile: Lasting {
     var holds: [Asking: Hold] = [:]
     /// What it has not answered: also for accesses that are over meanwhile, as whoever does not
     /// answer is not waited for again.
-    var answers: [Asking: @Sendable () -> Void] = [:]
+    var answers: [Asking: @Sendable (_ holdsOff: Bool) -> Void] = [:]
     /// Accesses that may have written before it was there, and that nobody tells of if they die.
     var awaited: [(room: AccessRoom, name: AccessName)] = []
     var isLooking = false
@@ -153,7 +153,7 @@ final class PresentedFile: Lasting {
       defer { (state.holds, state.answers) = ([:], [:]) }
       return Array(state.answers.values)
     }
-    for answer in answers { answer() }
+    for answer in answers { answer(false) }
   }
 
   private func call(_ body: @escaping @Sendable () -> Void) {
@@ -166,10 +166,10 @@ final class PresentedFile: Lasting {
 
   /// - Parameters:
   ///   - guest: as which it was asked.
-  ///   - answer: is called once.
+  ///   - answer: is called once, with whether it is to be told that the access is over.
   func ask(
     _ question: PresenterQuestion, as guest: String, in room: AccessRoom,
-    _ answer: @escaping @Sendable () -> Void
+    _ answer: @escaping @Sendable (_ holdsOff: Bool) -> Void
   ) {
     let asking = Asking(
       guest: guest, presenter: question.presenter, access: question.access)
@@ -180,7 +180,7 @@ final class PresentedFile: Lasting {
       state.answers[asking] = answer
       return false
     }
-    guard !isOver else { return answer() }
+    guard !isOver else { return answer(false) }
     lookLater()
     call { [self] in
       let isDone = Monitor(false)
@@ -218,8 +218,14 @@ final class PresentedFile: Lasting {
   }
 
   private func finish(_ asking: Asking) {
-    let answer = state.withLock { $0.answers.removeValue(forKey: asking) }
-    answer?()
+    let (answer, holdsOff) = state.withLock { state in
+      let hold = state.holds[asking]
+      // If those who read die it does not matter when.
+      let holdsOff = hold.map { $0.writes || $0.resume != nil } ?? false
+      if !holdsOff { state.holds[asking] = nil }
+      return (state.answers.removeValue(forKey: asking), holdsOff)
+    }
+    answer?(holdsOff)
   }
 
   // MARK: After it

@@ -12,7 +12,6 @@ final class PresenterDesk: Sendable {
   @TaskLocal static var isAnswering = false
 
   static let clock = DispatchQueue(label: "wormhole.presenters")
-  private static let ends = DispatchQueue(label: "wormhole.presenters.answers")
   /// How long a question, or word of a change, may lie there: whoever was stopped reads it when it
   /// goes on.
   private static let longest = Duration.seconds(3600)
@@ -87,22 +86,23 @@ final class PresenterDesk: Sendable {
       hide()
       return request.refuse("\(error)")
     }
-    let end: @Sendable () -> Void = {
+    let end: @Sendable (Bool) -> Void = { holdsOff in
       hide()
       // Whoever asked may have gone.
-      try? request.answer(true)
+      try? request.answer(holdsOff)
     }
-    guard let file = file(question.presenter) else { return end() }
+    guard let file = file(question.presenter) else { return end(false) }
     file.ask(question, as: address, in: room, end)
   }
 
   // MARK: Asking
 
-  /// - Parameter end: is called once, when it has answered or cannot any more.
+  /// - Parameter end: is called once, when it has answered or cannot any more, with whether it is
+  ///   to be told that the access is over; it must not wait.
   /// - Returns: whether it is to be waited for: not if it has not even answered others.
   func ask(
     _ question: PresenterQuestion, _ name: PresenterName, _ entry: PresenterEntry,
-    in room: AccessRoom, _ end: @escaping @Sendable () -> Void
+    in room: AccessRoom, _ end: @escaping @Sendable (Bool) -> Void
   ) -> Bool {
     let open = Open(presenter: name, access: question.access)
     let isSilent = state.withLock { state in
@@ -111,24 +111,23 @@ final class PresenterDesk: Sendable {
       return false
     }
     guard !isSilent else { return false }
-    let ended: @Sendable () -> Void = { [weak self] in
+    let ended: @Sendable (Bool) -> Void = { [weak self] holdsOff in
       self?.state.withLock { state in
         state.open.remove(open)
         state.silent.remove(name)
       }
-      end()
+      end(holdsOff)
     }
     if entry.guest == address {
       guard let file = file(name.number) else {
-        ended()
+        ended(false)
         return true
       }
       file.ask(question, as: address, in: room, ended)
     } else {
       guest.peer(guest: entry.guest).request(
-        question, as: Bool.self, kind: PresenterQuestion.kind, within: Self.longest,
-        on: Self.ends
-      ) { _ in ended() }
+        question, kind: PresenterQuestion.kind, within: Self.longest
+      ) { ended($0 ?? true) }
     }
     return true
   }
@@ -144,7 +143,7 @@ final class PresenterDesk: Sendable {
       return end()
     }
     guest.peer(guest: entry.guest).request(
-      move, as: Bool.self, kind: PresenterMove.kind, within: Self.longest, on: Self.ends
+      move, kind: PresenterMove.kind, within: Self.longest
     ) { _ in end() }
   }
 

@@ -26,6 +26,8 @@ final class PresenterRound: Sendable {
 
   private struct State {
     var asked: [Asked] = []
+    /// Those who do not hold off, and need no word that it is over.
+    var careless: Set<PresenterName> = []
     var access = ""
     /// What was there before the access, as far as anybody is to be told.
     var present: [AccessPath: Bool] = [:]
@@ -99,7 +101,10 @@ final class PresenterRound: Sendable {
         presenter: one.name.number, access: access, process: process,
         writes: parts.contains { $0.writes }, saves: parts.contains { $0.manner == .usual },
         deletes: parts.contains { $0.manner == .deleting })
-      return one.desk.ask(question, one.name, one.entry, in: one.room, end)
+      return one.desk.ask(question, one.name, one.entry, in: one.room) { [state] holdsOff in
+        if !holdsOff { state.withLock { _ = $0.careless.insert(one.name) } }
+        end()
+      }
     } giveUp: { one in
       one.desk.giveUp(one.name, access: access)
     }
@@ -191,24 +196,29 @@ final class PresenterRound: Sendable {
       return state
     }
     var left: [PresenterName: Asked] = [:]
-    for one in before.asked { left[one.name] = one }
+    for one in before.asked where !before.careless.contains(one.name) { left[one.name] = one }
     for (room, parts) in places {
       if wrote, !Mutants.has(.tellOnlyAsked) {
         let written = parts.filter(\.writes).map(\.path)
         let made = written.filter { before.present[$0] == false && Self.isThere($0) }
         tell(written, Set(made), moves, in: room, before.access, but: purposes) { left[$0] = nil }
       }
-      for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
-        let written = claim.parts.filter(\.writes).map(\.path)
-        // Nobody's of this program.
-        tell(written, [], [], in: room, "", but: []) { _ in }
-      }
+      tellOfBuried(in: room)
     }
     for one in left.values {
       let news = PresenterNews(
         presenter: one.name.number, access: before.access,
         changed: wrote && Mutants.has(.tellOnlyAsked) ? one.entry.paths.map(\.text) : [], made: [])
       one.desk.tell(news, one.entry)
+    }
+  }
+
+  /// Tells of what dead writers claimed whose accesses were removed here.
+  func tellOfBuried(in room: AccessRoom) {
+    for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
+      let written = claim.parts.filter(\.writes).map(\.path)
+      // Nobody's of this program.
+      tell(written, [], [], in: room, "", but: []) { _ in }
     }
   }
 

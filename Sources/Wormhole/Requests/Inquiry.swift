@@ -63,6 +63,22 @@ extension Wormhole.Peer {
   }
 
   private static var ends: DispatchQueue { Wormhole.inquiryEnds }
+
+  /// Asks, and has a closure told the answer, once, or nil if there is none: on the thread that
+  /// takes answers, which it must not hold up, and perhaps before this has returned.
+  func request<Question: Encodable>(
+    _ question: Question, kind: String, within timeout: Duration,
+    ended: @escaping @Sendable (Bool?) -> Void
+  ) {
+    do throws(WormholeError) {
+      guard let live = try live else { preconditionFailure("it is a guest, or a member, who asks") }
+      let asked = try Asked(
+        self, live, question, kind, timeout, until: hole.options.time.now + timeout, "ask")
+      asked.put { end in ended(try? asked.result(end)) }
+    } catch {
+      ended(nil)
+    }
+  }
 }
 
 extension Wormhole {

@@ -22,7 +22,7 @@ extension Verb {
   ) { invocation in
     let hole = try invocation.open(create: false) { $0.isForReading = true }
     if invocation.has(.repair) {
-      for finding in try hole.container.repair() + hole.sweepFiles(isLooking: false) {
+      for finding in try hole.repair() + hole.sweepFiles(isLooking: false) {
         try invocation.output.write(finding, isRepaired: true)
       }
     }

@@ -1,0 +1,159 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Moves of what is presented, of which either side is killed or stopped at its system calls: a few
+/// that are drawn, or all in a long run.
+///
+/// `WORMHOLE_SEED` replays a run.
+@Suite(.serialized, .blocking) struct PresenterMoveSweepTests {
+  private let seed = TestRun.seed
+
+  private func some(_ calls: Range<Int>, of few: Int) -> [Int] {
+    var random = SeededRandom(seed: seed)
+    if TestRun.isLong { return Array(calls) }
+    return Array(calls.shuffled(using: &random).prefix(few)).sorted()
+  }
+
+  private func calls(_ folder: TemporaryDirectory) throws -> Int {
+    try folder.read("trace").split(separator: "\n").count
+  }
+
+  // MARK: Who moves
+
+  /// One who moves `a` to `b`, and one here who presents it.
+  private struct Run {
+    let scene: FileScene
+    let mover: Running
+    let heard = Heard<String>()
+    let subscription: Wormhole.Subscription
+
+    init(_ environment: String) throws {
+      scene = try FileScene()
+      try scene.folder.write("", to: "files/a")
+      var presenter = Wormhole.Coordinator.Presenter()
+      let (heard, top) = (heard, scene.path("").utf8.count)
+      presenter.changed = { heard.add("changed \($0.path.dropFirst(top))") }
+      presenter.moved = { heard.add("moved to \($0.to.dropFirst(top))") }
+      subscription = try scene.another().present(scene.path("a"), as: presenter)
+      mover = try Running(
+        .moveInside(scene.path("a"), to: scene.path("b")),
+        environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups", environment])
+    }
+
+    /// Where it is presented.
+    func places() throws -> [String] {
+      let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+      return try room.everyPresenter().values.flatMap { $0.paths.map { UserPath($0.text).name } }
+    }
+  }
+
+  private func countMoverCalls() throws -> Int {
+    let folder = try TemporaryDirectory()
+    let run = try Run("WORMHOLE_FAULT_TRACE=\(folder.path)/trace")
+    #expect(try run.mover.outcome().output == "moved\ndone\n")
+    run.subscription.stop()
+    return try calls(folder)
+  }
+
+  /// Others get in, and whoever presents it goes along, or is told of a change if the mover has
+  /// died before it could say so.
+  @Test(arguments: ["kill", "stop"]) func theMover(_ fault: String) throws {
+    let count = try countMoverCalls()
+    #expect(count > 30)
+    for point in some(1..<count + 1, of: 2) {
+      let place: Comment = "\(fault) before call \(point) seed \(seed)"
+      let run = try Run("WORMHOLE_FAULTS=any@\(point):before:\(fault)")
+      try eventually("it stops or ends") {
+        try run.mover.hasEnded || Processes.isStopped(run.mover.child.process)
+      }
+      let other = run.scene.another(lease: .milliseconds(50))
+      for name in ["a", "b"] {
+        try other.write(run.scene.path(name), takeOverAfter: .milliseconds(50)) { _ in }
+      }
+      let output = try run.mover.waitOrGo()
+      if fault == "stop" { #expect(output.hasPrefix("moved\n"), place) }
+      let isMoved = try run.scene.read("b") != nil
+      try eventually("it knows, \(place)") {
+        guard isMoved else { return try run.places() == ["a"] }
+        let follows = try run.places() == ["b"] && run.heard.all.contains("moved to b")
+        return follows || !output.hasPrefix("moved\n") && run.heard.all.contains("changed a")
+      }
+      run.subscription.stop()
+      try other.write(run.scene.path("c")) { _ in }
+      #expect(try run.scene.leftovers() == [], place)
+    }
+  }
+
+  // MARK: Who presents
+
+  private func presenting(_ scene: FileScene, _ environment: String) throws -> Running {
+    try Running(
+      .present(scene.path("a"), .plainly),
+      environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups", environment])
+  }
+
+  private func move(_ scene: FileScene) throws {
+    try scene.another().access([.writing(scene.path("a")), .writing(scene.path("b"))]) { access in
+      try scene.folder.descriptor.rename("files/a", to: scene.folder.descriptor, "files/b")
+      try access.moved(access.paths[0], to: access.paths[1])
+    }
+  }
+
+  /// The calls that it makes for a move, by number.
+  private func countPresenterCalls() throws -> Range<Int> {
+    let (folder, scene) = (try TemporaryDirectory(), try FileScene())
+    try scene.folder.write("", to: "files/a")
+    let peer = try presenting(scene, "WORMHOLE_FAULT_TRACE=\(folder.path)/trace")
+    try eventually("it presents") { try peer.output == "presenting\n" }
+    let first = try calls(folder)
+    try move(scene)
+    try eventually("it is told") { try peer.output.contains("resumed\n") }
+    return try first + 1..<calls(folder)
+  }
+
+  /// Whoever moves is held up for no longer than it waits for presenters, and one that goes on
+  /// follows.
+  @Test(arguments: ["kill", "stop"]) func thePresenter(_ fault: String) throws {
+    let bystander = try Bystander()
+    for point in try some(countPresenterCalls(), of: 2) {
+      let place: Comment = "\(fault) before call \(point) seed \(seed)"
+      let scene = try FileScene()
+      try scene.folder.write("", to: "files/a")
+      let peer = try presenting(scene, "WORMHOLE_FAULTS=any@\(point):before:\(fault)")
+      try eventually("it presents, or does not come to that") {
+        try peer.output.hasPrefix("presenting\n") || peer.hasEnded
+          || Processes.isStopped(peer.child.process)
+      }
+      // The threads make calls of their own: it may have stopped before.
+      guard try peer.output.hasPrefix("presenting\n") else {
+        if !peer.hasEnded { try peer.child.send(.kill) }
+        _ = try peer.outcome()
+        continue
+      }
+      let start = Instant.now
+      try move(scene)
+      // It is asked before the access, and told inside of it.
+      let longest = Wormhole.Coordinator.Presenter.patience * 2 + .milliseconds(500)
+      #expect(Instant.now - start < longest + bystander.allowance(), place)
+      if fault == "kill" {
+        // The threads make calls of their own: the last ones may not be reached.
+        if !peer.hasEnded { try peer.child.send(.kill) }
+        _ = try peer.outcome()
+        try scene.another().write(scene.path("b")) { _ in }
+        #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil, place)
+        continue
+      }
+      if try Processes.isStopped(peer.child.process) { try peer.child.send(.go) }
+      try eventually("it follows, \(place)") {
+        if try Processes.isStopped(peer.child.process) { try peer.child.send(.go) }
+        guard try peer.output.contains("moved . to \(scene.path("b"))\n") else { return false }
+        try scene.another().read(scene.path("b")) { _ in }
+        return try peer.output.contains("asked before reading\n")
+      }
+    }
+  }
+}
