@@ -86,11 +86,14 @@ import Testing
   @Test func theProgramRefusesWhatItDoesNotUnderstand() throws {
     var random = SeededRandom(seed: Self.seed)
     let folder = try TemporaryDirectory()
-    for _ in 0..<5 {
+    var refused = 0
+    while refused < 5 {
+      // The word before it may be an option that takes it for its value: then it means something.
       let line = line(&random).filter { !$0.contains("\0") } + ["--no-such-option"]
+      guard (try? Parser.parse(line, by: Self.table)) == nil else { continue }
+      refused += 1
       let result = try TestSupport.run(
-        Programs.built("wormhole"),
-        line.filter { !["-h", "--help", "--version", "--"].contains($0) },
+        Programs.built("wormhole"), line,
         environment: ["WORMHOLE_CONTAINER=\(folder.path)/c"])
       #expect(result.status == .exited(64), "\(line); WORMHOLE_SEED=\(Self.seed)")
     }
