@@ -136,6 +136,18 @@ import Testing
       letters([send("a"), call(.cancel(token: "a"), .truth(true), 2, 3)], [got("a")]) == [.twice])
   }
 
+  /// The one whose claim has failed is there for the next life of its receiver.
+  @Test(arguments: [("rename~claimed@1:before:fail=EIO", true), ("rename@1:before:stop", false)])
+  func onlyWhereCallsFailMayAMessageBeOvertaken(_ faults: String, _ isRight: Bool) {
+    let kinds = letters(
+      [send("a"), send("b"), send("c")],
+      [
+        .life(number: 1, faults: faults), got("b"), .life(number: 2, faults: "-"), got("a"),
+        got("c"),
+      ])
+    #expect(kinds == (isRight ? [] : [.order]))
+  }
+
   /// Where there is no room for the record of a batch, only single messages are done for sure.
   @Test(arguments: [
     (["a"], "-", true), (["a", "b"], "-", true), (["a"], "pwrite@4:before:fail=ENOSPC", true),
