@@ -7,9 +7,12 @@ import Wormhole
 
 extension FileScene {
   /// A process that presents a file.
-  func presenting(_ name: String, _ manner: PeerJob.Presenting = .plainly) throws -> Running {
+  func presenting(
+    _ name: String, _ manner: PeerJob.Presenting = .plainly, faults: String = ""
+  ) throws -> Running {
     let peer = try Running(
-      .present(path(name), manner), environment: ["WORMHOLE_ROOT=\(folder.path)/groups"])
+      .present(path(name), manner),
+      environment: ["WORMHOLE_ROOT=\(folder.path)/groups", "WORMHOLE_FAULTS=\(faults)"])
     try eventually("it presents") { try peer.output.hasPrefix("presenting\n") }
     return peer
   }
