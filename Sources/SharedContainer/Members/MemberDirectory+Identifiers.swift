@@ -24,7 +24,10 @@ extension MemberDirectory {
     var result: Result<Bool, Errno>?
     bytes.withUnsafeBytes { bytes in
       result = Result { () throws(Errno) in
-        try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
+        try staging.withFile(bytes, sync: syncs) { staged, file throws(Errno) in
+          // To close it is not enough: a child that is just being started may hold a copy, and
+          // whoever ends the message soon could not give the name back, nor the next one take it.
+          defer { try? file.unlock() }
           guard try take(unique, for: staged, in: files, isOver) else { return false }
           do throws(Errno) {
             try staging.directory().descriptor.publish(staged, to: directory.descriptor, name)
