@@ -43,10 +43,13 @@ import Testing
 
   struct Scene: Sendable, CustomStringConvertible {
     let description: String
+    let processes: Int
     var rules = AccessModel.Rules()
 
-    init(_ description: String, _ adjust: (inout AccessModel.Rules) -> Void) {
-      self.description = description
+    init(
+      _ description: String, of processes: Int = 3, _ adjust: (inout AccessModel.Rules) -> Void
+    ) {
+      (self.description, self.processes) = (description, processes)
       adjust(&rules)
     }
   }
@@ -70,6 +73,9 @@ import Testing
     Scene("each comes twice") {
       $0.plain = [0, 1]; $0.rounds = 2; $0.takeovers = 2
     },
+    Scene("each comes twice, and one cannot look") {
+      $0.plain = [0, 1]; $0.rounds = 2; $0.failures = 1; $0.takeovers = 1
+    },
     Scene("the word of a death comes early, and who sleeps looks now and then") {
       $0.tellsOfDeathEarly = true; $0.looksNowAndThen = true
     },
@@ -83,7 +89,7 @@ import Testing
   ]
 
   @Test(arguments: scenes) func threeProcesses(_ scene: Scene) {
-    let start = AccessModel(3, scene.rules)
+    let start = AccessModel(scene.processes, scene.rules)
     let limit = Self.isLong ? 8_000_000 : 8_000
     #expect(explore(start, limit: limit).violation == nil)
     let seed = TestRun.seed
@@ -102,6 +108,8 @@ import Testing
       #expect(explore(AccessModel(2, rules), limit: 1_000_000).violation == nil)
       (rules.takeovers, rules.stops, rules.deaths) = (1, 0, 0)
       (rules.plain, rules.rounds) = ([0, 1], 3)
+      #expect(explore(AccessModel(2, rules), limit: 1_000_000).violation == nil)
+      rules.failures = 1
       #expect(explore(AccessModel(2, rules), limit: 1_000_000).violation == nil)
     }
   }
@@ -132,6 +140,10 @@ import Testing
     Scene("an old look is trusted") { rules in
       (rules.plain, rules.rounds, rules.trustsOldLook) = ([0, 1, 2], 2, true)
     },
+    Scene("who could not look trusts what it has found before", of: 2) { rules in
+      (rules.plain, rules.rounds, rules.deaths) = ([0, 1], 3, 0)
+      (rules.failures, rules.keepsOldFinding) = (1, true)
+    },
     Scene("the word of a death comes early, and nobody looks again") {
       $0.tellsOfDeathEarly = true
     },
@@ -143,7 +155,7 @@ import Testing
 
   /// Whatever holds the promises is needed: without it the walk finds a world in which one breaks.
   @Test(arguments: mutants) func withoutItAPromiseBreaks(_ scene: Scene) {
-    let found = explore(AccessModel(3, scene.rules), limit: 1_000_000)
+    let found = explore(AccessModel(scene.processes, scene.rules), limit: 1_000_000)
     #expect(found.violation != nil, "\(found.worlds) worlds")
   }
 }

@@ -41,6 +41,10 @@ struct AccessModel: Hashable {
     var plain: Set<Int> = []
     /// Whoever has found nobody looks no more, though others had the lock.
     var trustsOldLook = false
+    /// How many listings may fail.
+    var failures = 0
+    /// Whoever could not look keeps what it has found before.
+    var keepsOldFinding = false
     /// The word of a death comes before the process is seen to be dead.
     var tellsOfDeathEarly = false
     /// Who sleeps looks now and then though nobody has told it anything.
@@ -92,11 +96,13 @@ struct AccessModel: Hashable {
   var deathsLeft: Int
   var takeoversLeft: Int
   var stopsLeft: Int
+  var failuresLeft: Int
   var violation: String?
 
   init(_ count: Int, _ rules: Rules) {
     self.rules = rules
     (deathsLeft, takeoversLeft, stopsLeft) = (rules.deaths, rules.takeovers, rules.stops)
+    failuresLeft = rules.failures
     processes = (0..<count).map { Process(machine: Machine(Self.terms($0, rules)), action: .lock) }
   }
 
@@ -188,6 +194,7 @@ struct AccessModel: Hashable {
       guard place(name) != nil, !processes[name / 16].isDead else { return 1 }
       if processes[name / 16].isStopped { return 1 }
       return standsStill(name / 16) ? 2 : 1
+    case .list: return failuresLeft > 0 && !processes[index].isAlone ? 2 : 1
     case .sleep:
       let isSeen = processes[index].machine.blockers.contains { standsStill($0 / 16) }
       let isGone = processes[index].machine.blockers.contains {
@@ -254,9 +261,15 @@ struct AccessModel: Hashable {
       }
       processes[index].isAlone =
         processes[index].hasFoundNobody && (lastOwner == index || rules.trustsOldLook)
+      if !rules.keepsOldFinding {
+        processes[index].hasFoundNobody = processes[index].isAlone
+      }
       (owner, lastOwner) = (index, index)
       processes[index].generation = generation
       tell(index, .locked)
+    case .list where choice == 1:
+      failuresLeft -= 1
+      tell(index, .failed)
     case .list(let place): list(index, place)
     case .arrive(let place):
       processes[index].hasFoundNobody = processes[index].machine.blockers.isEmpty

@@ -98,11 +98,14 @@ struct FileScene {
   }
 
   /// Whether an access is let in at once, for a thread that has none.
-  func isFree(_ intent: Wormhole.Coordinator.Intent) throws -> Bool {
+  func isFree(
+    _ intent: Wormhole.Coordinator.Intent, by coordinator: Wormhole.Coordinator? = nil
+  ) throws -> Bool {
+    let coordinator = coordinator ?? another()
     let end = Monitor<WormholeError.Code??>(nil)
     let thread = try Thread("asking") {
       do {
-        try another().access([intent], within: .milliseconds(1)) { _ in }
+        try coordinator.access([intent], within: .milliseconds(1)) { _ in }
         end.withLock { $0 = .some(nil) }
       } catch {
         end.withLock { $0 = (error as? WormholeError)?.code }

@@ -60,6 +60,32 @@ import Wormhole
     }
   }
 
+  /// Whoever has found nobody need not look again while it is the last that had the lock.
+  @Test func whoWasNotTheLastLooksAgain() throws {
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("a")) { _ in }
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      #expect(try !scene.isFree(.writing(scene.path("a")), by: coordinator))
+    }
+  }
+
+  /// What was found the time before says nothing if it had the lock without looking since.
+  @Test func whoCouldNotLookHasToLookTheNextTime() throws {
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("a")) { _ in }
+    try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
+      let rule = FaultRule(.open, path: "waiting", .fail(.inputOutput))
+      FaultPoints.with([rule]) {
+        let error = #expect(throws: WormholeError.self) {
+          try coordinator.write(scene.path("a")) { _ in }
+        }
+        #expect(error?.errno == Errno.inputOutput.rawValue)
+      }
+      #expect(try !scene.isFree(.writing(scene.path("a")), by: coordinator))
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
   @Test func accessesOfOnePurposeDoNotWaitForEachOther() throws {
     let (one, other) = (scene.another("backup"), scene.another("backup"))
     try one.write(scene.path("a")) { _ in

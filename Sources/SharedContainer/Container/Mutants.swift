@@ -4,8 +4,8 @@ internal import Syscalls
 ///
 /// Without FAULT_POINTS every question answers no, and the compiler removes what hangs on it.
 package struct Mutants: OptionSet, Sendable {
-  package let rawValue: UInt32
-  package init(rawValue: UInt32) { self.rawValue = rawValue }
+  package let rawValue: UInt64
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 
   package static let noFence = Mutants(rawValue: 1 << 0)
   package static let noRemoval = Mutants(rawValue: 1 << 1)
@@ -39,6 +39,8 @@ package struct Mutants: OptionSet, Sendable {
   package static let moveUnwaited = Mutants(rawValue: 1 << 29)
   package static let forgetBuried = Mutants(rawValue: 1 << 30)
   package static let noInheritance = Mutants(rawValue: 1 << 31)
+  package static let trustOldLook = Mutants(rawValue: 1 << 32)
+  package static let keepOldFinding = Mutants(rawValue: 1 << 33)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -59,6 +61,7 @@ package struct Mutants: OptionSet, Sendable {
     ("move-unwaited", .moveUnwaited), ("forget-buried", .forgetBuried),
     ("no-inheritance", .noInheritance),
     ("every-new-boot-raises", .everyNewBootRaises), ("decide-at-once", .decideAtOnce),
+    ("trust-old-look", .trustOldLook), ("keep-old-finding", .keepOldFinding),
   ]
 
   #if FAULT_POINTS

@@ -189,6 +189,7 @@ package final class AccessExecutor: @unchecked Sendable {
     var next = lock.advance(.begin)
     if next == .run, lock.beginAnewIfMoved() { next = lock.advance(.begin) }
     guard next == .run else {
+      room.isEmpty = false
       slot.turns.giveBack()
       var error = lock.failure ?? tooLate()
       error.subject = request.subject
@@ -198,11 +199,16 @@ package final class AccessExecutor: @unchecked Sendable {
     do {
       try show(in: room.directory(lock.directory))
     } catch {
+      room.isEmpty = false
       giveLockBack()
       throw error
     }
     (seen, highest) = ([], 0)
-    isAlone = lock.wasHereLast && room.isKnownEmpty(for: process)
+    let wasLast = lock.wasHereLast || Mutants.has(.trustOldLook)
+    isAlone = wasLast && room.isKnownEmpty(for: process)
+    // What was found in an earlier turn says nothing after this one, whose mark is now the last:
+    // it may end without a look, and others may have come before it.
+    if !Mutants.has(.keepOldFinding) { room.isEmpty = isAlone }
     return .locked
   }
 

@@ -370,9 +370,11 @@ struct LockExecutor {
   }
 
   private mutating func leaveMark() throws(Errno) -> LockMachine.Event {
-    if policy.asksWhoWasLast, let mark = state.mark {
+    if policy.asksWhoWasLast {
       // One that was renewed is taken for somebody else's.
-      wasHereLast = try HolderMark(in: state.file!.file) == mark
+      wasHereLast = try state.mark.map { mark throws(Errno) in
+        try HolderMark(in: state.file!.file) == mark
+      } ?? false
     }
     var mark = state.mark ?? HolderMark(of: .current)
     mark.begin()
