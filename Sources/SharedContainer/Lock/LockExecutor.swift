@@ -371,10 +371,9 @@ struct LockExecutor {
 
   private mutating func leaveMark() throws(Errno) -> LockMachine.Event {
     if policy.asksWhoWasLast {
+      wasHereLast = false
       // One that was renewed is taken for somebody else's.
-      wasHereLast = try state.mark.map { mark throws(Errno) in
-        try HolderMark(in: state.file!.file) == mark
-      } ?? false
+      if let mark = state.mark { wasHereLast = try HolderMark(in: state.file!.file) == mark }
     }
     var mark = state.mark ?? HolderMark(of: .current)
     mark.begin()

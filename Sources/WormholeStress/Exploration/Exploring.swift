@@ -1,6 +1,8 @@
 import SharedContainer
 
 /// What `explore` walks through: small worlds, each with a purpose of its own.
+///
+/// Those that have fewer worlds than their share come first, and the others take what they leave.
 enum Exploring: String, CaseIterable {
   case lockTwo = "lock-two"
   case lockPower = "lock-power"
@@ -11,8 +13,8 @@ enum Exploring: String, CaseIterable {
   case mailBatch = "mail-batch"
   case mailHeard = "mail-heard"
   case mailPoison = "mail-poison"
-  case mailTwo = "mail-two"
   case mailKinds = "mail-kinds"
+  case mailTwo = "mail-two"
 
   var purpose: String {
     switch self {
