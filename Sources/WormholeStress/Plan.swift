@@ -54,6 +54,11 @@ struct Plan: Sendable {
   func journal(_ worker: Int) -> String { "\(directory)/journal.\(worker)" }
   func name(_ worker: Int) -> String { "w\(worker)" }
 
+  /// Whether it has a receiver for each kind of message, and not one for all.
+  static func chooses(_ name: String) -> Bool {
+    Int(name.dropFirst()).map { !$0.isMultiple(of: 2) } ?? false
+  }
+
   /// The mechanism of that name, for being taken out.
   static func mutant(_ name: String) -> Mutants? {
     Mutants.named.first { $0.name == name }?.mutant

@@ -190,9 +190,7 @@ final class Run {
       let journal = try Journal(plan.journal(worker))
       journal.note(.life(number: 0, faults: "-"))
       let member = try hole.join(as: name)
-      let receiving = try member.receive(acknowledging: .explicit) { message in
-        try Membership.handle(message, journal)
-      }
+      let receiving = try Membership.receive(member, journal)
       let peer = hole.peer(name)
       let deadline = Instant.now + .seconds(30)
       while try !peer.queue.isEmpty {
@@ -203,7 +201,7 @@ final class Run {
         }
         pause(.milliseconds(5))
       }
-      receiving.stop()
+      for receiver in receiving { receiver.stop() }
       let listening = try member.watchContexts { Membership.hear($0, journal) }
       while try !peer.pendingContexts.isEmpty, Instant.now < deadline { pause(.milliseconds(2)) }
       listening.stop()

@@ -97,18 +97,21 @@ import Testing
   // MARK: Messages
 
   private func letters(
-    _ calls: [MadeCall], _ events: [Journal.Event]
+    _ calls: [MadeCall], _ events: [Journal.Event], to name: String = "w"
   ) -> [Violation.Kind] {
     var mail = MailHistory()
     for call in calls { mail.add(call) }
     mail.receive(
-      events.enumerated().map { Journal.Entry(time: Int64($0.offset), event: $0.element) }, as: "w")
+      events.enumerated().map { Journal.Entry(time: Int64($0.offset), event: $0.element) }, as: name
+    )
     mail.close()
     return mail.violations.map(\.kind)
   }
 
-  private func send(_ tokens: String..., result: Journal.Result? = .done) -> MadeCall {
-    call(.send(to: "w", tokens: tokens), result, 0, 1)
+  private func send(
+    _ tokens: String..., to name: String = "w", result: Journal.Result? = .done
+  ) -> MadeCall {
+    call(.send(to: name, tokens: tokens), result, 0, 1)
   }
 
   private func got(_ token: String, again: Bool = false) -> Journal.Event {
@@ -121,6 +124,13 @@ import Testing
         [send("a"), send("b"), send("c", result: nil), send("d")],
         [got("a"), got("b"), got("b", again: true), got("d")]
       ).isEmpty)
+  }
+
+  /// With a receiver for each, odd ones and even ones are in order for themselves.
+  @Test func eachKindIsInOrder() {
+    let calls = ["1", "2", "3"].map { send($0, to: "w1") }
+    #expect(letters(calls, [got("2"), got("1"), got("3")], to: "w1").isEmpty)
+    #expect(letters(calls, [got("2"), got("3"), got("1")], to: "w1") == [.order])
   }
 
   @Test func whatIsLostTwiceOrOutOfTurnIsFound() {

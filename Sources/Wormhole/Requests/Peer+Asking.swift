@@ -317,8 +317,11 @@ struct Asked: Sendable {
         }
         expected = question
       }
-      // It may have ended before there was anything to take back.
-      guard live.asking.notePlaced(id) else { return expected!.withdraw() }
+      guard live.asking.notePlaced(id) else {
+        // It has ended before there was anything to take back. What was answered was taken.
+        if !wasSeen.withLock({ $0 }) { expected!.withdraw() }
+        return
+      }
       // Whoever ended before that has not ended it.
       if !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()

@@ -7,6 +7,8 @@ struct MailHistory {
     /// Its place among all that its sender has sent.
     let place: Int
     let isOfBatch: Bool
+    /// What kind of message it was sent as.
+    let kind: String
     /// Whether it was sent for sure.
     var isSent: Bool
     var isTakenBack = false
@@ -56,13 +58,21 @@ struct MailHistory {
       places[call.worker] = place + 1
       letters[token] = Letter(
         sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
-        isSent: call.result == .done, begin: call.begin)
+        kind: Payload.kind(tokens[0]), isSent: call.result == .done, begin: call.begin)
     }
+  }
+
+  /// What keeps its order.
+  private struct Line: Hashable {
+    let sender: Int
+    /// Where each kind has a receiver of its own, it is in order for itself.
+    let kind: String?
   }
 
   /// What has come to one worker; all calls of all workers are known by then.
   mutating func receive(_ entries: [Journal.Entry], as name: String) {
-    var last: [Int: Int] = [:]
+    let chooses = Plan.chooses(name)
+    var last: [Line: Int] = [:]
     var done: Set<String> = []
     var here: Set<String> = []
     var asked: Set<String> = []
@@ -84,11 +94,12 @@ struct MailHistory {
         }
         // What was overtaken comes later, in the next life too, whose calls do not fail any more.
         guard !isRedelivered, !hasErrors else { continue }
-        if let before = last[letter.sender], before > letter.place {
+        let line = Line(sender: letter.sender, kind: chooses ? letter.kind : nil)
+        if let before = last[line], before > letter.place {
           violations.append(
             Violation(.order, "'\(token)' came to '\(name)' after what was sent later"))
         }
-        last[letter.sender] = letter.place
+        last[line] = letter.place
       case .heard(let token, let from): violations += states.hear(token, from: from, as: name)
       case .acknowledged(let token, isSure: true):
         if !hasErrors || letters[token]?.isOfBatch != true { done.insert(token) }

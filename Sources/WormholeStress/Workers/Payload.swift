@@ -17,6 +17,13 @@ struct Payload: Codable, Sendable {
     filling == Self.filling(token) ? nil : "'\(token)' came with what belongs to something else"
   }
 
+  static let kinds = ["even", "odd"]
+
+  /// As which kind of message it is sent, alone or as the first of several.
+  static func kind(_ token: String) -> String {
+    kinds[token.utf8.last.map { Int($0) % 2 } ?? 0]
+  }
+
   /// What belongs to a token: as long as that says, up to some kilobytes.
   static func filling(_ token: String) -> Data {
     var dice = Dice(seed: token.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })

@@ -18,6 +18,7 @@ extension Worker {
     var options = Wormhole.SendOptions()
     options.durability = dice.oneIn(8) ? .power : .process
     options.wantsOutcome = dice.oneIn(4)
+    options.kind = Payload.kind(tokens[0])
     perform(.send(to: to, tokens: tokens)) { [options] in
       let peer = membership.member.peer(to)
       guard count == 1 else {
@@ -39,12 +40,14 @@ extension Worker {
   func sendFile(_ membership: Membership) {
     let (to, token) = (other(), token())
     let path = "\(plan.directory)/file.\(token)"
-    perform(.sendFile(to: to, token: token)) {
+    var options = Wormhole.SendOptions()
+    options.kind = Payload.kind(token)
+    perform(.sendFile(to: to, token: token)) { [options] in
       let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
       let content = Array(Payload.filling(token))
       try content.withUnsafeBytes { try file.writeFully($0) }
       try membership.member.peer(to)
-        .send(file: path, metadata: token, by: .moving, Wormhole.SendOptions())
+        .send(file: path, metadata: token, by: .moving, options)
       return .done
     }
   }
@@ -80,14 +83,27 @@ final class Membership {
 
   init(_ hole: Wormhole, _ name: String, _ journal: Journal) throws {
     member = try Self.join(hole, name)
-    receiving = try member.receive(acknowledging: .explicit) { message in
-      try Self.handle(message, journal)
-    }
+    receiving = try Self.receive(member, journal)
     responding = member.respond(to: String.self) { token in
       journal.note(.asked(token: token))
       return token + "!"
     }
     listening = try member.watchContexts { Self.hear($0, journal) }
+  }
+
+  /// One receiver for all, or one for each kind.
+  static func receive(
+    _ member: Wormhole.Member, _ journal: Journal
+  ) throws -> [Wormhole.Subscription] {
+    let wanted = Plan.chooses(member.name) ? Payload.kinds.map { [$0] } : [Set(Payload.kinds)]
+    return try wanted.map { kinds in
+      try member.receive(kinds: kinds, acknowledging: .explicit) { message in
+        if !kinds.contains(message.kind) {
+          journal.note(.broken("'\(message.kind)' came to whoever wants \(kinds.sorted())"))
+        }
+        try handle(message, journal)
+      }
+    }
   }
 
   static func hear(_ context: Wormhole.Context, _ journal: Journal) {
@@ -114,7 +130,7 @@ final class Membership {
     }
   }
 
-  static func handle(_ message: Wormhole.Message, _ journal: Journal) throws {
+  private static func handle(_ message: Wormhole.Message, _ journal: Journal) throws {
     let token: String
     if let file = message.file {
       token = try file.metadata() ?? "-"
