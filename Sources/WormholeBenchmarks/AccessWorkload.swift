@@ -67,7 +67,11 @@ struct AccessPresented: Benchmark {
 
   /// What the other process does.
   static func present(_ path: String) throws {
-    try coordinator(path).present(path + "/file", as: Wormhole.Coordinator.Presenter())
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.save = { done in done() }
+    try coordinator(path).present(path + "/file", as: presenter)
+    // One that those who read do not ask.
+    try coordinator(path).present(path + "/other", as: Wormhole.Coordinator.Presenter())
   }
 
   func ours() throws { try coordinator.read(scratch.path + "/file") { _ in } }
@@ -79,11 +83,15 @@ struct AccessPresented: Benchmark {
   func details() throws -> [Detail] {
     defer { EchoProcess.pin(-1) }  // Asked for last; other workloads may have both processors.
     let access = try Measurement.measure(for: .milliseconds(200)) { try ours() }
+    let unasked = try Measurement.measure(for: .milliseconds(200)) {
+      try coordinator.read(scratch.path + "/other") { _ in }
+    }
     let request = try Measurement.measure(for: .milliseconds(200)) { try baseline() }
     return [
       Detail("an access, us", access.median / 1000),
       Detail("a request, us", request.median / 1000),
       Detail("requests an access", access.median / request.median),
+      Detail("requests a read of what others only listen for", unasked.median / request.median),
     ]
   }
 }

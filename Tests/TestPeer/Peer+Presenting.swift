@@ -8,6 +8,20 @@ extension Peer {
   static func present(_ path: String, _ manner: PeerJob.Presenting) throws {
     let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     var presenter = Wormhole.Coordinator.Presenter()
+    presenter.changed = { change in
+      tell("changed \(change.below ?? ".")\(change.isNew ? ", new" : "")")
+    }
+    if case .listening = manner {} else { answer(in: &presenter, path, manner, coordinator) }
+    let subscription = try coordinator.present(path, as: presenter)
+    try say("presenting")
+    wait()
+    subscription.stop()
+  }
+
+  private static func answer(
+    in presenter: inout Wormhole.Coordinator.Presenter, _ path: String,
+    _ manner: PeerJob.Presenting, _ coordinator: Wormhole.Coordinator
+  ) {
     presenter.relinquish = { use, goOn in
       tell("asked before \(use)")
       if case .hang(let until) = manner {
@@ -28,14 +42,7 @@ extension Peer {
       tell("asked to let go")
       done()
     }
-    presenter.changed = { change in
-      tell("changed \(change.below ?? ".")\(change.isNew ? ", new" : "")")
-    }
     presenter.moved = { tell("moved \($0.below ?? ".") to \($0.to)") }
-    let subscription = try coordinator.present(path, as: presenter)
-    try say("presenting")
-    wait()
-    subscription.stop()
   }
 
   /// What it adds to is in its hands until somebody asks for it, or it has added enough.

@@ -258,6 +258,8 @@ extension PeerJob {
   /// What a presenter does when it is asked.
   package enum Presenting: Codable, Sendable {
     case plainly
+    /// It is only told of changes.
+    case listening
     /// Nothing until the file is there.
     case hang(until: String)
     /// Writes the text to the file, and says so.

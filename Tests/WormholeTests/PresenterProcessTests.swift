@@ -82,6 +82,22 @@ extension FileScene {
     }
   }
 
+  /// Nobody asks it before a read, so that it can stand still and delay no reader.
+  @Test func whoOnlyListensIsAskedByWritersAlone() throws {
+    let peer = try scene.presenting("a", .listening)
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    let coordinator = Wormhole.Coordinator(scene.arbiters)
+    try peer.child.send(.stop)
+    try peer.waitUntilStopped()
+    try coordinator.read(scene.path("a")) { _ in }
+    // Whoever asks has somewhere to be answered.
+    #expect(room.desk.withLock { $0 == nil })
+    try coordinator.write(scene.path("a")) { _ in }
+    #expect(room.desk.withLock { $0 != nil })
+    try peer.child.send(.go)
+    try eventually("it is told") { try peer.output == "presenting\nchanged .\n" }
+  }
+
   @Test func aStoppedPresenterDelaysOneAccess() throws {
     let peer = try scene.presenting("a")
     try peer.child.send(.stop)

@@ -33,11 +33,14 @@ package struct PresenterEntry: Sendable {
   package let purpose: String
   /// As which guest of the container its process can be asked.
   package let guest: String
+  /// Whether those who read ask it too, and not only those who write.
+  package let mindsReaders: Bool
 
-  package init(_ paths: [AccessPath], purpose: String, guest: String) {
+  package init(_ paths: [AccessPath], purpose: String, guest: String, mindsReaders: Bool) {
     self.paths = paths
     self.purpose = purpose
     self.guest = guest
+    self.mindsReaders = mindsReaders
   }
 
   /// The largest file that is read.
@@ -55,6 +58,7 @@ extension PresenterEntry {
       "paths": .array(paths.map { .string($0.text) }),
       "purpose": .string(purpose),
       "guest": .string(guest),
+      "mindsReaders": .boolean(mindsReaders),
     ]
     var limits = PropertyListLimits.default
     limits.bytes = Self.largestFile
@@ -70,6 +74,8 @@ extension PresenterEntry {
       // It becomes the name of a directory.
       let guest = list["guest"]?.stringValue, Staging.isOurs(guest)
     else { return nil }
-    self.init(paths.map { AccessPath($0) }, purpose: purpose, guest: guest)
+    self.init(
+      paths.map { AccessPath($0) }, purpose: purpose, guest: guest,
+      mindsReaders: list["mindsReaders"]?.boolValue ?? true)
   }
 }

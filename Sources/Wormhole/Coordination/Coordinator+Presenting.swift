@@ -31,17 +31,20 @@ extension Wormhole.Coordinator {
 
     /// Somebody wants to use it: hold off, and go on.
     ///
-    /// What is given to `goOn` is called when the access is over.
+    /// What is given to `goOn` is called when the access is over. If neither this nor ``save`` is
+    /// set, those who read ask nothing, and take no longer than if nobody presented it.
     public var relinquish:
-      @Sendable (
-        _ use: Use, _ goOn: @escaping @Sendable (_ resume: (@Sendable () -> Void)?) -> Void
-      ) -> Void = { _, goOn in goOn(nil) }
+      (
+        @Sendable (
+          _ use: Use, _ goOn: @escaping @Sendable (_ resume: (@Sendable () -> Void)?) -> Void
+        ) -> Void
+      )?
 
     /// Save what is not saved, with an ordinary access, so that the others see it.
-    public var save: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void = { $0() }
+    public var save: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
 
     /// It is about to be removed.
-    public var delete: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void = { $0() }
+    public var delete: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
 
     /// Somebody may have changed it: look again.
     public var changed: @Sendable (Change) -> Void = { _ in }
@@ -66,6 +69,9 @@ extension Wormhole.Coordinator {
     /// ``changed`` follows. If this is nil ``changed`` alone is called. Whoever has moved it is
     /// still inside the access in which that was done.
     public var moved: (@Sendable (Move) -> Void)?
+
+    /// Whether it has anything to do before others read.
+    var mindsReaders: Bool { relinquish != nil || save != nil }
 
     /// One that does nothing.
     public init() {}

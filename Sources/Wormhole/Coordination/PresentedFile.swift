@@ -106,7 +106,8 @@ final class PresentedFile: Lasting {
     do throws(WormholeError) {
       for (room, paths) in rooms.sorted(by: { $0.key < $1.key }).map(\.value) {
         let desk = try PresenterDesk.of(room)
-        let entry = PresenterEntry(paths, purpose: purpose, guest: desk.address)
+        let entry = PresenterEntry(
+          paths, purpose: purpose, guest: desk.address, mindsReaders: calls.mindsReaders)
         let name = try room.present(entry) { name in desk.add(self, name.number) }
         places.append(Place(room: room, desk: desk, name: name))
         // After it is there: whoever comes to write from now on tells it, and so does whoever ends.
@@ -182,9 +183,10 @@ final class PresentedFile: Lasting {
     }
     guard !isOver else { return answer(false) }
     lookLater()
+    guard let relinquish = calls.relinquish else { return prepare(question, asking) }
     call { [self] in
       let isDone = Monitor(false)
-      calls.relinquish(question.writes ? .writing : .reading) { [self] resume in
+      relinquish(question.writes ? .writing : .reading) { [self] resume in
         let isFirst = isDone.withLock { isDone in
           defer { isDone = true }
           return !isDone

@@ -59,7 +59,10 @@ final class PresenterRound: Sendable {
     var asked: [Asked] = []
     for (room, parts) in places {
       do throws(WormholeError) {
-        let found = try look(room, parts.map(\.path), but: purposes)
+        let written = parts.filter(\.writes).map(\.path)
+        let found = try look(room, parts.map(\.path), but: purposes).filter { _, entry in
+          entry.mindsReaders || entry.isRelated(to: written)
+        }
         guard !found.isEmpty else { continue }
         let desk = try PresenterDesk.of(room)
         asked += found.map { Asked(room: room, desk: desk, name: $0, entry: $1) }
