@@ -22,7 +22,7 @@ import Wormhole
       try channel.put(number)
       return try channel.watch { _ in }
     }
-    let meeting = try Meeting()
+    let meeting = try Meeting(Self.lease)
     let number = meeting.hole.channel("number", of: Int.self)
     let heard = Heard<Int>()
     watches.append(try number.watch { heard.add($0.value ?? 0) })
@@ -56,9 +56,14 @@ import Wormhole
     for watch in watches.suffix(2) { watch.stop() }
   }
 
+  /// Long enough for a busy machine to renew a mark meanwhile.
+  private static func lease(_ options: inout Wormhole.Options) {
+    options.lease = .milliseconds(400)
+  }
+
   /// The mark of one who takes his time is renewed: nobody takes the lock over.
   private func keepALock(of number: Wormhole.Channel<Int>, of meeting: Meeting) throws {
-    let other = try meeting.another().channel("number", of: Int.self)
+    let other = try meeting.another(Self.lease).channel("number", of: Int.self)
     let isHeld = Monitor(false)
     let contender = try Callers([
       {
@@ -70,7 +75,7 @@ import Wormhole
     try number.update { value in
       calls.withLock { $0 += 1 }
       isHeld.signal { $0 = true }
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(300)) { _ in nil }
+      let _: Void? = Monitor(()).wait(until: .now + .seconds(1)) { _ in nil }
       value = 500
     }
     #expect(contender.join() == [])
