@@ -77,6 +77,10 @@ package final class Container: Sendable {
       let container = Container(
         path: path, options: options, root: root, identity: identity,
         staging: staging, marker: marker)
+      staging.setMakeAnew { [weak container] () throws(Errno) in
+        guard let container else { throw .noSuchFile }
+        return try opening.ensureStaging(in: container.root)
+      }
       if !options.isForReading {
         container.sweep()
         container.sweepGuestsIfPossible()

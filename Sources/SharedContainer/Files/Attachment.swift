@@ -129,15 +129,15 @@ package final class Attachment {
 
   /// A new file in staging, flocked before a sweeper comes.
   private static func make(_ container: Container) throws(FileCopy.Failure) -> NewFile {
-    let staging: OpenDirectory
-    do throws(Errno) {
-      staging = try container.staging.directory()
-    } catch {
-      throw .system(error)
-    }
     var tries = 0
     while true {
       let name = container.options.environment.randomName()
+      let staging: OpenDirectory
+      do throws(Errno) {
+        staging = try container.staging.directory()
+      } catch {
+        throw .system(error)
+      }
       do throws(Errno) {
         let file = try staging.descriptor.open(
           name, [.readWrite, .create, .exclusive], mode: 0o600)
@@ -147,7 +147,7 @@ package final class Attachment {
         try? staging.descriptor.unlink(name)
       } catch {
         try? staging.descriptor.unlink(name)
-        throw .system(error)
+        guard error == .noSuchFile, container.staging.mend() else { throw .system(error) }
       }
       tries += 1
       guard tries < 10 else { throw .system(.busy) }

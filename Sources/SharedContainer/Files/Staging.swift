@@ -9,33 +9,71 @@ package import Syscalls
 /// In a container of a group each user has a folder of his own in it, `staging/<user>/`, that
 /// nobody else can enter: what is not finished is nobody else's to take, to open or to exchange.
 /// What leaves it has its final mode, so nobody ever meets what it may not open either.
+///
+/// Somebody's hand may remove it under those who have it open; what they make next fails then, and
+/// they make it anew.
 final class Staging: Sendable {
-  private let shared: OpenDirectory
+  private struct Open {
+    var shared: OpenDirectory
+    /// The user's own folder: made for the first who writes, since others may only be able to read.
+    var own: OpenDirectory?
+    /// Opens the directory that has the name now, and makes it if there is none.
+    var makeAnew: @Sendable () throws(Errno) -> Descriptor = { () throws(Errno) in
+      throw .noSuchFile
+    }
+  }
+
+  private let parts: Monitor<Open>
   private let sharing: Sharing
   private let environment: Environment
-  /// The user's own folder: made for the first who writes, since others may only be able to read.
-  private let own = Monitor<OpenDirectory?>(nil)
 
   init(_ directory: consuming Descriptor, _ sharing: Sharing, _ environment: Environment) {
-    shared = OpenDirectory(directory)
+    parts = Monitor(Open(shared: OpenDirectory(directory)))
     self.sharing = sharing
     self.environment = environment
   }
 
+  /// Says how to open the directory that has the name, and to make it if there is none.
+  func setMakeAnew(_ makeAnew: @escaping @Sendable () throws(Errno) -> Descriptor) {
+    parts.withLock { $0.makeAnew = makeAnew }
+  }
+
+  private var shared: OpenDirectory { parts.withLock { $0.shared } }
+
   /// Where this user makes things.
   func directory() throws(Errno) -> OpenDirectory {
+    let (shared, own) = parts.withLock { ($0.shared, $0.own) }
     guard sharing == .group else { return shared }
-    if let own = own.withLock({ $0 }) { return own }
-    let fresh = try openOwn()
-    return own.withLock { own in
-      if let other = own { return other }
-      own = fresh
+    if let own { return own }
+    let fresh = try openOwn(in: shared)
+    return parts.withLock { open in
+      guard open.shared === shared else { return fresh }
+      if let other = open.own { return other }
+      open.own = fresh
       return fresh
     }
   }
 
+  /// Makes anew what somebody has removed; false if that was nothing.
+  func mend() -> Bool {
+    let (shared, own, makeAnew) = parts.withLock { ($0.shared, $0.own, $0.makeAnew) }
+    guard shared.isStale else {
+      guard let own, own.isStale else { return false }
+      parts.withLock { open in
+        if open.own === own { open.own = nil }
+      }
+      return true
+    }
+    // Without its container there is nowhere to make it.
+    guard let fresh = try? OpenDirectory(makeAnew()) else { return false }
+    parts.withLock { open in
+      if open.shared === shared { (open.shared, open.own) = (fresh, nil) }
+    }
+    return true
+  }
+
   /// Only its owner makes it, and nobody else ever enters it, so it need not appear complete.
-  private func openOwn() throws(Errno) -> OpenDirectory {
+  private func openOwn(in shared: OpenDirectory) throws(Errno) -> OpenDirectory {
     let own = try sharing.openDirectory(Self.ownName, in: shared.descriptor) { () throws(Errno) in
       try shared.descriptor.makeDirectory(Self.ownName, mode: 0o700)
     } check: { directory, status throws(Errno) in
@@ -88,9 +126,9 @@ final class Staging: Sendable {
     as visible: UnsafePointer<CChar>
   ) throws(Errno) {
     var tries = 0
-    let directory = try directory()
     while true {
       let name = freshName()
+      let directory = try directory()
       let failure = Errno.of { () throws(Errno) in
         let file = try stage(bytes, name, in: directory.descriptor, sync: sync)
         try directory.descriptor.publish(name, to: target, visible)
@@ -104,6 +142,7 @@ final class Staging: Sendable {
       try? directory.descriptor.unlink(name)
       tries += 1
       guard wasSwept, tries < 10, (try? target.status().links) != 0 else { throw failure }
+      if failure == .noSuchFile { _ = mend() }
     }
   }
 
@@ -166,11 +205,10 @@ final class Staging: Sendable {
   func withDirectory<Value>(
     _ body: (borrowing Descriptor) throws(Errno) -> Value
   ) throws(Errno) -> Value {
-    let directory = try directory()
-    var name = ""
+    var (name, directory) = ("", try directory())
     defer { try? removeTree(name, in: directory.descriptor) }
     let made = try retrying { () throws(Errno) in
-      name = freshName()
+      (name, directory) = (freshName(), try self.directory())
       try directory.descriptor.makeDirectory(name, mode: 0o700)
       let made = try directory.descriptor.open(name, [.readOnly, .directory])
       guard try made.tryLock(.exclusive) else { throw .noSuchFile }
@@ -224,7 +262,8 @@ final class Staging: Sendable {
   /// The user's own folder, if it has one.
   private func ownIfThere() throws(Errno) -> OpenDirectory? {
     guard sharing == .group else { return nil }
-    if let own = own.withLock({ $0 }) { return own }
+    let (shared, own) = parts.withLock { ($0.shared, $0.own) }
+    if let own { return own }
     return try shared.directory(Self.ownName, sharing)
   }
 
@@ -282,6 +321,7 @@ final class Staging: Sendable {
       } catch {
         tries += 1
         guard error == .noSuchFile, tries < 10 else { throw error }
+        _ = mend()
       }
     }
   }
