@@ -18,7 +18,7 @@ extension Peer {
         try Processes.send(.stop, to: Processes.current)
         if kind != .read { try write("late", path) }
       case .linger:
-        let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+        waitToBeKilled()
       case .write(let text): try write(text, path)
       }
     }

@@ -134,7 +134,7 @@ extension Peer {
     }
     let idle = forking_copy_after { Peer.household = nil }
     try say("\(idle)")
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    waitToBeKilled()
   }
 
   private static func inCopy(_ body: () throws -> Void) {

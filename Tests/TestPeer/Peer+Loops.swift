@@ -40,7 +40,7 @@ extension Peer {
 
   static func linger() throws {
     try StandardStream.output.write("lingering\n")
-    wait()
+    waitToBeKilled()
   }
 
   private static func linger(
@@ -50,12 +50,8 @@ extension Peer {
     let slot = try container.slot(.channels, channel)
     try slot.change("update") { _ in
       try StandardStream.output.write("\(try start())\n")
-      wait()
+      waitToBeKilled()
       return .none
     }
-  }
-
-  private static func wait() {
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
   }
 }

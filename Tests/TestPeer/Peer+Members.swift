@@ -109,7 +109,7 @@ extension Peer {
     let watch = try meeting(container, log).peer(name).watchReachability {
       try? say($0.rawValue)
     }
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    waitToBeKilled()
     watch.stop()
   }
 
@@ -122,7 +122,7 @@ extension Peer {
     let number = try guarded.with { $0.rawValue }!
     let second = forking_copy_of_copy(number, "/dev/null")
     try say("\(forking_copy()) \(number) \(plain.rawValue) \(second)")
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    waitToBeKilled()
     guarded.close()
   }
 
@@ -170,7 +170,7 @@ extension Peer {
 
   static func stay(_ member: Wormhole.Member) throws {
     try say(member.incarnation.rawValue)
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+    waitToBeKilled()
     member.leave()
   }
 

@@ -14,7 +14,7 @@ extension Peer {
     if case .listening = manner {} else { answer(in: &presenter, path, manner, coordinator) }
     let subscription = try coordinator.present(path, as: presenter)
     try say("presenting")
-    wait()
+    waitToBeKilled()
     subscription.stop()
   }
 
@@ -84,12 +84,8 @@ extension Peer {
     // Its own changes nobody tells it.
     show()
     try say("added")
-    wait()
+    waitToBeKilled()
     subscription.stop()
-  }
-
-  private static func wait() {
-    let _: Void? = Monitor(()).wait(until: .now + .seconds(120)) { _ in nil }
   }
 
   private static func tell(_ words: String) { try? say(words) }

@@ -97,7 +97,7 @@ extension Peer {
     }
     try say("awake")
     if stays {
-      let _: Void? = Monitor(()).wait(until: .now + .seconds(60)) { _ in nil }
+      waitToBeKilled()
     }
   }
 

@@ -23,6 +23,14 @@ import TestSupport
     #endif
   }
 
+  /// Whatever a slow machine makes of a test, it is there until that kills it, or is gone itself.
+  static func waitToBeKilled() {
+    let (parent, latest) = (Processes.parent, Instant.now + .seconds(3600))
+    while Processes.parent == parent, Instant.now < latest {
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(500)) { _ in nil }
+    }
+  }
+
   private static func fail(_ words: String) -> Never {
     try? say("TestPeer: \(words)", on: .error)
     Processes.exit(70)

@@ -140,7 +140,7 @@ import Wormhole
     _ = try kill(receiver)
     receiver = try receive(until: 9_999_999)
     try member.peer("watch").send(9_999_999, .quick())
-    let outcome = try receiver.outcome(within: .seconds(60))
+    let outcome = try receiver.outcome(within: .seconds(isLong ? 600 : 60))
     #expect(outcome.status == .exited(0), "\(outcome.errors) \(line)")
     try check(said, kills, line)
   }

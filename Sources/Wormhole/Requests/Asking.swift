@@ -70,11 +70,7 @@ final class Asking: Sendable {
     state.withLock { $0.waiting.removeValue(forKey: id) }
   }
 
-  func answer(_ id: String, _ bytes: [UInt8]) {
-    guard let question = take(id) else { return }
-    question.wasSeen.withLock { $0 = true }
-    question.end(.success(bytes))
-  }
+  func answer(_ id: String, _ bytes: [UInt8]) { take(id)?.end(.success(bytes)) }
 
   /// - Returns: whether it was waited for still.
   @discardableResult

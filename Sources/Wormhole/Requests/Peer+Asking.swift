@@ -317,11 +317,8 @@ struct Asked: Sendable {
         }
         expected = question
       }
-      guard live.asking.notePlaced(id) else {
-        // It has ended before there was anything to take back. What was answered was taken.
-        if !wasSeen.withLock({ $0 }) { expected!.withdraw() }
-        return
-      }
+      // It may have ended before there was anything to take back.
+      guard live.asking.notePlaced(id) else { return expected!.withdraw() }
       // Whoever ended before that has not ended it.
       if !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()
