@@ -32,6 +32,17 @@ final class LeaseKeeper: Sendable {
   }
 
   private let monitor = Monitor(State())
+  private let hire: @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
+
+  /// - Parameter hire: starts a thread, which ends by itself.
+  init(
+    hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void = {
+      body throws(Errno) in
+      try Thread("wormhole-lease", body).detach()
+    }
+  ) {
+    self.hire = hire
+  }
 
   /// How long the thread rests before it ends: making one takes longer than a short update.
   private static let rest = Duration.seconds(10)
@@ -78,9 +89,9 @@ final class LeaseKeeper: Sendable {
       return
     }
     // Without a thread the mark is not renewed, and a long update may be superseded: it runs again.
-    guard let thread = try? Thread("wormhole-lease", { self.run() }) else { return }
-    thread.detach()
-    state.hasThread = true
+    // The next tenure tries again.
+    state.hasThread = Errno.of { () throws(Errno) in try hire { self.run() } } == nil
+    if !state.hasThread { state.nextLook = nil }
   }
 
   private func run() {

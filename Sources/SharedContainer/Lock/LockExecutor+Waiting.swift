@@ -9,6 +9,8 @@ extension LockExecutor {
     let file = state.file!
     defer { WaiterSign.withdraw(from: file.file) }
     let now = slot.container.options.environment.now
+    // However it ends: a lock that its thread is granted later would be nobody's.
+    defer { file.giveUp() }
     try file.request()
     var observation = LeaseObservation<HolderMark>(
       lease: policy.lease ?? .seconds(1_000_000_000), now: now())
@@ -20,24 +22,17 @@ extension LockExecutor {
         return .locked
       }
       if patience.hasEnded(at: now()) {
-        giveUp(file)
+        giveUp()
         return .gaveUp
       }
-      if try isThere(generation + 1) {
-        file.giveUp()
-        return .newer
-      }
+      if try isThere(generation + 1) { return .newer }
       let mark = try HolderMark(in: file.file)
-      if observation.stoodStill(mark, at: now()), policy.lease != nil {
-        file.giveUp()
-        return .stoodStill
-      }
+      if observation.stoodStill(mark, at: now()), policy.lease != nil { return .stoodStill }
     }
   }
 
-  private mutating func giveUp(_ file: LockFile) {
+  private mutating func giveUp() {
     let holder = holder()
-    file.giveUp()
     if patience.cancellation?.isCancelled == true {
       fail(WormholeError(.cancelled, operation, slot.name, because: "it was cancelled"))
       return
