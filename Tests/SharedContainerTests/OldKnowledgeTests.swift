@@ -60,4 +60,50 @@ import Testing
     }
     #expect(tries.withLock { $0 } == 2)
   }
+
+  @Test func whatIsDamagedIsSetAsideThoughTheFolderWasRemoved() throws {
+    for heals in 1...2 {
+      let path = container.path("channels", "n", "value.plist")
+      try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
+      try slot.add(durability: .power)
+      try slot.add(durability: .power)
+      #expect(container.counters.heals == heals)
+      #expect(try container.names(in: .damaged).count == 2)
+      try remove("damaged")
+    }
+  }
+
+  @Test func aMemberIsMadeThoughAllWereRemoved() throws {
+    _ = try container.member("a")
+    try remove("members")
+    #expect(try container.existingMember("a") == nil)
+    try container.member("a").place([1], as: "x", in: .inbox)
+    try remove("members")
+    try container.member("b").place([1], as: "x", in: .inbox)
+    _ = try container.makeGuest()
+    try remove("guests")
+    _ = try container.makeGuest()
+    #expect(try another().names(in: .members) == ["b"])
+  }
+
+  /// It is that of the directory which was synced, and not of another one that has come since.
+  @Test func aNameThatWasSyncedIsThatOfOneDirectory() throws {
+    let home = try container.member("a")
+    _ = try home.part(.inbox)
+    let isOver = Monitor(false)
+    // The first is that of the member's directory, the second of the one above.
+    let slow = FaultRule(
+      .fsync, path: "/members", number: 2, .delay(milliseconds: 500))
+    let thread = try Thread("syncing") {
+      FaultPoints.with([slow]) { try? home.makeDurable(.inbox) }
+      isOver.signal { $0 = true }
+    }
+    let _: Bool? = isOver.wait(until: .now + .milliseconds(200)) { $0 ? true : nil }
+    try remove("members", "a", "inbox")
+    #expect(home.forgetIfStale(.inbox))
+    _ = try home.part(.inbox)
+    thread.join()
+    let calls = try FaultPoints.with { try home.makeDurable(.inbox) }
+    #expect(calls.contains { $0.hasPrefix("fsync") && $0.hasSuffix("/members/a") }, "\(calls)")
+  }
 }

@@ -250,6 +250,9 @@ package struct FileIdentity: Hashable, Sendable {
 package final class OpenDirectory: Sendable {
   package let descriptor: Descriptor
   let sync = DirectorySync()
+  /// Whether its name, where it lies, was synced since it was opened.
+  let isNameDurable = Atomic<Bool>(false)
+
   package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
   /// Whether the directory has been removed.

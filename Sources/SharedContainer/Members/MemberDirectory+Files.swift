@@ -40,7 +40,7 @@ extension MemberDirectory {
   package func makeDurable(_ part: Part) throws(Errno) {
     guard !Mutants.has(.noDirectorySync) else { return }
     let directory = try self.part(part)
-    try syncNames(of: part)
+    try syncNames(of: directory)
     try directory.sync.sync(directory.descriptor)
   }
 

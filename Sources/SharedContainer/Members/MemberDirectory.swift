@@ -1,3 +1,4 @@
+internal import Synchronization
 package import Syscalls
 
 /// The directory of one member, `members/<name>/`, or of one guest, `guests/<random>/`.
@@ -44,7 +45,6 @@ package final class MemberDirectory: Sendable {
   package let home: OpenDirectory
   private let parent: OpenDirectory
   private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
-  private let durableParts = Monitor(Set<Part>())
 
   /// The file that a member holds a lock on for as long as it lives.
   package static let presenceName = "presence"
@@ -112,27 +112,22 @@ package final class MemberDirectory: Sendable {
 
   /// Forgets an open part that was removed by hand; whether it was.
   func forgetIfStale(_ part: Part) -> Bool {
-    let isStale = parts.withLock { parts in
+    parts.withLock { parts in
       guard let open = parts[part.place], open.isStale else { return false }
       parts[part.place] = nil
       return true
     }
-    if isStale { forgetDurable(part) }
-    return isStale
   }
 
   /// The directory that has the part's name now, in the place of one that is open and had it
   /// before; nil if none has.
   func named(_ part: Part) throws(Errno) -> OpenDirectory? {
     let named = try home.directory(part.rawValue, container.options.sharing)
-    let (current, isAnother) = parts.withLock { parts -> (OpenDirectory?, Bool) in
-      let open = parts[part.place]
-      if let open, let named, open.isSame(as: named) { return (open, false) }
+    return parts.withLock { parts in
+      if let open = parts[part.place], let named, open.isSame(as: named) { return open }
       parts[part.place] = named
-      return (named, open != nil)
+      return named
     }
-    if isAnother { forgetDurable(part) }
-    return current
   }
 
   /// Forgets the open parts whose names others have by now; false if another has its own.
@@ -145,20 +140,15 @@ package final class MemberDirectory: Sendable {
     return true
   }
 
-  /// Another directory has the part's name, or will have.
-  private func forgetDurable(_ part: Part) {
-    durableParts.withLock { _ = $0.remove(part) }
-  }
-
   /// Why this user may not write to a part, and what can be done; nil if it seems to be allowed.
   func denial(of part: Part) -> String? { container.denial(of: "\(path)/\(part.rawValue)") }
 
-  /// Makes the part's own name durable, and those above it, once.
-  func syncNames(of part: Part) throws(Errno) {
-    guard !durableParts.withLock({ $0.contains(part) }) else { return }
+  /// Makes a part's own name durable, and those above it, once.
+  func syncNames(of part: OpenDirectory) throws(Errno) {
+    guard !part.isNameDurable.load(ordering: .acquiring) else { return }
     try home.sync.sync(home.descriptor)
     try parent.sync.sync(parent.descriptor)
-    durableParts.withLock { _ = $0.insert(part) }
+    part.isNameDurable.store(true, ordering: .releasing)
   }
 
   private static func ensure(
@@ -222,13 +212,14 @@ extension Container {
   ) throws(Errno) -> MemberDirectory {
     var tries = 0
     while true {
-      try MemberDirectory.make(escaped, in: self.folder(folder), self)
       do throws(Errno) {
+        try MemberDirectory.make(escaped, in: self.folder(folder), self)
         return try openMember(name, escaped, folder)
       } catch {
-        // Somebody may be removing it, each time that it was made.
+        // Somebody may be removing it, each time that it was made; or all of them.
         tries += 1
         guard error == .noSuchFile, tries < 100 else { throw error }
+        _ = forgetIfStale(folder)
       }
     }
   }
@@ -236,9 +227,15 @@ extension Container {
   func openMember(
     _ name: String, _ escaped: String, _ folder: Folder
   ) throws(Errno) -> MemberDirectory {
-    let parent = try existingFolder(folder)
-    return MemberDirectory(
-      self, folder, name, escaped,
-      home: try options.sharing.openExisting(escaped, in: parent.descriptor), in: parent)
+    do throws(Errno) {
+      let parent = try existingFolder(folder)
+      return MemberDirectory(
+        self, folder, name, escaped,
+        home: try options.sharing.openExisting(escaped, in: parent.descriptor), in: parent)
+    } catch {
+      // Another may have come in the place of a folder that was removed.
+      guard error == .noSuchFile, forgetIfStale(folder) else { throw error }
+      return try openMember(name, escaped, folder)
+    }
   }
 }

@@ -248,7 +248,8 @@ struct Commit {
   }
 
   private func setAside(_ reason: String) throws(Errno) {
-    let damaged = try container.folder(.damaged)
+    // Anew: whoever has seen to what lies there may have removed it all.
+    let damaged = OpenDirectory(try container.openFolder(.damaged))
     let stem = "\(container.options.environment.sinceEpoch()).\(slot.escaped)"
     try staging.descriptor.rename(Self.next, to: damaged.descriptor, "\(stem).plist")
     container.count { $0.heals += 1 }
