@@ -86,6 +86,18 @@ import Testing
     #expect(try another().names(in: .members) == ["b"])
   }
 
+  /// Had the look counted, nothing would be told before something else comes.
+  @Test func whatCouldNotBeListedIsToldLater() throws {
+    let names = Heard<FolderWatch.Change>()
+    let rule = FaultRule(.getdents, path: "channels", .fail(.inputOutput))
+    var watch: FolderWatch?
+    try FaultPoints.with([rule]) {
+      watch = try container.watchNames(in: .channels) { names.add($0) }
+    }
+    try names.wait("it is told") { $0 == [.came("n")] }
+    watch?.stop()
+  }
+
   /// It is that of the directory which was synced, and not of another one that has come since.
   @Test func aNameThatWasSyncedIsThatOfOneDirectory() throws {
     let home = try container.member("a")

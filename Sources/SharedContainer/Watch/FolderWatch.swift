@@ -19,6 +19,8 @@ package final class FolderWatch: Sendable {
   private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let errand = Monitor<Errand?>(nil)
+  /// Has it look again and again, as long as it could not.
+  private let retrying = Monitor<Watch?>(nil)
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
@@ -76,11 +78,24 @@ package final class FolderWatch: Sendable {
             watch.call { handler(change) }
           }
         }
+        endRetrying()
       } catch {
-        container.log(.warning, error)
+        self.due.withLock { $0 = .lookAgain }
+        retry(error)
       }
     }
   }
+
+  private func retry(_ error: WormholeError) {
+    let isFirst = retrying.withLock { retrying in
+      guard retrying == nil else { return false }
+      retrying = Watcher.shared.poll { [weak self] in self?.hear($0) }
+      return true
+    }
+    if isFirst { container.log(.warning, error) }
+  }
+
+  private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
 
   /// What is news in that; nil if nothing is.
   private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
@@ -90,7 +105,10 @@ package final class FolderWatch: Sendable {
   }
 
   /// Ends it; once this has returned, the handler is not called again.
-  package func stop() { watch.withLock { $0.take() }?.stop() }
+  package func stop() {
+    watch.withLock { $0.take() }?.stop()
+    endRetrying()
+  }
 
   deinit { stop() }
 }

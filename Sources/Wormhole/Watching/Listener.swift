@@ -55,6 +55,8 @@ final class Listener: Lasting {
     var failure: WormholeError?
     /// What keeps it until it has ended.
     var begun: Begun?
+    /// What is looked at again in a while, as it could not be.
+    var retried: Set<String> = []
   }
 
   private let state: Monitor<State>
@@ -176,9 +178,21 @@ final class Listener: Lasting {
       state.machine.nextName().map { ($0, state.sources?[$0]) }
     }) {
       guard let source, let finding = find(name, source) else { continue }
+      if case .failed(let error) = finding.stamp, error.mayPass { lookLater(at: name) }
       if state.withLock({ $0.machine.isNews(name, finding.stamp) }) { return finding }
     }
     return nil
+  }
+
+  /// Looks again though nothing may happen to it any more: what the system has refused for lack of
+  /// something was not seen.
+  private func lookLater(at name: String) {
+    guard state.withLock({ $0.retried.insert(name).inserted }) else { return }
+    queue.soon(after: .seconds(1)) { [weak self] in
+      guard let self else { return }
+      state.withLock { _ = $0.retried.remove(name) }
+      change(name)
+    }
   }
 
   /// What a look at one name finds; of what has gone, the word of that.
@@ -238,4 +252,9 @@ final class Listener: Lasting {
     for source in left.values { source.leave() }
     return begun
   }
+}
+
+extension WormholeError {
+  /// Whether the system has refused something that it may grant a little later.
+  fileprivate var mayPass: Bool { errno != nil && (code == .exhausted || code == .system) }
 }

@@ -75,6 +75,7 @@ final class SlotFeed: Sendable {
       let (signal, isShared) = state.withLock { ($0.signals, $0.listeners.count > 1) }
       if let reading, reading.signal == signal { return reading.finding }
       let finding = Finding(reading: slot, limits)
+      if case .failed = finding.stamp { return finding }
       reading = isShared ? (signal, finding) : nil
       return finding
     }

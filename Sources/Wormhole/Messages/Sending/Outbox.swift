@@ -180,6 +180,8 @@ final class Outbox: Sendable {
       do throws(Errno) {
         found = try Receipts.list(home)
       } catch {
+        news.withLock { $0 = .lookAgain }
+        Wormhole.finding.soon(after: .seconds(1)) { [weak self] in self?.look() }
         return hole.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)

@@ -1,0 +1,54 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What is kept in memory goes when what has made it true has gone.
+@Suite(.blocking) struct OldKnowledgeTests {
+  private let meeting: Meeting
+  private let watch: Wormhole.Member
+
+  init() throws {
+    meeting = try Meeting()
+    watch = try meeting.hole.join(as: "watch")
+  }
+
+  private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
+
+  /// Had the look counted, nobody would be told before something else ends.
+  @Test func outcomesThatCouldNotBeListedAreToldLater() throws {
+    var phone = try join()
+    try phone.peer("watch").send(1, .quick())
+    phone.leave()
+    try watch.take(1)[0].acknowledge()
+    phone = try join()
+    let heard = Heard<Wormhole.Outcome>()
+    let rule = FaultRule(.getdents, path: "receipts", .fail(.inputOutput))
+    try FaultPoints.with([rule]) { try phone.watchOutcomes { heard.add($0) } }
+    try heard.wait("it is told") { $0.map(\.end) == [.delivered] }
+  }
+
+  /// A watcher that could not look for lack of something ends up with the latest all the same.
+  @Test func whatCouldNotBeLookedAtIsLookedAtLater() throws {
+    let looks = Monitor(0)
+    let heard = Heard<Stamp>()
+    let listener = Listener(seen: [:]) { heard.add($0.stamp) }
+    let error = WormholeError(.tooManyOpenFiles, "read channel", "n")
+    listener.join(
+      "n",
+      Listener.Source(
+        look: {
+          let isFirst = looks.withLock { looks in
+            looks += 1
+            return looks == 1
+          }
+          return Finding(name: "n", stamp: isFirst ? .failed(error) : .posted(1))
+        }, leave: {}))
+    listener.change("n")
+    try heard.wait("it is told") { $0 == [.failed(error), .posted(1)] }
+    listener.stop()
+  }
+}
