@@ -98,6 +98,25 @@ import Testing
     watch?.stop()
   }
 
+  /// Who comes to a directory whose watch pauses would be told nothing.
+  @Test func whoeverListensWhereAnotherPausesIsTold() throws {
+    let home = try container.member("a")
+    let first = try home.watch(.inbox, pauses: true) { _ in }
+    let mask: InotifyMask = [.movedFrom, .deleted]
+    try home.watch(.inbox, mask) { _ in }.stop()
+    #expect(first.pause())
+    let heard = Heard<Watcher.Signal>()
+    let second = try home.watch(.inbox, mask) { heard.add($0) }
+    try home.place([1], as: "x", in: .inbox)
+    #expect(try home.remove("x", from: .inbox))
+    try heard.wait("it is told") { !$0.isEmpty }
+    first.resume()
+    #expect(first.pause() == false, "others listen")
+    second.stop()
+    #expect(first.pause())
+    first.stop()
+  }
+
   /// It is that of the directory which was synced, and not of another one that has come since.
   @Test func aNameThatWasSyncedIsThatOfOneDirectory() throws {
     let home = try container.member("a")

@@ -194,7 +194,10 @@ final class WatchTree: Sendable {
       guard node.ears.count == 1, node.earsByName.isEmpty, node.children.isEmpty else {
         return false
       }
-      return node.watch?.pause() ?? false
+      guard node.watch?.pause() == true else { return false }
+      // Whoever comes meanwhile registers it anew, to be told.
+      node.registered = nil
+      return true
     }
   }
 
