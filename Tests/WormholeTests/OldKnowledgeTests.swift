@@ -18,6 +18,21 @@ import Testing
 
   private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
 
+  /// One that was removed has joined anew, and asks what has become of what it sent before.
+  @Test func aReceiptGoesToWhoeverHasTheNameNow() throws {
+    let phone = try join()
+    try phone.peer("watch").send(1, .quick())
+    try watch.take(1)[0].acknowledge()
+    try phone.peer("watch").send(2, .quick())
+    let message = try watch.take(1)[0]
+    phone.leave()
+    #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
+    let sent = try join().peer("watch").outstanding
+    #expect(sent.count == 1)
+    try message.acknowledge()
+    #expect(sent.first?.waitForEnd(until: .now + patience) == .delivered)
+  }
+
   /// Had the look counted, nobody would be told before something else ends.
   @Test func outcomesThatCouldNotBeListedAreToldLater() throws {
     var phone = try join()

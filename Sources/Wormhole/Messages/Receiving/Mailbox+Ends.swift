@@ -31,16 +31,16 @@ extension Mailbox {
   private func end(
     _ claimed: ClaimedName, _ end: MessageEnd, telling sender: MemberDirectory?, _ size: Int
   ) throws(Errno) -> Bool {
-    if let sender {
-      let receipt = ReceiptName(claimed.name, end).text
-      if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) {
-        boundReceipts(of: sender, size)
-        return true
-      }
-      if !sender.isStale { return false }
-      senders.forget(claimed.name)
+    guard let sender else { return try home.remove(claimed.text, from: .claimed) }
+    let receipt = ReceiptName(claimed.name, end).text
+    if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) {
+      boundReceipts(of: sender, size)
+      return true
     }
-    return try home.remove(claimed.text, from: .claimed)
+    if !sender.isStale { return false }
+    // It was removed, and may have joined anew.
+    senders.forget(claimed.name)
+    return try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
   }
 
   private func boundReceipts(of sender: MemberDirectory, _ size: Int) {
