@@ -66,4 +66,14 @@ import Testing
     try heard.wait("it is told") { $0 == [.failed(error), .posted(1)] }
     listener.stop()
   }
+
+  /// Clocks begin anew with the machine, and what failed before that has failed nobody since.
+  @Test func aFailureOfAnEarlierRunOfTheMachineIsNotThisOnes() {
+    var record = WakeRecord(id: "1", started: 1000, by: "test", program: "a", before: nil)
+    record.failure = "it ended"
+    record.ended = 2000
+    #expect(record.verdict(nil, "a", begun: 10, now: 20, grace: .seconds(5)) == .start)
+    #expect(
+      record.verdict(nil, "a", begun: 2000, now: 2000, grace: .seconds(5)) == .failed("it ended"))
+  }
 }

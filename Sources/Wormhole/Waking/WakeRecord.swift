@@ -48,10 +48,11 @@ struct WakeRecord: Codable, Equatable, Sendable {
     // It has joined, and is gone again.
     if incarnation != before { return .start }
     if let failure, let ended {
-      if ended >= begun { return .failed(failure) }
+      // What is still to come was noted in an earlier run of the machine.
+      if (begun...max(begun, now)).contains(ended) { return .failed(failure) }
       let pause = Self.pause(after: failures(incarnation, program))
       let rest = pause - .nanoseconds(now - ended)
-      // More than all of it is left of an earlier start of the machine.
+      // Of that more than all of it is left.
       return rest <= .zero || rest > pause ? .start : .wait(rest)
     }
     if isAlive { return .wait(grace) }
