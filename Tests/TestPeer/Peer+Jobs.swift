@@ -75,6 +75,7 @@ extension Peer {
     case .drain(let container, let name, let wanted): try drain(container, name, count: wanted)
     case .insist(let container, let from, let to, let other, let file):
       try insist(container, from: from, to: to, other: other, until: file)
+    case .sendForked(let container): try sendForked(container)
     case .sendFile(let container, let file, let moves, let durability):
       try sendFile(container, file, moves: moves, durability: durability)
     case .receiveFile(let container, let path, let takes):

@@ -1,3 +1,4 @@
+import CForking
 import SharedContainer
 import Syscalls
 import TestSupport
@@ -101,6 +102,33 @@ extension Peer {
       .first { $0.hasPrefix("VmHWM") }!.split(separator: " ").compactMap { Int($0) }.first!
     try say("\(time) \(peak)")
     member.leave()
+  }
+
+  static func sendForked(_ container: String) throws {
+    let hole = try meeting(container)
+    let watch = try hole.join(as: "watch")
+    var options = Wormhole.SendOptions()
+    (options.id, options.durability) = ("n", .process)
+    let peer = hole.peer("watch")
+    let thread = try Thread("sending") { [options] in _ = try? peer.send(1, options) }
+    try eventually("the id is taken") {
+      let folder = container + "/members/watch/files"
+      return try Descriptor.open(path: folder, [.readOnly, .directory]).names()
+        .contains { $0.hasPrefix("id,") }
+    }
+    try say("\(forking_copy())")
+    thread.join()
+    let isOver = Monitor(false)
+    let receiving = try watch.receive { _ in isOver.signal { $0 = true } }
+    let _: Bool? = isOver.wait(until: .now + patience) { $0 ? true : nil }
+    receiving.stop()
+    do {
+      try peer.send(2, options)
+      try say("sent")
+    } catch let error as WormholeError {
+      try say("\(error.code)")
+    }
+    watch.leave()
   }
 
   private struct Refused: Error {}

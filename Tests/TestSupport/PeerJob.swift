@@ -164,6 +164,9 @@ package indirect enum PeerJob: Codable, Sendable {
   ///
   /// Says each that is sent, and why one is not.
   case insist(_ container: String, from: String, to: String, other: String, until: String)
+  /// Sends `watch` a message of the id `n` and makes a copy of itself in the middle of that; says
+  /// the number of the copy, receives the message, and says how sending it once more went.
+  case sendForked(_ container: String)
   /// Sends a file to `watch` without joining, and says so.
   case sendFile(_ container: String, _ file: String, moves: Bool, durability: Durability)
   /// Joins as `watch`, takes one file to a path if it is to, acknowledges it, says so, and leaves.

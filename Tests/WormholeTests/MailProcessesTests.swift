@@ -228,4 +228,17 @@ import Wormhole
     #expect(try record().done == [1, 3])
     #expect(try meeting.names("members/watch/dead").count == 2)
   }
+
+  /// A child that is just being started has a copy of all that its parent has open, and so of the
+  /// file that an id is locked by while its message is placed.
+  @Test func anIdIsFreeThoughACopyHasItsFileOpen() throws {
+    let sender = try Running(
+      .sendForked(meeting.path),
+      environment: ["WORMHOLE_FAULTS=rename~inbox/:before:delay=1000"])
+    let output = try sender.outcome(within: .seconds(120)).output
+    let words = output.split(separator: "\n")
+    let copy = try #require(words.first.flatMap { Int32($0) })
+    defer { try? Processes.send(.kill, to: copy) }
+    #expect(words.dropFirst() == ["sent"])
+  }
 }
