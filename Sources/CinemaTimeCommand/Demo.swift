@@ -1,6 +1,5 @@
 import CinemaTime
 import CommandLine
-import FoundationEssentials
 import PropertyLists
 import SharedContainer
 import Syscalls
@@ -32,15 +31,10 @@ final class Demo: Sendable {
   }
 
   func run() throws {
-    try stage.run {
-      _ = try Wormhole(directory: stage.path + "/office")
-    } _: {
-      try play()
-    }
+    try stage.run({ try Wormhole(directory: stage.path + "/office") }, play)
   }
 
-  private func play() throws {
-    let hole = try Wormhole(directory: stage.path + "/office")
+  private func play(_ hole: Wormhole) throws {
     try output.write(
       line: "The phone's app and the watch's run, and many sell tickets beside them.")
     for role in Role.allCases { try startApp(role) }
@@ -54,7 +48,7 @@ final class Demo: Sendable {
   // MARK: The storm
 
   private func storm() throws {
-    let sellers = try (0..<4).map { number in
+    let sellers = try (0..<4).map { _ in
       try stage.attempt { () throws(Errno) in
         try Thread("seller") {
           var random = SystemRandomNumberGenerator()
@@ -66,7 +60,6 @@ final class Demo: Sendable {
             }
             self.finishOne()
           }
-          _ = number
         }
       }
     }

@@ -23,18 +23,20 @@ package final class Demonstration: Sendable {
 
   /// Makes the directory, plays, and tidies up.
   ///
-  /// - Parameter prepare: lays out what the directory is to hold; no signal comes in between.
-  package func run(_ prepare: () throws -> Void, _ play: () throws -> Void) throws {
+  /// - Parameters:
+  ///   - prepare: lays out what the directory is to hold; no signal comes in between.
+  ///   - play: gets what that has made.
+  package func run<Made>(_ prepare: () throws -> Made, _ play: (Made) throws -> Void) throws {
     try Interruption.prepare { self.close() }
     defer { close() }
-    try state.withLock { state in
+    let made = try state.withLock { state in
       try attempt { () throws(Errno) in
         try Self.check(state)
         try Descriptor.makeDirectory(path: path, mode: 0o700)
       }
-      try prepare()
+      return try prepare()
     }
-    try play()
+    try play(made)
   }
 
   package func directory() throws(Errno) -> Descriptor {
