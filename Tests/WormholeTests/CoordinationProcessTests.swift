@@ -148,14 +148,19 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  /// One that is to replace a file, and stops on the way.
+  private func stopped(_ faults: String) throws -> Running {
+    let peer = try scene.peer(
+      .replace, scene.path("a"), .write("stopped"), environment: ["WORMHOLE_FAULTS=\(faults)"])
+    try peer.waitUntilStopped()
+    return peer
+  }
+
   /// One that is to replace a file, and is passed over before it makes its hidden directory, or
   /// afterwards, and dies before it hears of that.
   @Test(arguments: ["rename~running@1:before:stop", "mkdir~.wormhole-@1:before:stop"])
   func whatOneLeavesThatWasPassedOverAndDiedIsRemovedByTheNext(_ rule: String) throws {
-    let peer = try scene.peer(
-      .replace, scene.path("a"), .write("peer"),
-      environment: ["WORMHOLE_FAULTS=\(rule);rename~running@1:before:kill"])
-    try peer.waitUntilStopped()
+    let peer = try stopped("\(rule);rename~running@1:before:kill")
     try scene.another().write(scene.path("a")) { _ in }
     #expect(try scene.names(in: .waiting) == [])
     let container = try scene.arbiters.room(for: AccessPath(scene.path("a"))).container
@@ -173,10 +178,7 @@ import Wormhole
 
   @Test(arguments: ["rename~passed@1:before:fail=ENOSPC", "mkdir~passed@1:before:fail=ENOSPC"])
   func whoeverPassesAnotherOnAFullDiskIsNotHeldUp(_ rule: String) throws {
-    let stopped = try scene.peer(
-      .replace, scene.path("a"), .write("stopped"),
-      environment: ["WORMHOLE_FAULTS=rename~running@1:before:stop"])
-    try stopped.waitUntilStopped()
+    let stopped = try stopped("rename~running@1:before:stop")
     let other = try scene.peer(
       .replace, scene.path("a"), .write("other"), environment: ["WORMHOLE_FAULTS=\(rule)"])
     #expect(try other.outcome().output == "inside\ndone\n")
