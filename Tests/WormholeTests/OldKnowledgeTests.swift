@@ -67,6 +67,44 @@ import Testing
     listener.stop()
   }
 
+  /// Nothing that comes tells that it can be received now.
+  @Test func aContextThatCouldNotBeReceivedIsLater() throws {
+    let failed = Heard<LogEntry>()
+    let till = try meeting.another { $0.log = { failed.add($0) } }.join(as: "till")
+    try watch.peer("till").setContext(1)
+    let contexts = try meeting.folder("members/till/context")
+    try contexts.makeDirectory("watch,taking", mode: 0o700)
+    let heard = Heard<Int>()
+    try till.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try failed.wait("it cannot be moved") { !$0.isEmpty }
+    try contexts.removeDirectory("watch,taking")
+    try heard.wait("it is told") { $0 == [1] }
+  }
+
+  /// Whoever was asked has ended, and the only word of that came when it could not be looked at.
+  @Test func whoeverCouldNotBeLookedAtIsKnownNoMore() throws {
+    let live = try join().live
+    let address = LiveAddress(folder: .members, name: "watch")
+    live.peers.hold(address)
+    let target = try live.peers.target(address, "ask")
+    #expect(target.incarnation == watch.incarnation)
+    let ended = Heard<Asking.End>()
+    let name = LiveName(try MessageStamp(meeting.hole.container), .question, id: "1")
+    let question = Asking.Question(
+      peer: address, incarnation: try #require(Incarnation(rawValue: "0123456789abcdef")),
+      container: meeting.hole.container, file: name, deadline: .now + patience * 2,
+      timeout: patience * 2, wasSeen: Monitor(false)
+    ) { ended.add($0) }
+    #expect(live.asking.expect(question, again: false))
+    #expect(live.asking.notePlaced("1"))
+    let rule = FaultRule(.ofdquery, path: "watch/presence", .fail(.inputOutput))
+    FaultPoints.with([rule]) { live.peers.look(after: address) }
+    let calls = try FaultPoints.with { _ = try live.peers.target(address, "ask") }
+    #expect(calls.contains { $0.hasPrefix("ofdquery") })
+    try ended.wait("it is lost") { $0.count == 1 }
+    live.peers.release(address)
+  }
+
   /// Clocks begin anew with the machine, and what failed before that has failed nobody since.
   @Test func aFailureOfAnEarlierRunOfTheMachineIsNotThisOnes() {
     var record = WakeRecord(id: "1", started: 1000, by: "test", program: "a", before: nil)

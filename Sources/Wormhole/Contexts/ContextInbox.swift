@@ -112,6 +112,8 @@ final class ContextInbox: Sendable {
       hole.log(
         .error, "cannot receive a context of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
+      guard !isClosed.withLock({ $0 }) else { return }
+      queue.soon(after: .seconds(1)) { [weak self] in self?.look() }
     }
   }
 

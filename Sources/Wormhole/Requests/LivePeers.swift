@@ -162,7 +162,7 @@ final class LivePeers: Sendable {
   ///
   /// What was put to it is noted before it is looked at, so that what is put to its successor
   /// meanwhile is not taken for lost.
-  private func look(after peer: LiveAddress) {
+  func look(after peer: LiveAddress) {
     let asked = asking.incarnations(of: peer)
     // Who has looked before this must not say later that it lives.
     state.withLock { $0.known[peer]?.changes += 1 }
@@ -170,7 +170,11 @@ final class LivePeers: Sendable {
     do throws(WormholeError) {
       living = try peer.look(in: hole.container).living
     } catch {
-      return hole.log(.error, error)
+      hole.log(.error, error)
+      // Who is asked next looks anew; and who was asked may have ended without another word of it.
+      forget(peer)
+      guard !asked.isEmpty else { return }
+      return Wormhole.finding.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
     }
     state.withLock { state in
       guard state.known[peer]?.incarnation != living else { return }
