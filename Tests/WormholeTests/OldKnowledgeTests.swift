@@ -67,6 +67,32 @@ import Testing
     listener.stop()
   }
 
+  /// Their names came once, and nothing that comes tells that they can be watched now.
+  @Test func whatCouldNotBeWatchedIsWatchedLater() throws {
+    let failed = Heard<LogEntry>()
+    let meeting = try Meeting {
+      $0.sharing = .group
+      $0.log = { failed.add($0) }
+    }
+    try meeting.hole.channel("n").put(1)
+    try meeting.hole.join(as: "watch").leave()
+    let paths = ["channels/n", "members/watch"]
+    let directories = try paths.map { try OpenDirectory(meeting.folder($0)) }
+    for directory in directories { try directory.descriptor.setMode(0o2777) }
+    let hole = try meeting.another {
+      $0.sharing = .group
+      $0.log = { failed.add($0) }
+    }
+    let (numbers, names) = (Heard<Int?>(), Heard<String>())
+    try hole.watch(prefix: "", of: Int.self) { numbers.add($0.value) }
+    try hole.watchMembers { names.add($0.name) }
+    try failed.wait("they are refused") { $0.count >= 2 }
+    for directory in directories { try directory.descriptor.setMode(0o2770) }
+    try numbers.wait("the channel is told") { $0.contains(1) }
+    try names.wait("the member is told") { $0.contains("watch") }
+    hole.close()
+  }
+
   /// Nothing that comes tells that it can be received now.
   @Test func aContextThatCouldNotBeReceivedIsLater() throws {
     let failed = Heard<LogEntry>()

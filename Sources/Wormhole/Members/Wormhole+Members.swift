@@ -79,19 +79,13 @@ extension Wormhole {
 
   private func joinAllMembers(_ listener: Listener) throws(WormholeError) {
     try WormholeError.checkQueues("watch members of", directory)
-    let (container, queue) = (container, Self.finding)
+    let container = container
     let watch = try container.watchNames(in: .members) { [weak listener] change in
       // One that goes is seen by the watch on it, and tells of itself again should it come back.
       guard case .came(let name) = change else { return }
-      // Not here, where others of the container wait.
-      queue.async { [weak listener] in
-        guard let listener else { return }
-        do throws(WormholeError) {
-          guard try !listener.keeps(Container.escape(name)) else { return }
-          try PresenceFeed.join(listener, name, container, .profile)
-        } catch {
-          container.log(.error, error, about: LogSubject(member: name))
-        }
+      listener?.joinSoon(name, of: container, about: LogSubject(member: name)) {
+        (listener) throws(WormholeError) in
+        try PresenceFeed.join(listener, name, container, .profile)
       }
     } ended: { [weak listener] end in
       listener?.fail(end.error("watch members of", container.path))

@@ -107,6 +107,30 @@ final class Listener: Lasting {
     }
   }
 
+  /// Takes on what has come, unless it has it; not here, where others of the container wait.
+  ///
+  /// What cannot be watched is tried again: nobody tells of it once more.
+  func joinSoon(
+    _ name: String, of container: Container, about subject: LogSubject, isAgain: Bool = false,
+    _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
+  ) {
+    let attempt = { @Sendable [weak self] in
+      guard let self, state.withLock({ $0.sources != nil }) else { return }
+      do throws(WormholeError) {
+        if try !keeps(Container.escape(name)) { try join(self) }
+      } catch {
+        guard error.code != .notAContainer else { return }
+        if !isAgain { container.log(.error, error, about: subject) }
+        joinSoon(name, of: container, about: subject, isAgain: true, join)
+      }
+    }
+    if isAgain {
+      Wormhole.finding.soon(after: .seconds(1), attempt)
+    } else {
+      Wormhole.finding.async(execute: attempt)
+    }
+  }
+
   func keep(_ watch: FolderWatch) {
     finder.withLock { $0 = watch }
     if state.withLock({ $0.sources == nil }) { finder.withLock { $0.take() }?.stop() }

@@ -208,15 +208,9 @@ extension Wormhole {
     let watch = try container.watchNames(in: .channels) { [weak listener] change in
       switch change {
       case .came(let name) where name.begins(with: prefix):
-        // Not here, where others of the container wait.
-        queue.async { [weak listener] in
-          guard let listener else { return }
-          do throws(WormholeError) {
-            let slot = try container.slot(.channels, name)
-            if !listener.keeps(slot.escaped) { try feeds.join(listener, slot) }
-          } catch {
-            container.log(.error, error, about: LogSubject(channel: name))
-          }
+        listener?.joinSoon(name, of: container, about: LogSubject(channel: name)) {
+          (listener) throws(WormholeError) in
+          try feeds.join(listener, container.slot(.channels, name))
         }
       case .went(let name) where name.begins(with: prefix):
         queue.async { [weak listener] in
