@@ -62,6 +62,61 @@ import Wormhole
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
+  /// How many messages a read sends to whoever presents the file, and through which calls.
+  private func messages(of body: () throws -> Void) rethrows -> Int {
+    try FaultPoints.with { try body() }.filter {
+      $0.hasPrefix("rename ") && $0.contains("guests/")
+    }.count
+  }
+
+  /// Word that a read is over goes to those alone who have something to do then.
+  @Test func whoDoesNothingAfterAReadIsSentNoWordOfIt() throws {
+    let (heard, subscription) = try present("a") { presenter in
+      presenter.relinquish = { _, goOn in goOn(nil) }
+    }
+    let (path, coordinator) = (scene.path("a"), scene.another())
+    try coordinator.read(path) { _ in }
+    #expect(try messages { try coordinator.read(path) { _ in } } == 1)
+    #expect(heard.all == ["save", "save"])
+    // After a write it is told that there may be a change.
+    #expect(try messages { try coordinator.write(path) { _ in } } == 2)
+    try eventually("it is told") { heard.all.last == "changed ." }
+    subscription.stop()
+    let (other, _) = try present("a")
+    try coordinator.read(path) { _ in }
+    #expect(try messages { try coordinator.read(path) { _ in } } == 2)
+    let once = ["reading", "save", "resumed"]
+    try eventually("it goes on") { other.all.sorted() == (once + once).sorted() }
+  }
+
+  /// What it is to do after one access is not taken from it by the end of another.
+  @Test func whoGoesOnAfterAReadIsToldSoForEachAccess() throws {
+    let turns = Heard<Int>()
+    let (heard, _) = try present("a") { presenter in
+      presenter.relinquish = { _, goOn in
+        // Nothing after the first read, something after the second one.
+        turns.add(turns.count)
+        let number = turns.count
+        guard number > 1 else { return goOn(nil) }
+        // As many do: on a thread of their own, and some time later.
+        try? Thread("editor") { goOn { turns.add(100 + number) } }.detach()
+      }
+    }
+    let (path, outer, inner) = (scene.path("a"), scene.another(), scene.another())
+    try outer.read(path) { _ in
+      try inner.read(path) { _ in }
+      let thread = try Thread("another") { [self] in
+        try? scene.another().read(path) { _ in
+          #expect(heard.all.filter { $0 == "save" }.count == 2)
+        }
+      }
+      thread.join()
+      try eventually("it goes on after the second") { turns.all == [0, 1, 102] }
+    }
+    try outer.write(path) { _ in }
+    try eventually("it goes on after the write") { turns.all.suffix(2) == [3, 104] }
+  }
+
   /// One look before, and after a write another one, for those who have come meanwhile.
   @Test func whoComesDuringAWriteIsTold() throws {
     var late: Heard<String>?

@@ -22,6 +22,9 @@ package struct AccessName: Hashable, Sendable {
     self.text = text
   }
 
+  /// Without the process, which takes as long to hash as all else in a look at a table: two names
+  /// that are equal have the same stamp and number, and two that are not rarely have, as an access
+  /// comes with a stamp above all that are there.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(stamp)
     hasher.combine(number)
