@@ -17,6 +17,8 @@ struct HiddenFile: ~Copyable, Sendable {
   static let newName = "new"
   /// How deep what is in a replaced directory may be.
   private static let depth = 64
+  /// Begins the names of directories that are being removed.
+  private static let doomedPrefix = ".removed-"
 
   /// The path of the directory, before it is there.
   static func path(beside target: AccessPath, _ name: AccessName, _ index: Int) -> String {
@@ -93,7 +95,7 @@ struct HiddenFile: ~Copyable, Sendable {
     var tries = 0
     while true {
       do throws(Errno) {
-        return try removeTree(name, in: parent, depth: depth)
+        return try removeOnce(name, in: parent)
       } catch {
         // Its owner may be making something in it just now.
         tries += 1
@@ -103,5 +105,41 @@ struct HiddenFile: ~Copyable, Sendable {
         }
       }
     }
+  }
+
+  /// Removes it with what is in it; somebody else may do the same.
+  private static func removeOnce(
+    _ name: String, in parent: borrowing Descriptor
+  ) throws(Errno) {
+    let directory = try parent.open(name, [.readOnly, .directory])
+    try directory.forEachName { child throws(Errno) in
+      do throws(Errno) {
+        try removeChild(child, in: directory)
+      } catch {
+        guard error == .noSuchFile else { throw error }
+      }
+      return true
+    }
+    try parent.removeDirectory(name)
+  }
+
+  /// Removes one thing of what is in it.
+  ///
+  /// To remove a directory takes many steps, and its owner may put it into place between two of
+  /// them. So it is first given a name that its owner does not know, in one step.
+  private static func removeChild(
+    _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
+  ) throws(Errno) {
+    do throws(Errno) {
+      return try directory.unlink(name)
+    } catch {
+      guard error == .isADirectory || error == .notPermitted else { throw error }
+    }
+    if String(validatingCString: name)?.hasPrefix(doomedPrefix) == true {
+      return try removeTree(name, in: directory, depth: depth)
+    }
+    let doomed = doomedPrefix + Environment().randomName()
+    try directory.rename(name, to: directory, doomed)
+    try removeTree(doomed, in: directory, depth: depth)
   }
 }
