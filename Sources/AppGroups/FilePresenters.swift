@@ -57,11 +57,14 @@ enum FilePresenters {
     do throws(WormholeError) {
       let kept = Kept(presenter: presenter)
       let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
-        kept.presenter.presentedItemOperationQueue.addOperation(call)
+        kept.presenter.presentedItemOperationQueue.addForSure(call)
       }
-      state.withLock {
-        $0.added[ObjectIdentifier(presenter)] = Added(presenter: kept, subscription: subscription)
+      let added = Added(presenter: kept, subscription: subscription)
+      let other = state.withLock {
+        $0.added.updateValue(added, forKey: ObjectIdentifier(presenter))
       }
+      // Another thread has added it meanwhile.
+      other?.subscription.stop()
     } catch {
       DropInLog.tell(.error, error)
     }
@@ -116,5 +119,20 @@ enum FilePresenters {
   private static func tell(_ error: (any Error)?, _ verb: String, _ url: URL) {
     guard let error else { return }
     DropInLog.tell(.warning, "the presenter of '\(url.path)' could not \(verb) it: \(error)")
+  }
+}
+
+extension OperationQueue {
+  /// Has it called, also if somebody cancels what is in the queue: others wait for it.
+  fileprivate func addForSure(_ call: @escaping @Sendable () -> Void) {
+    let isCalled = Monitor(false)
+    let operation = BlockOperation {
+      isCalled.withLock { $0 = true }
+      call()
+    }
+    operation.completionBlock = { [weak self] in
+      if !isCalled.withLock({ $0 }) { self?.addForSure(call) }
+    }
+    addOperation(operation)
   }
 }

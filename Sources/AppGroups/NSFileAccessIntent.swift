@@ -65,14 +65,6 @@ extension WormholeError {
   var isOfNothingMade: Bool { code == .notFound && operation == "replace" }
 }
 
-extension Error {
-  /// Whether it tells of how an access ended, and not of a wait.
-  var comesAfterTheAccess: Bool {
-    guard let error = self as? WormholeError else { return false }
-    return error.code == .superseded || error.operation == "replace"
-  }
-}
-
 extension NSError {
   /// As devices tell of it; what was found here lies below.
   static func cocoa(_ error: any Error) -> NSError {

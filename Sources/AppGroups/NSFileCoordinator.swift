@@ -218,24 +218,28 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     let (coordinator, timeout, takeOver) = state.withLock {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
+    // So that what was asked for can be cancelled as soon as this has returned.
+    let call = coordinator.announce()
     let wait: @Sendable () -> Void = { [self] in
+      var isGiven = false
       do {
-        try access(intents.map(\.wanted), by: coordinator, timeout, takeOver) { urls, access in
+        let all = intents.map(\.wanted)
+        try access(all, by: coordinator, call, timeout, takeOver) { urls, access in
+          isGiven = true
           for (intent, url) in zip(intents, urls) { intent.use(url) }
           let isDone = Monitor(false)
-          queue.addOperation { [self] in
-            guard let access else {
-              accessor(nil)
-              return isDone.signal { $0 = true }
-            }
+          let operation = BlockOperation { [self] in
+            guard let access else { return accessor(nil) }
             access.within { during(access) { accessor(nil) } }
-            isDone.signal { $0 = true }
           }
+          // Also if somebody cancels what is in the queue.
+          operation.completionBlock = { isDone.signal { $0 = true } }
+          queue.addOperation(operation)
           isDone.wait(until: nil) { $0 ? () : nil }
         }
       } catch {
         // Once it has run there is nobody left to tell.
-        guard !error.comesAfterTheAccess else { return DropInLog.tell(.error, error) }
+        guard !isGiven else { return DropInLog.tell(.error, error) }
         let error = NSError.cocoa(error)
         queue.addOperation { accessor(error) }
       }
@@ -243,6 +247,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     do throws(Errno) {
       try Syscalls.Thread("file-coordination", wait).detach()
     } catch {
+      coordinator.forget(call)
       let error = NSError.cocoa(
         WormholeError(error, "coordinate", intents.first?.wanted.intent.path ?? ""))
       queue.addOperation { accessor(error) }
@@ -298,7 +303,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
     do {
-      try access(intents, by: coordinator, timeout, takeOver) { urls, access in
+      let call = coordinator.announce()
+      try access(intents, by: coordinator, call, timeout, takeOver) { urls, access in
         guard let access else { return body(urls) }
         during(access) { body(urls) }
       }
@@ -311,14 +317,14 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// - Parameter body: gets no access where it uses copies alone: others go on meanwhile.
   private func access(
     _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Wormhole.Coordinator,
-    _ timeout: Duration, _ takeOver: Duration?,
+    _ call: Wormhole.Coordinator.AnnouncedCall, _ timeout: Duration, _ takeOver: Duration?,
     _ body: ([URL], Wormhole.Coordinator.Access?) -> Void
   ) throws {
     var snapshots: [UploadSnapshot] = []
     defer { for snapshot in snapshots { snapshot.remove() } }
     let isAllCopied = !wanted.isEmpty && wanted.allSatisfy(\.isForUploading)
     let urls = try coordinator.access(
-      wanted.map(\.intent), within: timeout, takeOverAfter: takeOver
+      wanted.map(\.intent), within: timeout, takeOverAfter: takeOver, announced: call
     ) { access in
       let urls = try zip(wanted, access.paths).map { wanted, path in
         guard wanted.isForUploading else { return URL(fileURLWithPath: path) }

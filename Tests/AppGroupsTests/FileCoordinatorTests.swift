@@ -149,6 +149,69 @@ import Wormhole
     }
   }
 
+  /// The wait may not have begun when the call that asked for it has returned.
+  @Test func whatWasAskedForIsCancelledHoweverSoon() throws {
+    let queue = OperationQueue()
+    try whileSomebodyWrites("a") {
+      let codes = Monitor([Int]())
+      let intent = NSFileAccessIntent.readingIntent(with: url("a"))
+      for _ in 0..<20 {
+        let coordinator = NSFileCoordinator()
+        coordinator.timeout = .seconds(5)
+        coordinator.coordinate(with: [intent], queue: queue) { error in
+          codes.signal { $0.append((error as NSError?)?.code ?? 0) }
+        }
+        coordinator.cancel()
+      }
+      try eventually("all are told") { codes.withLock { $0.count == 20 } }
+      #expect(Set(codes.withLock { $0 }) == [CocoaError.userCancelled.rawValue])
+    }
+  }
+
+  /// Whoever cancels what waits in the queue does not want the accessor to run, and others wait.
+  @Test func anAccessorThatIsTakenFromItsQueueEndsItsAccess() throws {
+    let (queue, calls) = (OperationQueue(), Monitor(0))
+    queue.isSuspended = true
+    let intent = NSFileAccessIntent.writingIntent(with: url("a"))
+    NSFileCoordinator().coordinate(with: [intent], queue: queue) { _ in
+      calls.withLock { $0 += 1 }
+    }
+    try eventually("it is in the queue") { queue.operationCount == 1 }
+    queue.cancelAllOperations()
+    queue.isSuspended = false
+    let coordinator = NSFileCoordinator()
+    coordinator.timeout = .seconds(10)
+    var error: NSError?
+    coordinator.coordinate(writingItemAt: url("a"), error: &error) { _ in }
+    #expect(error == nil)
+    #expect(calls.withLock { $0 } == 0)
+  }
+
+  /// That its end fails nobody is told twice.
+  @Test func anAccessorIsCalledOnceThoughItsAccessCannotEnd() throws {
+    let manager = FileManager.default
+    let group = try #require(
+      manager.containerURL(forSecurityApplicationGroupIdentifier: "group.unended"))
+    let running = group.appendingPathComponent(".wormhole/system/coordination/running").path
+    let (queue, errors) = (OperationQueue(), Heard<String>())
+    let intent = NSFileAccessIntent.writingIntent(with: group.appendingPathComponent("a"))
+    NSFileCoordinator().coordinate(with: [intent], queue: queue) { error in
+      if error == nil {
+        try? manager.moveItem(atPath: running, toPath: running + ".away")
+        try? Data().write(to: URL(fileURLWithPath: running))
+      }
+      errors.add(error.map { "\($0)" } ?? "none")
+    }
+    try errors.wait("it is called") { !$0.isEmpty }
+    // Whoever is told twice is told at once.
+    #expect(throws: TooLate.self) {
+      try errors.wait("it is called again", within: .milliseconds(300)) { $0.count > 1 }
+    }
+    #expect(errors.all == ["none"])
+    try manager.removeItem(atPath: running)
+    try manager.moveItem(atPath: running + ".away", toPath: running)
+  }
+
   private func copies(_ name: String) throws -> [String] {
     let folder = FileManager.default.temporaryDirectory.path
     return try FileManager.default.contentsOfDirectory(atPath: folder).filter {

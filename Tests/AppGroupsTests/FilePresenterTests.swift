@@ -205,6 +205,68 @@ import Testing
     #expect(try peer.errors == "")
   }
 
+  /// Saves with an access that it does not wait for.
+  private final class Saver: NSObject, NSFilePresenter, Sendable {
+    let presentedItemURL: URL?
+    let presentedItemOperationQueue = OperationQueue()
+    private let saving = OperationQueue()
+
+    init(_ url: URL) { presentedItemURL = url }
+
+    func savePresentedItemChanges(
+      completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    ) {
+      let intent = NSFileAccessIntent.writingIntent(with: presentedItemURL!)
+      NSFileCoordinator(filePresenter: self).coordinate(with: [intent], queue: saving) { error in
+        completionHandler(error)
+      }
+    }
+  }
+
+  /// Several that save would ask each other, and save again for that.
+  @Test func whoSavesOnAQueueAsksNobody() throws {
+    let (saver, shower) = (Saver(url("a")), Shower(url("a")))
+    for one in [saver, shower] as [any NSFilePresenter] { NSFileCoordinator.addFilePresenter(one) }
+    defer {
+      for one in [saver, shower] as [any NSFilePresenter] {
+        NSFileCoordinator.removeFilePresenter(one)
+      }
+    }
+    NSFileCoordinator().coordinate(readingItemAt: url("a"), error: nil) { _ in }
+    try eventually("it is told of what was saved") { shower.all.contains("changed") }
+    #expect(shower.all.filter { $0 == "reader" || $0 == "writer" } == ["reader"])
+  }
+
+  @Test func whoIsAddedBySeveralAtOnceIsRemovedByOne() throws {
+    let shower = Shower(url("a"))
+    for _ in 0..<10 {
+      DispatchQueue.concurrentPerform(iterations: 4) { _ in
+        NSFileCoordinator.addFilePresenter(shower)
+      }
+      NSFileCoordinator.removeFilePresenter(shower)
+    }
+    NSFileCoordinator().coordinate(readingItemAt: url("a"), error: nil) { _ in }
+    #expect(shower.all == [])
+  }
+
+  /// Whoever empties its queue is asked and told all the same: others wait for it.
+  @Test func whoEmptiesItsQueueIsAskedAllTheSame() throws {
+    let shower = Shower(url("a"))
+    NSFileCoordinator.addFilePresenter(shower)
+    defer { NSFileCoordinator.removeFilePresenter(shower) }
+    shower.queue.isSuspended = true
+    let url = url("a")
+    let thread = try Syscalls.Thread("writer") {
+      NSFileCoordinator().coordinate(writingItemAt: url, error: nil) { _ in }
+    }
+    try eventually("it is to be asked") { shower.queue.operationCount > 0 }
+    shower.queue.cancelAllOperations()
+    shower.queue.isSuspended = false
+    thread.join()
+    try eventually("it is told") { shower.all.contains("changed") }
+    #expect(shower.all.prefix(2) == ["writer", "save"])
+  }
+
   @Test func whatIsNotImplementedIsInNobodysWay() throws {
     let silent = Silent()
     silent.presentedItemURL = url("a")

@@ -122,13 +122,20 @@ extension Wormhole {
       _ intents: [Intent], within timeout: Duration = defaultTimeout,
       takeOverAfter: Duration? = nil, _ body: (Access) throws -> Result
     ) throws -> Result {
-      let cancellation = OffPool.cancellation ?? Cancellation()
+      try access(
+        intents, within: timeout, takeOverAfter: takeOverAfter, announced: announce(), body)
+    }
+
+    /// The same, for a call that was announced.
+    package func access<Result>(
+      _ intents: [Intent], within timeout: Duration, takeOverAfter: Duration?,
+      announced call: AnnouncedCall, _ body: (Access) throws -> Result
+    ) throws -> Result {
+      defer { forget(call) }
       let stay = try stay(
-        intents, timeout, takeOverAfter, cancellation, PresenterDesk.isAnswering)
-      let number = note(cancellation)
-      defer { forget(number) }
+        intents, timeout, takeOverAfter, call.cancellation, call.isAnswering)
       let access = try stay.begin()
-      forget(number)
+      forget(call)
       let result = stay.held.within { Swift.Result { try body(access) } }
       do {
         let value = try result.get()
@@ -164,10 +171,9 @@ extension Wormhole {
       let subject = intents.first?.path ?? ""
       let isAnswering = PresenterDesk.isAnswering
       let (stay, access) = try await OffPool.runAny("coordinate", subject) {
-        let cancellation = OffPool.cancellation ?? Cancellation()
-        let stay = try self.stay(intents, timeout, takeOverAfter, cancellation, isAnswering)
-        let number = self.note(cancellation)
-        defer { self.forget(number) }
+        let call = self.announce()
+        defer { self.forget(call) }
+        let stay = try self.stay(intents, timeout, takeOverAfter, call.cancellation, isAnswering)
         return (stay, try stay.begin())
       }
       let result: Result
@@ -193,16 +199,28 @@ extension Wormhole {
 
     // MARK: Its waits
 
-    private func note(_ cancellation: Cancellation) -> Int {
+    /// A call that ``cancel()`` knows of.
+    package struct AnnouncedCall: Sendable {
+      fileprivate let number: Int
+      fileprivate let cancellation: Cancellation
+      /// It is made inside what a presenter was asked.
+      fileprivate let isAnswering: Bool
+    }
+
+    /// Has ``cancel()`` end the wait of a call that is made later, on whatever thread.
+    package func announce() -> AnnouncedCall {
       let number = numbers.withLock { number in
         number += 1
         return number
       }
+      let cancellation = OffPool.cancellation ?? Cancellation()
       waits.withLock { $0[number] = cancellation }
-      return number
+      return AnnouncedCall(
+        number: number, cancellation: cancellation, isAnswering: PresenterDesk.isAnswering)
     }
 
-    private func forget(_ number: Int) { waits.withLock { $0[number] = nil } }
+    /// It waits no more, or will not be made.
+    package func forget(_ call: AnnouncedCall) { waits.withLock { $0[call.number] = nil } }
 
     private func stay(
       _ intents: [Intent], _ timeout: Duration, _ takeOver: Duration?,
