@@ -24,10 +24,8 @@ extension AccessExecutor {
   }
 
   private func isInRing() throws -> Bool {
-    var rooms = [container.id: room]
-    for other in request.others() where rooms[other.container.id] == nil {
-      rooms[other.container.id] = other
-    }
+    var rooms = [room.key: room]
+    for other in request.others() where rooms[other.key] == nil { rooms[other.key] = other }
     var all: [AccessRing.Seen] = []
     for room in rooms.values { all += try room.everyAccess() }
     return AccessRing(all).closes(at: token)
@@ -61,7 +59,7 @@ extension AccessExecutor {
   func clear(_ name: AccessName) throws -> AccessMachine<AccessName>.Event {
     let home = try open()
     guard !Mutants.has(.keepHidden) else { return .cleared }
-    for path in room.entry(of: name, in: .overtaken, of: home)?.hidden ?? [] {
+    for path in try room.entry(of: name, in: .overtaken, of: home)?.hidden ?? [] {
       try HiddenFile.remove(path, of: name)
     }
     return .cleared
@@ -85,7 +83,7 @@ extension AccessRoom {
     var found: [AccessName: AccessRing.Seen] = [:]
     for place in AccessPlace.allCases {
       for name in try names(in: place, of: home) {
-        guard let entry = entry(of: name, in: place, of: home) else { continue }
+        guard let entry = try entry(of: name, in: place, of: home) else { continue }
         let token = AccessToken(container: container.id, name: name.text)
         found[name] = AccessRing.Seen(token, name, place, entry)
       }

@@ -122,6 +122,7 @@ package final class AccessExecutor: @unchecked Sendable {
           fail(error)
           event = .failed
         } catch {
+          if error as? Errno == .noSuchFile { room.lookAtDirectories() }
           fail(
             (error as? Errno).map { WormholeError($0, Self.operation, request.subject) }
               ?? WormholeError(.system, Self.operation, request.subject, because: "\(error)"))
@@ -232,7 +233,7 @@ package final class AccessExecutor: @unchecked Sendable {
     for name in try room.names(in: place, of: home) {
       highest = max(highest, name.stamp)
       guard seen.insert(name).inserted,
-        let entry = room.entry(of: name, in: place, of: home),
+        let entry = try room.entry(of: name, in: place, of: home),
         entry.claim.conflicts(with: request.claim)
       else { continue }
       blockers.append(name)
@@ -284,9 +285,7 @@ package final class AccessExecutor: @unchecked Sendable {
 
   /// Writes it where only whoever has the lock can be.
   private func stage(_ bytes: [UInt8], in staging: borrowing Descriptor) throws(Errno) {
-    // One that died here may have left something.
-    let flags: OpenFlags = [.writeOnly, .create, .truncate]
-    let file = try staging.open("next", flags, mode: 0o600)
+    let file = try makeNext(in: staging)
     let mode = container.options.sharing.fileMode
     if mode != 0o600 { try file.setMode(mode) }
     var failure: Errno?
@@ -294,6 +293,18 @@ package final class AccessExecutor: @unchecked Sendable {
       failure = Errno.of { () throws(Errno) in try file.writeFully(bytes) }
     }
     if let failure { throw failure }
+  }
+
+  private func makeNext(in staging: borrowing Descriptor) throws(Errno) -> Descriptor {
+    do throws(Errno) {
+      return try staging.open("next", .writeOnlyNew, mode: 0o600)
+    } catch {
+      guard error == .fileExists else { throw error }
+      // One that died here has left something: another user, it may be, whose file is still for
+      // nobody else.
+      try empty(staging)
+      return try staging.open("next", .writeOnlyNew, mode: 0o600)
+    }
   }
 
   private func giveLockBack() {

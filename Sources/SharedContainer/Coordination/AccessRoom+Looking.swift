@@ -38,7 +38,7 @@ extension AccessRoom {
       (try? place(of: name, in: home, from: .running)) != nil,
       (try? isAlive(name.process, in: home)) == true
     else { return nil }
-    return entry(of: name, in: .running, of: home)?.claim
+    return (try? entry(of: name, in: .running, of: home))?.claim
   }
 
   func look(at name: AccessName, in home: OpenDirectory) throws(Errno) -> Sight {

@@ -35,6 +35,7 @@ extension AccessRoom {
       try place(bytes, as: name, in: home)
       return name
     } catch {
+      if error == .noSuchFile { lookAtDirectories() }
       throw WormholeError(error, "present", subject)
     }
   }
@@ -99,16 +100,28 @@ extension AccessRoom {
     }
     let before = presented.withLock { $0 }
     var found: [PresenterName: PresenterEntry?] = [:]
-    for name in names { found[name] = before[name] ?? entry(of: name, in: home) }
+    for name in names {
+      if let known = before[name] {
+        found[name] = known
+        continue
+      }
+      do throws(Errno) {
+        found[name] = try entry(of: name, in: home)
+      } catch {
+        // Not noted: it is read the next time.
+        container.log(.warning, "cannot read presenter '\(name.text)': \(error)")
+      }
+    }
     presented.withLock { $0 = found }
     return found.compactMapValues { $0 }
   }
 
-  private func entry(of name: PresenterName, in home: OpenDirectory) -> PresenterEntry? {
-    var reading = container.reading
-    reading.largest = PresenterEntry.largestFile
+  private func entry(
+    of name: PresenterName, in home: OpenDirectory
+  ) throws(Errno) -> PresenterEntry? {
     let reason: String
-    switch try? reading.read(Self.presentersName + "/" + name.text, in: home.descriptor) {
+    let path = Self.presentersName + "/" + name.text
+    switch try read(path, upTo: PresenterEntry.largestFile, of: home) {
     case .missing: return nil
     case .sound(let bytes, _):
       if let entry = PresenterEntry(bytes) { return entry }
@@ -185,7 +198,7 @@ extension AccessRoom {
     var found: Set<AccessName> = []
     for place in AccessPlace.allCases {
       for name in try names(in: place, of: home) where name.process != ownName {
-        guard let claim = entry(of: name, in: place, of: home)?.claim, claim.purpose != purpose
+        guard let claim = try entry(of: name, in: place, of: home)?.claim, claim.purpose != purpose
         else { continue }
         let isRelated = claim.parts.contains { part in
           part.writes && paths.contains { $0.isRelated(to: part.path) }

@@ -45,7 +45,8 @@ package final class AccessRoom: Sendable {
 
   private struct Home {
     let directory: OpenDirectory
-    let slot: SlotDirectory
+    /// Nil if what lies in it is to be looked at again.
+    let slot: SlotDirectory?
   }
 
   static let slotName = "coordination"
@@ -58,6 +59,9 @@ package final class AccessRoom: Sendable {
       container: container, folder: .system, name: Self.slotName,
       try Container.escape(Self.slotName), isInnermost: true)
   }
+
+  /// Which one it is, in an order that is the same for all: a copy has the same identifier.
+  package var key: String { container.id + " " + container.path }
 
   // MARK: Its directories
 
@@ -75,6 +79,14 @@ package final class AccessRoom: Sendable {
     isEmpty = false
     if open == nil { sweep(in: fresh) }
     return fresh
+  }
+
+  /// Something in it was not there: somebody's hand may have removed it, and the next time it is
+  /// made anew.
+  func lookAtDirectories() {
+    home.withLock { home in
+      home = home.map { Home(directory: $0.directory, slot: nil) }
+    }
   }
 
   /// The same, if it is there, for those who only look.
@@ -124,14 +136,17 @@ package final class AccessRoom: Sendable {
     return names
   }
 
-  /// What an access is about; nil if it has gone, or cannot be read.
+  /// What an access is about; nil if it has gone, or is no file of ours.
   ///
-  /// Names are used once and files written once, so each is read once.
-  func entry(of name: AccessName, in place: AccessPlace, of home: OpenDirectory) -> AccessEntry? {
+  /// Names are used once and files written once, so each is read once. That the system fails to
+  /// read it says nothing of it, and nobody may go past it for that.
+  func entry(
+    of name: AccessName, in place: AccessPlace, of home: OpenDirectory
+  ) throws(Errno) -> AccessEntry? {
     if let known = known.withLock({ $0[name] }) { return known }
     var place: AccessPlace? = place
     while let here = place {
-      switch read(name, in: here, of: home) {
+      switch try read(here.name + "/" + name.text, of: home) {
       case .missing: place = AccessPlace(rawValue: here.rawValue + 1)
       case .sound(let bytes, _):
         let entry = AccessEntry(bytes)
@@ -147,16 +162,22 @@ package final class AccessRoom: Sendable {
     return nil
   }
 
-  private func read(
-    _ name: AccessName, in place: AccessPlace, of home: OpenDirectory
-  ) -> FoundFile {
-    read(place.name + "/" + name.text, of: home)
+  private func read(_ path: String, of home: OpenDirectory) throws(Errno) -> FoundFile {
+    try read(path, upTo: AccessEntry.largestFile, of: home) ?? .missing
   }
 
-  private func read(_ path: String, of home: OpenDirectory) -> FoundFile {
+  /// What is no file of ours, nor one that we may read, is nil.
+  func read(
+    _ path: String, upTo largest: Int, of home: OpenDirectory
+  ) throws(Errno) -> FoundFile? {
     var reading = container.reading
-    reading.largest = AccessEntry.largestFile
-    return (try? reading.read(path, in: home.descriptor)) ?? .missing
+    reading.largest = largest
+    do throws(FileReading.Refusal) {
+      return try reading.read(path, in: home.descriptor)
+    } catch {
+      guard case .system(let error) = error, error != .accessDenied else { return nil }
+      throw error
+    }
   }
 
   /// Whether nobody can be there but others who have arrived since.
@@ -239,8 +260,8 @@ package final class AccessRoom: Sendable {
     }
   }
 
-  func passedEntry(of name: AccessName, in home: OpenDirectory) -> AccessEntry? {
-    guard case .sound(let bytes, _) = read(Self.passedName + "/" + name.text, of: home) else {
+  func passedEntry(of name: AccessName, in home: OpenDirectory) throws(Errno) -> AccessEntry? {
+    guard case .sound(let bytes, _) = try read(Self.passedName + "/" + name.text, of: home) else {
       return nil
     }
     return AccessEntry(bytes)
@@ -277,7 +298,7 @@ package final class AccessRoom: Sendable {
 
   /// Removes what a dead process's access has left, its hidden directories first.
   func discard(_ name: AccessName, in home: OpenDirectory) throws(Errno) {
-    let entry = entry(of: name, in: .waiting, of: home)
+    let entry = try entry(of: name, in: .waiting, of: home)
     removeHidden(entry, of: name)
     for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
     guard let claim = entry?.claim, claim.writes else { return }
@@ -296,7 +317,7 @@ package final class AccessRoom: Sendable {
   private func sweepPassed(in home: OpenDirectory) throws(Errno) -> Int {
     var swept = 0
     for name in try passedNames(in: home) where try !isAlive(name.process, in: home) {
-      removeHidden(passedEntry(of: name, in: home), of: name)
+      removeHidden(try passedEntry(of: name, in: home), of: name)
       try forgetPassed(name, in: home)
       swept += 1
     }

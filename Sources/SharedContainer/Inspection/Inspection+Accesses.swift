@@ -53,8 +53,13 @@ extension Inspection {
   ) throws(Errno) {
     let folder = place?.name ?? AccessRoom.passedName
     let path = "system/\(AccessRoom.slotName)/\(folder)/\(name.text)"
-    let found = place.map { room.entry(of: name, in: $0, of: home) }
-    guard let entry = found ?? room.passedEntry(of: name, in: home) else { return }
+    let found =
+      if let place {
+        try room.entry(of: name, in: place, of: home)
+      } else {
+        try room.passedEntry(of: name, in: home)
+      }
+    guard let entry = found else { return }
     guard try room.isAlive(name.process, in: home) else {
       add(
         Finding(

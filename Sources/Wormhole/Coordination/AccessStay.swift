@@ -42,12 +42,12 @@ final class AccessStay: Sendable {
       for path in paths {
         let room = try arbiters.room(for: path)
         let part = AccessClaim.Part(path, writes: intent.kind != .reading)
-        parts[room.container.id, default: (room, [], [])].parts.append(part)
-        seen[room.container.id, default: (room, [])].parts.append(
+        parts[room.key, default: (room, [], [])].parts.append(part)
+        seen[room.key, default: (room, [])].parts.append(
           PresenterRound.Part(path: path, writes: part.writes, manner: intent.manner))
       }
       if intent.kind == .replacing, let target = paths.last {
-        parts[try arbiters.room(for: target).container.id]?.replaced.append(target)
+        parts[try arbiters.room(for: target).key]?.replaced.append(target)
       }
     }
     self.resolved = resolved

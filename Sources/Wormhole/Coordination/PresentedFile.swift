@@ -78,8 +78,13 @@ final class PresentedFile: Lasting {
 
   /// Shows it to others.
   func begin(at paths: [AccessPath]) throws(WormholeError) -> Wormhole.Subscription {
-    let places = try show(paths)
-    presented.withLock { $0 = Presented(paths: paths, places: places) }
+    // Who moves it meanwhile finds it, and waits until it is known what goes along.
+    let places = try presented.withLock { (presented) throws(WormholeError) in
+      presented = Presented(paths: paths, places: try show(paths))
+      return presented.places
+    }
+    // To open a room removes what dead writers have left there.
+    for place in places { PresenterRound([], but: []).tellOfBuried(in: place.room) }
     do throws(WormholeError) {
       guard let hole = places.first?.desk.hole else {
         preconditionFailure("every path has its room")
@@ -100,7 +105,7 @@ final class PresentedFile: Lasting {
     var rooms: [String: (room: AccessRoom, paths: [AccessPath])] = [:]
     for path in paths {
       let room = try arbiters.room(for: path)
-      rooms[room.container.id, default: (room, [])].paths.append(path)
+      rooms[room.key, default: (room, [])].paths.append(path)
     }
     var places: [Place] = []
     do throws(WormholeError) {

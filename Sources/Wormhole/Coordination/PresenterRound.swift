@@ -200,18 +200,24 @@ final class PresenterRound: Sendable {
     }
     var left: [PresenterName: Asked] = [:]
     for one in before.asked where !before.careless.contains(one.name) { left[one.name] = one }
+    var untold: Set<String> = []
     for (room, parts) in places {
       if wrote, !Mutants.has(.tellOnlyAsked) {
         let written = parts.filter(\.writes).map(\.path)
         let made = written.filter { before.present[$0] == false && Self.isThere($0) }
-        tell(written, Set(made), moves, in: room, before.access, but: purposes) { left[$0] = nil }
+        let isTold = tell(written, Set(made), moves, in: room, before.access, but: purposes) {
+          left[$0] = nil
+        }
+        if !isTold { untold.insert(room.key) }
       }
       tellOfBuried(in: room)
     }
     for one in left.values {
+      // Those who were asked are known, also where nobody can be looked for.
+      let isToldHere = wrote && (Mutants.has(.tellOnlyAsked) || untold.contains(one.room.key))
+      let changed = isToldHere ? parts(of: one).filter(\.writes).map(\.path.text) : []
       let news = PresenterNews(
-        presenter: one.name.number, access: before.access,
-        changed: wrote && Mutants.has(.tellOnlyAsked) ? one.entry.paths.map(\.text) : [], made: [])
+        presenter: one.name.number, access: before.access, changed: changed, made: [])
       one.desk.tell(news, one.entry)
     }
   }
@@ -221,18 +227,19 @@ final class PresenterRound: Sendable {
     for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
       let written = claim.parts.filter(\.writes).map(\.path)
       // Nobody's of this program.
-      tell(written, [], [], in: room, "", but: []) { _ in }
+      _ = tell(written, [], [], in: room, "", but: []) { _ in }
     }
   }
 
+  /// Whether those who are to be told could be found.
   private func tell(
     _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessRoom,
     _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
-  ) {
-    guard !paths.isEmpty else { return }
+  ) -> Bool {
+    guard !paths.isEmpty else { return true }
     do throws(WormholeError) {
       let found = try look(room, paths, but: purposes)
-      guard !found.isEmpty else { return }
+      guard !found.isEmpty else { return true }
       let desk = try PresenterDesk.of(room)
       for (name, entry) in found {
         // It knows that the one is not there any more, and that the other has come.
@@ -247,8 +254,10 @@ final class PresenterRound: Sendable {
         desk.tell(news, entry)
         told(name)
       }
+      return true
     } catch {
       room.container.log(.warning, error)
+      return false
     }
   }
 }

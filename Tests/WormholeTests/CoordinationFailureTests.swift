@@ -1,0 +1,171 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Calls that fail, and directories that a hand has changed: nobody is let in for that.
+@Suite(.blocking) struct CoordinationFailureTests {
+  private let scene: FileScene
+
+  init() throws { scene = try FileScene() }
+
+  /// That it cannot be read says nothing of what it is about.
+  @Test func whoIsInTheWayAndCannotBeReadIsNotPassedBy() throws {
+    let path = scene.path("a")
+    try scene.whileSomebody(.writing(path)) { () throws in
+      let coordinator = scene.another()
+      FaultPoints.with([FaultRule(.open, path: "running/", .fail(.tooManyOpenFiles))]) {
+        let error = #expect(throws: WormholeError.self) {
+          try coordinator.write(path, within: .milliseconds(1)) { _ in }
+        }
+        #expect(error?.errno == Errno.tooManyOpenFiles.rawValue)
+      }
+      #expect(try !scene.isFree(.writing(path), by: coordinator))
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
+  @Test func whatLiesWhereAnAccessIsStagedIsRemoved() throws {
+    let path = scene.path("a")
+    try scene.another().write(path) { _ in }
+    let staging = try Descriptor.open(path: scene.place + "/lock/1.d", [.readOnly, .directory])
+    try staging.makeDirectory("next", mode: 0o700)
+    try scene.another().write(path) { _ in }
+  }
+
+  /// The containers of both have one identifier.
+  @Test func aCopyOfAGroupIsAnotherGroup() throws {
+    for name in ["cinema", "copy"] {
+      try scene.folder.descriptor.makeDirectory("groups/\(name)", mode: 0o700)
+      try scene.folder.descriptor.makeDirectory("groups/\(name)/.wormhole", mode: 0o700)
+    }
+    let paths = ["cinema", "copy"].map { "\(scene.folder.path)/groups/\($0)/file" }
+    try scene.another().write(paths[0]) { _ in }
+    let names = try Descriptor.open(
+      path: "\(scene.folder.path)/groups/cinema/.wormhole", [.readOnly, .directory]
+    ).names()
+    let marker = try #require(names.first { $0.hasSuffix(".plist") }, "\(names)")
+    try scene.folder.descriptor.link(
+      "groups/cinema/.wormhole/" + marker, to: scene.folder.descriptor,
+      "groups/copy/.wormhole/" + marker)
+    let ids = try paths.map { try scene.arbiters.room(for: AccessPath($0)).container.id }
+    #expect(ids[0] == ids[1])
+    try scene.another().access(paths.map { .writing($0) }) { access throws in
+      for path in access.paths { #expect(try !scene.isFree(.writing(path)), "\(path)") }
+    }
+  }
+
+  @Test func aPresenterThatCouldNotBeReadIsReadTheNextTime() throws {
+    let heard = Heard<String>()
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.changed = { heard.add($0.path) }
+    try scene.another().present(scene.path("a"), as: presenter)
+    let coordinator = scene.another()
+    let rule = FaultRule(
+      .open, path: "presenters/", persistent: true, .fail(.tooManyOpenFiles))
+    try FaultPoints.with([rule]) { try coordinator.write(scene.path("a")) { _ in } }
+    #expect(heard.all == [])
+    try coordinator.write(scene.path("a")) { _ in }
+    try eventually("it is told") { heard.all == [scene.path("a")] }
+  }
+
+  @Test func whoWasAskedIsToldThoughNobodyCanBeLookedFor() throws {
+    let heard = Heard<String>()
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.changed = { heard.add($0.path) }
+    try scene.another().present(scene.path("a"), as: presenter)
+    let coordinator = scene.another()
+    try coordinator.read(scene.path("a")) { _ in }
+    // The first look is for those who are to be asked.
+    let rule = FaultRule(
+      .open, path: "coordination/presenters", number: 2, .fail(.inputOutput))
+    try FaultPoints.with([rule]) { try coordinator.write(scene.path("a")) { _ in } }
+    try eventually("it is told") { heard.all == [scene.path("a")] }
+  }
+
+  /// Whoever begins to present something has removed what a dead writer has left.
+  @Test func whoPresentsSomethingTellsOthersOfTheDead() throws {
+    let (late, begun) = (Heard<String>(), Monitor(false))
+    var (first, other) = (Wormhole.Coordinator.Presenter(), Wormhole.Coordinator.Presenter())
+    other.changed = { late.add($0.path) }
+    let (path, second) = (scene.path("a"), other)
+    first.relinquish = { [self] _, goOn in
+      // It is not asked, and sees nobody who writes.
+      _ = try? scene.another().present(path, as: second)
+      begun.withLock { $0 = true }
+      goOn(nil)
+    }
+    try scene.another().present(path, as: first)
+    let peer = try scene.peer(.write, path, .linger)
+    try eventually("it writes") { try peer.output == "inside\n" }
+    #expect(begun.withLock { $0 })
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try scene.another().present(scene.path("b"), as: Wormhole.Coordinator.Presenter())
+    try eventually("it is told") { late.all.contains(path) }
+  }
+
+  @Test(arguments: ["waiting", "running", "overtaken", "processes"])
+  func whatAHandHasRemovedIsMadeAnew(_ name: String) throws {
+    let (path, coordinator) = (scene.path("a"), scene.another())
+    try coordinator.write(path) { _ in }
+    try scene.whileSomebody(.writing(scene.path("b"))) {}
+    let place = try Descriptor.open(path: scene.place, [.readOnly, .directory])
+    try removeTree(name, in: place)
+    // It may find out with this one.
+    try? coordinator.write(path) { _ in }
+    try coordinator.write(path) { (_: String) throws in
+      #expect(try !scene.isFree(.writing(path)))
+    }
+    try coordinator.read(path) { _ in }
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// A link and what it leads to, each ordered by another container, are shown one after the other.
+  @Test func whatIsMovedWhileItBeginsToBePresentedIsFollowed() throws {
+    var scene = scene
+    var rooms: [AccessRoom] = []
+    for _ in 0..<64 {
+      scene = try FileScene()
+      try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+      try scene.folder.write("", to: "groups/cinema/film")
+      try scene.folder.descriptor.makeSymbolicLink("files/a", to: "../groups/cinema/film")
+      let paths = [scene.path("a"), "\(scene.folder.path)/groups/cinema/film"]
+      rooms = try paths.map { try scene.arbiters.room(for: AccessPath($0)) }
+      if rooms[0].container.id < rooms[1].container.id { break }
+    }
+    let (heard, here) = (Heard<String>(), scene)
+    let presenting = Monitor<Wormhole.Subscription?>(nil)
+    var threads: [Thread] = []
+    try rooms[1].desk.withLock { (_) throws in
+      threads.append(
+        try Thread("presenting") {
+          var presenter = Wormhole.Coordinator.Presenter()
+          presenter.moved = { heard.add($0.to) }
+          let presented = try? Wormhole.Coordinator(here.arbiters).present(
+            here.path("a"), as: presenter)
+          presenting.withLock { $0 = presented }
+        })
+      try eventually("it is shown") { try !rooms[0].everyPresenter().isEmpty }
+      let isMoved = Monitor(false)
+      threads.append(
+        try Thread("moving") {
+          let intents = ["a", "b"].map { Wormhole.Coordinator.Intent.writing(here.path($0)) }
+          try? here.another().access(intents) { access in
+            try here.folder.descriptor.rename("files/a", to: here.folder.descriptor, "files/b")
+            try access.moved(here.path("a"), to: here.path("b"))
+          }
+          isMoved.signal { $0 = true }
+        })
+      // Whoever goes along has to wait until it knows what it presents.
+      isMoved.wait(until: .now + .milliseconds(500)) { $0 ? () : nil }
+    }
+    for thread in threads { thread.join() }
+    #expect(presenting.withLock { $0 != nil })
+    try eventually("it goes along") { heard.all == [scene.path("b")] }
+    let found = try rooms[0].everyPresenter().values.flatMap { $0.paths.map(\.text) }
+    #expect(found == [scene.path("b")])
+  }
+}
