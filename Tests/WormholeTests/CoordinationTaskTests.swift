@@ -1,3 +1,4 @@
+import Syscalls
 import Testing
 import Wormhole
 
@@ -16,6 +17,29 @@ import Wormhole
       return 3
     }
     #expect(value == 3)
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// Its calls are made on other threads, which know nothing of the task.
+  @Test func whatATaskBeginsInsideOfItsAccessIsSeen() async throws {
+    let path = scene.path("a")
+    let error = await #expect(throws: WormholeError.self) {
+      try await scene.another().access([.writing(path)]) { _ in
+        try await scene.another().access([.reading(path)], within: .seconds(10)) { _ in
+          await Task.yield()
+        }
+      }
+    }
+    #expect(error?.code == .nested)
+    var writer: Thread?
+    try await scene.another().access([.reading(path)]) { _ in
+      writer = try Thread("writer") { try? scene.another().write(path) { _ in } }
+      try await eventuallyAsync("it waits") { try scene.names(in: .waiting).count == 1 }
+      try await scene.another().access([.reading(path)], within: .seconds(10)) { _ in
+        await Task.yield()
+      }
+    }
+    writer?.join()
     #expect(try scene.leftovers() == [])
   }
 

@@ -169,11 +169,14 @@ extension Wormhole {
       takeOverAfter: Duration? = nil, _ body: (Access) async throws -> Result
     ) async throws -> Result {
       let subject = intents.first?.path ?? ""
-      let isAnswering = PresenterDesk.isAnswering
+      // The thread that waits knows nothing of what the task is inside of.
+      let (isAnswering, around) = (PresenterDesk.isAnswering, HeldAccess.current)
       let (stay, access) = try await OffPool.runAny("coordinate", subject) {
         let call = self.announce()
         defer { self.forget(call) }
-        let stay = try self.stay(intents, timeout, takeOverAfter, call.cancellation, isAnswering)
+        let stay = try HeldAccess.$current.withValue(around) {
+          try self.stay(intents, timeout, takeOverAfter, call.cancellation, isAnswering)
+        }
         return (stay, try stay.begin())
       }
       let result: Result
