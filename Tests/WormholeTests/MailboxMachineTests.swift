@@ -113,6 +113,20 @@ import Testing
     for start in [0, 3, 6] { #expect(Set(order[start..<start + 3]) == [1, 2, 3], "\(order)") }
   }
 
+  /// What one receiver looks at may be for the other, and was sent before all else.
+  @Test func nothingGoesAheadOfWhatIsLookedAt() {
+    var machine = machine([["odd"], ["even"]], [name(2), name(4)])
+    #expect(machine.next(for: 1, now: 0) == .peek(name(2)))
+    #expect(machine.next(for: 2, now: 0) == .wait(until: nil))
+    var isTaken = machine.peeked(name(2), kind: "even", by: 1)
+    #expect(!isTaken)
+    // The other may look at what comes next meanwhile.
+    #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
+    isTaken = machine.peeked(name(2), kind: "even", by: 2)
+    #expect(isTaken)
+    #expect(machine.next(for: 1, now: 0) == .peek(name(4)))
+  }
+
   /// One receiver reads of which kind a message is while the inbox is listed for another, which
   /// then knows of the message twice.
   @Test func whatIsKnownTwiceIsTakenAllTheSame() {

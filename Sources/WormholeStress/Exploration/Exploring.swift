@@ -28,7 +28,7 @@ enum Exploring: String, CaseIterable {
     case .mailHeard: "a sender, and a receiver that hears of what comes, and has lulls in between"
     case .mailPoison: "a batch with a message that ends whoever handles it, and one that does not"
     case .mailTwo: "two receivers of one process"
-    case .mailKinds: "two receivers of one process, of which one wants what is sent"
+    case .mailKinds: "two receivers of one process, of which one wants both that are sent"
     }
   }
 
@@ -45,7 +45,7 @@ enum Exploring: String, CaseIterable {
     case .mailHeard: 10
     case .mailPoison: 2
     case .mailTwo: 5
-    case .mailKinds: 3
+    case .mailKinds: 8
     }
   }
 
@@ -116,7 +116,7 @@ enum Exploring: String, CaseIterable {
       mail.poison = MailWorld.Piece(file: 0, index: 1)
     case .mailTwo: (mail.receivers, mail.files, mail.failures) = (2, [[2, 1]], 1)
     case .mailKinds:
-      (mail.receivers, mail.files, mail.cancelled) = (2, [[], [1]], [])
+      (mail.receivers, mail.files, mail.cancelled) = (2, [[], [1, 1]], [])
       (mail.chooses, mail.hears, mail.deaths) = (true, true, 0)
     }
     return rawValue.hasPrefix("lock") ? .lock(LockWorld(lock)) : .mail(MailWorld(mail))

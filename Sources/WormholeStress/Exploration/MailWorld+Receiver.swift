@@ -257,7 +257,9 @@ extension MailWorld {
     let before = state.handled[piece, default: 0]
     if state.told.contains(piece.file) { state.violation = .cancelled }
     if before > 0, !isMarked { state.violation = .unmarked }
-    if before == 0, rules.receivers == 1, comesTooEarly(piece) { state.violation = .order }
+    // Several that want the same share it in any order.
+    let isInOrder = rules.receivers == 1 || rules.chooses
+    if before == 0, isInOrder, comesTooEarly(piece) { state.violation = .order }
     if state.done.contains(piece), state.files[piece.file].count > 1 { state.violation = .again }
     // Once and more than once is all that is asked for.
     state.handled[piece] = min(before + 1, 2)

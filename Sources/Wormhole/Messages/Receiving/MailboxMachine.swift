@@ -30,6 +30,8 @@ package struct MailboxMachine: Hashable {
   private var ready = Line<MessageName>()
   /// What somebody else wanted when it was looked at, by kind, in order.
   private var shelves: [MessageLabel?: Line<MessageName>] = [:]
+  /// What is looked at just now, and may be of any kind: none that came later goes ahead.
+  private var looking: Set<MessageName> = []
   /// What is known of the kinds of messages that nobody has claimed.
   private var kinds = KnownKinds()
   private var isDirty = true
@@ -100,7 +102,7 @@ package struct MailboxMachine: Hashable {
     if waiting.remove(name) { signal(urgent: true) }
   }
 
-  /// Nothing of a file is in anybody's hand any more, and something of it waits.
+  /// Nothing of a file is in anybody's hand any more.
   mutating func rests(_ name: MessageName, by receiver: Int) {
     letGo(by: receiver)
     waiting.add(name)
@@ -124,8 +126,7 @@ package struct MailboxMachine: Hashable {
 
   /// Something may have come.
   package mutating func signal(urgent: Bool) {
-    isDirty = true
-    if urgent { isUrgent = true }
+    (isDirty, isUrgent) = (true, isUrgent || urgent)
   }
 
   /// Something may have come, or come and gone, that is not heard of.
@@ -140,8 +141,7 @@ package struct MailboxMachine: Hashable {
   /// Of two messages the one that was sent first is heard of first. So what is heard of, together
   /// with what was there before, is at each moment all that had been sent at some moment, and may
   /// be taken in order without a listing. To list costs as much as there is in the inbox, wanted or
-  /// not; so that is done as often as it costs next to nothing, as there may be what nobody has
-  /// heard of, and left out in between.
+  /// not; it is done as often as that is next to nothing, as there may be what nobody has heard of.
   package mutating func arrived(_ names: [MessageName], now: Int64) {
     if isListing {
       guard tracks, heard.count < settings.window else {
@@ -165,14 +165,14 @@ package struct MailboxMachine: Hashable {
     switch action {
     case .wait, .yield: receivers[receiver]?.isIdle = true
     case .list: (tracks, heard) = (isHeard, [])
+    case .peek(let name): looking.insert(name)
     default: break
     }
     if action == .yield { isHeldUp = true }
     return action
   }
 
-  /// Whether those who have nothing to do are to ask again: the one that they let go first has been
-  /// served, and may take its time.
+  /// Whether those who have nothing to do are to ask again: the one that went first was served.
   mutating func takeHeldUp() -> Bool {
     defer { isHeldUp = false }
     return isHeldUp
@@ -185,8 +185,7 @@ package struct MailboxMachine: Hashable {
     case .none:
       recovery = .underWay
       return .recover
-    case .underWay:
-      return .wait(until: nil)
+    case .underWay: return .wait(until: nil)
     case .done: break
     }
     if let first = unended.first, first.due <= now { return .end(unended.removeFirst().name) }
@@ -196,9 +195,7 @@ package struct MailboxMachine: Hashable {
       settings.isStrict && (inHand > 0 || !leftovers.isEmpty || !failed.isEmpty)
     guard !isHeldUp, !isListing else { return .wait(until: nextDue(for: me, now)) }
     if isUrgent || (ready.isEmpty && (isDirty || isWindowUsedUp)) {
-      isDirty = false
-      isUrgent = false
-      isListing = true
+      (isDirty, isUrgent, isListing) = (false, false, true)
       return .list
     }
     return takeWaiting(receiver, me, now)
@@ -221,10 +218,11 @@ package struct MailboxMachine: Hashable {
           _ = shelves.takeFirst(of: oldest.kind)
           continue
         }
+        if isBehind(oldest.name) { return .wait(until: nextDue(for: me, now)) }
         guard isTurn(of: receiver, oldest.kind) else { return .yield }
         let name: MessageName = shelves.takeFirst(of: oldest.kind)
-        // What cannot be read has no kind, and whoever claims it finds that out. What has one is
-        // looked at again: its digest alone told that it was the one.
+        // What cannot be read has no kind, as whoever claims it finds out. What has one is looked
+        // at again: its digest alone told that it was the one.
         return oldest.kind == nil ? claim(name, receiver) : .peek(name)
       }
       guard let front else { return .wait(until: nextDue(for: me, now)) }
@@ -232,11 +230,15 @@ package struct MailboxMachine: Hashable {
         _ = ready.removeFirst()
         continue
       }
-      if anybodyChooses { return .peek(ready.removeFirst()) }
+      if anybodyChooses {
+        return isBehind(front) ? .wait(until: nextDue(for: me, now)) : .peek(ready.removeFirst())
+      }
       guard isTurn(of: receiver, nil) else { return .yield }
       return claim(ready.removeFirst(), receiver)
     }
   }
+
+  private func isBehind(_ name: MessageName) -> Bool { looking.contains { $0 < name } }
 
   private mutating func claim(_ name: MessageName, _ receiver: Int) -> Action {
     take(by: receiver)
@@ -372,6 +374,7 @@ package struct MailboxMachine: Hashable {
   ///
   /// - Returns: whether the receiver is to claim it at once.
   package mutating func peeked(_ name: MessageName, kind: MessageLabel?, by receiver: Int) -> Bool {
+    looking.remove(name)
     if let kind {
       kinds.note(kind, of: name)
       guard isWanted(kind) else { return false }
@@ -404,9 +407,7 @@ package struct MailboxMachine: Hashable {
       isDoubtful = true
       return
     }
-    isDoubtful = false
-    isUrgent = true
-    paused = until
+    (isDoubtful, isUrgent, paused) = (false, true, until)
   }
 
   /// A file has come to its end, or is left to whoever comes next.
@@ -438,8 +439,7 @@ package struct MailboxMachine: Hashable {
     keep(Claimed(claimed: claimed, kind: kind, due: due))
   }
 
-  /// A message of a file that was claimed: others may have it from that moment on, without
-  /// claiming it.
+  /// A message of a file that was claimed: others may have it from then on, without claiming it.
   mutating func comeAgain(_ claimed: ClaimedName, kind: MessageLabel?, index: Int, at due: Int64) {
     keep(Claimed(claimed: claimed, kind: kind, due: due, index: index))
   }
