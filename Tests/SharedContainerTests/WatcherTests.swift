@@ -304,10 +304,10 @@ final class Ear: Sendable {
   init(_ slot: Slot) { self.slot = slot }
 
   func listen() {
-    let number = (try? slot.number()) ?? -1
+    // Calls come on several threads: one that has read before another does not end after it.
     state.signal { state in
       state.calls += 1
-      state.latest = number
+      state.latest = (try? slot.number()) ?? -1
     }
   }
 

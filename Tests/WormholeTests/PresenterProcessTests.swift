@@ -82,6 +82,31 @@ extension FileScene {
     }
   }
 
+  /// Its access has gone, so nobody finds it and tells in its place.
+  @Test func aWriterThatDiesAtItsEndHasTold() throws {
+    let (scene, late) = (scene, Heard<String>())
+    var listener = Wormhole.Coordinator.Presenter()
+    listener.changed = { _ in late.add("changed") }
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { [listener] _, goOn in
+      // After the question, and before the access is there.
+      #expect(throws: Never.self) {
+        try scene.another().present(scene.path("a"), as: listener)
+      }
+      goOn(nil)
+    }
+    let presenting = try scene.another().present(scene.path("a"), as: presenter)
+    let peer = try Running(
+      .coordinate(.write, scene.path("a"), .nothing, takeOverAfterMilliseconds: nil),
+      environment: [
+        "WORMHOLE_ROOT=\(scene.folder.path)/groups",
+        "WORMHOLE_FAULTS=unlink~running/@1:after:kill",
+      ])
+    #expect(try peer.outcome().status == .signalled(9))
+    try eventually("it is told") { !late.all.isEmpty }
+    presenting.stop()
+  }
+
   /// Nobody asks it before a read, so that it can stand still and delay no reader.
   @Test func whoOnlyListensIsAskedByWritersAlone() throws {
     let peer = try scene.presenting("a", .listening)

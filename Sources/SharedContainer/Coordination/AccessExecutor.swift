@@ -101,18 +101,34 @@ package final class AccessExecutor: @unchecked Sendable {
   /// - Parameter commits: whether the new files are put in the place of the old ones.
   /// - Throws: ``WormholeError/Code-swift.struct/superseded`` if others went past it.
   package func end(commits: Bool) throws(WormholeError) {
+    _ = try settle(commits: commits)
+    try leave()
+  }
+
+  /// Does what is left to do before others may go on: they are kept away until ``leave()``.
+  ///
+  /// - Parameter commits: whether the new files are put in the place of the old ones.
+  /// - Returns: whether that was done.
+  package func settle(commits: Bool) throws(WormholeError) -> Bool {
     // In a copy of the process it is the other one's.
     try container.checkOwner(Self.operation, request.subject)
     action = machine.next(.ran(commits: commits), after: .run)
-    try advance()
+    try advance(toLeave: true)
+    return failure == nil && !machine.wasSuperseded
   }
 
+  /// Gives it back, once it has settled.
+  ///
+  /// - Throws: what went wrong since it has run.
+  package func leave() throws(WormholeError) { try advance() }
+
   /// Goes on to where the caller is needed.
-  private func advance(toSleep: Bool = false) throws(WormholeError) {
+  private func advance(toSleep: Bool = false, toLeave: Bool = false) throws(WormholeError) {
     while true {
       switch action {
       case .run: return
       case .sleep where toSleep: return
+      case .leave where toLeave: return
       case .finish(let ending): return try conclude(ending)
       default:
         let event: AccessMachine<AccessName>.Event
@@ -168,7 +184,7 @@ package final class AccessExecutor: @unchecked Sendable {
       return try room.move(name!, from: .waiting, to: .running, in: open())
         ? .entered : .passedOver
     case .commit: return try commit()
-    case .leave: return try retrying { () throws(Errno) in try leave() }
+    case .leave: return try retrying { () throws(Errno) in try removeOwn() }
     case .run, .finish: preconditionFailure("\(action) is the caller's")
     }
   }
@@ -357,7 +373,7 @@ package final class AccessExecutor: @unchecked Sendable {
     return try body()
   }
 
-  private func leave() throws(Errno) -> AccessMachine<AccessName>.Event {
+  private func removeOwn() throws(Errno) -> AccessMachine<AccessName>.Event {
     endWaiting()
     let home = try open()
     guard let name, let place = machine.place else { return .left }

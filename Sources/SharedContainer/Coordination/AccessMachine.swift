@@ -144,7 +144,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   package private(set) var place: AccessPlace?
   private var isHidden = false
   private var holdsLock = false
-  private var wasSuperseded = false
+  package private(set) var wasSuperseded = false
   /// What it made is in its place: it came before whoever went past it since.
   private var hasCommitted = false
   /// What follows once all is tidied up; nil: begin again.

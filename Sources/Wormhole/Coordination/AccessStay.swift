@@ -126,16 +126,27 @@ final class AccessStay: Sendable {
         .superseded, "coordinate", subject, because: "others went past it while it stood still",
         hint: "nothing was replaced; do it again")
     }
-    for executor in replacing.reversed() + others.reversed() {
+    let all = replacing.reversed() + others.reversed()
+    var isWhole = commits && failure == nil
+    for executor in all {
       do throws(WormholeError) {
-        try executor.end(commits: commits && failure == nil)
+        if try !executor.settle(commits: isWhole) { isWhole = false }
+      } catch {
+        failure = failure ?? error
+        isWhole = false
+      }
+    }
+    // Whoever removes what this one leaves if it dies tells them; once it has left nobody would.
+    presenters.end(wrote: true, moves: held.moves)
+    for executor in all {
+      do throws(WormholeError) {
+        try executor.leave()
       } catch {
         // The body had ended, and what it made is there: whoever went past it came after it.
         let isLate = replaces && failure == nil && executor.request.replaced.isEmpty
         if !isLate || error.code != .superseded { failure = failure ?? error }
       }
     }
-    presenters.end(wrote: true, moves: held.moves)
     if let failure { throw failure }
   }
 }
