@@ -117,7 +117,7 @@ import Testing
   @Test func nothingGoesAheadOfWhatIsLookedAt() {
     var machine = machine([["odd"], ["even"]], [name(2), name(4)])
     #expect(machine.next(for: 1, now: 0) == .peek(name(2)))
-    #expect(machine.next(for: 2, now: 0) == .wait(until: nil))
+    #expect(machine.next(for: 2, now: 0) == .yield)
     var isTaken = machine.peeked(name(2), kind: "even", by: 1)
     #expect(!isTaken)
     // The other may look at what comes next meanwhile.

@@ -15,7 +15,7 @@ extension MailboxMachine {
     case again(MessageName, index: Int)
     /// Write down the end of a file that has ended, which could not be done before.
     case end(MessageName)
-    /// Another has waited for longer: have it ask.
+    /// Another goes first, which has waited for longer or looks at what came earlier: have it ask.
     case yield
     /// Nothing to do until there is a signal, or this moment has come.
     case wait(until: Int64?)

@@ -218,8 +218,7 @@ package struct MailboxMachine: Hashable {
           _ = shelves.takeFirst(of: oldest.kind)
           continue
         }
-        if isBehind(oldest.name) { return .wait(until: nextDue(for: me, now)) }
-        guard isTurn(of: receiver, oldest.kind) else { return .yield }
+        guard !isBehind(oldest.name), isTurn(of: receiver, oldest.kind) else { return .yield }
         let name: MessageName = shelves.takeFirst(of: oldest.kind)
         // What cannot be read has no kind, as whoever claims it finds out. What has one is looked
         // at again: its digest alone told that it was the one.
@@ -231,7 +230,7 @@ package struct MailboxMachine: Hashable {
         continue
       }
       if anybodyChooses {
-        return isBehind(front) ? .wait(until: nextDue(for: me, now)) : .peek(ready.removeFirst())
+        return isBehind(front) ? .yield : .peek(ready.removeFirst())
       }
       guard isTurn(of: receiver, nil) else { return .yield }
       return claim(ready.removeFirst(), receiver)
