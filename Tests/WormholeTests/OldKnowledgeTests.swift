@@ -107,6 +107,38 @@ import Testing
     try heard.wait("it is told") { $0 == [1] }
   }
 
+  /// What could not be read before it was claimed has no kind until then, and may be claimed by
+  /// whoever does not want it.
+  @Test func whatIsClaimedUnreadIsForWhoeverWantsIt() throws {
+    let phone = try join()
+    func send(_ number: Int) throws -> MessageName {
+      var options = Wormhole.SendOptions.quick()
+      options.kind = "even"
+      try phone.peer("watch").send(number, options)
+      let names = try meeting.folder("members/watch/inbox").names()
+      return try #require(names.compactMap { MessageName($0) }.max())
+    }
+    let odd = Heard<Int>()
+    try watch.receive(kinds: ["odd"]) { odd.add(try $0.value()) }
+    let first = try send(2)
+    // Nobody wants it: it is where it was.
+    #expect(watch.mailbox.claim(first, for: 1) == nil)
+    #expect(try meeting.folder("members/watch/inbox").names() == [first.text])
+
+    let (even, gate) = (Heard<Handed>(), Gate())
+    try watch.receive(kinds: ["even"]) { message in
+      even.add(try Handed(message))
+      gate.pass()
+    }
+    try gate.waitForSomebody()
+    let second = try send(4)
+    #expect(watch.mailbox.claim(second, for: 1) == nil)
+    gate.open()
+    try even.wait("both come") { $0.count == 2 }
+    #expect(even.all == [Handed(2), Handed(4)])
+    #expect(odd.all == [])
+  }
+
   /// Whoever was asked has ended, and the only word of that came when it could not be looked at.
   @Test func whoeverCouldNotBeLookedAtIsKnownNoMore() throws {
     let live = try join().live

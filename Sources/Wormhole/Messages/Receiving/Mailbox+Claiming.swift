@@ -102,6 +102,10 @@ extension Mailbox {
         finished(by: receiver)
         return nil
       }
+      guard state.withLock({ $0.machine.wants(header.label, receiver) }) else {
+        try leave(claimed, header.label, by: receiver)
+        return nil
+      }
       return try open(claimed, contents, for: receiver)
     } catch {
       if error.code == .superseded {
@@ -111,6 +115,19 @@ extension Mailbox {
       }
       return nil
     }
+  }
+
+  /// It could not be read before it was claimed, and is for somebody else.
+  private func leave(
+    _ claimed: ClaimedName, _ kind: MessageLabel, by receiver: Int
+  ) throws(WormholeError) {
+    // What nobody wants waits where it was.
+    if claimed.attempt == 1, !state.withLock({ $0.machine.isWanted(kind) }) {
+      try unclaim(claimed)
+      return finished(by: receiver)
+    }
+    state.withLock { _ = $0.unread.insert(claimed) }
+    tell { $0.postpone(claimed, kind: kind, by: receiver, until: now) }
   }
 
   private func contents(

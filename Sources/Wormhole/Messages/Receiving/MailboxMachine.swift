@@ -313,6 +313,7 @@ package struct MailboxMachine: Hashable {
   }
 
   func isWanted(_ kind: MessageLabel) -> Bool { receivers.values.contains { $0.wants(kind) } }
+  func wants(_ kind: MessageLabel, _ one: Int) -> Bool { receivers[one]?.wants(kind) ?? true }
 
   /// What a listing has shown that began at `start` or later.
   ///
