@@ -58,7 +58,8 @@ package final class FolderWatch: Sendable {
   private func look() {
     // Looked and told under one lock: an older look must not come after a newer one, or it would
     // take back what that one told.
-    guard let watch = watch.withLock({ $0 }) else { return }
+    // Where it was stopped while it looked, nobody looks again.
+    guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
     known.withLock { known in
       let due = due.withLock { due in
         defer { due = .changed([]) }

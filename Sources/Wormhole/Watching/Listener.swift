@@ -109,9 +109,10 @@ final class Listener: Lasting {
 
   /// Takes on what has come, unless it has it; not here, where others of the container wait.
   ///
-  /// What cannot be watched is tried again: nobody tells of it once more.
+  /// What cannot be watched is tried again, ever more rarely, as nobody tells of it once more.
   func joinSoon(
-    _ name: String, of container: Container, about subject: LogSubject, isAgain: Bool = false,
+    _ name: String, of container: Container, about subject: LogSubject,
+    after pause: Duration = .zero,
     _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
   ) {
     let attempt = { @Sendable [weak self] in
@@ -120,14 +121,15 @@ final class Listener: Lasting {
         if try !keeps(Container.escape(name)) { try join(self) }
       } catch {
         guard error.code != .notAContainer else { return }
-        if !isAgain { container.log(.error, error, about: subject) }
-        joinSoon(name, of: container, about: subject, isAgain: true, join)
+        if pause == .zero { container.log(.error, error, about: subject) }
+        let next = min(max(pause * 2, .seconds(1)), .seconds(60))
+        joinSoon(name, of: container, about: subject, after: next, join)
       }
     }
-    if isAgain {
-      Wormhole.finding.soon(after: .seconds(1), attempt)
-    } else {
+    if pause == .zero {
       Wormhole.finding.async(execute: attempt)
+    } else {
+      Wormhole.finding.soon(after: pause, attempt)
     }
   }
 
