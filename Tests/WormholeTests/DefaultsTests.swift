@@ -43,6 +43,18 @@ import Wormhole
     #expect(other.synchronize())
   }
 
+  /// To the kernel two spellings of one letter are two names.
+  @Test(.blocking) func whatSwiftTakesForTheSameIsSetAllTheSame() throws {
+    let spellings = ["Z\u{fc}rich", "Zu\u{308}rich"]
+    for spelling in spellings {
+      try defaults.set(spelling, forKey: "city")
+      #expect(try defaults.string(forKey: "city").map { Array($0.utf8) } == Array(spelling.utf8))
+    }
+    try defaults.set(0.0, forKey: "zero")
+    try defaults.set(-0.0, forKey: "zero")
+    #expect(try defaults.double(forKey: "zero").sign == .minus)
+  }
+
   @Test(.blocking) func whatIsNotThereIsNothingZeroOrFalse() throws {
     #expect(try defaults.string(forKey: "k") == nil)
     #expect(try defaults.integer(forKey: "k") == 0)

@@ -4,7 +4,8 @@ public import FoundationEssentials
 ///
 /// Two values are equal when they would be the same property list. So integers are equal by value,
 /// whichever case holds them, an integer never equals a real, and a real that is not a number
-/// equals itself.
+/// equals itself. Texts are equal if their bytes are, unlike Swift's strings: to the kernel two
+/// spellings of one letter are two names. Keys of dictionaries are Swift's.
 public enum PropertyListValue: Sendable {
   /// Named values, in no particular order.
   case dictionary([String: PropertyListValue])
@@ -40,7 +41,7 @@ extension PropertyListValue: Hashable {
     switch (left, right) {
     case (.dictionary(let left), .dictionary(let right)): left == right
     case (.array(let left), .array(let right)): left == right
-    case (.string(let left), .string(let right)): left == right
+    case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
     case (.data(let left), .data(let right)): left == right
     case (.integer(let left), .integer(let right)): left == right
     case (.unsigned(let left), .unsigned(let right)): left == right
@@ -70,9 +71,10 @@ extension PropertyListValue: Hashable {
     }
   }
 
-  /// Equality has to be reflexive, or a value that holds a NaN could not be found in a set.
+  /// Equality has to be reflexive, or a value that holds a NaN could not be found in a set; and a
+  /// zero is not the same as one below it.
   private static func same(_ left: Double, _ right: Double) -> Bool {
-    left == right || (left.isNaN && right.isNaN)
+    left.bitPattern == right.bitPattern || (left.isNaN && right.isNaN)
   }
 
   private static func hash(_ value: Double, into hasher: inout Hasher) {
