@@ -19,8 +19,7 @@ package final class FolderWatch: Sendable {
   private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let errand = Monitor<Errand?>(nil)
-  /// Has it look again and again, as long as it could not.
-  private let retrying = Monitor<Watch?>(nil)
+  private let retries = Retries()
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
@@ -59,7 +58,7 @@ package final class FolderWatch: Sendable {
     // Looked and told under one lock: an older look must not come after a newer one, or it would
     // take back what that one told.
     // Where it was stopped while it looked, nobody looks again.
-    guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
+    guard let watch = watch.withLock({ $0 }) else { return retries.end() }
     known.withLock { known in
       let due = due.withLock { due in
         defer { due = .changed([]) }
@@ -79,24 +78,14 @@ package final class FolderWatch: Sendable {
             watch.call { handler(change) }
           }
         }
-        endRetrying()
+        retries.end()
       } catch {
         self.due.withLock { $0 = .lookAgain }
-        retry(error)
+        let isFirst = retries.begin { [weak self] in self?.hear(.lookAgain) }
+        if isFirst { container.log(.warning, error) }
       }
     }
   }
-
-  private func retry(_ error: WormholeError) {
-    let isFirst = retrying.withLock { retrying in
-      guard retrying == nil else { return false }
-      retrying = Watcher.shared.poll { [weak self] in self?.hear($0) }
-      return true
-    }
-    if isFirst { container.log(.warning, error) }
-  }
-
-  private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
 
   /// What is news in that; nil if nothing is.
   private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
@@ -108,7 +97,7 @@ package final class FolderWatch: Sendable {
   /// Ends it; once this has returned, the handler is not called again.
   package func stop() {
     watch.withLock { $0.take() }?.stop()
-    endRetrying()
+    retries.end()
   }
 
   deinit { stop() }

@@ -27,6 +27,7 @@ final class LiveMailbox: Sendable {
   /// One listing of the folder at a time: they share the place that it has come to.
   private let listing = Monitor(0)
   private let relisting = Monitor<Errand?>(nil)
+  private let retries = Retries()
   /// What a link has let through.
   private let carried = Monitor<[(LiveName, LiveMessage)]>([])
   private let answerRunner = CoalescingWorker(staysOnQueue: false)
@@ -116,6 +117,7 @@ final class LiveMailbox: Sendable {
   func close() {
     endWatch.withLock { $0.take() }?.stop()
     watch.withLock { $0.take() }?.stop()
+    retries.end()
     linkWatching.withLock { $0 = nil }
     answerRunner.end()
     otherRunner.end()
@@ -135,13 +137,20 @@ final class LiveMailbox: Sendable {
     }
   }
 
-  private func list() {
-    // Named by when they were sent; what comes twice is found only once.
-    arrive(names().sorted { $0.text < $1.text })
+  func list() {
+    do throws(Errno) {
+      // Named by when they were sent; what comes twice is found only once.
+      arrive(try names().sorted { $0.text < $1.text })
+      retries.end()
+    } catch {
+      let isFirst = retries.begin { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+      if isFirst { log(.warning, "cannot see what has come for '\(home.name)': \(error)") }
+    }
+    if watch.withLock({ $0 == nil }) { retries.end() }
   }
 
-  private func names() -> [LiveName] {
-    let names = listing.withLock { _ in (try? folder.descriptor.names()) ?? [] }
+  private func names() throws(Errno) -> [LiveName] {
+    let names = try listing.withLock { _ throws(Errno) in try folder.descriptor.names() }
     return names.compactMap { LiveName($0) }
   }
 
@@ -205,7 +214,7 @@ final class LiveMailbox: Sendable {
   /// Takes all answers that are there, and waits for those that are being taken.
   func takeAnswers() {
     takingAnswers.withLock { _ in }
-    for name in names() where name.letter == .answer { takeAnswer(name) }
+    for name in (try? names()) ?? [] where name.letter == .answer { takeAnswer(name) }
   }
 
   private func handleOthers() -> Int64? {
@@ -288,16 +297,12 @@ final class LiveMailbox: Sendable {
       if call(message) { isHeard = true }
     }
     guard name.letter == .confirmed else { return }
-    if isHeard { confirm(name, core) } else { refuse(name, core, Self.tooMuch) }
+    guard isHeard else { return refuse(name, core, Self.tooMuch) }
+    reply(name, core) { try BinaryEncoder().encode(LiveFile.Answering(value: true)) }
   }
 
   /// Waits until the senders of what was heard have been told so.
   func settle() { _ = confirming.wait(until: nil) { $0 == 0 ? true : nil } }
-
-  /// Tells the sender that it was heard.
-  private func confirm(_ name: LiveName, _ core: LiveMessage) {
-    reply(name, core) { try BinaryEncoder().encode(LiveFile.Answering(value: true)) }
-  }
 
   private func refuse(_ name: LiveName, _ core: LiveMessage, _ reason: String) {
     reply(name, core) { try BinaryEncoder().encode(LiveFile.Refusing(error: reason)) }
