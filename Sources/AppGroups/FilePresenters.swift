@@ -76,6 +76,8 @@ enum FilePresenters {
   }
 
   private static func calls(of kept: Kept, at url: URL) -> Wormhole.Coordinator.Presenter {
+    // It changes its own when what it presents is moved.
+    let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
     var calls = Wormhole.Coordinator.Presenter()
     calls.relinquish = { use, goOn in
       switch use {
@@ -95,8 +97,13 @@ enum FilePresenters {
         done()
       }
     }
-    // It changes its own when what it presents is moved.
-    let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
+    calls.deleteBelow = { below, done in
+      let item = current().appendingPathComponent(below)
+      kept.presenter.accommodatePresentedSubitemDeletion(at: item) { error in
+        tell(error, "close", item)
+        done()
+      }
+    }
     calls.moved = { move in
       let new = URL(fileURLWithPath: move.to)
       guard let below = move.below else { return kept.presenter.presentedItemDidMove(to: new) }

@@ -51,6 +51,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   ) -> Wanted {
     var intent: Wormhole.Coordinator.Intent =
       options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
+    intent.mayMakeNothing = true
     if options.contains(.contentIndependentMetadataOnly) {
       intent.manner = .unnoticed
     } else if options.contains(.forDeleting) {
@@ -58,11 +59,6 @@ public final class NSFileAccessIntent: NSObject, Sendable {
     }
     return Wanted(intent: intent)
   }
-}
-
-extension WormholeError {
-  /// Whether an accessor that was to replace a file has left it as it is.
-  var isOfNothingMade: Bool { code == .notFound && operation == "replace" }
 }
 
 extension NSError {

@@ -309,7 +309,6 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
         during(access) { body(urls) }
       }
     } catch {
-      if let error = error as? WormholeError, error.isOfNothingMade { return }
       outError?.pointee = NSError.cocoa(error)
     }
   }

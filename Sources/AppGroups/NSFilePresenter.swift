@@ -38,11 +38,19 @@ public protocol NSFilePresenter: NSObjectProtocol {
   func savePresentedItemChanges(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
-  /// Somebody wants to remove it: close it.
+  /// Somebody wants to remove it, or a folder that it lies in: close it.
   ///
   /// - Parameter completionHandler: call it when that is done. An error goes to the log.
   func accommodatePresentedItemDeletion(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void)
+
+  /// Somebody wants to remove something in the presented folder: close that.
+  ///
+  /// - Parameters:
+  ///   - url: what is to be removed.
+  ///   - completionHandler: call it when that is done. An error goes to the log.
+  func accommodatePresentedSubitemDeletion(
+    at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
   /// It was moved, and somebody has said so: ``NSFileCoordinator/item(at:didMoveTo:)``.
   ///
@@ -93,6 +101,13 @@ extension NSFilePresenter {
   /// There is nothing to close.
   public func accommodatePresentedItemDeletion(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    completionHandler(nil)
+  }
+
+  /// There is nothing to close.
+  public func accommodatePresentedSubitemDeletion(
+    at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
   ) {
     completionHandler(nil)
   }

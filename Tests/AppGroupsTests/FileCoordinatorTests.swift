@@ -65,6 +65,33 @@ import Wormhole
     #expect(try folder.read("c") == "one")
   }
 
+  /// Each file that is to be replaced, and for which nothing is made, stays as it is, and those
+  /// alone.
+  @Test(arguments: [["a", "b"], ["b", "a"]])
+  func whatIsMadeReplacesItsFileAndNothingElse(_ names: [String]) throws {
+    for name in names { try Data("old".utf8).write(to: url(name)) }
+    var error: NSError?
+    NSFileCoordinator().coordinate(
+      writingItemAt: url(names[0]), options: .forReplacing,
+      writingItemAt: url(names[1]), options: .forReplacing, error: &error
+    ) { first, second in
+      try? Data("new".utf8).write(to: names[0] == "b" ? first : second)
+    }
+    #expect(error == nil)
+    #expect(try folder.read("a") == "old")
+    #expect(try folder.read("b") == "new")
+    let intents = names.map {
+      NSFileAccessIntent.writingIntent(with: url($0), options: .forReplacing)
+    }
+    NSFileCoordinator().coordinate(with: intents, queue: OperationQueue()) { error in
+      #expect(error == nil)
+      try? Data("newer".utf8).write(to: intents[names[0] == "b" ? 0 : 1].url)
+    }
+    try eventually("it is there") { try folder.read("b") == "newer" }
+    try eventually("nothing is left") { try folder.descriptor.names().sorted() == ["a", "b"] }
+    #expect(try folder.read("a") == "old")
+  }
+
   @Test func nothingToWaitForIsRunAtOnce() throws {
     let coordinator = NSFileCoordinator()
     var calls = 0

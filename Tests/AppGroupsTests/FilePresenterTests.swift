@@ -60,6 +60,12 @@ import Testing
       note("delete")
       completionHandler(nil)
     }
+    func accommodatePresentedSubitemDeletion(
+      at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    ) {
+      note("delete \(url.path)")
+      completionHandler(nil)
+    }
     func presentedItemDidMove(to newURL: URL) {
       note("moved to \(newURL.lastPathComponent)")
       place.withLock { $0 = newURL }
@@ -124,6 +130,11 @@ import Testing
     try eventually("it appears") { shower.all.last == "appeared \(folder.path)/new" }
     coordinator.coordinate(writingItemAt: url("new"), error: nil) { _ in }
     try eventually("it changes") { shower.all.last == "changed new" }
+    var asked: [String] = []
+    coordinator.coordinate(writingItemAt: url("new"), options: .forDeleting, error: nil) { _ in
+      asked = shower.all.suffix(2)
+    }
+    #expect(asked == ["writer", "delete \(folder.path)/new"])
     NSFileCoordinator.removeFilePresenter(shower)
     #expect(!NSFileCoordinator.filePresenters.contains { $0 === shower })
     let count = shower.all.count

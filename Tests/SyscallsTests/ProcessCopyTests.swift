@@ -35,6 +35,7 @@ import Testing
       a lock that was held: free
       a wait for what never comes: ended
       one of its own
+      its purpose
 
       """
     #expect(outcome.output == copy + "the process\nthe copy's copy: another process\n")

@@ -14,10 +14,14 @@ extension Peer {
     /// Held for ever by a thread.
     let held = Monitor(())
     let one = OneForEachProcess { Monitor(0) }
+    let coordinator = Wormhole.Coordinator()
   }
 
   // Written once, before there is any other thread or copy.
   private nonisolated(unsafe) static var inheritance: Inheritance?
+
+  // As above.
+  private nonisolated(unsafe) static var purpose = ""
 
   static func inherit(_ directory: String, by way: PeerJob.Copying) throws {
     if way == .unwiped { ProcessCopy.numberByHand() }
@@ -36,6 +40,7 @@ extension Peer {
     }.detach()
     _ = isHeld.wait(until: nil) { $0 ? true : nil }
     heirloom.one.current.withLock { $0 += 1 }
+    purpose = heirloom.coordinator.purpose
     let byClone: Int32 = way == .clone ? 1 : 0
     guard forking_do(byClone, { try? Peer.useInheritance() }) == 0 else {
       throw Errno.noSuchProcess
@@ -61,6 +66,8 @@ extension Peer {
     try say("a wait for what never comes: \(never == nil ? "ended" : "in vain")")
     let isOwn = inheritance!.one.current.withLock { $0 } == 0
     try say(isOwn ? "one of its own" : "another's")
+    let mine = inheritance!.coordinator.purpose
+    try say(mine != purpose && mine == inheritance!.coordinator.purpose ? "its purpose" : mine)
   }
 
   private static func copyOfCopy() {

@@ -31,6 +31,10 @@ import Wormhole
       heard.add("delete")
       done()
     }
+    presenter.deleteBelow = { below, done in
+      heard.add("delete \(below)")
+      done()
+    }
     presenter.changed = { heard.add("changed \($0.below ?? ".")\($0.isNew ? ", new" : "")") }
     adjust(&presenter)
     let subscription = try (coordinator ?? scene.another()).present(
@@ -166,6 +170,44 @@ import Wormhole
     try eventually("it is told") { heard.all.last == "changed ." }
     try eventually("what is below is told") { below.all.filter { $0 == "changed ." }.count == 2 }
     #expect(below.all.filter { $0 == "writing" }.count == 2)
+  }
+
+  /// Only those that would not be there any more are asked to let it go.
+  @Test func aRemovalInAFolderIsNotThatOfTheFolder() throws {
+    try scene.folder.descriptor.makeDirectory("files/folder", mode: 0o700)
+    let (heard, _) = try present("folder")
+    let (below, _) = try present("folder/old")
+    let coordinator = scene.another()
+    try coordinator.access([.deleting(scene.path("folder/old"))]) { _ in
+      #expect(heard.all == ["writing", "delete old"])
+      #expect(below.all == ["writing", "delete"])
+    }
+    try eventually("both are told") {
+      heard.all.last == "changed old" && below.all.last == "changed ."
+    }
+    try coordinator.access([.deleting(scene.path("folder"))]) { _ in
+      #expect(heard.all.suffix(2) == ["writing", "delete"])
+      #expect(below.all.suffix(2) == ["writing", "delete"])
+    }
+  }
+
+  /// What a closure has started goes on for longer, and is inside of nothing then.
+  @Test func aTaskThatAClosureHasStartedAsksAgain() throws {
+    let (path, other, isOver) = (scene.path("b"), scene.another(), Monitor(false))
+    let (heard, _) = try present("b")
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.changed = { _ in
+      Task {
+        while !isOver.withLock({ $0 }) { await Task.yield() }
+        try? await other.access([.writing(path)]) { _ in await Task.yield() }
+      }
+    }
+    _ = try scene.another().present(scene.path("a"), as: presenter) { call in
+      call()
+      isOver.withLock { $0 = true }
+    }
+    try scene.another().write(scene.path("a")) { _ in }
+    try eventually("it is asked") { heard.all.prefix(2) == ["writing", "save"] }
   }
 
   /// All are asked at once, and those who save do not wait for each other.

@@ -5,6 +5,8 @@ package struct AccessRequest: Sendable {
   package let claim: AccessClaim
   /// What is replaced, without links.
   package var replaced: [AccessPath] = []
+  /// Whether what nothing is made for stays as it is; else that is an error.
+  package var mayMakeNothing = false
   /// Go past those that run once their processes have stood still for so long; nil: never.
   package var takeOver: Duration?
   /// What the caller calls it, for errors.
@@ -356,6 +358,7 @@ package final class AccessExecutor: @unchecked Sendable {
       case .superseded: return .superseded
       case .nothingMade:
         guard stands else { return .superseded }
+        if request.mayMakeNothing { continue }
         throw WormholeError(
           .notFound, "replace", request.replaced[index].text,
           because: "nothing was made at the path that was given for the new file")

@@ -70,6 +70,7 @@ final class AccessStay: Sendable {
       var request = AccessRequest(
         AccessClaim(place.parts, purpose: purpose), subject: subject)
       request.replaced = place.replaced
+      request.mayMakeNothing = intents.contains { $0.mayMakeNothing }
       request.takeOver = takeOver
       request.others = { arbiters.all() }
       return AccessExecutor(place.room, request, patience)

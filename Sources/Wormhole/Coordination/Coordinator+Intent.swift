@@ -23,6 +23,8 @@ extension Wormhole.Coordinator {
 
     let kind: Kind
     package var manner = Manner.usual
+    /// Of what is replaced: whether it stays as it is where nothing is made for it.
+    package var mayMakeNothing = false
     /// As the caller gave it.
     public let path: String
 

@@ -43,8 +43,12 @@ extension Wormhole.Coordinator {
     /// Save what is not saved, with an ordinary access, so that the others see it.
     public var save: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
 
-    /// It is about to be removed.
+    /// It is about to be removed, or a folder that it lies in.
     public var delete: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
+
+    /// Something in the presented folder is about to be removed; where it lies in there.
+    public var deleteBelow:
+      (@Sendable (_ below: String, _ done: @escaping @Sendable () -> Void) -> Void)?
 
     /// Somebody may have changed it: look again.
     public var changed: @Sendable (Change) -> Void = { _ in }

@@ -16,8 +16,21 @@ extension Wormhole {
   /// It may be used from any thread, by several at once. See <doc:Coordination>.
   public final class Coordinator: Sendable {
     /// What it is used for: accesses of one purpose never wait for each other, in whatever program.
-    public let purpose: String
+    ///
+    /// One that was not given is another in a copy of the process, which is somebody else.
+    public var purpose: String {
+      isOwned ? own : "\(own).\(Self.copies.current.name)"
+    }
 
+    private let own: String
+    private let isGiven: Bool
+    private let owner = ProcessCopy.current
+    private static let copies = OneForEachProcess { CopyName() }
+
+    /// What tells a copy of the process from what it is a copy of.
+    private final class CopyName: Sendable { let name = Environment().randomName() }
+
+    private var isOwned: Bool { isGiven || owner.isCurrent }
     private let arbiters: Arbiters?
     /// The purpose of the presenter that it was made with, which it neither asks nor tells.
     private let presenter: String?
@@ -30,7 +43,7 @@ extension Wormhole {
     public convenience init(purpose: String? = nil) { self.init(purpose: purpose, nil) }
 
     package init(purpose: String? = nil, _ arbiters: Arbiters?, presenter: String? = nil) {
-      self.purpose = purpose ?? Environment().randomName()
+      (own, isGiven) = (purpose ?? Environment().randomName(), purpose != nil)
       self.arbiters = arbiters
       self.presenter = presenter
     }
@@ -170,7 +183,7 @@ extension Wormhole {
     ) async throws -> Result {
       let subject = intents.first?.path ?? ""
       // The thread that waits knows nothing of what the task is inside of.
-      let (isAnswering, around) = (PresenterDesk.isAnswering, HeldAccess.current)
+      let (isAnswering, around) = (PresenterCall.isUnderWay, HeldAccess.current)
       let (stay, access) = try await OffPool.runAny("coordinate", subject) {
         let call = self.announce()
         defer { self.forget(call) }
@@ -219,7 +232,7 @@ extension Wormhole {
       let cancellation = OffPool.cancellation ?? Cancellation()
       waits.withLock { $0[number] = cancellation }
       return AnnouncedCall(
-        number: number, cancellation: cancellation, isAnswering: PresenterDesk.isAnswering)
+        number: number, cancellation: cancellation, isAnswering: PresenterCall.isUnderWay)
     }
 
     /// It waits no more, or will not be made.
@@ -230,7 +243,8 @@ extension Wormhole {
       _ cancellation: Cancellation, _ isAnswering: Bool
     ) throws(WormholeError) -> AccessStay {
       try AccessStay(
-        intents, (purpose, presenter), orderedBy, takeOver,
+        // In a copy of the process the presenter is somebody else's.
+        intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
         Patience(until: .now + timeout, cancellation: cancellation), isAnswering)
     }
 

@@ -163,8 +163,14 @@ final class PresentedFile: Lasting {
   }
 
   private func call(_ body: @escaping @Sendable () -> Void) {
+    perform { [gate] in gate.call { PresenterCall(isAwaited: false).run(body) } }
+  }
+
+  /// Calls what says when it is done.
+  private func callAndAwait(_ body: @escaping @Sendable (PresenterCall) -> Void) {
     perform { [gate] in
-      gate.call { PresenterDesk.$isAnswering.withValue(true, operation: body) }
+      let call = PresenterCall(isAwaited: true)
+      gate.call { call.run { body(call) } }
     }
   }
 
@@ -189,9 +195,10 @@ final class PresentedFile: Lasting {
     guard !isOver else { return answer(false) }
     lookLater()
     guard let relinquish = calls.relinquish else { return prepare(question, asking) }
-    call { [self] in
+    callAndAwait { [self] call in
       let isDone = Monitor(false)
       relinquish(question.writes ? .writing : .reading) { [self] resume in
+        call.end()
         let isFirst = isDone.withLock { isDone in
           defer { isDone = true }
           return !isDone
@@ -214,13 +221,34 @@ final class PresentedFile: Lasting {
   }
 
   private func prepare(_ question: PresenterQuestion, _ asking: Asking) {
-    let step =
-      question.deletes ? calls.delete : question.saves ? calls.save : nil
-    guard let step else { return finish(asking) }
-    call { [self] in
+    var steps: [@Sendable (@escaping @Sendable () -> Void) -> Void] = []
+    if let step = question.deletes ? calls.delete : question.saves ? calls.save : nil {
+      steps.append(step)
+    }
+    if let delete = calls.deleteBelow, !question.deletes {
+      for path in question.deleted.compactMap(below) {
+        steps.append { done in delete(path, done) }
+      }
+    }
+    prepare(steps[...], asking)
+  }
+
+  private func prepare(
+    _ steps: ArraySlice<@Sendable (@escaping @Sendable () -> Void) -> Void>, _ asking: Asking
+  ) {
+    guard let step = steps.first else { return finish(asking) }
+    callAndAwait { [self] call in
       // It waits for nobody any more who is not there.
       guard state.withLock({ $0.holds[asking] != nil }) else { return finish(asking) }
-      step { [self] in finish(asking) }
+      let isDone = Monitor(false)
+      step { [self] in
+        call.end()
+        let isFirst = isDone.withLock { isDone in
+          defer { isDone = true }
+          return !isDone
+        }
+        if isFirst { prepare(steps.dropFirst(), asking) }
+      }
     }
   }
 

@@ -5,12 +5,6 @@ internal import Syscalls
 /// Where the presenters of one process can be asked, and where it asks others: one guest of the
 /// container that orders the files.
 final class PresenterDesk: Sendable {
-  /// Whether a presenter's closure runs here.
-  ///
-  /// An access inside of it asks nobody: those that are asked at the same time, and save, would
-  /// wait for each other.
-  @TaskLocal static var isAnswering = false
-
   static let clock = DispatchQueue(label: "wormhole.presenters")
   /// How long a question, or word of a change, may lie there: whoever was stopped reads it when it
   /// goes on.

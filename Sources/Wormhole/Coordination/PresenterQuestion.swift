@@ -10,7 +10,10 @@ struct PresenterQuestion: Codable, Sendable {
   let process: String
   let writes: Bool
   let saves: Bool
+  /// Whether it is removed, or a folder that it lies in.
   let deletes: Bool
+  /// What is removed in it: absolute paths, without links on the way to them.
+  let deleted: [String]
 }
 
 /// What an access tells a presenter, and waits for, when something was moved inside of it.

@@ -100,10 +100,12 @@ final class PresenterRound: Sendable {
     wait(for: asked, patience) { one, end in
       guard let process = try? one.room.showProcess() else { return false }
       let parts = parts(of: one)
+      let deleted = parts.filter { $0.manner == .deleting }.map(\.path)
       let question = PresenterQuestion(
         presenter: one.name.number, access: access, process: process,
         writes: parts.contains { $0.writes }, saves: parts.contains { $0.manner == .usual },
-        deletes: parts.contains { $0.manner == .deleting })
+        deletes: deleted.contains { path in one.entry.paths.contains { path.isAtOrAbove($0) } },
+        deleted: deleted.map(\.text))
       return one.desk.ask(question, one.name, one.entry, in: one.room) { [state] holdsOff in
         if !holdsOff { state.withLock { _ = $0.careless.insert(one.name) } }
         end()
