@@ -11,6 +11,8 @@ final class Run {
     let begun: Instant
     /// Whether another program is between this one and the worker.
     var isBehindAnother = false
+    /// Whether a call of its own is to fail, which may end it.
+    var mayFail = false
     var stoppedUntil: Instant?
   }
 
@@ -90,8 +92,10 @@ final class Run {
       let seconds = [3600, 864_000, 200_000_000][dice.number(0..<3)]
       settings.append("\(Plan.clock)=\(dice.oneIn(2) ? seconds : -seconds)")
     }
+    var mayFail = plan.isSmall
     if plan.hasFaults, worker != plan.spared, let rule = faultRule() {
       settings.append("WORMHOLE_FAULTS=\(rule)")
+      mayFail = mayFail || rule.contains("fail=")
     }
     let arguments = Worker.arguments(plan, worker: worker, life: counts[worker])
     let kind = worker % 2 == 1 ? plan.machine : nil
@@ -99,7 +103,7 @@ final class Run {
       try kind?.apart(Processes.ownProgram(), arguments) ?? ("/proc/self/exe", arguments)
     let child = try Child.spawn(
       program, words, environment: Processes.environment(setting: settings))
-    return Life(child: child, begun: .now, isBehindAnother: kind == .pids)
+    return Life(child: child, begun: .now, isBehindAnother: kind == .pids, mayFail: mayFail)
   }
 
   private func noteEnd(of worker: Int, _ status: ExitStatus) {
@@ -114,7 +118,10 @@ final class Run {
         Violation(.crash, "worker \(worker) was ended by signal \(code - 128)"))
     case .signalled(let signal):
       violations.append(Violation(.crash, "worker \(worker) was ended by signal \(signal)"))
-    // An error that was injected may end it.
+    // An error that was injected may end it, and so may the loss of a directory that it has open.
+    case .exited(Worker.failed) where lives[worker]?.mayFail == true || harm.stagings > 0: break
+    case .exited(let code) where code != 0 && code != 128 + Self.killed:
+      violations.append(Violation(.crash, "worker \(worker) ended by itself, with \(code)"))
     case .exited: break
     }
   }

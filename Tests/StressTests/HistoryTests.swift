@@ -40,6 +40,39 @@ import Testing
       ).isEmpty)
   }
 
+  @Test func whatWasRefusedAndIsThereIsFound() {
+    #expect(
+      found([
+        call(put("a"), .refused("full: no room"), 0, 10), call(read, .version(1, "a"), 11, 20),
+      ]) == [.order])
+  }
+
+  /// That something else may have happened long before says nothing of a refusal.
+  @Test func aRefusalForNothingIsFoundAfterADeathToo() {
+    var dead = call(put("a"), nil, 0, .max)
+    dead.over = 5
+    let calls = [
+      dead, call(read, .version(1, "a"), 10, 20),
+      call(put("b", 1), .refused("conflict: another was there"), 30, 40),
+    ]
+    var history = ChannelHistory("c")
+    for call in calls { history.add(call, since: 20) }
+    #expect(history.violations().map(\.kind) == [.order])
+    history = ChannelHistory("c")
+    dead.over = 25
+    for call in [dead] + calls.dropFirst() { history.add(call, since: 20) }
+    #expect(history.violations().isEmpty)
+  }
+
+  /// A process that is stopped for a moment does not run for that moment alone.
+  @Test func howLongACallTookIsTheTimeItRan() {
+    let call = call(read, .version(0, "-"), 100, 200)
+    #expect(call.time(without: []) == 100)
+    #expect(call.time(without: [0...90, 110...120, 190...500]) == 80)
+    #expect(call.time(without: [150...(.max)]) == 50)
+    #expect(call.time(without: [0...300]) == 0)
+  }
+
   @Test func oneVersionForTwoValuesIsFound() {
     #expect(
       found([

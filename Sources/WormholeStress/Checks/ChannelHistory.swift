@@ -18,22 +18,29 @@ struct ChannelHistory {
   private var moments: [Moment] = []
   /// When each token was begun to be put, by whoever did; "-" stands for nothing.
   private var begun: [String: Int64] = [:]
-  /// When something began of which it is not known whether it happened.
-  private var unsure: [Int64] = []
-  /// Puts that were refused because another version was there.
+  /// What nobody may find, as its put was refused.
+  private var refused: Set<String> = []
+  /// When something happened of which it is not known whether it did.
+  private var unsure: [(begin: Int64, over: Int64)] = []
+  /// Puts that were refused because another version was there than when it was looked at, which is
+  /// some time after the first moment.
   private var conflicts: [(begin: Int64, end: Int64, expected: Int)] = []
 
   init(_ channel: String) { self.channel = channel }
 
   var count: Int { moments.count }
 
-  mutating func add(_ call: MadeCall) {
+  /// - Parameter since: when its worker had done what it did before.
+  mutating func add(_ call: MadeCall, since: Int64 = .min) {
     switch call.operation {
     case .put(_, let token, let expected):
       begun[token] = call.begin
-      // Other refusals say nothing about the version.
-      if case .refused(let reason)? = call.result, reason.hasPrefix("conflict"), let expected {
-        conflicts.append((call.begin, call.end, expected))
+      if case .refused(let reason)? = call.result {
+        refused.insert(token)
+        // Other refusals say nothing about the version.
+        if reason.hasPrefix("conflict"), let expected {
+          conflicts.append((since, call.end, expected))
+        }
       }
       add(call, isWrite: true)
     case .clear:
@@ -47,7 +54,7 @@ struct ChannelHistory {
   private mutating func add(_ call: MadeCall, isWrite: Bool) {
     guard case .version(let version, let token)? = call.result else {
       if case .refused? = call.result { return }
-      if call.operation != .read(channel: channel) { unsure.append(call.begin) }
+      if call.operation != .read(channel: channel) { unsure.append((call.begin, call.over)) }
       return
     }
     moments.append(
@@ -86,6 +93,10 @@ struct ChannelHistory {
         found.append(Violation(.torn, "'\(moment.token)' in '\(channel)' was put by nobody"))
         continue
       }
+      if refused.contains(moment.token) {
+        found.append(
+          Violation(.order, "'\(moment.token)' is in '\(channel)', and its put was refused"))
+      }
       if time > moment.end {
         found.append(Violation(.order, "'\(moment.token)' was read before it was put"))
       }
@@ -120,7 +131,9 @@ struct ChannelHistory {
   /// A put that names a version is refused only if another one was there at some time in between.
   private func needlessConflicts() -> [Violation] {
     var found: [Violation] = []
-    for conflict in conflicts where !unsure.contains(where: { $0 <= conflict.end }) {
+    for conflict in conflicts {
+      let isUnsure = unsure.contains { $0.begin <= conflict.end && $0.over >= conflict.begin }
+      if isUnsure { continue }
       let others = moments.contains { moment in
         moment.version != conflict.expected && moment.begin <= conflict.end
           && (moment.end >= conflict.begin || moment.version > conflict.expected)

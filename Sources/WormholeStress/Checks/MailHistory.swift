@@ -12,6 +12,8 @@ struct MailHistory {
     /// Whether it was sent for sure.
     var isSent: Bool
     var isTakenBack = false
+    /// Whether sending it was refused, so that it must not come.
+    var isRefused = false
     /// When it was begun to be sent.
     let begin: Int64
   }
@@ -58,7 +60,8 @@ struct MailHistory {
       places[call.worker] = place + 1
       letters[token] = Letter(
         sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
-        kind: Payload.kind(tokens[0]), isSent: call.result == .done, begin: call.begin)
+        kind: Payload.kind(tokens[0]), isSent: call.result == .done,
+        isRefused: call.result?.isRefusal == true, begin: call.begin)
     }
   }
 
@@ -123,6 +126,9 @@ struct MailHistory {
     }
     if letter.isTakenBack {
       violations.append(Violation(.twice, "'\(token)' came, and had been taken back"))
+    }
+    if letter.isRefused {
+      violations.append(Violation(.order, "'\(token)' came, and was refused when it was sent"))
     }
     guard !isNew else { return }
     duplicates += 1

@@ -12,7 +12,8 @@ struct Verdict: Sendable {
   /// Accesses to files, and how many of them others took over.
   private(set) var accesses = 0
   private(set) var takeovers = 0
-  /// How long the longest call took whose process was not stopped meanwhile, and which it was.
+  /// How long the longest call took, without the time for which its process was stopped, and which
+  /// it was.
   private(set) var longest: (call: String, nanoseconds: Int64) = ("", 0)
 
   /// A call may wait for the lease of each of the others, and for a busy machine.
@@ -30,7 +31,11 @@ struct Verdict: Sendable {
     for (worker, entries) in journals.enumerated() {
       let calls = MadeCall.calls(of: worker, in: entries)
       accesses.add(entries, calls: calls)
+      var idle = Int64.min
       for call in calls {
+        // When the call before it had ended.
+        let since = idle
+        idle = call.end == .max ? call.begin : call.end
         operations += 1
         mail.add(call)
         look(at: call, run.pauses[worker])
@@ -42,7 +47,7 @@ struct Verdict: Sendable {
         }
         switch call.operation {
         case .put(let name, _, _), .clear(let name), .read(let name):
-          channels[name, default: ChannelHistory(name)].add(call)
+          channels[name, default: ChannelHistory(name)].add(call, since: since)
         case .add(let name): counters[name, default: CounterHistory(name)].add(call)
         default: break
         }
@@ -58,8 +63,9 @@ struct Verdict: Sendable {
     histories = channels.count + counters.count + accesses.files.count
     violations += accesses.violations(last: run.lastContents)
     (self.accesses, takeovers) = (accesses.count, accesses.takeovers)
-    try judge(plan, channels, counters)
+    // First, so that what it takes too much is missed.
     violations += try Self.leftovers(plan) + plan.files.leftovers()
+    try judge(plan, channels, counters)
   }
 
   private mutating func judge(
@@ -67,7 +73,14 @@ struct Verdict: Sendable {
   ) throws {
     let hole = try Wormhole(directory: plan.container, options: Plan.options())
     try judgeStray(hole)
-    for (_, history) in channels.sorted(by: { $0.key < $1.key }) {
+    for (name, history) in channels.sorted(by: { $0.key < $1.key }) {
+      let latest = try hole.channel(name, of: Payload.self).latest
+      var history = history
+      let now = Instant.now.nanoseconds
+      history.add(
+        MadeCall(
+          worker: -1, operation: .read(channel: name), begin: now, end: now,
+          result: .version(latest?.metadata.version ?? 0, latest?.value?.token ?? "-")))
       violations += history.violations()
     }
     for (name, history) in counters.sorted(by: { $0.key < $1.key }) {
@@ -87,9 +100,7 @@ struct Verdict: Sendable {
 
   private mutating func look(at call: MadeCall, _ pauses: [ClosedRange<Int64>]) {
     guard call.end != .max else { return }
-    let wasStopped = pauses.contains { $0.lowerBound <= call.end && $0.upperBound >= call.begin }
-    guard !wasStopped else { return }
-    let time = call.end - call.begin
+    let time = call.time(without: pauses)
     if time > longest.nanoseconds { longest = (call.operation.words[0], time) }
     if time > Self.longestCall {
       violations.append(

@@ -104,11 +104,12 @@ struct LockWorld: ModelWorld {
 
   var isOver: Bool { state.processes.allSatisfy(\.isDone) }
 
-  /// Each change is there: those that were made, and perhaps that of whoever died.
+  /// Each change is there, once: those that were made, and perhaps those of whoever died.
   var verdict: String? {
     let sure = state.processes.reduce(0) { $0 + Int($1.committed) }
     let sum = Int(state.names.value?.content ?? 0) - (rules.isDamaged ? 1 : 0)
-    return sum >= sure ? nil : "\(sure) changes were made, and \(sum) are there"
+    let most = sure + rules.deaths - Int(state.deaths)
+    return sum >= sure && sum <= most ? nil : "\(sure) changes were made, and \(sum) are there"
   }
 
   var cuts: (count: Int, violation: String?) {

@@ -63,6 +63,10 @@ final class Journal: Sendable {
     case refused(String)
     /// It is not known whether anything has happened.
     case failed(String)
+
+    var isRefusal: Bool {
+      if case .refused = self { true } else { false }
+    }
   }
 
   private let file: Descriptor

@@ -9,6 +9,8 @@ final class Worker {
   static let argument = "--worker"
   /// What it ends with if it cannot write its journal.
   static let lostItsJournal: Int32 = 99
+  /// What it ends with if it cannot open the container or join it.
+  static let failed: Int32 = 70
 
   let plan: Plan
   let number: Int
@@ -38,11 +40,11 @@ final class Worker {
       let channels = Int(arguments[2]), let number = Int(arguments[4]),
       let life = Int(arguments[5]),
       let program = Int32(arguments[7])
-    else { Processes.exitAtOnce(ExitWord.usage) }
+    else { Processes.exitAtOnce(64) }
     // Without the program nobody would tell it to stop, or let it go on where it was stopped.
     Processes.endWithParent()
     // In a namespace of its own it does not see the program.
-    guard program == 0 || Processes.parent == program else { Processes.exitAtOnce(ExitWord.failed) }
+    guard program == 0 || Processes.parent == program else { Processes.exitAtOnce(Self.failed) }
     var plan = Plan(seed: seed, directory: arguments[3])
     plan.processes = processes
     plan.channels = channels
@@ -52,13 +54,8 @@ final class Worker {
       Processes.exitAtOnce(0)
     } catch {
       try? StandardStream.error.write("worker \(number), life \(life): \(error)\n")
-      Processes.exitAtOnce(ExitWord.failed)
+      Processes.exitAtOnce(Self.failed)
     }
-  }
-
-  private enum ExitWord {
-    static let usage: Int32 = 64
-    static let failed: Int32 = 70
   }
 
   private init(_ plan: Plan, _ number: Int, _ life: Int) throws {
@@ -155,6 +152,7 @@ final class Worker {
     } catch let error as WormholeError {
       let reason = "\(error.code.rawValue): \(error)"
       journal.note(.end(error.isCertain ? .refused(reason) : .failed(reason)))
+      if error.isBroken { journal.note(.broken("\(operation.words[0]): \(reason)")) }
     } catch {
       journal.note(.end(.failed("\(error)")))
     }
@@ -219,8 +217,15 @@ extension WormholeError {
   /// Whether nothing has happened.
   fileprivate var isCertain: Bool {
     switch code {
-    case .conflict, .nameTaken, .unreachable, .rejected, .timedOut, .notFound: true
+    case .conflict, .nameTaken, .unreachable, .rejected, .timedOut, .notFound, .full, .superseded,
+      .cancelled, .stopped, .readOnly, .permissionDenied:
+      true
     default: false
     }
+  }
+
+  /// Whether nothing that befalls a worker may come to that.
+  fileprivate var isBroken: Bool {
+    [.damaged, .typeMismatch, .invalidValue, .laterFormat, .forked, .notAContainer].contains(code)
   }
 }
