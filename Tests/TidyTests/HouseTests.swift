@@ -32,6 +32,27 @@ import Testing
     }
   }
 
+  /// One that names no test is passed over without a word.
+  @Test func theTestsThatTheChecksNameAreThere() throws {
+    let files = try House.files()
+    let declared = files.filter(\.isTest).flatMap { file in
+      file.words.flatMap { line in line.map { String($0.text) } }
+    }
+    let words = Set(declared + files.map(\.room))
+    let checks = try #require(files.first { $0.path == ".ci/run" })
+    var named: [String] = []
+    let parts = checks.lines.flatMap { $0.split { " ';\\".contains($0) }.map(String.init) }
+    for (option, value) in zip(parts, parts.dropFirst())
+    where option == "--skip" || option == "--filter" {
+      named += value.split(separator: "|").compactMap { $0.split(separator: ".").last }
+        .map(String.init)
+    }
+    #expect(named.count > 30)
+    for name in named where !words.contains(where: { $0.contains(name) }) {
+      Issue.record("there is no test '\(name)'")
+    }
+  }
+
   /// Whatever the rules look for, each has been seen to find it.
   @Test func everyRuleIsShownToFail() {
     #expect(Set(Example.bad.map(\.rule)) == Set(Rule.all.map(\.name)))
