@@ -153,7 +153,8 @@ extension FileScene {
     }
     let first = try time { try scene.another().write(scene.path("a")) { _ in } }
     thread.join()
-    #expect(first.least < bound)
+    // Not at the end of its patience: what the machine may have added is taken off already.
+    #expect(first.least < bound / 2)
   }
 
   @Test func whenAnAccessIsCancelledItsWaitForPresentersEnds() throws {
@@ -168,7 +169,7 @@ extension FileScene {
       #expect(error.code == .cancelled)
     }
     thread.join()
-    #expect(wait.least < bound)
+    #expect(wait.least < bound / 2)
   }
 
   /// It says nothing any more, so its presenters find out by themselves.

@@ -268,7 +268,7 @@ import Wormhole
     let (start, bystander) = (Instant.now, try Bystander())
     try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in }
     let time = Instant.now - start - bystander.allowance()
-    #expect(time < Wormhole.Coordinator.Presenter.patience)
+    #expect(time < Wormhole.Coordinator.Presenter.patience / 2)
     try eventually("it is told") { heard.all.last == "changed ." }
     #expect(try folder.names().count == 12)
   }
