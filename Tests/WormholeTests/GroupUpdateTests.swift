@@ -59,20 +59,25 @@ import Wormhole
   @Test func movingKeepsTheSum() throws {
     let names = ["a", "b", "c", "d"]
     for name in names { try hole.channel(name).put(100) }
+    let moved = Monitor(0)
     let threads = try (0..<4).map { index in
       try Thread("mover") { [meeting] in
         guard let own = try? meeting.another({ $0.lease = .seconds(60) }) else { return }
         for step in 0..<50 {
           let (from, to) = (names[(index + step) % 4], names[(index + 2 * step + 1) % 4])
           guard from != to else { continue }
-          try? own.update(own.channel(from, of: Int.self), own.channel(to, of: Int.self)) {
+          let isDone: Void? = try? own.update(
+            own.channel(from, of: Int.self), own.channel(to, of: Int.self)
+          ) {
             $0 = ($0 ?? 0) - 1
             $1 = ($1 ?? 0) + 1
           }
+          if isDone != nil { moved.withLock { $0 += 1 } }
         }
       }
     }
     for thread in threads { thread.join() }
+    #expect(moved.withLock { $0 } == 4 * 38, "each step in four would move to where it is from")
     #expect(try names.compactMap { try hole.channel($0, of: Int.self).value }.reduce(0, +) == 400)
   }
 }
