@@ -90,7 +90,11 @@ import Testing
     defer { NSFileCoordinator.removeFilePresenter(shower) }
     #expect(NSFileCoordinator.filePresenters.contains { $0 === shower })
     let coordinator = NSFileCoordinator()
-    func take() -> [String] { shower.all }
+    var entered = 0
+    func take() -> [String] {
+      entered += 1
+      return shower.all
+    }
     coordinator.coordinate(readingItemAt: url("a"), error: nil) { _ in
       #expect(take() == ["reader", "save"])
     }
@@ -110,13 +114,14 @@ import Testing
     let count = shower.all.count
     coordinator.coordinate(
       writingItemAt: url("a"), options: .contentIndependentMetadataOnly, error: nil
-    ) { _ in }
+    ) { _ in entered += 1 }
     let own = NSFileCoordinator(filePresenter: shower)
-    own.coordinate(writingItemAt: url("a"), error: nil) { _ in }
+    own.coordinate(writingItemAt: url("a"), error: nil) { _ in entered += 1 }
     own.purposeIdentifier = "purpose \(folder.path)"
-    own.coordinate(readingItemAt: url("a"), error: nil) { _ in }
+    own.coordinate(readingItemAt: url("a"), error: nil) { _ in entered += 1 }
     shower.queue.waitUntilAllOperationsAreFinished()
     #expect(shower.all.count == count)
+    #expect(entered == 7)
     #expect(!shower.all.contains { $0.hasSuffix("elsewhere") })
   }
 
@@ -171,9 +176,12 @@ import Testing
       file.all.contains("moved to b") && file.all.contains("changed")
         && top.all.contains("moved \(folder.path)/a to \(folder.path)/b")
     }
+    var isIn = false
     coordinator.coordinate(readingItemAt: url("b"), error: nil) { _ in
+      isIn = true
       #expect(file.all.suffix(2) == ["reader", "save"])
     }
+    #expect(isIn)
     // Outside of an accessor nobody is told.
     let count = file.all.filter { $0.hasPrefix("moved") }.count
     coordinator.item(at: url("b"), didMoveTo: url("c"))

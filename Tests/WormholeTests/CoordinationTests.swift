@@ -88,9 +88,13 @@ import Wormhole
 
   @Test func accessesOfOnePurposeDoNotWaitForEachOther() throws {
     let (one, other) = (scene.another("backup"), scene.another("backup"))
+    let isIn = Monitor(false)
     try one.write(scene.path("a")) { _ in
-      let thread = try Thread("other") { try? other.write(scene.path("a")) { _ in } }
+      let thread = try Thread("other") {
+        try? other.write(scene.path("a")) { _ in isIn.withLock { $0 = true } }
+      }
       thread.join()
+      #expect(isIn.withLock { $0 })
       #expect(try !scene.isFree(.reading(scene.path("a"))))
     }
   }
