@@ -54,7 +54,7 @@ import Wormhole
         try other.peer("watch").request(21, as: Int.self, within: timeout)
       }
       // Never later than the deadline, whatever happens to the other.
-      #expect(Instant.now - begin < timeout + .milliseconds(500) + bystander.allowance())
+      #expect(Instant.now - begin < timeout + .seconds(2) + bystander.allowance())
       return result
     }
 
@@ -88,7 +88,8 @@ import Wormhole
     }
   }
 
-  private func points(_ side: Side) throws -> [Int] {
+  /// How many calls it makes, and some of them.
+  private func points(_ side: Side) throws -> (count: Int, drawn: [Int]) {
     let folder = try TemporaryDirectory()
     // Nothing disturbs it, so it may take its time.
     let run = try Run(
@@ -102,9 +103,9 @@ import Wormhole
     try run.check("undisturbed")
     let count = try folder.read("trace").split(separator: "\n").count
     #expect(count > 50)
-    if isLong { return Array(1...count) }
+    if isLong { return (count, Array(1...count)) }
     var random = SeededRandom(seed: seed)
-    return Array((1...count).shuffled(using: &random).prefix(max(4, count / 24))).sorted()
+    return (count, (1...count).shuffled(using: &random).prefix(max(4, count / 24)).sorted())
   }
 
   private func check(_ result: Result<Int, WormholeError>, _ place: Comment) {
@@ -117,18 +118,21 @@ import Wormhole
 
   @Test(arguments: Side.allCases)
   func killed(_ side: Side) throws {
-    for number in try points(side) {
+    let (count, points) = try points(side)
+    for number in points {
       let place: Comment = "\(side) before call \(number), seed \(seed)"
       let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:kill")
       if side == .responder { check(try run.ask(within: .seconds(20)), place) }
-      _ = try run.running.outcome()
+      // The threads make calls of their own: the last ones may not be reached.
+      let status = try run.running.outcome().status
+      #expect(status == .signalled(9) || number > count / 2, place)
       try run.check(place)
     }
   }
 
   @Test(arguments: Side.allCases)
   func stopped(_ side: Side) throws {
-    for number in try points(side) {
+    for number in try points(side).drawn {
       let place: Comment = "\(side) before call \(number), seed \(seed)"
       let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:stop")
       if side == .responder {
@@ -156,7 +160,7 @@ import Wormhole
   func failed(_ side: Side) throws {
     var random = SeededRandom(seed: seed)
     let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR", "ENOENT"]
-    for number in try points(side) {
+    for number in try points(side).drawn {
       for kind in isLong ? kinds : [kinds.randomElement(using: &random)!] {
         let place: Comment = "\(side) call \(number) \(kind), seed \(seed)"
         let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:fail=\(kind)")
