@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import TestTraits
 import Testing
 
@@ -14,20 +15,24 @@ import Testing
     #expect(try BinaryPropertyList.decode(Array(data)) == GoldenFileTests.value)
   }
 
-  @Test(.enabled(if: Tool.plutil != nil, "plutil is not installed"))
-  func plutilReadsOurs() throws {
+  @Test func plutilReadsOurs() throws {
+    guard let plutil = Tool.plutil else {
+      return skip("lists that plutil reads", because: "there is no plutil")
+    }
     let xml = try Tool.run(
-      Tool.plutil, ["-convert", "xml1", "-o", "-", "-"],
+      plutil, ["-convert", "xml1", "-o", "-", "-"],
       input: BinaryPropertyList.encode(GoldenFileTests.value))
     #expect(try XMLPropertyList.decode(xml) == GoldenFileTests.value)
     let binary = try Tool.run(
-      Tool.plutil, ["-convert", "binary1", "-o", "-", "-"],
+      plutil, ["-convert", "binary1", "-o", "-", "-"],
       input: Array(XMLPropertyList.encode(GoldenFileTests.value).utf8))
     #expect(try BinaryPropertyList.decode(binary) == GoldenFileTests.value)
   }
 
-  @Test(.enabled(if: Tool.python != nil, "python3 is not installed"))
-  func pythonReadsOurs() throws {
+  @Test func pythonReadsOurs() throws {
+    guard let python = Tool.python else {
+      return skip("lists that Python reads", because: "there is no python3")
+    }
     let program = """
       import plistlib, sys
       value = plistlib.loads(sys.stdin.buffer.read())
@@ -37,21 +42,23 @@ import Testing
     for form in [PropertyListForm.binary, .xml] {
       for answer in [PropertyListForm.binary, .xml] {
         let bytes = try Tool.run(
-          Tool.python, ["-c", program, answer.rawValue],
+          python, ["-c", program, answer.rawValue],
           input: GoldenFileTests.value.written(as: form))
         #expect(try PropertyListValue(reading: bytes) == GoldenFileTests.value)
       }
     }
     let large: PropertyListValue = [.unsigned(.max), .integer(.min), .real(-0.0)]
     let bytes = try Tool.run(
-      Tool.python, ["-c", program, "binary"], input: BinaryPropertyList.encode(large))
+      python, ["-c", program, "binary"], input: BinaryPropertyList.encode(large))
     #expect(try BinaryPropertyList.decode(bytes) == large)
   }
 
-  @Test(.enabled(if: Tool.plistutil != nil, "plistutil (libplist-utils) is not installed"))
-  func libplistReadsOurs() throws {
+  @Test func libplistReadsOurs() throws {
+    guard let plistutil = Tool.plistutil else {
+      return skip("lists that plistutil reads", because: "there is no plistutil (libplist-utils)")
+    }
     let xml = try Tool.run(
-      Tool.plistutil, ["-i", "-", "-f", "xml", "-o", "-"],
+      plistutil, ["-i", "-", "-f", "xml", "-o", "-"],
       input: BinaryPropertyList.encode(GoldenFileTests.value))
     #expect(try XMLPropertyList.decode(xml) == GoldenFileTests.value)
   }
@@ -71,7 +78,7 @@ enum Tool {
   }
 
   /// What it prints; the input has to fit into a pipe.
-  static func run(_ tool: URL?, _ arguments: [String], input: [UInt8]) throws -> [UInt8] {
+  static func run(_ tool: URL, _ arguments: [String], input: [UInt8]) throws -> [UInt8] {
     let process = Process()
     process.executableURL = tool
     process.arguments = arguments

@@ -36,13 +36,19 @@ import Wormhole
 
   /// An earlier life has sent it, and is no more.
   @Test func whoAsksForWhatIsOutstandingIsTold() async throws {
-    let pair = try Pair()
+    // It stands still until the test has asked.
+    let clock = Monitor(Clocks.sinceEpoch)
+    func stand(_ options: inout Wormhole.Options) {
+      options.environment.sinceEpoch = { clock.withLock { $0 } }
+    }
+    let pair = try Pair(stand)
     try await pair.phone.send(1, Self.soon)
     await pair.sender.leave()
-    let again = try await pair.meeting.another().join(as: "phone")
-    for sent in try again.peer("watch").outstanding {
-      #expect(try await sent.outcome(within: patience) == .expired)
-    }
+    let again = try await pair.meeting.another(stand).join(as: "phone")
+    let outstanding = try again.peer("watch").outstanding
+    try #require(outstanding.count == 1)
+    clock.withLock { $0 += 1_000_000_000 }
+    #expect(try await outstanding[0].outcome(within: patience) == .expired)
     #expect(try pair.files("inbox") == [])
   }
 
