@@ -127,15 +127,22 @@ import Wormhole
   @Test func aNameThatIsAboutToBeFreeIsHad() throws {
     try hole.join(as: "phone").leave()
     let home = try #require(try hole.container.existingMember("phone")).home
-    let file = try home.descriptor.open("presence", [.readWrite])
-    #expect(try file.tryPresenceLock())
-    let holding = OpenDirectory(file)
-    let releasing = try Thread("releasing") {
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
-      try? holding.descriptor.releasePresenceLock()
+    for _ in 0..<20 {
+      let file = try home.descriptor.open("presence", [.readWrite])
+      #expect(try file.tryPresenceLock())
+      let holding = OpenDirectory(file)
+      let begun = Instant.now
+      let releasing = try Thread("releasing") {
+        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
+        try? holding.descriptor.releasePresenceLock()
+      }
+      let joined = Result { () throws(WormholeError) in try hole.join(as: "phone").leave() }
+      releasing.join()
+      // Nobody waits for it for more than a second; on a busy machine it may be let go later.
+      if case .failure = joined, Instant.now - begun > .milliseconds(500) { continue }
+      return try joined.get()
     }
-    _ = try hole.join(as: "phone")
-    releasing.join()
+    Issue.record("the machine is too slow")
   }
 
   @Test func twoOpeningsInOneProcessAreTwo() throws {

@@ -104,52 +104,85 @@ import Wormhole
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.immediatelyReachable)
-    let before = watch.wakeUps
-    try home.descriptor.open("presence", [.readWrite]).close()
-    try eventually("the word has come") { watch.wakeUps > before }
-    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(20)) { _ in nil }
+    for _ in 0..<100 {
+      let (begun, before) = (Instant.now, watch.wakeUps)
+      try home.descriptor.open("presence", [.readWrite]).close()
+      try eventually("the word has come") { watch.wakeUps > before }
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(20)) { _ in nil }
+      // It looks again for a second: on a busy machine that may be over.
+      if Instant.now - begun < .milliseconds(400) { break }
+    }
     try holding.releasePresenceLock()
     try heard.waitForLast(.backgroundOnly)
     watch.stop()
   }
 
   @Test(.blocking) func theSecondLooksEnd() throws {
+    var rescans = Watcher.shared.rescanCount
     let member = try be("phone")
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.immediatelyReachable)
     let home = try #require(try hole.container.existingMember("phone")).home
-    let before = watch.wakeUps
-    try home.descriptor.open("presence", [.readWrite]).close()
-    // The word of it, and nine looks.
-    try eventually("it has looked") { watch.wakeUps == before + 10 }
+    try untilNobodyRescans(&rescans) {
+      let before = watch.wakeUps
+      try home.descriptor.open("presence", [.readWrite]).close()
+      // The word of it, and nine looks.
+      try eventually("it has looked") { watch.wakeUps >= before + 10 }
+      // As long as the last pause, and more.
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(700)) { _ in nil }
+      return { #expect(watch.wakeUps == before + 10) }
+    }
     try member.child.send(.kill)
     try heard.waitForLast(.backgroundOnly)
     #expect(heard.all == [.immediatelyReachable, .backgroundOnly])
     watch.stop()
   }
 
+  /// Does it until the kernel has thrown no notices away meanwhile, nor the time before: another
+  /// test may make it do so, and then all are told to look again.
+  ///
+  /// - Parameter body: answers what holds in such a round.
+  private func untilNobodyRescans(
+    _ rescans: inout Int, _ body: () throws -> () -> Void
+  ) throws {
+    let deadline = Instant.now + patience
+    while true {
+      let start = Watcher.shared.rescanCount
+      let check = try body()
+      if Watcher.shared.rescanCount == rescans { return check() }
+      try #require(.now < deadline, "all are told to look again all the time")
+      rescans = start
+    }
+  }
+
   @Test(.blocking) func aHundredWatchersDoNotWakeEachOther() throws {
+    var rescans = Watcher.shared.rescanCount
     let member = try be("phone")
     let heard = (0..<100).map { _ in Heard<Wormhole.Reachability>() }
     let watches = try heard.map { try watch("phone", $0) }
     for heard in heard { try heard.waitForLast(.immediatelyReachable) }
-    #expect(watches.map(\.wakeUps) == Array(repeating: 1, count: 100))
-    for _ in 0..<10 {
-      let outcome = try run(.ask(meeting.path, "phone"))
-      #expect(outcome.output == "immediatelyReachable\n")
+    let first = watches.map(\.wakeUps)
+    if Watcher.shared.rescanCount == rescans { #expect(first == Array(repeating: 1, count: 100)) }
+    try untilNobodyRescans(&rescans) {
+      let before = watches.map(\.wakeUps)
+      for _ in 0..<10 {
+        let outcome = try run(.ask(meeting.path, "phone"))
+        #expect(outcome.output == "immediatelyReachable\n")
+      }
+      // Refused without having been heard.
+      #expect(throws: WormholeError.self) { try hole.join(as: "phone") }
+      // Whatever they had done to each other has come before this.
+      try hole.join(as: "watch").leave()
+      let other = Heard<Wormhole.Reachability>()
+      let last = try watch("watch", other)
+      try other.waitForLast(.backgroundOnly)
+      last.stop()
+      let after = watches.map(\.wakeUps)
+      return { #expect(after == before) }
     }
-    // Refused without having been heard.
-    #expect(throws: WormholeError.self) { try hole.join(as: "phone") }
-    // Whatever they had done to each other has come before this.
-    try hole.join(as: "watch").leave()
-    let other = Heard<Wormhole.Reachability>()
-    let last = try watch("watch", other)
-    try other.waitForLast(.backgroundOnly)
-    #expect(watches.map(\.wakeUps) == Array(repeating: 1, count: 100))
     try member.child.send(.kill)
     for heard in heard { try heard.waitForLast(.backgroundOnly) }
-    last.stop()
     for watch in watches { watch.stop() }
   }
 
