@@ -64,7 +64,7 @@ import Wormhole
     let time = Instant.now - begin
     #expect(error.code == .timedOut)
     #expect(time >= .milliseconds(500))
-    #expect(time < .milliseconds(700) + bystander.allowance())
+    #expect(time < .seconds(2) + bystander.allowance())
     #expect(try peer.reachability == .immediatelyReachable)
     // Its answer comes too late, and is taken for no other's.
     try responder.waitUntilStopped()
