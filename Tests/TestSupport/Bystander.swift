@@ -37,3 +37,25 @@ package final class Bystander: Sendable {
     thread.join()
   }
 }
+
+extension Bystander {
+  /// How long something takes, but for what the machine does to everybody meanwhile.
+  package static func time(_ body: () throws -> Void) throws -> Duration {
+    let (bystander, start) = (try Bystander(), Instant.now)
+    try body()
+    let time = Instant.now - start
+    return time - bystander.allowance()
+  }
+
+  /// The shortest of three times at most; it is done again only while that is more than it may be.
+  ///
+  /// A busy disk delays somebody now and then, whatever processors do; what holds others up does so
+  /// each time.
+  package static func leastOfThree(
+    within bound: Duration, _ body: () throws -> Duration
+  ) rethrows -> Duration {
+    var time = try body()
+    for _ in 0..<2 where time >= bound { time = min(time, try body()) }
+    return time
+  }
+}
