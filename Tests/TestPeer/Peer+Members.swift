@@ -156,10 +156,12 @@ extension Peer {
 
   /// As tests open containers, with the faults that the environment asks for.
   static func meeting(
-    _ path: String, attempts: Int = 5, _ log: @escaping LogHook = { _ in }
+    _ path: String, attempts: Int = 5, largestQueue: Int? = nil,
+    _ log: @escaping LogHook = { _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
     options.mail.attempts = attempts
+    if let largestQueue { options.mail.largestQueue = largestQueue }
     options.mail.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment

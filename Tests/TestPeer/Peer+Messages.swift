@@ -10,7 +10,9 @@ extension Peer {
     _ container: String, from name: String, to peer: String, _ numbers: Range<Int>, batch: Int,
     durability: Durability, waits: Bool, isNamed: Bool
   ) throws {
-    let member = try meeting(container).join(as: name)
+    // Who waits does so where a receiver that is killed again and again still comes to take some:
+    // each begins with a listing of all.
+    let member = try meeting(container, largestQueue: waits ? 4096 : nil).join(as: name)
     let peer = member.peer(peer)
     var options = Wormhole.SendOptions()
     options.durability = durability
