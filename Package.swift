@@ -143,7 +143,7 @@ let package = Package(
     tests("SharedContainerTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
     tests("WormholeTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
     tests("WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting"),
-    tests("DropInsTests", "DropIns", "PropertyLists"),
+    tests("DropInsTests", "DropIns", "PropertyLists", "SharedContainer"),
     tests(
       "AppGroupsTests",
       "AppGroups", "DropInPeer", "DropIns", "SharedContainer", "Wormhole", "WormholeCommand"),

@@ -7,14 +7,20 @@ public import Wormhole
 /// nobody has to guess, each such failure is one line here: on standard error, unless the program
 /// has its own place for it.
 public enum DropInLog {
-  private static let hook = Monitor<LogHook>(standard)
+  private static let hook = Monitor(Hook(tell: standard))
+
+  /// A closure that is looked at under a lock, which has to stand in something: see ``Monitor``.
+  private struct Hook: Sendable { let tell: LogHook }
 
   /// Tells a closure instead of standard error; nil goes back to that.
   ///
   /// It is called on whatever thread meets the failure, and must not wait.
-  public static func redirect(to hook: LogHook?) { Self.hook.withLock { $0 = hook ?? standard } }
+  public static func redirect(to hook: LogHook?) {
+    let hook = Hook(tell: hook ?? standard)
+    Self.hook.withLock { $0 = hook }
+  }
 
-  package static func tell(_ entry: LogEntry) { hook.withLock { $0 }(entry) }
+  package static func tell(_ entry: LogEntry) { hook.withLock { $0 }.tell(entry) }
 
   package static func tell(_ level: LogLevel, _ text: String) { tell(LogEntry(level, text)) }
 

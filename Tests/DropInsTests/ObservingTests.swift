@@ -40,6 +40,17 @@ import Testing
     #expect(follower.texts == ["2", "3"])
   }
 
+  @Test(.blocking) func whatIsUnderWayWhenItIsCancelledIsNotPublished() throws {
+    let (source, follower, queue) = (Source(), Follower(), DispatchQueue(label: "follower"))
+    follower.follow(source, on: queue)
+    queue.suspend()
+    source.list = [4]
+    follower.forget()
+    queue.resume()
+    queue.sync {}
+    #expect(follower.texts == [])
+  }
+
   @Test(.blocking) func observersAreToldBeforeTheChange() {
     let source = Source()
     var heard: [[Int]] = []

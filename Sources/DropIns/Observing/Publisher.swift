@@ -93,12 +93,15 @@ extension Publisher {
   public func receive(on queue: DispatchQueue) -> AnyPublisher<Output, Failure> {
     AnyPublisher { receive in
       let receiver = Unguarded<((Output) -> Void)?>(receive)
+      let gate = Gate()
       let upstream = sink { value in
         let value = Unguarded(value)
-        queue.async { receiver.value?(value.value) }
+        queue.async { if gate.isOpen { receiver.value?(value.value) } }
       }
       return AnyCancellable {
+        gate.close()
         upstream.cancel()
+        // Where it was used, so that nobody uses it meanwhile.
         queue.async { receiver.value = nil }
       }
     }
