@@ -32,16 +32,34 @@ extension WCSession {
     context { (peer) throws(WormholeError) in try peer.receivedContext }
   }
 
+  /// What ``applicationContext`` answers; throws if nobody could be told another, or if this one
+  /// cannot be read: whoever changes a part of it must not take that for an empty one.
+  package func readApplicationContext() throws -> [String: Any] {
+    let (connection, _) = try ready()
+    return try Self.content(of: connection.peer.sentContext)
+  }
+
+  /// What ``receivedApplicationContext`` answers; throws if it cannot be read.
+  package func readReceivedApplicationContext() throws -> [String: Any] {
+    guard let connection else { return [:] }
+    return try Self.content(of: connection.peer.receivedContext)
+  }
+
   private func context(
     _ find: (Wormhole.Peer) throws(WormholeError) -> Wormhole.Context?
   ) -> [String: Any] {
     guard let connection else { return [:] }
     do throws(WormholeError) {
-      let value = try find(connection.peer)?.value(as: PropertyListValue.self)
-      return value?.foundationDictionary ?? [:]
+      return try Self.content(of: find(connection.peer))
     } catch {
       DropInLog.tell(.error, error)
       return [:]
     }
+  }
+
+  private static func content(
+    of context: Wormhole.Context?
+  ) throws(WormholeError) -> [String: Any] {
+    try context?.value(as: PropertyListValue.self).foundationDictionary ?? [:]
   }
 }

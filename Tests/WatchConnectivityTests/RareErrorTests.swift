@@ -4,6 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
+import Wormhole
 
 /// Errors that need a full disk, a change of watches, or time that passes.
 @Suite struct RareErrorTests {
@@ -27,6 +28,29 @@ import WatchConnectivity
     sides.phone.transferUserInfo(["n": 2])
     try sides.watchSide.heard.wait("it") { $0.contains("info n=2") }
     #expect(!sides.watchSide.heard.all.contains("info n=1"))
+  }
+
+  /// Whoever changes a part of the last context would take all else out of it.
+  @Test(.blocking) func aContextThatCannotBeReadIsNotTakenForNone() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    #expect(try sides.phone.readApplicationContext().isEmpty)
+    try sides.phone.updateApplicationContext(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("context n=1") }
+    let found = try run("find", [sides.container, "-path", "*/context/*", "-type", "f"]).output
+    let files = found.split(separator: "\n").map(String.init)
+    try #require(!files.isEmpty)
+    // Somebody has put something of another kind in their places.
+    for file in files {
+      try FileManager.default.removeItem(atPath: file)
+      try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
+    }
+    #expect(sides.phone.applicationContext.isEmpty)
+    #expect(throws: WormholeError.self) { try sides.phone.readApplicationContext() }
+    #expect(sides.watch.receivedApplicationContext.isEmpty)
+    #expect(throws: WormholeError.self) { try sides.watch.readReceivedApplicationContext() }
+    sides.phone.end()
+    #expect(throws: WCError.self) { try sides.phone.readApplicationContext() }
   }
 
   /// The phone's delegate may still send when it is told that another watch is coming.

@@ -47,8 +47,21 @@ extension Wormhole {
       limits = PropertyListLimits()
     }
 
-    /// Nil if there is none of that name, or it is damaged, which the log is told.
+    /// Nil if there is none of that name, or none that can be read, which the log is told.
     init?(_ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole) {
+      do throws(WormholeError) {
+        try self.init(reading: file, from: from, in: home, hole)
+      } catch {
+        hole.log(.error, error, about: LogSubject(member: home.name))
+        return nil
+      }
+    }
+
+    /// Nil if there is none of that name, or it is damaged, which the log is told; throws if it
+    /// cannot be read.
+    init?(
+      reading file: String, from: String, in home: MemberDirectory, _ hole: Wormhole
+    ) throws(WormholeError) {
       limits = hole.options.limits
       do throws(WormholeError) {
         switch try home.read(file, in: .context, "read context") {
@@ -67,16 +80,19 @@ extension Wormhole {
           isReceived = file == from
         }
       } catch {
+        guard error.code == .damaged || error.code == .typeMismatch else { throw error }
         hole.log(.error, error, about: LogSubject(member: home.name))
         return nil
       }
     }
 
     /// The latest that somebody has told a member, received or not.
-    init?(latestFrom from: String, in home: MemberDirectory, _ hole: Wormhole) {
+    init?(
+      latestFrom from: String, in home: MemberDirectory, _ hole: Wormhole
+    ) throws(WormholeError) {
       // In the direction in which it moves, so that it is not missed on its way.
       for file in [ContextName.next(from), ContextName.taking(from), from] {
-        if let found = Context(file, from: from, in: home, hole) {
+        if let found = try Context(reading: file, from: from, in: home, hole) {
           self = found
           return
         }
@@ -142,7 +158,8 @@ extension Wormhole.Peer {
   private func isSame(
     _ bytes: [UInt8], _ header: MessageFile.Header, _ from: String, _ home: MemberDirectory
   ) -> Bool {
-    guard let last = Wormhole.Context(latestFrom: from, in: home, hole), last.kind == header.kind
+    guard let last = try? Wormhole.Context(latestFrom: from, in: home, hole),
+      last.kind == header.kind
     else { return false }
     let limits = hole.options.limits
     let value = try? BinaryDecoder(limits: limits)
@@ -150,13 +167,14 @@ extension Wormhole.Peer {
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 
-  /// What this sender has told the peer last, received or not; nil if nothing.
+  /// What this sender has told the peer last, received or not; nil if nothing, or if it is damaged,
+  /// which the log is told.
   public var sentContext: Wormhole.Context? {
     get throws(WormholeError) {
       guard let from = escapedSender, let home = try hole.container.existingMember(name) else {
         return nil
       }
-      return Wormhole.Context(latestFrom: from, in: home, hole)
+      return try Wormhole.Context(latestFrom: from, in: home, hole)
     }
   }
 
@@ -166,8 +184,8 @@ extension Wormhole.Peer {
     get throws(WormholeError) {
       guard let home = member?.home else { return nil }
       let from = try Container.escape(name)
-      return member?.contexts.beingTold(by: from)
-        ?? Wormhole.Context(from, from: from, in: home, hole)
+      if let told = member?.contexts.beingTold(by: from) { return told }
+      return try Wormhole.Context(reading: from, from: from, in: home, hole)
     }
   }
 
@@ -192,7 +210,15 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "list contexts of", name)
       }
-      return senders.sorted().compactMap { Wormhole.Context(latestFrom: $0, in: home, hole) }
+      return senders.sorted().compactMap { from in
+        do throws(WormholeError) {
+          return try Wormhole.Context(latestFrom: from, in: home, hole)
+        } catch {
+          // The others' can be seen all the same.
+          hole.log(.error, error, about: LogSubject(member: home.name))
+          return nil
+        }
+      }
     }
   }
 }
