@@ -149,7 +149,8 @@ let package = Package(
       "AppGroups", "DropInPeer", "DropIns", "SharedContainer", "Wormhole", "WormholeCommand"),
     tests(
       "MMWormholeTests",
-      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "SharedContainer", "Wormhole"),
+      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "SharedContainer", "WatchConnectivity",
+      "Wormhole"),
     tests(
       "WatchConnectivityTests",
       "DropInPeer", "DropIns", "FixturePhone", "FixtureWatch", "Pairings", "PropertyLists",

@@ -14,6 +14,8 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   // All that changes is behind the monitor.
 
   /// How messages are written and read; another one may be set before the first listener is.
+  ///
+  /// Set later, it has listeners hear what it brings, and what is under way from the one before.
   open var wormholeMessenger: any MMWormholeTransiting {
     get { state.withLock { $0.messenger } }
     set {
@@ -24,7 +26,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   /// Where listeners are called; by default the main queue, which the program has to run.
   ///
-  /// What is under way already comes on the queue before.
+  /// What is under way already comes on the queue before, unless a later message takes its place.
   open var listenerQueue: DispatchQueue {
     get { callbacks.queue }
     set { state.withLock { $0.callbacks = CallbackQueue(newValue, for: Self.waiting) } }
@@ -32,7 +34,9 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   /// Is told of all that fails, which the calls have no way to report; on any thread.
   ///
-  /// Without it ``DropInLog`` is told.
+  /// Without it ``DropInLog`` is told. What the other side of a watch session does not receive as a
+  /// file, the session's delegate is told: ``MMWormholeSession`` tells the log. A messenger of the
+  /// program's own answers for itself.
   open var failureHandler: (@Sendable (any Error) -> Void)? {
     get { state.withLock { $0.failureHandler } }
     set { state.withLock { $0.failureHandler = newValue } }
@@ -42,11 +46,12 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     var messenger: any MMWormholeTransiting
     var callbacks: CallbackQueue
     var failureHandler: (@Sendable (any Error) -> Void)?
-    var listeners: [String: Listener] = [:]
+    /// By the identifier's bytes, as strings that look alike may be different identifiers.
+    var listeners: [[UInt8]: MessageListener] = [:]
   }
 
   private let group: String
-  private let directory: String
+  private let directory: String?
   private let state: Monitor<State>
   private var callbacks: CallbackQueue { state.withLock { $0.callbacks } }
   private static let waiting = "a listener of MMWormhole"
@@ -79,7 +84,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
       let messenger = transitingType.messenger(group: identifier, directory: directory)
     else { return nil }
     group = identifier
-    self.directory = directory ?? ""
+    self.directory = directory
     state = Monitor(
       State(messenger: messenger, callbacks: CallbackQueue(for: Self.waiting)))
     super.init()
@@ -99,16 +104,13 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     guard let identifier else { return }
     let messenger = wormholeMessenger
     attempt {
-      if let files = messenger as? MMWormholeFileTransiting {
-        try files.pass(messageObject, identifier)
-      } else if let session = messenger as? MMWormholeSessionTransiting {
-        // The other side is told by the session.
-        try session.pass(messageObject, identifier)
+      if let messenger = messenger as? any ThrowingMessenger {
+        try messenger.pass(messageObject, identifier) { [weak self] error in
+          guard let self else { return DropInLog.tell(.error, error) }
+          fail(error)
+        }
       } else if messenger.writeMessageObject(messageObject, forIdentifier: identifier) {
         try notice(identifier).post()
-      } else {
-        throw WormholeError(
-          .system, "pass message", identifier, because: "the messenger could not write it")
       }
     }
   }
@@ -117,31 +119,38 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   open func message(withIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     let messenger = wormholeMessenger
-    if let files = messenger as? MMWormholeFileTransiting {
-      return attempt { try files.message(identifier) } ?? nil
+    if let messenger = messenger as? any ThrowingMessenger {
+      return attempt { try messenger.message(identifier) } ?? nil
     }
     return messenger.messageObject(forIdentifier: identifier)
   }
 
-  /// Takes the message of an identifier away; listeners are not called.
+  /// Takes the message of an identifier away; listeners are not called, also not by a message that
+  /// waits for their queue.
   open func clearMessageContents(forIdentifier identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
-    if let files = messenger as? MMWormholeFileTransiting {
-      attempt { try files.clear(identifier) }
+    if let messenger = messenger as? any ThrowingMessenger {
+      attempt { forget(identifier, upTo: try messenger.clear(identifier)) }
     } else {
       messenger.deleteContent(forIdentifier: identifier)
     }
   }
 
-  /// Takes all messages away; listeners are not called.
+  /// Takes all messages away; as ``clearMessageContents(forIdentifier:)``.
+  ///
+  /// One that cannot be taken away keeps no other.
   open func clearAllMessageContents() {
     let messenger = wormholeMessenger
-    if let files = messenger as? MMWormholeFileTransiting {
-      attempt { try files.clearAll() }
+    if let messenger = messenger as? any ThrowingMessenger {
+      attempt { try messenger.clearAll { forget($0, upTo: $1) } }
     } else {
       messenger.deleteContentForAllMessages()
     }
+  }
+
+  private func forget(_ identifier: String, upTo version: Int) {
+    state.withLock { $0.listeners[Array(identifier.utf8)] }?.forget(upTo: version)
   }
 
   // MARK: Listening
@@ -149,63 +158,77 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   /// Calls a closure with each message that is passed from now on, one's own as well; of messages
   /// in quick succession with the last.
   ///
-  /// One closure for each identifier: a later one takes the earlier one's place. For more, make
-  /// another object.
+  /// One closure for each identifier: a later one takes the earlier one's place, and is called with
+  /// what was on its way to that. For more, make another object.
   @preconcurrency
   open func listenForMessage(
     withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
   ) {
     guard let identifier else { return }
     guard let listener else { return stopListeningForMessage(withIdentifier: identifier) }
-    begin(Listener(listener), identifier)
+    let hearer = MessageListener.Hearer(hear: listener)
+    let (listening, gone) = state.withLock { state in
+      let bytes = Array(identifier.utf8)
+      if let known = state.listeners[bytes] { return (known, known.replace(hearer)) }
+      let new = MessageListener(identifier, hearer)
+      state.listeners[bytes] = new
+      return (new, nil)
+    }
+    // Let go of where no lock is held.
+    _ = gone
+    if !listening.isWatching { start(listening) }
   }
 
   /// Ends the listening for an identifier; what is under way is not heard any more.
   open func stopListeningForMessage(withIdentifier identifier: String?) {
     guard let identifier else { return }
-    state.withLock { $0.listeners.removeValue(forKey: identifier) }?.stop()
+    state.withLock { $0.listeners.removeValue(forKey: Array(identifier.utf8)) }?.stop()
   }
 
-  private func begin(_ listener: Listener, _ identifier: String) {
-    let before = state.withLock { state in
-      let before = state.listeners[identifier]
-      state.listeners[identifier] = listener
-      return before
-    }
-    before?.stop()
-    let messenger = wormholeMessenger
-    attempt {
-      if let files = messenger as? MMWormholeFileTransiting {
-        listener.watch(
-          try files.watch(identifier) { [weak self, weak listener] message in
-            guard let self, let listener else { return }
-            self.callbacks.call { listener.hear(message) }
-          } failure: { [weak self] error in
-            self?.fail(error)
-          })
-      } else {
-        let notice = try notice(identifier)
-        listener.watch(
-          try notice.watch { [weak self, weak listener] in
-            guard let self, let listener else { return }
-            self.callbacks.call {
-              listener.hear(Passed(messenger.messageObject(forIdentifier: identifier)))
-            }
-          })
+  private func start(_ listener: MessageListener) {
+    var messenger: any MMWormholeTransiting
+    repeat {
+      messenger = wormholeMessenger
+      listener.watch(attempt { try watch(for: listener, messenger) })
+      // Another thread may have set another one meanwhile.
+    } while messenger !== wormholeMessenger
+  }
+
+  private func watch(
+    for listener: MessageListener, _ messenger: any MMWormholeTransiting
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let identifier = listener.identifier
+    guard let files = messenger as? MMWormholeFileTransiting else {
+      return try notice(identifier).watch { [weak self, weak listener] in
+        guard let self, let listener else { return }
+        let found = MessageListener.Found(version: nil) {
+          Passed(messenger.messageObject(forIdentifier: identifier))
+        }
+        listener.found(found, on: callbacks)
+      } failure: { [weak self] error in
+        self?.fail(error)
       }
+    }
+    return try files.watch(identifier) { [weak self, weak listener] message, version in
+      guard let self, let listener else { return }
+      guard let message else { return listener.forget(upTo: version) }
+      listener.found(MessageListener.Found(version: version) { message }, on: callbacks)
+    } failure: { [weak self] error in
+      self?.fail(error)
     }
   }
 
   /// After another messenger was set.
   private func restart() {
-    for (identifier, listener) in state.withLock({ $0.listeners }) {
-      begin(Listener(listener.heard), identifier)
+    for listener in state.withLock({ $0.listeners }).values {
+      listener.forgetVersions()
+      start(listener)
     }
   }
 
   /// What tells of messages of a messenger that is the program's own.
   private func notice(_ identifier: String) throws(WormholeError) -> Wormhole.Notice {
-    try SharedOpenings.group(group).notice("MMWormhole/\(directory)/\(identifier)")
+    try SharedOpenings.group(group).notice(MessagePlace(directory).name(of: identifier))
   }
 
   // MARK: Failures
@@ -224,33 +247,4 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     if let handler = failureHandler { return handler(error) }
     DropInLog.tell(.error, error)
   }
-}
-
-/// A closure that listens, and the watch that tells it.
-private final class Listener: Sendable {
-  let heard: @Sendable (Any?) -> Void
-  private let gate = Gate()
-  private let watching = Monitor<Wormhole.Subscription?>(nil)
-
-  init(_ heard: @escaping @Sendable (Any?) -> Void) { self.heard = heard }
-
-  func watch(_ watching: Wormhole.Subscription) {
-    self.watching.withLock { $0 = watching }
-    if !gate.isOpen { watching.stop() }
-  }
-
-  func hear(_ message: Passed) {
-    if gate.isOpen { heard(message.object) }
-  }
-
-  func stop() {
-    gate.close()
-    watching.withLock { $0.take() }?.stop()
-  }
-}
-
-// A message is read for one listener and handed to it alone.
-struct Passed: @unchecked Sendable {
-  let object: Any?
-  init(_ object: Any?) { self.object = object }
 }

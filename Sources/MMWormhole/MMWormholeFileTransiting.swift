@@ -9,10 +9,9 @@ internal import Wormhole
 ///
 /// `<identifier>.archive`, where MMWormhole has its file, is a symbolic link to the channel's
 /// value, there as long as there is a message.
-public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
+public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger, Sendable {
   private let hole: Wormhole
-  private let directory: [String]
-  private let prefix: String
+  private let messages: MessagePlace
   /// Nil if nobody is waited for.
   private let coordinator: Wormhole.Coordinator?
   /// What a message is kept in, by identifier: a channel that is kept has its files open.
@@ -49,18 +48,13 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
   init(group: String, directory: String?, isCoordinated: Bool) throws(WormholeError) {
     hole = try SharedOpenings.group(group)
     coordinator = isCoordinated ? Wormhole.Coordinator() : nil
-    var names: [String] = []
-    for name in (directory ?? "").split(separator: "/") where name != "." {
-      names.append(try Container.escape(String(name)))
-    }
-    self.directory = names
-    prefix = "MMWormhole/" + names.map { $0 + "/" }.joined()
+    messages = try MessagePlace(directory)
   }
 
   /// The directory that the links to messages lie in.
   public func messagePassingDirectoryPath() -> String? {
     let parent = hole.directory.split(separator: "/").dropLast().map { "/" + $0 }.joined()
-    return ([parent] + directory).joined(separator: "/")
+    return ([parent] + messages.names).joined(separator: "/")
   }
 
   /// The path of the link to a message; nil for no identifier, or an empty one.
@@ -78,7 +72,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
   ) -> Bool {
     guard let identifier else { return false }
-    return attempt { try pass(messageObject, identifier) } != nil
+    return attempt { try pass(messageObject, identifier) { _ in } } != nil
   }
 
   /// The message of an identifier; nil if there is none, or none that can be read.
@@ -94,24 +88,17 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
   }
 
   /// Takes all messages away.
-  public func deleteContentForAllMessages() { attempt { try clearAll() } }
-
-  @discardableResult
-  private func attempt<Result>(_ body: () throws -> Result) -> Result? {
-    do {
-      return try body()
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
-  }
+  public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
 
   // MARK: What it does
 
-  func pass(_ object: (any NSCoding)?, _ identifier: String) throws {
+  func pass(
+    _ object: (any NSCoding)?, _ identifier: String,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws {
     let place = try place(identifier)
     let stored = try StoredMessage.store(object, identifier)
-    try writing(place) { try place.channel.put(stored, alias: place.alias) }
+    _ = try writing(place) { try place.channel.put(stored, alias: place.alias) }
   }
 
   func message(_ identifier: String) throws -> Any? {
@@ -124,34 +111,44 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
     try StoredMessage.object(place.channel.value, identifier)
   }
 
-  func clear(_ identifier: String) throws {
+  func clear(_ identifier: String) throws -> Int {
     let place = try place(identifier)
-    try writing(place) { try place.channel.clear(alias: place.alias) }
+    return try writing(place) { try place.channel.clear(alias: place.alias) }
   }
 
-  private func writing(_ place: Place, _ body: () throws -> Void) throws {
+  private func writing<Result>(_ place: Place, _ body: () throws -> Result) throws -> Result {
     guard let coordinator else { return try body() }
-    try coordinator.write(place.alias.location) { _ in try body() }
+    return try coordinator.write(place.alias.location) { _ in try body() }
   }
 
-  func clearAll() throws {
-    for name in try hole.channels(prefix: prefix) {
-      let identifier = String(name.dropFirst(prefix.count))
+  func clearAll(_ cleared: (String, Int) -> Void) throws {
+    var failure: (any Error)?
+    for name in try hole.channels(prefix: messages.prefix) {
+      let identifier = String(name.dropFirst(messages.prefix.count))
       // What has a slash is of a directory below this one.
-      if let identifier = EscapedName.unescape(identifier) { try clear(identifier) }
+      guard let identifier = EscapedName.unescape(identifier) else { continue }
+      do {
+        cleared(identifier, try clear(identifier))
+      } catch {
+        failure = failure ?? error
+      }
     }
+    if let failure { throw failure }
   }
 
+  /// - Parameter handler: is called with each message and its version; without a message if there
+  ///   is none any more, or none that can be read, which the other closure is told.
   func watch(
-    _ identifier: String, _ handler: @escaping @Sendable (Passed) -> Void,
+    _ identifier: String, _ handler: @escaping @Sendable (Passed?, Int) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
     try place(identifier).channel.watch(present: false) { snapshot in
       // A clear takes a message away, and is none itself.
-      guard let value = snapshot.value else { return }
+      guard let value = snapshot.value else { return handler(nil, snapshot.version) }
       do {
-        handler(Passed(try StoredMessage.object(value, identifier)))
+        handler(Passed(try StoredMessage.object(value, identifier)), snapshot.version)
       } catch {
+        handler(nil, snapshot.version)
         failure(error)
       }
     } failure: { error in
@@ -163,7 +160,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
     let key = Array(identifier.utf8)
     if let place = kept.withLock({ $0[key] }) { return place }
     let place = Place(
-      channel: hole.channel(prefix + (try Container.escape(identifier))),
+      channel: hole.channel(try messages.name(of: identifier)),
       alias: try alias(identifier))
     kept.withLock { kept in
       // Programs use a few; whoever makes them up as it goes along fills no memory.
@@ -176,6 +173,6 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, Sendable {
   private func alias(_ identifier: String) throws(WormholeError) -> Wormhole.Alias {
     let escaped = try Container.escape(identifier)
     return try Wormhole.Alias(
-      directory + [escaped + ".archive"], channel: prefix + escaped, in: hole)
+      messages.names + [escaped + ".archive"], channel: messages.prefix + escaped, in: hole)
   }
 }

@@ -45,7 +45,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
   }
 
   /// Calls a closure with each message that the other side passes under an identifier; a later one
-  /// takes the earlier one's place.
+  /// takes the earlier one's place, and is called with what was on its way to that.
   @preconcurrency
   public func listenForMessage(
     withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
@@ -58,7 +58,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     _ = before
   }
 
-  /// Ends the listening for an identifier.
+  /// Ends the listening for an identifier; what is under way is not heard any more.
   public func stopListeningForMessage(withIdentifier identifier: String?) {
     listenForMessage(withIdentifier: identifier, listener: nil)
   }
@@ -71,16 +71,19 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
   private func hear(_ content: [String: Any], inContext isContext: Bool = false) {
     for (identifier, packed) in content {
       guard let message = SessionMessage(packed) else { continue }
-      let (listener, callbacks) = state.withLock { state in
+      let (isHeard, callbacks) = state.withLock { state in
         // A context has them all, also those that were heard.
         let isNews = !isContext || state.numbers[identifier] != message.number
         if isContext { state.numbers[identifier] = message.number }
-        return (isNews ? state.listeners[identifier] : nil, state.callbacks)
+        return (isNews && state.listeners[identifier] != nil, state.callbacks)
       }
-      guard let listener else { continue }
+      guard isHeard else { continue }
       do {
         let passed = Passed(try StoredMessage.object(message.value, identifier))
-        callbacks.call { listener(passed.object) }
+        // Who listens by then: it may have been stopped, or another may have taken its place.
+        callbacks.call { [state] in
+          state.withLock { $0.listeners[identifier] }?(passed.object)
+        }
       } catch {
         DropInLog.tell(.error, error)
       }

@@ -10,12 +10,12 @@ internal import Wormhole
 ///
 /// Both sides activate it with ``MMWormholeSession/activateListening()``, and listen there. What a
 /// process passes it does not hear itself.
-public class MMWormholeSessionTransiting: MMWormholeTransiting, @unchecked Sendable {
-  // It holds nothing that changes.
-
+public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenger,
+  @unchecked Sendable  // It holds nothing that changes.
+{
   let session = WCSession.default
   /// One who changes the context at a time.
-  static let changing = Monitor(())
+  static let changing = Monitor(0)
 
   init() {}
 
@@ -24,24 +24,33 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, @unchecked Senda
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
   ) -> Bool {
     guard let identifier else { return false }
-    do {
-      try pass(messageObject, identifier)
-    } catch {
-      DropInLog.tell(.error, error)
-    }
+    attempt { try pass(messageObject, identifier) { DropInLog.tell(.error, $0) } }
     return false
   }
 
   /// The message that has come last; nil if there is none, or if this way keeps none.
-  public func messageObject(forIdentifier identifier: String?) -> Any? { nil }
+  public func messageObject(forIdentifier identifier: String?) -> Any? {
+    guard let identifier else { return nil }
+    return attempt { try message(identifier) } ?? nil
+  }
 
   /// Takes a message back, where this way keeps them.
-  public func deleteContent(forIdentifier identifier: String?) {}
+  public func deleteContent(forIdentifier identifier: String?) {
+    guard let identifier else { return }
+    attempt { try clear(identifier) }
+  }
 
   /// Takes all messages back, where this way keeps them.
-  public func deleteContentForAllMessages() {}
+  public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
 
-  func pass(_ object: (any NSCoding)?, _ identifier: String) throws {}
+  func pass(
+    _ object: (any NSCoding)?, _ identifier: String,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws {}
+
+  func message(_ identifier: String) throws -> Any? { nil }
+  func clear(_ identifier: String) throws -> Int { 0 }
+  func clearAll(_ cleared: (String, Int) -> Void) throws {}
 
   static func explain(_ error: any Error, _ identifier: String) -> WormholeError {
     WormholeError(
@@ -55,50 +64,44 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, @unchecked Senda
 public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting,
   @unchecked Sendable  // As the class above it.
 {
-  override func pass(_ object: (any NSCoding)?, _ identifier: String) throws {
+  override func pass(
+    _ object: (any NSCoding)?, _ identifier: String,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws {
     let value = try StoredMessage.store(object, identifier)
+    // Also after a clear it is another number than any before, which the other side may know.
+    let now = Int(Date().timeIntervalSince1970 * 1_000_000)
     try change(identifier) { context in
       let before = SessionMessage(context[identifier])?.number ?? 0
-      context[identifier] = SessionMessage(number: before + 1, value: value).packed
+      context[identifier] = SessionMessage(number: max(before + 1, now), value: value).packed
     }
   }
 
-  /// The message of an identifier that has come last.
-  public override func messageObject(forIdentifier identifier: String?) -> Any? {
-    guard let identifier,
-      let message = SessionMessage(session.receivedApplicationContext[identifier])
-    else { return nil }
-    return try? StoredMessage.object(message.value, identifier)
+  override func message(_ identifier: String) throws -> Any? {
+    let context = try session.readReceivedApplicationContext()
+    guard let message = SessionMessage(context[identifier]) else { return nil }
+    return try StoredMessage.object(message.value, identifier)
   }
 
-  /// Takes the message of an identifier out of the context.
-  public override func deleteContent(forIdentifier identifier: String?) {
-    guard let identifier else { return }
-    attempt { try change(identifier) { $0[identifier] = nil } }
+  override func clear(_ identifier: String) throws -> Int {
+    try change(identifier) { $0[identifier] = nil }
+    return 0
   }
 
-  /// Takes all messages out of the context.
-  public override func deleteContentForAllMessages() {
-    attempt { try change("all") { $0 = $0.filter { SessionMessage($0.value) == nil } } }
+  override func clearAll(_ cleared: (String, Int) -> Void) throws {
+    try change("all") { $0 = $0.filter { SessionMessage($0.value) == nil } }
   }
 
   private func change(_ identifier: String, _ body: (inout [String: Any]) -> Void) throws {
     try Self.changing.withLock { _ in
-      var context = session.applicationContext
-      body(&context)
       do {
+        // What cannot be read is not nothing: all messages in it would be lost.
+        var context = try session.readApplicationContext()
+        body(&context)
         try session.updateApplicationContext(context)
       } catch {
         throw Self.explain(error, identifier)
       }
-    }
-  }
-
-  private func attempt(_ body: () throws -> Void) {
-    do {
-      try body()
-    } catch {
-      DropInLog.tell(.error, error)
     }
   }
 }
@@ -107,12 +110,15 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
 public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting,
   @unchecked Sendable  // As the class above it.
 {
-  override func pass(_ object: (any NSCoding)?, _ identifier: String) throws {
+  override func pass(
+    _ object: (any NSCoding)?, _ identifier: String,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws {
     let value = try StoredMessage.store(object, identifier)
     session.sendMessage(
       [identifier: SessionMessage(number: 0, value: value).packed], replyHandler: nil
     ) { error in
-      DropInLog.tell(.error, "\(Self.explain(error, identifier))")
+      failure(Self.explain(error, identifier))
     }
   }
 }
@@ -121,7 +127,10 @@ public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiti
 public final class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting,
   @unchecked Sendable  // As the class above it.
 {
-  override func pass(_ object: (any NSCoding)?, _ identifier: String) throws {
+  override func pass(
+    _ object: (any NSCoding)?, _ identifier: String,
+    failure: @escaping @Sendable (any Error) -> Void
+  ) throws {
     let value = try StoredMessage.store(object, identifier)
     _ = session.transferBlob([identifier: SessionMessage(number: 0, value: value).packed])
   }

@@ -33,14 +33,36 @@ enum MMSessionSide {
     let types: [String: MMWormholeTransitingType] = [
       "context": .sessionContext, "message": .sessionMessage, "file": .sessionFile,
     ]
+    if words[0] == "clear" {
+      return wormhole(group, .sessionContext).clearMessageContents(forIdentifier: words[1])
+    }
+    if words[0] == "broken" {
+      try WCSession.default.updateApplicationContext([
+        words[1]: ["MMWormhole.message": ["MMWormhole.archive": Data([1, 2, 3])], "number": 1]
+      ])
+    }
+    if words[0] == "read" { try read(wormhole(group, .sessionContext), words[1]) }
     if step == "near" { try eventually("it is near") { WCSession.default.isReachable } }
     if words[0] == "after" {
       try eventually("it is told to") { FileManager.default.fileExists(atPath: words[1]) }
     }
     guard let type = types[words[0]] else { return }
-    let wormhole = MMWormhole(
-      applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)
-    wormhole?.passMessageObject(
+    wormhole(group, type).passMessageObject(
       ["n": Int(words[1]) ?? 0] as NSDictionary, identifier: words[0])
+  }
+
+  private static func wormhole(_ group: String, _ type: MMWormholeTransitingType) -> MMWormhole {
+    MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)!
+  }
+
+  /// Reads a message until that fails, and prints why.
+  private static func read(_ wormhole: MMWormhole, _ identifier: String) throws {
+    let failures = Heard<String>()
+    wormhole.failureHandler = { failures.add("\($0)") }
+    try eventually("it fails") {
+      guard wormhole.message(withIdentifier: identifier) == nil else { return false }
+      return failures.count > 0
+    }
+    try StandardStream.output.write("failed: \(failures.all[0])\n")
   }
 }

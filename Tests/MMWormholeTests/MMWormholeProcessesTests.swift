@@ -60,21 +60,13 @@ import Testing
   /// The three ways of a watch session, to a side that is started later where that may be.
   @Test(.blocking) func messagesReachTheOtherSideOfASession() throws {
     let folder = try TemporaryDirectory()
-    func side(_ role: String, _ steps: [String]) throws -> Running {
-      try Running(
-        Programs.built("DropInPeer"), ["mmsession", group] + steps,
-        environment: [
-          GroupsRoot.setting, "WORMHOLE_ROLE=\(role)", "WORMHOLE_CONTAINER=\(folder.path)/hole",
-          "WORMHOLE_GROUP=",
-        ])
-    }
     let phone = try side(
-      "phone",
+      "phone", in: folder,
       [
         "context=1", "context=1", "file=2", "file=2", "near", "message=3",
         "after=\(folder.path)/heard", "context=1", "wait",
       ])
-    let watch = try side("watch", ["listen", "wait"])
+    let watch = try side("watch", in: folder, ["listen", "wait"])
     func heard() throws -> [String] { try watch.output.split(separator: "\n").map(String.init) }
     // Before, the latest would stand for both.
     try eventually("the first context") { try heard().contains("context 1") }
@@ -84,6 +76,41 @@ import Testing
       return heard.filter { $0 == "file 2" }.count == 2 && heard.contains("message 3")
         && heard.filter { $0 == "context 1" }.count >= 2
     }
+    _ = phone
+  }
+
+  /// A side of a watch session; the container is below the folder.
+  private func side(
+    _ role: String, in folder: TemporaryDirectory, _ steps: [String]
+  ) throws -> Running {
+    try Running(
+      Programs.built("DropInPeer"), ["mmsession", group] + steps,
+      environment: [
+        GroupsRoot.setting, "WORMHOLE_ROLE=\(role)", "WORMHOLE_CONTAINER=\(folder.path)/hole",
+        "WORMHOLE_GROUP=",
+      ])
+  }
+
+  @Test(.blocking) func aMessageInAContextIsHeardAlsoAfterAClear() throws {
+    let folder = try TemporaryDirectory()
+    let phone = try side(
+      "phone", in: folder,
+      [
+        "context=1", "after=\(folder.path)/heard", "clear=context", "context=1", "wait",
+      ])
+    let watch = try side("watch", in: folder, ["listen", "wait"])
+    func heard() throws -> [Substring] { try watch.output.split(separator: "\n") }
+    try eventually("the first") { try heard() == ["context 1"] }
+    try folder.write("", to: "heard")
+    try eventually("the second") { try heard() == ["context 1", "context 1"] }
+    _ = phone
+  }
+
+  @Test(.blocking) func aMessageThatCannotBeUnarchivedIsTold() throws {
+    let folder = try TemporaryDirectory()
+    let phone = try side("phone", in: folder, ["broken=context", "wait"])
+    let watch = try side("watch", in: folder, ["read=context", "wait"])
+    try eventually("the failure") { try watch.output.contains("it cannot be unarchived") }
     _ = phone
   }
 }

@@ -107,7 +107,7 @@ extension Wormhole.Channel {
   @discardableResult
   package func clear(alias: Wormhole.Alias) throws(WormholeError) -> Int {
     // Looking first, so that clearing a name that nobody uses makes no channel of it.
-    if try metadata == nil {
+    if try isUnwritten() {
       try alias.set(false)
       return 0
     }

@@ -66,7 +66,7 @@ extension Wormhole {
       return version
     }
 
-    private func isUnwritten() throws(WormholeError) -> Bool {
+    func isUnwritten() throws(WormholeError) -> Bool {
       do throws(WormholeError) {
         if case .nothing = try slot.get().read() { return true }
         return false

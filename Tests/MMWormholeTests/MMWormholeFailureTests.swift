@@ -1,0 +1,103 @@
+import Foundation
+import MMWormhole
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// What MMWormhole tells of what fails, and what it does about damage.
+@Suite struct MMWormholeFailureTests {
+  private let group: String
+  private let failures = Heard<String>()
+
+  init() throws {
+    try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+  }
+
+  private func wormhole(_ type: MMWormholeTransitingType = .file) throws -> MMWormhole {
+    let wormhole = try #require(
+      MMWormhole(
+        applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type))
+    wormhole.failureHandler = { [failures] in failures.add("\($0)") }
+    return wormhole
+  }
+
+  /// The file that holds a message.
+  private func file(_ identifier: String) throws -> URL {
+    let hole = try Wormhole(group: group)
+    let folder = URL(fileURLWithPath: hole.directory + "/channels/MMWormhole%2F" + identifier)
+    return folder.appendingPathComponent("value.plist")
+  }
+
+  private func damage(_ identifier: String) throws {
+    try FileManager.default.removeItem(at: file(identifier))
+    try Data("no property list".utf8).write(to: file(identifier))
+  }
+
+  @Test(.blocking) func aMessengerThatTellsNobodyHasNotFailed() throws {
+    final class Silent: MMWormholeTransiting {
+      func writeMessageObject(
+        _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+      ) -> Bool { false }
+      func messageObject(forIdentifier identifier: String?) -> Any? { nil }
+      func deleteContent(forIdentifier identifier: String?) {}
+      func deleteContentForAllMessages() {}
+    }
+    let wormhole = try wormhole()
+    let heard = Heard<String>()
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    wormhole.wormholeMessenger = Silent()
+    wormhole.listenForMessage(withIdentifier: "m") { _ in heard.add("heard") }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    #expect(failures.all == [])
+    #expect(heard.all == [])
+  }
+
+  /// The session of this process has no part, so that all it is asked for fails.
+  @Test(.blocking) func whatASessionCannotDoIsTold() throws {
+    let sender = try wormhole(.sessionMessage)
+    sender.passMessageObject("a" as NSString, identifier: "later")
+    try failures.wait("the message") { $0.count == 1 }
+    let wormhole = try wormhole(.sessionContext)
+    wormhole.passMessageObject("a" as NSString, identifier: "context")
+    try failures.wait("the context") { $0.count == 2 }
+    wormhole.clearMessageContents(forIdentifier: "context")
+    try failures.wait("the clear") { $0.count == 3 }
+    wormhole.clearAllMessageContents()
+    try failures.wait("the clear of all") { $0.count == 4 }
+  }
+
+  @Test(.blocking) func whatIsDamagedIsCleared() throws {
+    let wormhole = try wormhole()
+    for name in ["one", "other"] {
+      wormhole.passMessageObject("a" as NSString, identifier: name)
+      try damage(name)
+    }
+    #expect(wormhole.message(withIdentifier: "one") == nil)
+    #expect(failures.count == 1)
+    wormhole.clearMessageContents(forIdentifier: "one")
+    #expect(wormhole.message(withIdentifier: "one") == nil)
+    wormhole.clearAllMessageContents()
+    #expect(wormhole.message(withIdentifier: "other") == nil)
+    #expect(failures.count == 1)
+    let files = try #require(wormhole.wormholeMessenger as? MMWormholeFileTransiting)
+    for name in ["one", "other"] {
+      let path = try #require(files.filePath(forIdentifier: name))
+      #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: path)) == nil)
+    }
+  }
+
+  @Test(.blocking) func whatCannotBeClearedKeepsNoOther() throws {
+    let wormhole = try wormhole()
+    let names = ["a", "b", "c", "d"]
+    for name in names { wormhole.passMessageObject(name as NSString, identifier: name) }
+    for name in ["a", "c"] {
+      try FileManager.default.removeItem(at: file(name))
+      try FileManager.default.createDirectory(at: file(name), withIntermediateDirectories: false)
+    }
+    wormhole.clearAllMessageContents()
+    #expect(failures.count == 1)
+    for name in ["b", "d"] { #expect(wormhole.message(withIdentifier: name) == nil) }
+  }
+}

@@ -1,0 +1,144 @@
+import DropIns
+import Foundation
+import MMWormhole
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// What MMWormhole's listeners hear while their queue is busy, and while they change.
+@Suite struct MMWormholeListeningTests {
+  private let group: String
+  private let wormhole: MMWormhole
+  private let queue = DispatchQueue(label: "busy")
+
+  init() throws {
+    try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+    wormhole = try #require(
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+    wormhole.listenerQueue = queue
+  }
+
+  /// Passes messages while the listeners' queue is busy, until another object has heard the last.
+  private func passWhileBusy(_ messages: [String]) throws {
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    other.listenerQueue = DispatchQueue(label: "other")
+    let heard = Heard<String>()
+    other.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    queue.suspend()
+    for message in messages { wormhole.passMessageObject(message as NSString, identifier: "m") }
+    try heard.wait("the last message") { $0.last == messages.last }
+  }
+
+  /// As programs do each time that a view appears.
+  @Test(.blocking) func listeningAnewLosesNothing() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add("first \(text($0))") }
+    try passWhileBusy(["a"])
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add("second \(text($0))") }
+    queue.resume()
+    try heard.wait("it") { $0 == ["second a"] }
+  }
+
+  @Test(.blocking) func aBusyQueueHearsTheLastMessageOnly() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    try passWhileBusy((1...100).map { "\($0)" })
+    queue.resume()
+    try heard.wait("the last") { $0.last == "100" }
+    queue.sync {}
+    // The listener may have found the last a little later than the other object has.
+    #expect(heard.count <= 3)
+  }
+
+  @Test(.blocking, arguments: [false, true])
+  func whatWasClearedIsNotHeardAnyMore(isAllCleared: Bool) throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    try passWhileBusy(["secret"])
+    if isAllCleared {
+      wormhole.clearAllMessageContents()
+    } else {
+      wormhole.clearMessageContents(forIdentifier: "m")
+    }
+    queue.resume()
+    wormhole.passMessageObject("next" as NSString, identifier: "m")
+    try heard.wait("the next") { $0.last == "next" }
+    #expect(heard.all == ["next"])
+  }
+
+  @Test(.blocking) func whatWaitsForAQueueThatNobodyRunsDoesNotHoldUpAnother() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    try passWhileBusy(["a"])
+    wormhole.listenerQueue = DispatchQueue(label: "free")
+    wormhole.passMessageObject("b" as NSString, identifier: "m")
+    try heard.wait("the next") { $0 == ["b"] }
+    queue.resume()
+    queue.sync {}
+    #expect(heard.all == ["b"])
+  }
+
+  @Test(.blocking) func identifiersThatLookAlikeAreListenedToApart() throws {
+    let heard = Heard<String>()
+    for name in ["ü", "u\u{308}"] {
+      let bytes = name.utf8.count
+      wormhole.listenForMessage(withIdentifier: name) { heard.add("\(bytes) \(text($0))") }
+    }
+    for name in ["ü", "u\u{308}"] {
+      wormhole.passMessageObject("a" as NSString, identifier: name)
+    }
+    try heard.wait("both") { Set($0) == ["2 a", "3 a"] }
+  }
+
+  @Test(.blocking) func whoHasStoppedStaysSoWhenAnotherMessengerIsSet() throws {
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    let heard = Heard<String>()
+    let names = (0..<20).map { "\($0)" }
+    for _ in 0..<10 {
+      for name in names {
+        wormhole.listenForMessage(withIdentifier: name) { _ in heard.add(name) }
+      }
+      let messenger = try #require(
+        MMWormholeFileTransiting(
+          applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+      let setting = try Syscalls.Thread("setting") { wormhole.wormholeMessenger = messenger }
+      for name in names.reversed() { wormhole.stopListeningForMessage(withIdentifier: name) }
+      setting.join()
+    }
+    wormhole.listenForMessage(withIdentifier: "end") { _ in heard.add("end") }
+    for name in names + ["end"] {
+      wormhole.passMessageObject("a" as NSString, identifier: name)
+    }
+    try heard.wait("the end") { $0.contains("end") }
+    #expect(heard.all == ["end"])
+  }
+
+  @Test(.blocking) func spellingsOfADirectoryMeetWithAMessengerOfTheProgramsOwn() throws {
+    let heard = Heard<String>()
+    let spellings = ["wormhole/", "./wormhole", "wormhole//"].map {
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: $0)!
+    }
+    for (number, other) in spellings.enumerated() {
+      other.listenerQueue = queue
+      other.wormholeMessenger = OwnMessenger()
+      other.listenForMessage(withIdentifier: "m") { _ in heard.add("\(number)") }
+    }
+    wormhole.wormholeMessenger = OwnMessenger()
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("all") { Set($0) == ["0", "1", "2"] }
+  }
+}
+
+/// Keeps nothing.
+private final class OwnMessenger: MMWormholeTransiting {
+  func writeMessageObject(
+    _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+  ) -> Bool { true }
+  func messageObject(forIdentifier identifier: String?) -> Any? { nil }
+  func deleteContent(forIdentifier identifier: String?) {}
+  func deleteContentForAllMessages() {}
+}
+
+private func text(_ message: Any?) -> String { message.map { "\($0)" } ?? "nil" }
