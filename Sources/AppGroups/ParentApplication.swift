@@ -24,7 +24,7 @@ public enum ParentApplication {
   }
 
   private static let settings = Monitor((group: String?.none, timeout: Duration.seconds(30)))
-  private static let serving = Monitor<Serving?>(nil)
+  private static let serving = Monitor<[Serving]>([])
 
   private struct Serving: Sendable {
     let member: Wormhole.Member
@@ -51,14 +51,19 @@ public enum ParentApplication {
     let responding = member.respond(toKind: kind) { request in
       callbacks.call { ask(keeper.value, application, request) }
     }
-    serving.withLock { $0 = Serving(member: member, responding: responding) }
+    serving.withLock { $0.append(Serving(member: member, responding: responding)) }
   }
 
-  /// Stops being the containing app; nothing if this process is not.
+  /// Stops being the containing app, of all groups; nothing if this process is not.
   public static func stop() {
-    guard let serving = serving.withLock({ $0.take() }) else { return }
-    serving.responding.stop()
-    serving.member.leave()
+    let all = serving.withLock { serving in
+      defer { serving = [] }
+      return serving
+    }
+    for serving in all {
+      serving.responding.stop()
+      serving.member.leave()
+    }
   }
 
   private static func ask(

@@ -109,6 +109,23 @@ import Wormhole
     try Processes.send(.kill, to: Int32(replies.all[0].1))
   }
 
+  @Test(.blocking) func stoppingEndsAllThatIsServed() throws {
+    final class Silent: UIApplicationDelegate {
+      func application(
+        _ application: UIApplication,
+        handleWatchKitExtensionRequest userInfo: [AnyHashable: Any]?,
+        reply: @escaping @Sendable ([AnyHashable: Any]?) -> Void
+      ) { reply(nil) }
+    }
+    let groups = [group, group + ".2"]
+    for group in groups { try ParentApplication.serve(Silent(), group: group) }
+    for group in groups {
+      #expect(throws: WormholeError.self) { try Wormhole(group: group).join(as: group) }
+    }
+    ParentApplication.stop()
+    for group in groups { try Wormhole(group: group).join(as: group).leave() }
+  }
+
   @Test(.blocking) func aCopyOfTheProcessIsToldThatNothingIsItsOwn() throws {
     let outcome = try start("fork", group).outcome()
     #expect(
