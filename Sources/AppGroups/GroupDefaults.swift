@@ -17,7 +17,9 @@ final class GroupDefaults: UserDefaults {
   private var watching: Wormhole.Subscription?
   private let own = OwnChanges()
 
-  /// What is registered; for the whole process, as on devices.
+  /// What is registered; for all groups of the process.
+  ///
+  /// Foundation's own objects have theirs behind no lock, so it is not looked at.
   private static let registered = Monitor<[String: PropertyListValue]>([:])
 
   init?(group: String) {
@@ -51,7 +53,11 @@ final class GroupDefaults: UserDefaults {
 
   // MARK: Reading
 
+  /// What the program was started with, as `-key value`: it goes before all else.
+  private var arguments: [String: Any] { volatileDomain(forName: UserDefaults.argumentDomain) }
+
   private func value(_ key: String) -> PropertyListValue? {
+    if let given = arguments[key], let value = try? PropertyListValue(any: given) { return value }
     let value: PropertyListValue?? = attempt { () throws(WormholeError) in
       try stored.object(forKey: key)
     }
@@ -128,6 +134,7 @@ final class GroupDefaults: UserDefaults {
   override func dictionaryRepresentation() -> [String: Any] {
     let values = attempt { () throws(WormholeError) in try stored.dictionaryRepresentation() }
     return Self.registered.withLock { $0 }.merging(values ?? [:]) { $1 }.mapValues(\.foundation)
+      .merging(arguments) { $1 }
   }
 
   // MARK: Writing
@@ -168,11 +175,24 @@ final class GroupDefaults: UserDefaults {
   override func removeObject(forKey defaultName: String) { change { $0[defaultName] = nil } }
 
   private func change(_ body: (inout [String: PropertyListValue]) -> Void) {
-    let version = attempt { () throws(WormholeError) in
+    commit { () throws(WormholeError) in
       try stored.change { values throws(WormholeError) in body(&values) }
     }
-    guard case .some(.some(let version)) = version, own.note(version) else { return }
-    ChangeNote(self).post()
+  }
+
+  /// Sets all keys at once, whatever is there, damaged or not.
+  private func replace(with values: [String: PropertyListValue]) {
+    commit { () throws(WormholeError) in
+      if (try? stored.all()) == values { return nil }
+      return try stored.replace(with: values)
+    }
+  }
+
+  /// - Parameter body: answers the version that it has made; nil if it has changed nothing.
+  private func commit(_ body: () throws(WormholeError) -> Int?) {
+    own.begin()
+    let version = attempt(body).flatMap(\.self)
+    if own.end(with: version) { ChangeNote(self).post() }
   }
 
   /// There is nothing to wait for: what was set is there for everybody.
@@ -202,8 +222,7 @@ final class GroupDefaults: UserDefaults {
       return super.setPersistentDomain(domain, forName: domainName)
     }
     do throws(NotAPropertyList) {
-      let values = try PropertyListValue.dictionary(any: domain)
-      change { $0 = values }
+      replace(with: try PropertyListValue.dictionary(any: domain))
     } catch {
       fatalError(
         "The content of 'domain' passed to setPersistentDomain(_:forName:) is not supported.")
@@ -212,36 +231,11 @@ final class GroupDefaults: UserDefaults {
 
   override func removePersistentDomain(forName domainName: String) {
     guard domainName == suite else { return super.removePersistentDomain(forName: domainName) }
-    change { $0 = [:] }
+    replace(with: [:])
   }
 
   override func objectIsForced(forKey key: String) -> Bool { false }
   override func objectIsForced(forKey key: String, inDomain domain: String) -> Bool { false }
-}
-
-/// Tells changes that this object has made, and has told of itself, from those of others.
-private final class OwnChanges: Sendable {
-  private let state = Monitor((told: 0, own: Set<Int>()))
-
-  /// Notes a version that this object has just had committed; false if it has been told of already.
-  func note(_ version: Int) -> Bool {
-    state.withLock { state in
-      // The watch may have been faster, and has told of it then.
-      guard version > state.told else { return false }
-      state.own.insert(version)
-      return true
-    }
-  }
-
-  /// Whether a version that the watch was told of is somebody else's.
-  func isNews(_ version: Int) -> Bool {
-    state.withLock { state in
-      state.told = max(state.told, version)
-      let isOwn = state.own.contains(version)
-      state.own = state.own.filter { $0 > version }
-      return !isOwn
-    }
-  }
 }
 
 /// Posts that an object's settings have changed.

@@ -4,6 +4,7 @@ import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
 
 /// `UserDefaults(suiteName:)` for groups.
 @Suite struct GroupDefaultsTests {
@@ -102,6 +103,50 @@ import Testing
     #expect(again.integer(forKey: "b") == 2)
     defaults.removePersistentDomain(forName: group)
     #expect(again.persistentDomain(forName: group) == nil)
+  }
+
+  /// Also where nothing is left of what was set.
+  @Test(.blocking, arguments: [false, true])
+  func aDamagedDomainIsSetAndRemoved(isSet: Bool) throws {
+    defaults.set(1, forKey: "a")
+    let suites = try URL(fileURLWithPath: Wormhole(group: group).directory + "/system")
+    let files = try FileManager.default.contentsOfDirectory(
+      at: suites, includingPropertiesForKeys: nil
+    ).filter { $0.lastPathComponent.contains(group) }
+    let file = try #require(files.first).appendingPathComponent("value.plist")
+    try FileManager.default.removeItem(at: file)
+    try Data("no property list".utf8).write(to: file)
+    #expect(defaults.object(forKey: "a") == nil)
+    let error = #expect(throws: WormholeError.self) {
+      try Wormhole(group: group).defaults(group).set(2, forKey: "a")
+    }
+    #expect(error?.hint?.contains("once all keys are removed") == true)
+    let heard = Heard<String>()
+    let observer = NotificationCenter.default.addObserver(
+      forName: UserDefaults.didChangeNotification, object: defaults, queue: nil
+    ) { _ in heard.add("changed") }
+    defer { NotificationCenter.default.removeObserver(observer) }
+    if isSet {
+      defaults.setPersistentDomain(["b": 2], forName: group)
+      #expect(again.integer(forKey: "b") == 2)
+    } else {
+      defaults.removePersistentDomain(forName: group)
+    }
+    #expect(heard.count == 1)
+    defaults.set(3, forKey: "c")
+    #expect(again.integer(forKey: "c") == 3)
+  }
+
+  @Test(.blocking) func argumentsComeFirst() throws {
+    defaults.set(6, forKey: "seats")
+    #expect(try peer(["integer", group, "seats"]).output == "6")
+    #expect(try peer(["integer", group, "seats", "-seats", "5"]).output == "5")
+    let mine = again
+    mine.setVolatileDomain(["seats": 4], forName: UserDefaults.argumentDomain)
+    #expect(mine.integer(forKey: "seats") == 4)
+    #expect(mine.dictionaryRepresentation()["seats"] as? Int == 4)
+    #expect(mine.persistentDomain(forName: group) as? [String: Int] == ["seats": 6])
+    #expect(defaults.integer(forKey: "seats") == 6)
   }
 
   @Test(.blocking) func changesAreToldOnceEachAlsoThoseOfOtherProcesses() throws {

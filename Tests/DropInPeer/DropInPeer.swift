@@ -22,6 +22,9 @@ import Wormhole
       setFoundationKeys(arguments[1], Int(arguments[2])!, Int(arguments[3])!)
     case "count-foundation-keys": countFoundationKeys(arguments[1], Int(arguments[2])!)
     case "set-null": UserDefaults(suiteName: arguments[1])!.set(NSNull(), forKey: "null")
+    case "integer":
+      print(UserDefaults(suiteName: arguments[1])!.integer(forKey: arguments[2]), terminator: "")
+    case "fleeting": PresenterSide.comeAndGo(Int(arguments[1])!)
     case "ask-parent": askParent(arguments[1])
     case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
     case "post": try! DarwinNotification(arguments[1]).post()

@@ -22,6 +22,16 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
     dispatchMain()
   }
 
+  /// Two threads make presenters and let go of them again, while each asks for all.
+  static func comeAndGo(_ count: Int) {
+    DispatchQueue.concurrentPerform(iterations: 2) { _ in
+      for _ in 0..<count {
+        let presenter = FleetingPresenter()
+        _ = NSFileCoordinator(filePresenter: presenter)
+      }
+    }
+  }
+
   private func say(_ words: String) {
     FileHandle.standardOutput.write(Data((words + "\n").utf8))
   }
@@ -72,4 +82,12 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
     }
     say("shows \(text)")
   }
+}
+
+/// Removes itself at its end, as presenters do.
+private final class FleetingPresenter: NSObject, NSFilePresenter, @unchecked Sendable {
+  // It holds nothing that changes.
+  let presentedItemOperationQueue = OperationQueue.main
+  var presentedItemURL: URL? { nil }
+  deinit { NSFileCoordinator.removeFilePresenter(self) }
 }

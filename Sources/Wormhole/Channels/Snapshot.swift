@@ -63,6 +63,8 @@ struct SlotReader: Sendable {
   let name: String
   let operation: String
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+  /// What errors say about damage.
+  var damageHint = "what is put next replaces it; the damaged file is set aside then"
 
   private var decoder: BinaryDecoder {
     var decoder = BinaryDecoder(limits: limits)
@@ -128,8 +130,7 @@ struct SlotReader: Sendable {
     case .tooLarge(let size): throw Slot.tooLarge(size, operation, name)
     case .damaged(let reason):
       throw WormholeError(
-        .damaged, operation, name, because: reason,
-        hint: "what is put next replaces it; the damaged file is set aside then")
+        .damaged, operation, name, because: reason, hint: damageHint)
     }
   }
 }

@@ -72,7 +72,9 @@ extension Wormhole {
     }
 
     var reader: SlotReader {
-      SlotReader(limits: hole.options.limits, name: suite, operation: "read defaults")
+      SlotReader(
+        limits: hole.options.limits, name: suite, operation: "read defaults",
+        damageHint: "once all keys are removed it can be set anew; the damaged file is kept aside")
     }
 
     // MARK: Writing
@@ -95,11 +97,16 @@ extension Wormhole {
     }
 
     /// Removes all keys, also of a suite that is damaged.
-    public func removeAll() throws(WormholeError) {
+    public func removeAll() throws(WormholeError) { _ = try replace(with: [:]) }
+
+    /// Sets all keys at once, also of a suite that is damaged, and answers the version that it has
+    /// then.
+    package func replace(
+      with values: [String: PropertyListValue]
+    ) throws(WormholeError) -> Int {
       try Self.naming("write defaults", suite) { () throws(WormholeError) in
         let writer = SlotWriter(try slot.get(), of: hole, name: suite)
-        let nothing: [String: PropertyListValue] = [:]
-        _ = try writer.put("write", nothing, ifVersion: nil, nil)
+        return try writer.put("write", values, ifVersion: nil, nil)
       }
     }
 
