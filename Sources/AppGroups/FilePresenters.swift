@@ -33,10 +33,19 @@ enum FilePresenters {
 
   /// What its presenter is known by: coordinators that were made with it neither ask nor tell it.
   static func purpose(of presenter: any NSFilePresenter) -> String {
-    state.withLock { state in
+    // Who is looked at may be let go of by all others meanwhile. Its end may then come here, and
+    // may call what takes the lock, so it is kept until the lock is free.
+    var looked: [any NSFilePresenter] = []
+    defer { withExtendedLifetime(looked) {} }
+    return state.withLock { state in
+      func isThere(_ known: Known) -> Bool {
+        guard let presenter = known.presenter else { return false }
+        looked.append(presenter)
+        return true
+      }
       let number = ObjectIdentifier(presenter)
-      if let known = state.known[number], known.presenter != nil { return known.purpose }
-      state.known = state.known.filter { $0.value.presenter != nil }
+      if let known = state.known[number], isThere(known) { return known.purpose }
+      state.known = state.known.filter { isThere($0.value) }
       state.numbers += 1
       let purpose = "\(process).\(state.numbers)"
       state.known[number] = Known(presenter: presenter, purpose: purpose)
