@@ -8,6 +8,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   /// What an access is asked for, and whether the accessor gets a copy.
   struct Wanted: Sendable {
     var intent: Wormhole.Coordinator.Intent
+    var isReading = false
     var isForUploading = false
   }
 
@@ -43,7 +44,8 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   ) -> Wanted {
     var intent = Wormhole.Coordinator.Intent.reading(url.path)
     if options.contains(.withoutChanges) { intent.manner = .unsaved }
-    return Wanted(intent: intent, isForUploading: options.contains(.forUploading))
+    return Wanted(
+      intent: intent, isReading: true, isForUploading: options.contains(.forUploading))
   }
 
   static func intent(
@@ -63,17 +65,23 @@ public final class NSFileAccessIntent: NSObject, Sendable {
 
 extension NSError {
   /// As devices tell of it; what was found here lies below.
-  static func cocoa(_ error: any Error) -> NSError {
+  ///
+  /// - Parameter wanted: what was to be read or written; if it is known which of them the error is
+  ///   of, that one counts.
+  static func cocoa(_ error: any Error, of wanted: [NSFileAccessIntent.Wanted]) -> NSError {
     guard let error = error as? WormholeError else { return error as NSError }
+    let meant = wanted.filter { $0.intent.path == error.subject }
+    let isReading = (meant.isEmpty ? wanted : meant).allSatisfy(\.isReading)
     let code =
       switch error.code {
       case .cancelled: CocoaError.Code.userCancelled
       case .notFound: CocoaError.Code.fileNoSuchFile
-      case .permissionDenied, .refused: CocoaError.Code.fileWriteNoPermission
+      case .permissionDenied, .refused:
+        isReading ? CocoaError.Code.fileReadNoPermission : .fileWriteNoPermission
       case .readOnly: CocoaError.Code.fileWriteVolumeReadOnly
       case .full: CocoaError.Code.fileWriteOutOfSpace
       case .timedOut, .stopped, .deadlock, .nested: CocoaError.Code.fileLocking
-      default: CocoaError.Code.fileWriteUnknown
+      default: isReading ? CocoaError.Code.fileReadUnknown : .fileWriteUnknown
       }
     return NSError(
       domain: NSCocoaErrorDomain, code: code.rawValue,

@@ -240,7 +240,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       } catch {
         // Once it has run there is nobody left to tell.
         guard !isGiven else { return DropInLog.tell(.error, error) }
-        let error = NSError.cocoa(error)
+        let error = NSError.cocoa(error, of: intents.map(\.wanted))
         queue.addOperation { accessor(error) }
       }
     }
@@ -249,7 +249,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     } catch {
       coordinator.forget(call)
       let error = NSError.cocoa(
-        WormholeError(error, "coordinate", intents.first?.wanted.intent.path ?? ""))
+        WormholeError(error, "coordinate", intents.first?.wanted.intent.path ?? ""),
+        of: intents.map(\.wanted))
       queue.addOperation { accessor(error) }
     }
   }
@@ -309,7 +310,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
         during(access) { body(urls) }
       }
     } catch {
-      outError?.pointee = NSError.cocoa(error)
+      outError?.pointee = NSError.cocoa(error, of: intents)
     }
   }
 

@@ -1,0 +1,45 @@
+import Foundation
+import SharedContainer
+import TestTraits
+import Testing
+import Wormhole
+
+@testable import AppGroups
+
+/// The numbers of errors that devices have.
+@Suite(.blocking) struct CocoaErrorTests {
+  private let read = NSFileAccessIntent.readingIntent(with: URL(fileURLWithPath: "/read")).wanted
+  private let write = NSFileAccessIntent.writingIntent(with: URL(fileURLWithPath: "/write")).wanted
+
+  @Test func aReadThatFailsIsARead() {
+    func code(
+      _ code: WormholeError.Code, _ path: String, _ wanted: NSFileAccessIntent.Wanted...
+    ) -> Int {
+      let error = WormholeError(code, "coordinate", path, because: "the test says so")
+      return NSError.cocoa(error, of: wanted).code
+    }
+    #expect(code(.permissionDenied, "/read", read) == 257)
+    #expect(code(.system, "/read", read) == 256)
+    #expect(code(.permissionDenied, "/write", write) == 513)
+    #expect(code(.system, "/write", write) == 512)
+    // Of two, the one that the error is about; where that is not known, the worse.
+    #expect(code(.permissionDenied, "/read", read, write) == 257)
+    #expect(code(.permissionDenied, "/write", read, write) == 513)
+    #expect(code(.permissionDenied, "/elsewhere", read, write) == 513)
+    #expect(code(.full, "/read", read) == 640)
+  }
+
+  /// In what is no folder nothing can be used.
+  @Test func itIsSoForTheCaller() throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try Data().write(to: path)
+    defer { try? FileManager.default.removeItem(at: path) }
+    let url = path.appendingPathComponent("a")
+    var error: NSError?
+    NSFileCoordinator().coordinate(readingItemAt: url, error: &error) { _ in }
+    let reading = try #require(error)
+    NSFileCoordinator().coordinate(writingItemAt: url, error: &error) { _ in }
+    #expect(reading.code == 257)
+    #expect(error?.code == 513)
+  }
+}
