@@ -77,7 +77,7 @@ extension Peer {
     let member = try meeting(container).join(as: name)
     let count = Monitor(0)
     let watching = try member.watchOutcomes { outcome in
-      try? say("\(outcome.id) \(outcome.end)")
+      try? say("\(outcome.id) \(outcome.end) of \(outcome.kind)")
       count.signal { $0 += 1 }
     }
     let _: Bool? = count.wait(until: .now + .seconds(5)) { $0 >= wanted ? true : nil }

@@ -47,20 +47,11 @@ extension Wormhole {
       limits = PropertyListLimits()
     }
 
-    /// Nil if there is none of that name, or none that can be read, which the log is told.
-    init?(_ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole) {
-      do throws(WormholeError) {
-        try self.init(reading: file, from: from, in: home, hole)
-      } catch {
-        hole.log(.error, error, about: LogSubject(member: home.name))
-        return nil
-      }
-    }
-
-    /// Nil if there is none of that name, or it is damaged, which the log is told; throws if it
-    /// cannot be read.
+    /// Nil if there is none of that name, or it is damaged, which the log is told.
+    ///
+    /// Throws what says nothing of it, and may be otherwise in a moment.
     init?(
-      reading file: String, from: String, in home: MemberDirectory, _ hole: Wormhole
+      _ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole
     ) throws(WormholeError) {
       limits = hole.options.limits
       do throws(WormholeError) {
@@ -80,7 +71,7 @@ extension Wormhole {
           isReceived = file == from
         }
       } catch {
-        guard error.code == .damaged || error.code == .typeMismatch else { throw error }
+        if error.mayPass { throw error }
         hole.log(.error, error, about: LogSubject(member: home.name))
         return nil
       }
@@ -92,7 +83,7 @@ extension Wormhole {
     ) throws(WormholeError) {
       // In the direction in which it moves, so that it is not missed on its way.
       for file in [ContextName.next(from), ContextName.taking(from), from] {
-        if let found = try Context(reading: file, from: from, in: home, hole) {
+        if let found = try Context(file, from: from, in: home, hole) {
           self = found
           return
         }
@@ -158,6 +149,7 @@ extension Wormhole.Peer {
   private func isSame(
     _ bytes: [UInt8], _ header: MessageFile.Header, _ from: String, _ home: MemberDirectory
   ) -> Bool {
+    // Of one that cannot be read now nobody knows; to tell the same twice does no harm.
     guard let last = try? Wormhole.Context(latestFrom: from, in: home, hole),
       last.kind == header.kind
     else { return false }
@@ -167,8 +159,7 @@ extension Wormhole.Peer {
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 
-  /// What this sender has told the peer last, received or not; nil if nothing, or if it is damaged,
-  /// which the log is told.
+  /// What this sender has told the peer last, received or not; nil if nothing.
   public var sentContext: Wormhole.Context? {
     get throws(WormholeError) {
       guard let from = escapedSender, let home = try hole.container.existingMember(name) else {
@@ -185,7 +176,7 @@ extension Wormhole.Peer {
       guard let home = member?.home else { return nil }
       let from = try Container.escape(name)
       if let told = member?.contexts.beingTold(by: from) { return told }
-      return try Wormhole.Context(reading: from, from: from, in: home, hole)
+      return try Wormhole.Context(from, from: from, in: home, hole)
     }
   }
 
@@ -210,15 +201,13 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "list contexts of", name)
       }
-      return senders.sorted().compactMap { from in
-        do throws(WormholeError) {
-          return try Wormhole.Context(latestFrom: from, in: home, hole)
-        } catch {
-          // The others' can be seen all the same.
-          hole.log(.error, error, about: LogSubject(member: home.name))
-          return nil
+      var found: [Wormhole.Context] = []
+      for from in senders.sorted() {
+        if let context = try Wormhole.Context(latestFrom: from, in: home, hole) {
+          found.append(context)
         }
       }
+      return found
     }
   }
 }

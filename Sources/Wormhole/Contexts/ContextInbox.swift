@@ -38,6 +38,7 @@ final class ContextInbox: Sendable {
     [:])
   private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
+  private let later = LaterLook()
   /// What listeners are being told, by sender: it is received from the moment they hear of it.
   private let told = Monitor<[String: Wormhole.Context]>([:])
 
@@ -105,16 +106,25 @@ final class ContextInbox: Sendable {
       try home.list(.context) { file in
         if let from = ContextName.waiting(String(cString: file)) { senders.insert(from) }
       }
-      for from in senders.sorted() {
-        while try take(from) {}
-      }
     } catch {
-      hole.log(
-        .error, "cannot receive a context of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
-      guard !isClosed.withLock({ $0 }) else { return }
-      queue.soon(after: .seconds(1)) { [weak self] in self?.look() }
+      lookLater(error)
     }
+    for from in senders.sorted() {
+      do throws(Errno) {
+        while try take(from) {}
+      } catch {
+        // Others' are not kept back by it.
+        lookLater(error)
+      }
+    }
+  }
+
+  private func lookLater(_ error: Errno) {
+    hole.log(
+      .error, "cannot receive a context of '\(home.name)': \(error)",
+      about: LogSubject(member: home.name), because: error)
+    guard !isClosed.withLock({ $0 }) else { return }
+    later.plan(on: queue) { [weak self] in self?.look() }
   }
 
   /// Handles what waits from one sender; false if nothing does, or nobody listens.
@@ -127,12 +137,21 @@ final class ContextInbox: Sendable {
     // The newest alone counts: it takes the place of one whose handling was cut off.
     guard try move(ContextName.next(from), to: taking) != nil else { return false }
     guard try home.status(of: taking, in: .context) != nil else { return false }
-    if let context = Wormhole.Context(taking, from: from, in: home, hole) {
+    if let context = try read(taking, from) {
       told.withLock { $0[from] = context.received }
       // Whoever stopped meanwhile has not heard it: it waits for the next.
       guard all.map({ tell($0, context) }).contains(true) else { return false }
     }
     return try move(taking, to: from) ?? false
+  }
+
+  /// Nil for one that is damaged, which nobody is told of.
+  private func read(_ file: String, _ from: String) throws(Errno) -> Wormhole.Context? {
+    do throws(WormholeError) {
+      return try Wormhole.Context(file, from: from, in: home, hole)
+    } catch {
+      throw error.errno.map { Errno(rawValue: $0) } ?? .inputOutput
+    }
   }
 
   private func tell(

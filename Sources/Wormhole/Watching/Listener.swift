@@ -279,8 +279,3 @@ final class Listener: Lasting {
     return begun
   }
 }
-
-extension WormholeError {
-  /// Whether the system has refused something that it may grant a little later.
-  fileprivate var mayPass: Bool { errno != nil && (code == .exhausted || code == .system) }
-}

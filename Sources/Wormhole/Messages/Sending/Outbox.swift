@@ -49,6 +49,7 @@ final class Outbox: Sendable {
   /// Held while the receipts are looked at, so that they are told in order.
   private let looking = Monitor(0)
   private let hasClosed = Atomic<Bool>(false)
+  private let later = LaterLook()
 
   init(_ hole: Wormhole, _ home: MemberDirectory, joined: MessageStamp) {
     self.hole = hole
@@ -181,7 +182,7 @@ final class Outbox: Sendable {
         found = try Receipts.list(home)
       } catch {
         news.withLock { $0 = .lookAgain }
-        Wormhole.finding.soon(after: .seconds(1)) { [weak self] in self?.look() }
+        later.plan(on: Wormhole.finding) { [weak self] in self?.look() }
         return hole.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)
@@ -241,13 +242,24 @@ final class Outbox: Sendable {
     // What it is being told is settled here, also if it is stopped meanwhile.
     let isDue = state.withLock { $0.pending[key]?.remove(receipt) != nil }
     guard isDue else { return }
-    // It is there no more if somebody has cleared it.
-    let isHeard = outcome(of: receipt).map(listener.handler) ?? true
+    var isHeard = false
+    var isUnread = false
+    do throws(WormholeError) {
+      // It is there no more if somebody has cleared it.
+      isHeard = try outcome(of: receipt).map(listener.handler) ?? true
+    } catch {
+      hole.log(.error, error, about: LogSubject(member: home.name))
+      isUnread = true
+    }
     // What it declines goes to others once it listens no more.
     let isKept = state.withLock { state in
       !isHeard && state.pending[key]?.insert(receipt) != nil
     }
-    if !isKept { settle(receipt, isHeard: isHeard) }
+    guard isKept else { return settle(receipt, isHeard: isHeard) }
+    guard isUnread else { return }
+    listener.queue?.soon(after: .seconds(1)) {
+      listener.gate.call { self.tell(listener, receipt) }
+    }
   }
 
   /// A listener is done with it.
@@ -278,12 +290,12 @@ final class Outbox: Sendable {
   }
 
   /// What a receipt says; nil if it is there no more.
-  private func outcome(of receipt: ReceiptName) -> Wormhole.Outcome? {
-    Wormhole.Outcome(receipt, in: home, hole)
+  private func outcome(of receipt: ReceiptName) throws(WormholeError) -> Wormhole.Outcome? {
+    try Wormhole.Outcome(receipt, in: home, hole)
   }
 
   private func content(of receipt: ReceiptName) -> SentContent? {
-    Wormhole.Outcome.content(of: receipt, in: home, hole) ?? nil
+    (try? Wormhole.Outcome.content(of: receipt, in: home, hole)) ?? nil
   }
 
   private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.End {
@@ -321,9 +333,12 @@ extension Wormhole.Outcome.End {
 extension Wormhole.Outcome {
   /// What a receipt says; its file is the message that was sent.
   ///
-  /// Nil if it is there no more. One that is damaged says only how it ended.
-  init?(_ receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole) {
-    guard let content = Self.content(of: receipt, in: home, hole) else { return nil }
+  /// Nil if it is there no more. One that is damaged says only how it ended. Throws if it may be
+  /// read a little later.
+  init?(
+    _ receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
+  ) throws(WormholeError) {
+    guard let content = try Self.content(of: receipt, in: home, hole) else { return nil }
     let end = End(receipt, to: content?.to, home.container)
     self.init(receipt.name, end, content)
   }
@@ -331,10 +346,16 @@ extension Wormhole.Outcome {
   /// Nil if it is there no more; nothing inside if it cannot be read.
   fileprivate static func content(
     of receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
-  ) -> SentContent?? {
-    let found = try? home.read(receipt.text, in: .receipts, "read receipt")
-    if case .missing? = found { return nil }
-    guard case .sound(let bytes, _)? = found else { return .some(nil) }
-    return .some(try? SentContent(bytes, hole.options.limits))
+  ) throws(WormholeError) -> SentContent?? {
+    do throws(WormholeError) {
+      switch try home.read(receipt.text, in: .receipts, "read receipt") {
+      case .missing: return nil
+      case .damaged: return .some(nil)
+      case .sound(let bytes, _): return .some(try? SentContent(bytes, hole.options.limits))
+      }
+    } catch {
+      if error.mayPass { throw error }
+      return .some(nil)
+    }
   }
 }

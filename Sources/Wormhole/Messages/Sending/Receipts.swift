@@ -56,9 +56,13 @@ extension Wormhole.Peer {
   public var untoldOutcomes: [Wormhole.Outcome] {
     get throws(WormholeError) {
       guard let home = try hole.container.existingMember(name) else { return [] }
-      return try receipts(of: home).compactMap { receipt in
-        Wormhole.Outcome(receipt, in: home, hole)?.withoutContent
+      var untold: [Wormhole.Outcome] = []
+      for receipt in try receipts(of: home) {
+        if let outcome = try Wormhole.Outcome(receipt, in: home, hole) {
+          untold.append(outcome.withoutContent)
+        }
       }
+      return untold
     }
   }
 

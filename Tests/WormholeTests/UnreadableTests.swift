@@ -1,0 +1,83 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What cannot be read for a moment, for lack of something, is neither gone nor damaged.
+@Suite(.blocking) struct UnreadableTests {
+  private let pair: Pair
+  private let rule = FaultRule(
+    .open, path: "context/phone,next", persistent: true, .fail(.tooManyOpenFiles))
+
+  init() throws { pair = try Pair() }
+
+  /// It might be told apart from the last one by mistake, and never be told.
+  @Test func aContextIsToldAgainIfTheLastCannotBeRead() throws {
+    let heard = Heard<Int>()
+    let watching = try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try pair.phone.setContext(1)
+    try heard.wait("the first") { $0 == [1] }
+    watching.stop()
+    try pair.phone.setContext(2)
+    var isTold = false
+    try FaultPoints.with([rule]) { isTold = try pair.phone.setContext(1) }
+    #expect(isTold)
+    try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try heard.wait("the last") { $0 == [1, 1] }
+  }
+
+  @Test func whatWaitsIsNotLeftOutOfWhatIsToldOfIt() throws {
+    try pair.phone.setContext(1)
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try pair.phone.sentContext }
+      #expect(throws: WormholeError.self) { try pair.phone.pendingContexts }
+    }
+    try pair.phone.send(1, .quick())
+    try pair.watch.take(1)[0].acknowledge()
+    let end = FaultRule(.open, path: "receipts/", persistent: true, .fail(.tooManyOpenFiles))
+    let sender = pair.meeting.hole.peer("phone")
+    FaultPoints.with([end]) {
+      #expect(throws: WormholeError.self) { try sender.untoldOutcomes }
+    }
+    #expect(try sender.untoldOutcomes.map(\.end) == [.delivered])
+  }
+
+  @Test func anEndIsToldWithWhatWasSentOnceItCanBeRead() throws {
+    try pair.phone.send(1, .quick())
+    pair.sender.leave()
+    try pair.watch.take(1)[0].acknowledge()
+    let sender = try Running(
+      .outcomes(pair.meeting.path, "phone", count: 1),
+      environment: ["WORMHOLE_FAULTS=open~receipts/1,@1:before:fail=EMFILE"])
+    let output = try sender.outcome().output
+    #expect(output.hasSuffix(" delivered of Int\n"))
+    #expect(output.split(separator: "\n").count == 1)
+  }
+
+  /// Each of them tries later, and all of them once.
+  @Test func howeverManyFindThatSomethingCannotBeDoneItIsTriedOnceASecond() throws {
+    let failed = Heard<LogEntry>()
+    let till = try pair.meeting.another { $0.log = { failed.add($0) } }.join(as: "till")
+    try pair.watch.peer("till").setContext(1)
+    let contexts = try pair.meeting.folder("members/till/context")
+    try contexts.makeDirectory("watch,taking", mode: 0o700)
+    let begin = Instant.now
+    for _ in 0..<20 { try till.watchContexts { _ in } }
+    try failed.wait("two more") { $0.count >= 22 }
+    #expect(Instant.now - begin >= .milliseconds(1990))
+    try contexts.removeDirectory("watch,taking")
+  }
+
+  @Test func ofManyLooksThatArePlannedOneIsTaken() throws {
+    let (later, looks) = (LaterLook(), Heard<Int>())
+    for _ in 0..<10 { later.plan(on: Wormhole.finding) { looks.add(1) } }
+    try looks.wait("the first") { !$0.isEmpty }
+    // What was planned before comes before.
+    later.plan(on: Wormhole.finding) { looks.add(2) }
+    try looks.wait("the second") { $0.contains(2) }
+    #expect(looks.all == [1, 2])
+  }
+}
