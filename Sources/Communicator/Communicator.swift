@@ -22,6 +22,8 @@ public final class Communicator: NSObject, @unchecked Sendable {
 
   let session: WCSession
   private let delegate = SessionDelegate()
+  /// Held from looking at who observes until that is what is taken.
+  private let taking = Monitor(0)
 
   init(_ session: WCSession) {
     self.session = session
@@ -32,14 +34,19 @@ public final class Communicator: NSObject, @unchecked Sendable {
 
   /// Takes what is observed from now on.
   func take() {
-    var kinds: Set<WCSession.TakenKind> = []
-    if !GuaranteedMessage.observations.isEmpty || !ComplicationInfo.observations.isEmpty {
-      kinds.insert(.userInfo)
-    }
-    if !Blob.observations.isEmpty { kinds.insert(.blob) }
-    if !Context.observations.isEmpty { kinds.insert(.context) }
-    session.takenKinds = kinds
+    chooseKinds()
     activate()
+  }
+
+  func chooseKinds() {
+    taking.withLock { _ in
+      var kinds: Set<WCSession.TakenKind> = []
+      if !GuaranteedMessage.observations.isEmpty { kinds.insert(.userInfo) }
+      if !ComplicationInfo.observations.isEmpty { kinds.insert(.complication) }
+      if !Blob.observations.isEmpty { kinds.insert(.blob) }
+      if !Context.observations.isEmpty { kinds.insert(.context) }
+      session.takenKinds = kinds
+    }
   }
 
   private func activate() {

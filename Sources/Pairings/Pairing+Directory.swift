@@ -2,23 +2,33 @@ internal import SharedContainer
 internal import Syscalls
 internal import Wormhole
 
-/// The phone's directories for its watches: `watches/<watch>/` in the container, for whatever an
-/// app keeps for one watch alone.
+/// The phone's directories for its watches: `watches/<watch>/<number>/` in the container, for
+/// whatever an app keeps for one watch alone.
+///
+/// The number is another one with each pairing and each installation. So whoever dies between the
+/// change and the removal of what was there leaves something that nobody finds, and whoever stands
+/// there for long removes nothing of a pairing that has come since.
 extension Pairing {
   /// The path of a watch's directory, which is made if need be; nil if the watch is not paired, or
   /// has no app.
   ///
   /// It goes, with all that is in it, when the watch is unpaired or its app uninstalled.
   public func directory(of watch: String) throws -> String? {
-    guard try state.watches[watch]?.isAppInstalled == true else { return nil }
+    guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
     do throws(Errno) {
       let all = try Self.make("watches", in: hole.container.root)
-      _ = try Self.make(name, in: all)
+      let own = try Self.make(name, in: all)
+      _ = try Self.make(number, in: own)
     } catch {
       throw WormholeError(error, "make directory for watch", watch)
     }
-    return "\(hole.container.path)/watches/\(name)"
+    return "\(hole.container.path)/watches/\(name)/\(number)"
+  }
+
+  private func currentDirectory(of watch: String) throws(WormholeError) -> String? {
+    guard let found = try state.watches[watch], found.isAppInstalled else { return nil }
+    return "\(found.directory)"
   }
 
   private static func make(
@@ -32,28 +42,43 @@ extension Pairing {
     return try directory.open(name, [.readOnly, .directory])
   }
 
-  func removeDirectory(of watch: String) throws(WormholeError) {
+  /// Removes what a watch has there, but for what belongs to the pairing that there is.
+  func removeOldDirectories(of watch: String) throws(WormholeError) {
     let name = try Container.escape(watch)
-    do throws(Errno) {
+    do {
       let all = try hole.container.root.open("watches", [.readOnly, .directory])
-      try Self.remove(name, from: all, depth: 0)
+      let own = try all.open(name, [.readOnly, .directory])
+      // In this order: what comes later is not among them.
+      let names = try own.names()
+      let current = try currentDirectory(of: watch)
+      for name in names where name != current { try Self.remove(name, from: own, depth: 0) }
+      if current == nil { try? all.removeDirectory(name) }
+    } catch let error as WormholeError {
+      throw error
     } catch {
+      let error = error as! Errno  // Only these two are thrown.
       guard error != .noSuchFile else { return }
       throw WormholeError(error, "remove directory of watch", watch)
     }
   }
 
   /// Through no symbolic link, and into no depth that nobody has use for.
+  ///
+  /// What somebody else has removed meanwhile is gone.
   private static func remove(
     _ name: String, from directory: borrowing Descriptor, depth: Int
   ) throws(Errno) {
     guard depth < 64 else { throw .nameTooLong }
-    if try directory.status(of: name).kind == .directory {
-      let inside = try directory.open(name, [.readOnly, .directory])
-      for name in try inside.names() { try remove(name, from: inside, depth: depth + 1) }
-      try directory.removeDirectory(name)
-    } else {
-      try directory.unlink(name)
+    do throws(Errno) {
+      if try directory.status(of: name).kind == .directory {
+        let inside = try directory.open(name, [.readOnly, .directory])
+        for name in try inside.names() { try remove(name, from: inside, depth: depth + 1) }
+        try directory.removeDirectory(name)
+      } else {
+        try directory.unlink(name)
+      }
+    } catch {
+      if error != .noSuchFile { throw error }
     }
   }
 }

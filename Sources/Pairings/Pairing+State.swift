@@ -7,6 +7,10 @@ extension Pairing {
     public var isComplicationEnabled = false
     /// Whether phone and watch can hear each other.
     public var isInRange = true
+    /// Which of the phone's directories for it is the one of this pairing and this app.
+    ///
+    /// It never comes again: so what is left of an earlier one is nobody's.
+    package var directory = 0
 
     /// A watch in range, with the app and without its complication.
     public init() {}
@@ -20,7 +24,10 @@ extension Pairing {
       isAppInstalled = try value(.isAppInstalled, true)
       isComplicationEnabled = try value(.isComplicationEnabled, false)
       isInRange = try value(.isInRange, true)
+      directory = try values.decodeIfPresent(Int.self, forKey: .directory) ?? 0
     }
+
+    mutating func renewDirectory() { directory = .random(in: 1 ... .max) }
   }
 
   /// All that is known of the pairings of a container.
@@ -61,7 +68,7 @@ extension Pairing {
       isWatchOnly = try flag(.isWatchOnly, false)
       isPhoneLocked = try flag(.isPhoneLocked, false)
       budgetDay = try values.decodeIfPresent(Int.self, forKey: .budgetDay) ?? 0
-      budgetUsed = try values.decodeIfPresent(Int.self, forKey: .budgetUsed) ?? 0
+      budgetUsed = max(0, try values.decodeIfPresent(Int.self, forKey: .budgetUsed) ?? 0)
     }
 
     /// The watch that the phone speaks with.

@@ -65,7 +65,11 @@ public struct Pairing: Sendable {
   /// it says only that.
   public func pair(_ watch: String = State.usualWatch) throws {
     try update { state in
-      if state.watches[watch] == nil { state.watches[watch] = Watch() }
+      if state.watches[watch] == nil {
+        var new = Watch()
+        new.renewDirectory()
+        state.watches[watch] = new
+      }
       state.active = watch
     }
   }
@@ -79,7 +83,7 @@ public struct Pairing: Sendable {
       state.watches[gone] = nil
       if state.active == gone { state.active = state.watches.keys.min() }
     }
-    if let gone { try removeDirectory(of: gone) }
+    if let gone { try removeOldDirectories(of: gone) }
   }
 
   /// Installs an app.
@@ -107,10 +111,11 @@ public struct Pairing: Sendable {
     case .phone: try update { $0.isPhoneAppInstalled = isInstalled }
     case .watch:
       let name = try change(watch, "install the app on") { watch in
+        if isInstalled, !watch.isAppInstalled { watch.renewDirectory() }
         watch.isAppInstalled = isInstalled
         if !isInstalled { watch.isComplicationEnabled = false }
       }
-      if !isInstalled { try removeDirectory(of: name) }
+      if !isInstalled { try removeOldDirectories(of: name) }
     }
   }
 

@@ -104,16 +104,33 @@ final class Connection: Sendable {
     isOpen(pairing) && !(role == .watch && pairing.isPhoneLocked)
   }
 
-  func isReachable(_ pairing: Pairing.State) -> Bool {
-    carriesMessages(pairing) && (isPeerThere || canWake)
+  /// Whether there is somebody, too: the watch's message starts the phone's app, and never the
+  /// other way round.
+  ///
+  /// Throws what may be known a little later.
+  func isReachable(_ pairing: Pairing.State) throws(WormholeError) -> Bool {
+    guard carriesMessages(pairing) else { return false }
+    let isThere = try Self.known { () throws(WormholeError) in
+      try peer.reachability == .immediatelyReachable
+    }
+    if isThere || role == .phone { return isThere }
+    return try Self.known { () throws(WormholeError) in try hole.start(of: peer.name) != nil }
+  }
+
+  /// What is not so if nobody will ever know.
+  private static func known(
+    _ isSo: () throws(WormholeError) -> Bool
+  ) throws(WormholeError) -> Bool {
+    do throws(WormholeError) {
+      return try isSo()
+    } catch {
+      if error.mayPass { throw error }
+      return false
+    }
   }
 
   /// Whether the counterpart runs.
   var isPeerThere: Bool { (try? peer.reachability) == .immediatelyReachable }
-
-  /// Whether a message starts the counterpart: the watch's starts the phone's app, and never the
-  /// other way round.
-  var canWake: Bool { role == .watch && isStartable }
 
   /// Whether somebody has said how the counterpart is started.
   var isStartable: Bool { ((try? hole.start(of: peer.name)) ?? nil) != nil }

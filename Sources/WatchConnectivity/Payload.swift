@@ -42,13 +42,16 @@ enum MessageKind: String, CaseIterable {
 enum TransferKind: String, CaseIterable {
   case userInfo = "user info"
   case complication
+  /// For the complication, too, and of no haste: there is none, or its budget is used up.
+  case plainComplication = "plain complication"
   /// Data of Communicator's, which may be large.
   case blob
   case file
 
   var takenKind: WCSession.TakenKind {
     switch self {
-    case .userInfo, .complication: .userInfo
+    case .userInfo: .userInfo
+    case .complication, .plainComplication: .complication
     case .blob, .file: .blob
     }
   }

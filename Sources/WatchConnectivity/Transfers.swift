@@ -21,10 +21,7 @@ enum Transfer: Sendable {
   ) {
     core.isStored()
     guard kind == TransferKind.file.rawValue else {
-      self = .userInfo(
-        WCSessionUserInfoTransfer(
-          core, value?.foundationDictionary ?? [:],
-          isForComplication: kind == TransferKind.complication.rawValue))
+      self = .userInfo(WCSessionUserInfoTransfer(core, value?.foundationDictionary ?? [:]))
       return
     }
     let path = FilePayload.path(value) ?? file?.name ?? ""
@@ -52,12 +49,16 @@ final class Transfers: Sendable {
     /// Those of earlier lives come before all of this one.
     var next = 1 << 40
     var nextOfEarlierLife = 0
-    /// The member whose earlier lives have been looked at.
-    var isComplete = false
+    /// What has ended while somebody looks at what earlier lives have sent; nil if nobody does.
+    var ended: Set<String>?
     var current: WCSessionUserInfoTransfer?
+    /// Whether this life has sent one for the complication.
+    var hasCurrent = false
   }
 
   private let state = Monitor(State())
+  /// Whether what earlier lives have sent is among them; held while somebody looks.
+  private let isComplete = Monitor(false)
 
   func add(_ transfer: Transfer) {
     state.withLock { state in
@@ -69,41 +70,68 @@ final class Transfers: Sendable {
   /// Makes it the one for the complication; the one before is an ordinary one from now on.
   func makeCurrent(_ transfer: WCSessionUserInfoTransfer) {
     let before = state.withLock { state in
-      defer { state.current = transfer }
+      defer { (state.current, state.hasCurrent) = (transfer, true) }
+      transfer.becomeCurrent()
       return state.current
     }
     before?.becomeOrdinary()
   }
 
-  func remove(_ id: String) { state.withLock { _ = $0.all.removeValue(forKey: id) } }
-
-  subscript(id: String) -> Transfer? { state.withLock { $0.all[id]?.transfer } }
-
-  /// Adds one of an earlier life, unless it is known.
-  ///
-  /// - Returns: the one that is known from now on.
-  func add(
-    id: String, ofEarlierLife make: () throws(WormholeError) -> Transfer
-  ) throws(WormholeError) -> Transfer {
-    if let known = self[id] { return known }
-    let transfer = try make()
-    return state.withLock { state in
-      if let known = state.all[id] { return known.transfer }
-      state.all[id] = (state.nextOfEarlierLife, transfer)
-      state.nextOfEarlierLife += 1
-      return transfer
+  @discardableResult
+  func remove(_ id: String) -> Transfer? {
+    state.withLock { state in
+      state.ended?.insert(id)
+      return state.all.removeValue(forKey: id)?.transfer
     }
   }
+
+  subscript(id: String) -> Transfer? { state.withLock { $0.all[id]?.transfer } }
 
   var all: [Transfer] {
     state.withLock { $0.all.values.sorted { $0.number < $1.number }.map(\.transfer) }
   }
 
-  /// Whether nobody has looked yet at what earlier lives have sent; from now on somebody has.
-  func beginToComplete() -> Bool {
+  // MARK: Earlier lives
+
+  /// Adds what earlier lives have sent, unless that was done; if it cannot be, it is done next
+  /// time.
+  ///
+  /// - Parameter find: what is on its way, in order.
+  func complete(
+    _ find: () throws(WormholeError) -> [Wormhole.Sent]
+  ) throws(WormholeError) {
+    try isComplete.withLock { isComplete throws(WormholeError) in
+      guard !isComplete else { return }
+      state.withLock { $0.ended = [] }
+      defer { state.withLock { $0.ended = nil } }
+      for sent in try find() where self[sent.id] == nil {
+        do throws(WormholeError) {
+          guard let kind = TransferKind(rawValue: try sent.kind) else { continue }
+          let transfer = Transfer(
+            TransferCore(sent.id, sent: sent), kind: kind.rawValue, file: try sent.file,
+            try? sent.value(as: PropertyListValue.self))
+          add(transfer, kind)
+        } catch {
+          // One that has ended meanwhile, or is damaged, is in nobody's way.
+          if error.mayPass { throw error }
+        }
+      }
+      isComplete = true
+    }
+  }
+
+  /// Adds one of an earlier life; not one that has ended since somebody began to look.
+  private func add(_ transfer: Transfer, _ kind: TransferKind) {
+    let id = transfer.core.id!
     state.withLock { state in
-      defer { state.isComplete = true }
-      return !state.isComplete
+      guard state.ended?.contains(id) == false, state.all[id] == nil else { return }
+      state.all[id] = (state.nextOfEarlierLife, transfer)
+      state.nextOfEarlierLife += 1
+      guard kind == .complication, case .userInfo(let info) = transfer, !state.hasCurrent
+      else { return }
+      state.current?.becomeOrdinary()
+      info.becomeCurrent()
+      state.current = info
     }
   }
 }

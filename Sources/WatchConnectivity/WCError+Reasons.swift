@@ -22,7 +22,7 @@ extension WCError {
       case .rejected, .undelivered: .deliveryFailed
       case .tooLarge: .payloadTooLarge
       case .invalidValue: .payloadUnsupportedTypes
-      case .full, .exhausted: .insufficientSpace
+      case .full: .insufficientSpace
       case .notJoined: .sessionNotActivated
       case .notFound, .permissionDenied, .refused, .conflict:
         isFile ? .fileAccessDenied : .genericError

@@ -17,7 +17,8 @@ extension WCSession {
   /// Begins to activate the session; the delegate is told of the end.
   ///
   /// Until that method has returned no other is called. A session that is active stays so, and
-  /// tells only a delegate that has not been told. One that is about to be deactivated is activated
+  /// tells only a delegate that has not been told; but if its container was removed or moved away,
+  /// it begins anew with the one that is there. One that is about to be deactivated is activated
   /// again afterwards. Without a delegate nothing happens, and the log is told.
   public func activate() {
     guard delegate != nil else {
@@ -38,6 +39,7 @@ extension WCSession {
     }
     if isFirst { return tryActivation(until: .now + Self.patience) }
     guard activation == .activated else { return }
+    if state.withLock({ $0.opened })?.hole.container.isInPlace == false { return beginAnew() }
     let isNew = state.withLock { state in
       defer { state.told = state.delegate }
       return state.told !== state.delegate
@@ -77,20 +79,23 @@ extension WCSession {
     let part = try fixedPart ?? Self.part()
     if fixedPart == nil { FileManager.default.makeDocumentDirectory() }
     let hole = try part.open()
-    state.withLock { state in
-      state.part = part
-      state.opened = Opened(hole: hole, pairing: Pairing(in: hole))
+    let pairing = Pairing(in: hole)
+    do throws(WormholeError) {
+      let watching = try pairing.watch(on: work) { [weak self] _ in self?.pairingChanged() }
+      state.withLock { state in
+        state.part = part
+        state.opened = Opened(hole: hole, pairing: pairing, watching: watching)
+      }
+    } catch {
+      hole.close()
+      throw error
     }
-    let watching = try Pairing(in: hole).watch(on: work) { [weak self] _ in
-      self?.pairingChanged()
-    }
-    state.withLock { $0.opened?.watching = watching }
   }
 
   /// Becomes a member of the pairing that there is, if there is one.
   private func connect() throws {
     guard let (opened, part) = state.withLock({ state in state.opened.map { ($0, state.part!) } }),
-      let watch = part.role == .watch ? part.watch : try read(opened.pairing).active
+      let watch = part.role == .watch ? part.watch : try look(at: opened.pairing).active
     else { return }
     let connection = try Connection(
       opened.hole, part.role, watch: watch, transfers(to: watch))
@@ -100,18 +105,11 @@ extension WCSession {
       connection.end()
       throw error
     }
-    state.withLock { $0.connection = connection }
-  }
-
-  private func read(_ pairing: Pairing) throws -> Pairing.State {
-    let (state, version) = try pairing.versioned
-    note(state, version)
-    return state
+    state.withLock { ($0.connection, $0.wantsEnds) = (connection, false) }
   }
 
   /// Before anything is sent, so that no end is missed.
   private func listen(_ connection: Connection) throws {
-    try listenToEnds(connection)
     connection.keep(
       reachability: try connection.peer.watchReachability(on: work) { [weak self] _ in
         self?.report()
@@ -123,6 +121,9 @@ extension WCSession {
         guard let self else { return request.refuse("its session has ended") }
         take(request)
       })
+    // Last of all: an end that is being told may wait for the activation, and if anything failed
+    // now the connection's end would wait for that.
+    try listenToEnds(connection)
   }
 
   private func finishActivation() {
@@ -155,21 +156,33 @@ extension WCSession {
 
   /// Somebody has changed what is paired.
   private func pairingChanged() {
-    guard activationState == .activated, let pairing = pairingState else { return }
-    let connection = connection
-    if part?.role == .phone, connection?.watch != pairing.active {
-      if connection != nil, pairing.active != nil { return deactivate() }
-      // There was no watch, or there is none any more: the session stays as it is.
-      state.withLock { $0.connection = nil }
-      connection?.end()
-      do {
+    guard activationState == .activated, let opened = state.withLock({ $0.opened }) else { return }
+    do {
+      let pairing = try look(at: opened.pairing)
+      let connection = connection
+      if part?.role == .phone, connection?.watch != pairing.active {
+        if connection != nil, pairing.active != nil { return deactivate() }
+        // There was no watch, or there is none any more: the session stays as it is.
+        state.withLock { $0.connection = nil }
+        connection?.end()
         try connect()
-      } catch {
-        DropInLog.tell(.error, "cannot speak with watch '\(pairing.active ?? "")': \(error)")
       }
+    } catch {
+      tryLater(error)
     }
     review()
     report()
+  }
+
+  /// Says what could not be done, and does it a second later, as nothing that comes tells that it
+  /// can be done now; unless it never will be, or what changes that is told.
+  func tryLater(_ error: any Error) {
+    DropInLog.tell(.error, error)
+    switch (error as? WormholeError)?.code {
+    case .notAContainer, .forked, .notJoined, .cancelled, .damaged, .typeMismatch, .invalidName:
+      return
+    default: later.plan(on: work) { [weak self] in self?.pairingChanged() }
+    }
   }
 
   /// The phone changes to another watch.
@@ -182,15 +195,32 @@ extension WCSession {
     callbacks.async { self.delegate?.sessionDidBecomeInactive(self) }
     connection?.end()
     callbacks.async {
-      self.state.withLock { state in
-        (state.activation, state.isHeldBack) = (.notActivated, true)
-        state.told = nil
-      }
-      self.delegate?.sessionDidDeactivate(self)
-      // What is still to be called waits until it is activated again.
-      self.callbacks.suspend()
-      self.work.async { self.activateIfWanted() }
+      self.holdBack { self.delegate?.sessionDidDeactivate(self) }
     }
+  }
+
+  /// In a container that has taken the place of the one before; nothing of that one holds there.
+  private func beginAnew() {
+    let (opened, connection) = state.withLock { state in
+      (state.activation, state.isWantedAgain) = (.inactive, true)
+      defer { (state.opened, state.connection) = (nil, nil) }
+      return (state.opened, state.connection)
+    }
+    opened?.watching.stop()
+    connection?.end()
+    forget()
+    callbacks.async { self.holdBack {} }
+  }
+
+  /// Where delegates are called: nothing more is until it is activated again.
+  private func holdBack(_ tell: () -> Void) {
+    state.withLock { state in
+      (state.activation, state.isHeldBack) = (.notActivated, true)
+      state.told = nil
+    }
+    tell()
+    callbacks.suspend()
+    work.async { self.activateIfWanted() }
   }
 
   private func activateIfWanted() {
@@ -203,19 +233,32 @@ extension WCSession {
 
   /// What delegates are told the changes of.
   struct Report: Equatable {
-    var watch: [Bool]
+    var watch = [false, false, false]
     var directory: String?
-    var isCounterpartInstalled: Bool
-    var isReachable: Bool
+    var isCounterpartInstalled = false
+    var isReachable = false
   }
 
   /// Tells the delegate what has changed since it was told last.
   func report() {
-    guard activationState == .activated, let part, let pairing = pairingState else { return }
+    do throws(WormholeError) {
+      try reportNow()
+    } catch {
+      // Whoever asks meanwhile is told that nothing is there.
+      state.withLock { $0.report = $0.report ?? Report() }
+      tryLater(error)
+    }
+  }
+
+  private func reportNow() throws(WormholeError) {
+    guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
+    else { return }
+    let (pairing, connection) = (try look(at: opened.pairing), connection)
+    let hasCounterpart = part.hasCounterpart(pairing)
     let now = Report(
-      watch: [isPaired, part.hasCounterpart(pairing), isComplicationEnabled],
-      directory: connection?.watch, isCounterpartInstalled: part.hasCounterpart(pairing),
-      isReachable: connection?.isReachable(pairing) ?? false)
+      watch: [part.isPaired(pairing), hasCounterpart, pairing.hasComplication],
+      directory: connection?.watch, isCounterpartInstalled: hasCounterpart,
+      isReachable: try connection?.isReachable(pairing) ?? false)
     let before = state.withLock { state in
       defer { state.report = now }
       return state.report
@@ -241,7 +284,7 @@ extension WCSession {
       }
       // Those who wait for their turn there have to get it.
       resumeForGood()
-      opened?.watching?.stop()
+      opened?.watching.stop()
       connection?.end()
     }
   }

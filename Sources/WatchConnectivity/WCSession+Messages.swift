@@ -81,10 +81,12 @@ extension WCSession {
       let settings = settings
       let value = try value(settings)
       guard connection.carriesMessages(pairing) else { throw WCError(.notReachable) }
+      // The time that the counterpart takes to start is counted in.
+      let deadline = Instant.now + settings.messageTimeout
       let ask = { @Sendable [replies] in
         connection.peer.inquire(
           value, as: PropertyListValue.self, kind: kind.rawValue,
-          within: settings.messageTimeout, on: replies
+          within: max(.zero, deadline - .now), on: replies
         ) { result, wasSeen in
           switch Self.end(result, wasSeen, kind) {
           case .success(let value?): reply(value)
@@ -110,6 +112,8 @@ extension WCSession {
     switch result {
     case .success(let value):
       switch Answer(value) {
+      case .handled where kind.wantsReply:
+        return .failure(WCError(.messageReplyFailed, "what it says is no reply"))
       case .handled: return .success(nil)
       case .reply(let value): return .success(value)
       case .failure(let code, let reason): return .failure(WCError(code, reason))

@@ -16,15 +16,24 @@ extension WCSession {
   ///
   /// - Parameter isAgain: whether ends of transfers may have been declined.
   func review(again isAgain: Bool = false) {
-    guard activationState == .activated, let connection, let pairing = pairingState else { return }
-    let isThere = delegate != nil
-    if isAgain, isThere {
-      do {
-        try listenToEnds(connection)
-      } catch {
-        DropInLog.tell(.error, error)
-      }
+    if isAgain { state.withLock { $0.wantsEnds = true } }
+    do throws(WormholeError) {
+      try reviewNow()
+    } catch {
+      tryLater(error)
     }
+  }
+
+  private func reviewNow() throws(WormholeError) {
+    guard activationState == .activated, let connection,
+      let opened = state.withLock({ $0.opened })
+    else { return }
+    let isThere = delegate != nil
+    if isThere, state.withLock({ $0.wantsEnds }) {
+      try listenToEnds(connection)
+      state.withLock { $0.wantsEnds = false }
+    }
+    let pairing = try look(at: opened.pairing)
     let reception = connection.reception
     let isReceiving = reception.map { !$0.isStopped } ?? false
     guard isThere, connection.isOpen(pairing) else { return connection.keep(Reception?.none) }
@@ -35,25 +44,25 @@ extension WCSession {
     let kinds = takenKinds.map { taken in
       Set(TransferKind.allCases.filter { taken.contains($0.takenKind) }.map(\.rawValue))
     }
+    let messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks) {
+      [weak self, weak new] message in
+      guard let self, let new else { return message.putBack() }
+      try receive(message, new)
+    }
+    // From the beginning, as what comes meanwhile is put back if there is none.
+    new.keep(messages, nil)
+    connection.keep(new)
+    guard takenKinds?.contains(.context) ?? true else { return }
     do throws(WormholeError) {
-      let messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks)
-      {
-        [weak self, weak new] message in
-        guard let self, let new else { return message.putBack() }
-        try receive(message, new)
+      let contexts = try connection.member.watchContexts(on: callbacks) {
+        [weak self, weak new] context in
+        guard let self, let new else { return false }
+        return receive(context, new)
       }
-      let takesContexts = takenKinds?.contains(.context) ?? true
-      let contexts =
-        try !takesContexts
-        ? nil
-        : connection.member.watchContexts(on: callbacks) { [weak self, weak new] context in
-          guard let self, let new else { return false }
-          return receive(context, new)
-        }
       new.keep(messages, contexts)
-      connection.keep(new)
     } catch {
-      DropInLog.tell(.error, error)
+      new.stop()
+      throw error
     }
   }
 
@@ -63,7 +72,7 @@ extension WCSession {
   /// looks too: so nothing that was sent out of range comes before the two are in range again.
   private func isOpen(_ connection: Connection, for id: String) -> Bool {
     let (version, state) = known.withLock { $0 }
-    if TransferIdentifier.isKnown(id, at: version) { return connection.isOpen(state) }
+    if TransferIdentifier.isKnown(id, at: version), connection.isOpen(state) { return true }
     return pairingState.map(connection.isOpen) ?? false
   }
 

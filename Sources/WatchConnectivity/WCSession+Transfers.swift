@@ -26,17 +26,7 @@ extension WCSession {
   public func transferCurrentComplicationUserInfo(
     _ userInfo: [String: Any] = [:]
   ) -> WCSessionUserInfoTransfer {
-    guard let pairing = state.withLock({ $0.opened })?.pairing, isComplicationEnabled else {
-      return transfer(userInfo, .userInfo)
-    }
-    do {
-      let isInBudget = try pairing.takeComplicationTransfer(
-        day: Self.today, limit: settings.complicationBudget)
-      return transfer(userInfo, isInBudget ? .complication : .userInfo)
-    } catch {
-      DropInLog.tell(.error, error)
-      return transfer(userInfo, .userInfo)
-    }
+    transfer(userInfo, .complication)
   }
 
   /// Transfers a dictionary that may be as large as a value of the container; the other side's
@@ -48,25 +38,41 @@ extension WCSession {
   private func transfer(
     _ userInfo: [String: Any], _ kind: TransferKind
   ) -> WCSessionUserInfoTransfer {
-    let connection = Result { () throws(WCError) in try ready().0 }
+    let found = Result { () throws(WCError) in try ready() }
     let core = TransferCore(newIdentifier())
-    let transfer = WCSessionUserInfoTransfer(
-      core, userInfo, isForComplication: kind == .complication)
-    begin(.userInfo(transfer), connection) { (connection, options) throws(WCError) in
+    let transfer = WCSessionUserInfoTransfer(core, userInfo)
+    begin(.userInfo(transfer), found.map { $0.0 }) { (connection, options) throws(WCError) in
       let limit = kind == .blob ? Int.max : settings.largestUserInfo
       let value = try Payload.take(userInfo, largest: limit)
+      // What cannot be sent costs nothing.
+      let isUrgent = try takesOfBudget(kind, found.get().1)
       var options = options
-      options.kind = kind.rawValue
-      options.isUrgent = kind == .complication
-      if kind == .complication { connection.transfers.makeCurrent(transfer) }
+      options.kind =
+        (kind == .complication && !isUrgent ? .plainComplication : kind).rawValue
+      options.isUrgent = isUrgent
+      if isUrgent { connection.transfers.makeCurrent(transfer) }
       do throws(WormholeError) {
         core.wasSent(try connection.peer.send(value, options))
       } catch {
         try tolerate(error)
       }
-      if kind == .complication { wakeForComplication(connection) }
+      if isUrgent { wakeForComplication(connection) }
     }
     return transfer
+  }
+
+  /// Whether it is one of the day's transfers for the complication.
+  private func takesOfBudget(_ kind: TransferKind, _ pairing: Pairing.State) -> Bool {
+    guard kind == .complication, pairing.hasComplication,
+      let opened = state.withLock({ $0.opened })
+    else { return false }
+    do {
+      return try opened.pairing.takeComplicationTransfer(
+        day: Self.today, limit: settings.complicationBudget)
+    } catch {
+      DropInLog.tell(.error, error)
+      return false
+    }
   }
 
   /// Transfers a file as it is now, in order with all other transfers.
@@ -115,18 +121,11 @@ extension WCSession {
   private var outstanding: [Transfer] {
     guard let connection else { return [] }
     let transfers = connection.transfers
-    if transfers.beginToComplete() {
-      do throws(WormholeError) {
-        for sent in try connection.peer.outstanding {
-          _ = try transfers.add(id: sent.id) { () throws(WormholeError) in
-            Transfer(
-              TransferCore(sent.id, sent: sent), kind: try sent.kind, file: try sent.file,
-              try? sent.value(as: PropertyListValue.self))
-          }
-        }
-      } catch {
-        DropInLog.tell(.error, error)
-      }
+    do throws(WormholeError) {
+      try transfers.complete { () throws(WormholeError) in try connection.peer.outstanding }
+    } catch {
+      // The next who asks looks again.
+      DropInLog.tell(.error, error)
     }
     return transfers.all.filter(\.core.isTransferring)
   }
@@ -194,7 +193,9 @@ extension WCSession {
   /// Whether the delegate was told: otherwise the end is told again, to the next delegate or in the
   /// next life.
   private func hear(_ outcome: Wormhole.Outcome, _ transfers: Transfers) -> Bool {
-    guard TransferKind(rawValue: outcome.kind) != nil else { return true }
+    // What is known here is a transfer, also if its receipt says no more what it was.
+    guard transfers[outcome.id] != nil || TransferKind(rawValue: outcome.kind) != nil
+    else { return true }
     let transfer =
       transfers[outcome.id]
       ?? Transfer(
@@ -203,8 +204,8 @@ extension WCSession {
     StoringTime.shared.wait(for: transfer.core)
     let isTold = callbacks.sync {
       guard let delegate else { return false }
-      transfers.remove(outcome.id)
-      tell(transfer, Self.error(outcome.end), delegate)
+      // Somebody may have asked meanwhile what is on its way.
+      tell(transfers.remove(outcome.id) ?? transfer, Self.error(outcome.end), delegate)
       return true
     }
     return isTold

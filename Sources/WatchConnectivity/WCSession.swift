@@ -50,6 +50,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   let known = Monitor((version: -1, state: Pairing.State()))
   let unhandled = Monitor<String?>(nil)
   let messagesWaiting = Monitor(0)
+  let later = LaterLook()
   /// Messages that wait until the phone's app was started.
   let waking = Monitor<[Action]?>(nil)
 
@@ -69,6 +70,8 @@ public class WCSession: NSObject, @unchecked Sendable {
     var connection: Connection?
     /// What was reported last.
     var report: Report?
+    /// Whether ends of transfers may have been declined, and are to be told again.
+    var wantsEnds = false
     /// What is taken of what comes; nil for all.
     var takenKinds: Set<TakenKind>?
   }
@@ -77,7 +80,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   struct Opened: Sendable {
     let hole: Wormhole
     let pairing: Pairing
-    var watching: Wormhole.Subscription?
+    let watching: Wormhole.Subscription
   }
 
   init(part: Part?) {
@@ -100,7 +103,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     let (opened, connection, isHeldBack) = state.withLock {
       ($0.opened, $0.connection, $0.isHeldBack)
     }
-    opened?.watching?.stop()
+    opened?.watching.stop()
     connection?.end()
     // A queue must not go while it is held back.
     if isHeldBack { callbacks.resume() }
@@ -119,7 +122,7 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   /// What comes and may be left where it is.
   package enum TakenKind: Hashable, Sendable {
-    case userInfo, blob, context
+    case userInfo, complication, blob, context
   }
 
   /// What is taken of what comes; the rest stays where it is.
@@ -155,6 +158,12 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
+  /// Forgets what was so in a container that is there no more.
+  func forget() {
+    transfers.withLock { $0 = [:] }
+    known.withLock { $0 = (-1, Pairing.State()) }
+  }
+
   /// Says that the delegate has no method for what has come.
   package func isUnhandled(_ method: String) { unhandled.withLock { $0 = method } }
 
@@ -164,13 +173,17 @@ public class WCSession: NSObject, @unchecked Sendable {
   var pairingState: Pairing.State? {
     guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
     do throws(WormholeError) {
-      let (state, version) = try pairing.versioned
-      note(state, version)
-      return state
+      return try look(at: pairing)
     } catch {
       DropInLog.tell(.error, error)
       return nil
     }
+  }
+
+  func look(at pairing: Pairing) throws(WormholeError) -> Pairing.State {
+    let (state, version) = try pairing.versioned
+    note(state, version)
+    return state
   }
 
   func note(_ state: Pairing.State, _ version: Int) {
@@ -184,14 +197,18 @@ public class WCSession: NSObject, @unchecked Sendable {
     guard activationState == .activated, let connection, let pairing = pairingState else {
       return false
     }
-    return connection.isReachable(pairing)
+    do throws(WormholeError) {
+      return try connection.isReachable(pairing)
+    } catch {
+      DropInLog.tell(.error, error)
+      return false
+    }
   }
 
   /// Whether the phone has a watch; on the watch, whether the phone has this one.
   public var isPaired: Bool {
-    guard let pairing = pairingState else { return false }
-    if part?.role == .watch { return pairing.watches[part?.watch ?? ""] != nil }
-    return pairing.activeWatch != nil
+    guard let part, let pairing = pairingState else { return false }
+    return part.isPaired(pairing)
   }
 
   /// Whether the counterpart's app is installed; on the phone the watch's.
@@ -210,8 +227,7 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   /// Whether the watch app's complication is on the active face.
   public var isComplicationEnabled: Bool {
-    guard let watch = pairingState?.activeWatch else { return false }
-    return watch.isAppInstalled && watch.isComplicationEnabled
+    pairingState?.hasComplication ?? false
   }
 
   /// How many complication transfers are left today; none while there is no complication.
@@ -254,7 +270,18 @@ public class WCSession: NSObject, @unchecked Sendable {
   }
 }
 
+extension Pairing.State {
+  var hasComplication: Bool {
+    guard let watch = activeWatch else { return false }
+    return watch.isAppInstalled && watch.isComplicationEnabled
+  }
+}
+
 extension WCSession.Part {
+  func isPaired(_ pairing: Pairing.State) -> Bool {
+    role == .watch ? pairing.watches[watch] != nil : pairing.activeWatch != nil
+  }
+
   func hasCounterpart(_ pairing: Pairing.State) -> Bool {
     switch role {
     case .phone: pairing.activeWatch?.isAppInstalled ?? false

@@ -21,15 +21,16 @@ public final class WCSessionUserInfoTransfer: NSObject, NSSecureCoding, @uncheck
   /// Whether it is on its way.
   public var isTransferring: Bool { core.isTransferring }
 
-  init(_ core: TransferCore, _ userInfo: [String: Any], isForComplication: Bool) {
+  init(_ core: TransferCore, _ userInfo: [String: Any]) {
     self.core = core
     self.userInfo = userInfo
-    isCurrent = Atomic(isForComplication)
+    isCurrent = Atomic(false)
   }
 
   /// Takes it back, if the counterpart does not have it yet; the delegate is told.
   public func cancel() { core.cancel() }
 
+  func becomeCurrent() { isCurrent.store(true, ordering: .releasing) }
   func becomeOrdinary() { isCurrent.store(false, ordering: .releasing) }
 
   /// What is archived can be looked at, and is not on its way.

@@ -1,9 +1,10 @@
-import Communicator
 import Foundation
 import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+
+@testable import Communicator
 
 /// Communicator on both sides, as two processes.
 @Suite struct CommunicatorTests {
@@ -71,6 +72,56 @@ import Testing
       ])
     try wait(watch, ["context 2", "guaranteed g 1"])
     try wait(phone, ["ended guaranteed", "ended blobs"])
+  }
+
+  /// What it did not hand out is still there for its next life.
+  @Test(
+    .blocking, arguments: [("complication", "guaranteed g 1"), ("guaranteed", "complication 2")])
+  func observingOneTypeTakesNothingOfAnother(observed: String, other: String) throws {
+    try pairing.setComplication(enabled: true)
+    let phone = try side("phone", ["ready", "guaranteed=1", "complication=2", "await=never"])
+    let watch = try side("watch", ["observe=\(observed)", "await=never"])
+    try wait(watch, [observed == "guaranteed" ? "guaranteed g 1" : "complication 2"])
+    try watch.child.send(.kill)
+    _ = try watch.outcome()
+    let next = try side("watch", ["observe=guaranteed", "observe=complication", "await=never"])
+    try wait(next, [other])
+    try wait(phone, ["ended guaranteed", "complications left 49"])
+  }
+
+  @Test(.blocking) func ofTwoWhoObserveAtOnceBothAreServed() throws {
+    let session = WCSession(role: .watch, place: .directory(container))
+    let communicator = Communicator(session)
+    // Both begin a round when both are there.
+    let arrived = Monitor(0)
+    let rounds = 5000
+    let wrong = Heard<Int>()
+    let observe = { @Sendable (index: Int) in
+      func meet(_ number: Int) {
+        arrived.withLock { $0 += 1 }
+        while arrived.withLock({ $0 }) < 2 * number { Processes.yield() }
+      }
+      for round in 0..<rounds {
+        meet(3 * round + 1)
+        let observation =
+          index == 0
+          ? Blob.observations.add(.communicator) { _ in }
+          : GuaranteedMessage.observations.add(.communicator) { _ in }
+        communicator.chooseKinds()
+        meet(3 * round + 2)
+        if session.takenKinds != [.blob, .userInfo] { wrong.add(round) }
+        meet(3 * round + 3)
+        if index == 0 {
+          Blob.observations.remove(observation)
+        } else {
+          GuaranteedMessage.observations.remove(observation)
+        }
+        communicator.chooseKinds()
+      }
+    }
+    let threads = try (0...1).map { index in try Syscalls.Thread("observer") { observe(index) } }
+    for thread in threads { thread.join() }
+    #expect(wrong.count == 0)
   }
 
   @Test(.blocking) func parallelBlobsOfOneNameKeepTheirContents() throws {

@@ -7,6 +7,9 @@ import Wormhole
 /// A program that uses the drop-in modules as programs do, for tests to start, kill and stop.
 @main struct DropInPeer {
   static func main() {
+    #if FAULT_POINTS
+      FaultPoints.arm()
+    #endif
     let arguments = Array(CommandLine.arguments.dropFirst())
     if arguments.first == "communicator" {
       return CommunicatorSide.run(Array(arguments.dropFirst()))

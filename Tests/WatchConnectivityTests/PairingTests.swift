@@ -115,6 +115,36 @@ import Wormhole
         == ["info n=1", "info n=2", "info n=0", "info n=3"])
   }
 
+  @Test(.blocking) func whatCannotBeSentCostsNothingOfTheBudget() throws {
+    let sides = try TwoSides { $0.complicationBudget = 2 }
+    try sides.pairing.setComplication(enabled: true)
+    sides.phone.transferCurrentComplicationUserInfo(["n": 1])
+    try sides.activatePhone()
+    sides.phone.transferCurrentComplicationUserInfo(["n": NSNull()])
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=<null> 7010") }
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 2)
+    sides.phone.delegate = nil
+    sides.phone.transferCurrentComplicationUserInfo(["n": 2])
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 2)
+  }
+
+  /// Of those that an earlier life has sent, too, the last one alone is the one that is shown.
+  @Test(.blocking) func ofComplicationTransfersTheLastIsTheCurrentOne() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setComplication(enabled: true)
+    try sides.activatePhone()
+    for number in 1...2 { sides.phone.transferCurrentComplicationUserInfo(["n": number]) }
+    try sides.restartPhone()
+    try sides.activatePhone()
+    let earlier = sides.phone.outstandingUserInfoTransfers
+    #expect(earlier.map(\.isCurrentComplicationInfo) == [false, true])
+    sides.phone.transferCurrentComplicationUserInfo(["n": 3])
+    #expect(earlier.map(\.isCurrentComplicationInfo) == [false, false])
+    #expect(
+      sides.phone.outstandingUserInfoTransfers.map(\.isCurrentComplicationInfo)
+        == [false, false, true])
+  }
+
   @Test(.blocking) func eachRealChangeOfReachabilityIsTold() throws {
     let sides = try TwoSides()
     try sides.activatePhone()
@@ -133,6 +163,50 @@ import Wormhole
     try sides.pairing.update { $0.isPhoneLocked = false }
     sides.watch.end()
     try sides.phoneSide.heard.wait("it") { $0.last == "reachable false" }
+  }
+
+  /// Whoever was to remove it is killed, or stands still until another watch has the name.
+  @Test(.blocking, arguments: ["kill", "stop"])
+  func aDirectoryBelongsToOnePairing(fault: String) throws {
+    let sides = try TwoSides()
+    let old = try #require(try sides.pairing.directory(of: "watch"))
+    try Data("old".utf8).write(to: URL(fileURLWithPath: old + "/token"))
+    let unpairing = try Running(
+      Programs.built("wormhole"),
+      ["--container", sides.container, "watchconnectivity", "unpair"],
+      environment: ["WORMHOLE_FAULTS=open~watches@1:before:\(fault)"])
+    if fault == "kill" {
+      #expect(try unpairing.outcome().status == .signalled(9))
+    } else {
+      try unpairing.waitUntilStopped()
+    }
+    #expect(try sides.pairing.state.watches.isEmpty)
+    try sides.pairing.pair()
+    let new = try #require(try sides.pairing.directory(of: "watch"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: new).isEmpty)
+    try Data("new".utf8).write(to: URL(fileURLWithPath: new + "/token"))
+    if fault == "stop" {
+      try unpairing.child.send(.go)
+      #expect(try unpairing.outcome().status == .exited(0))
+      #expect(!FileManager.default.fileExists(atPath: old))
+    }
+    #expect(try String(contentsOfFile: new + "/token", encoding: .utf8) == "new")
+    // What was left goes with the next.
+    try sides.pairing.unpair()
+    let all = sides.container + "/watches"
+    #expect(try FileManager.default.contentsOfDirectory(atPath: all).isEmpty)
+  }
+
+  @Test(.blocking) func whatTheAppRemovesItselfKeepsNothingElseFromBeingRemoved() throws {
+    let sides = try TwoSides()
+    let directory = try #require(try sides.pairing.directory(of: "watch"))
+    for number in 0..<20 {
+      try Data("a".utf8).write(to: URL(fileURLWithPath: directory + "/file\(number)"))
+    }
+    let gone = FaultRule(.fstatat, path: "/file", .fail(.noSuchFile))
+    // It is there all the same, so that in the end its directory cannot be removed.
+    FaultPoints.with([gone]) { try? sides.pairing.unpair() }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 1)
   }
 
   @Test(.blocking) func aWatchsDirectoryGoesWithItAndItsApp() throws {

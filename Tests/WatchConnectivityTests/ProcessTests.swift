@@ -8,34 +8,22 @@ import Wormhole
 
 /// The table of transfers, between two processes, in both directions.
 @Suite struct ProcessTests {
-  let folder: TemporaryDirectory
-  let container: String
-  let pairing: Pairing
+  private let processes: SideProcesses
+  private var folder: TemporaryDirectory { processes.folder }
+  private var container: String { processes.container }
+  private var pairing: Pairing { processes.pairing }
 
   init() throws {
-    folder = try TemporaryDirectory()
-    container = folder.path + "/container"
-    pairing = try Pairing(directory: container)
-    try folder.write("content", to: "a.txt")
+    processes = try SideProcesses()
+    try processes.folder.write("content", to: "a.txt")
   }
 
   private func side(_ role: String, _ steps: [String]) throws -> Running {
-    try Running(
-      Programs.built("DropInPeer"), ["session"] + steps,
-      environment: [
-        "WORMHOLE_ROLE=\(role)", "WORMHOLE_CONTAINER=\(container)", "WORMHOLE_GROUP=",
-      ])
+    try processes.start(role, steps)
   }
 
   private func wait(_ program: Running, _ lines: [String]) throws {
-    do {
-      try eventually("\(lines)") {
-        let heard = Set(try program.output.split(separator: "\n").map(String.init))
-        return heard.isSuperset(of: lines)
-      }
-    } catch {
-      Issue.record("wanted \(lines), and it wrote: \(try program.output) \(try program.errors)")
-    }
+    try processes.wait(program, lines)
   }
 
   private func other(_ role: String) -> String { role == "phone" ? "watch" : "phone" }

@@ -1,0 +1,294 @@
+import Foundation
+import Pairings
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+@testable import WatchConnectivity
+
+/// Something fails for a moment, and nothing that comes tells that it is over.
+@Suite(.blocking) struct FaultTests {
+  private let processes: SideProcesses
+
+  init() throws { processes = try SideProcesses() }
+
+  private let once = "@1:before:fail=EMFILE"
+
+  // MARK: What comes
+
+  @Test func aContextThatCouldNotBeReadComes() throws {
+    let phone = try processes.start("phone", ["activate", "context=2", "await=never"])
+    try processes.wait(phone, ["activated 2"])
+    let watch = try processes.start(
+      "watch", ["activate", "await=never"], faults: "open~phone.watch,taking\(once)")
+    try processes.wait(watch, ["context n=2"])
+  }
+
+  @Test func ifContextsCannotBeWatchedUserInfosComeAllTheSame() throws {
+    let phone = try processes.start("phone", ["activate", "info=1", "context=2", "await=never"])
+    let watch = try processes.start(
+      "watch", ["activate", "await=never"], faults: "open~watch.watch/context\(once)")
+    try processes.wait(watch, ["info n=1", "context n=2"])
+    try processes.wait(phone, ["finished n=1 ok"])
+  }
+
+  /// What was declined because nobody knew whether it may come, comes once that can be known.
+  @Test func whatIsPairedIsReadAgainIfItCouldNotBe() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setInRange(true)
+    try sides.activate()
+    try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
+    fault([pairingIsUnreadable], in: sides.watch) { watch in
+      watch.connection?.keep(Reception?.none)
+      watch.review()
+    }
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
+  }
+
+  /// Does something where the session does it, while that thread's calls fail.
+  private func fault(
+    _ rules: [FaultRule], in session: WCSession, _ body: (WCSession) -> Void
+  ) {
+    session.work.sync { _ = FaultPoints.with(rules) { body(session) } }
+  }
+
+  private let pairingIsUnreadable = FaultRule(
+    .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
+
+  // MARK: What is told
+
+  @Test func theEndThatCouldNotBeReadIsTold() throws {
+    let watch = try processes.start("watch", ["activate", "await=never"])
+    let phone = try processes.start(
+      "phone", ["activate", "info=1", "await=never"], faults: "open~receipts/1,\(once)")
+    try processes.wait(phone, ["finished n=1 ok"])
+    withExtendedLifetime(watch) {}
+  }
+
+  /// Of what kind it was, its sender knows.
+  @Test func theEndIsToldThoughItsReceiptIsDamaged() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    sides.phone.transferUserInfo(["n": 1])
+    let inbox = sides.container + "/members/watch.watch/inbox"
+    let name = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: inbox).first { $0 != "room" })
+    // As the receipt that its receiver would leave, by the same rename.
+    let receipt = sides.container + "/members/phone.watch/receipts/\(name).ok"
+    try Data("damaged".utf8).write(to: URL(fileURLWithPath: inbox + "/" + name))
+    try FileManager.default.moveItem(atPath: inbox + "/" + name, toPath: receipt)
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 ok") }
+    #expect(sides.phone.outstandingUserInfoTransfers.isEmpty)
+  }
+
+  @Test func noWordStaysThatWasWrongForAMoment() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    let rule = FaultRule(
+      .open, path: "members/phone.watch", persistent: true, .fail(.tooManyOpenFiles))
+    let presence = FaultRule(.ofdquery, persistent: true, .fail(.tooManyOpenFiles))
+    fault([rule, presence], in: sides.watch) { $0.report() }
+    // Had that been taken for an end of the phone's, this would be no change.
+    try sides.pairing.setInRange(false)
+    try sides.watchSide.heard.wait("the change") { $0.contains("reachable false") }
+  }
+
+  /// Whoever has asked meanwhile was told that nothing is there.
+  @Test func theFirstChangeIsToldThoughNothingWasKnownBefore() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setInRange(true)
+    try sides.activate()
+    let count = sides.watchSide.heard.count
+    fault([pairingIsUnreadable], in: sides.watch) { watch in
+      watch.state.withLock { $0.report = nil }
+      watch.report()
+    }
+    try sides.watchSide.heard.wait("what is so") {
+      $0.dropFirst(count).contains("reachable true")
+    }
+  }
+
+  // MARK: Activation
+
+  @Test func anActivationEndsThoughAnEndWaitsToBeTold() throws {
+    let killed = try processes.start("phone", ["activate", "info=1", "die"])
+    #expect(try killed.outcome().status != .exited(0))
+    let watch = try processes.start("watch", ["activate", "await=info n=1", "drain"])
+    #expect(try watch.outcome().status == .exited(0))
+    let phone = try processes.start(
+      "phone", ["activate", "await=activated 0", "activate", "await=never"],
+      faults: "open~notices\(once)")
+    try processes.wait(phone, ["activated 0", "activated 2", "finished n=1 ok"])
+  }
+
+  @Test func anActivationThatFailedLeavesTheNextOneWithEarsToHear() throws {
+    let watch = try processes.start("watch", ["activate", "await=never"])
+    try processes.wait(watch, ["activated 2"])
+    let phone = try processes.start(
+      "phone", ["activate", "await=activated 0", "activate", "await=never"],
+      faults: "open~channels\(once)")
+    try processes.wait(phone, ["activated 0", "activated 2"])
+    try processes.pairing.setInRange(false)
+    try processes.wait(phone, ["reachable false"])
+    withExtendedLifetime(watch) {}
+  }
+
+  /// Nobody tells that the one before has given the name back.
+  @Test func aNameThatIsTakenIsTriedAgain() throws {
+    let sides = try TwoSides()
+    try sides.pairing.unpair()
+    try sides.activatePhone()
+    let other = try Wormhole(directory: sides.container).join(as: "phone.other")
+    try sides.pairing.pair("other")
+    try eventually("it could not join") { sides.phone.connection == nil }
+    try sides.phoneSide.heard.wait("the change") { $0.contains("watch state") }
+    other.leave()
+    try eventually("it has joined") { sides.phone.connection != nil }
+    try sides.phone.updateApplicationContext(["n": 1])
+  }
+
+  /// Whoever moves it away and goes on means a new one.
+  @Test func aSessionBeginsAnewInAContainerThatIsNew() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setInRange(true)
+    try sides.activate()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
+    try FileManager.default.moveItem(atPath: sides.container, toPath: sides.container + ".away")
+    for (session, side) in [(sides.phone, sides.phoneSide), (sides.watch, sides.watchSide)] {
+      session.activate()
+      try side.heard.wait("activation") { heard in
+        heard.filter { $0 == "activated 2 ok" }.count == 2
+      }
+    }
+    try eventually("both are reachable") { sides.phone.isReachable && sides.watch.isReachable }
+    try Pairing(directory: sides.container).setInRange(false)
+    try sides.watchSide.heard.wait("the change") { $0.last == "reachable false" }
+    sides.phone.transferUserInfo(["n": 2])
+    try sides.phone.updateApplicationContext(["n": 2])
+    try Pairing(directory: sides.container).setInRange(true)
+    try sides.watchSide.heard.wait("both") {
+      $0.contains("info n=2") && $0.contains("context n=2")
+    }
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=2 ok") }
+  }
+
+  // MARK: What is paired
+
+  /// It begins anew as it is by itself, with both in range; the number of changes, too.
+  @Test func whatIsPairedMayBeForgotten() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
+    sides.watch.work.suspend()
+    let result = Result {
+      try sides.pairing.setInRange(false)
+      let (state, version) = try sides.pairing.versioned
+      sides.watch.note(state, version)
+      try Wormhole(directory: sides.container).removeChannel(Pairing.channelName)
+    }
+    sides.watch.work.resume()
+    try result.get()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
+  }
+
+  @Test func aBudgetThatNobodyCanHaveUsedIsNone() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setComplication(enabled: true)
+    try sides.pairing.update { state in
+      (state.budgetDay, state.budgetUsed) = (WCSession.today, .min + 1)
+    }
+    try sides.activatePhone()
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 50)
+    #expect(sides.phone.transferCurrentComplicationUserInfo(["n": 1]).isCurrentComplicationInfo)
+  }
+
+  // MARK: What is outstanding
+
+  @Test func whatIsOutstandingIsLookedForAgainIfItCouldNotBe() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    sides.phone.transferUserInfo(["n": 1])
+    try sides.restartPhone()
+    try sides.activatePhone()
+    let rule = FaultRule(
+      .getdents, path: "watch.watch/inbox", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { #expect(sides.phone.outstandingUserInfoTransfers.isEmpty) }
+    #expect(sides.phone.outstandingUserInfoTransfers.map { $0.userInfo["n"] as? Int } == [1])
+  }
+
+  /// What ends while somebody looks is not added once that was told, nor what is no transfer.
+  @Test func whatHasEndedIsNotOutstanding() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    for number in 1...200 { sides.phone.transferUserInfo(["n": number]) }
+    var options = Wormhole.SendOptions()
+    options.kind = "something else"
+    try sides.phone.connection?.peer.send(1, options)
+    try sides.restartPhone()
+    try sides.activatePhone()
+    try sides.activateWatch()
+    let phone = sides.phone
+    DispatchQueue.concurrentPerform(iterations: 4) { _ in _ = phone.outstandingUserInfoTransfers }
+    try sides.watchSide.heard.wait("all") { $0.contains("info n=200") }
+    try sides.phoneSide.heard.wait("all ends") { heard in
+      heard.filter { $0.hasPrefix("finished") }.count == 200
+    }
+    #expect(sides.phone.outstandingUserInfoTransfers.isEmpty)
+  }
+
+  // MARK: Messages
+
+  /// The time that it takes to start the phone's app is not given to its reply once more.
+  @Test func aMessagesTimeIsNotBegunAnewOnceThePhoneWasStarted() throws {
+    let sides = try TwoSides { $0.messageTimeout = .seconds(20) }
+    try sides.activateWatch()
+    let hole = try Wormhole(directory: sides.container)
+    try hole.registerStart(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
+    try eventually("it can be started") { sides.watch.isReachable }
+    let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
+    let joining = try Syscalls.Thread("phone") {
+      do {
+        try asked.wait("the message") { !$0.isEmpty }
+        // So much is gone then.
+        try eventually("a while passes") { Instant.now > asked.all[0] + .seconds(1) }
+        let phone = try hole.join(as: "phone.watch")
+        phone.respond(toKind: nil) { request in
+          let now = Instant.now
+          lefts.add(now + request.timeLeft)
+          try? request.answer([String: Int]())
+        }
+        try lefts.wait("it has come") { !$0.isEmpty }
+        phone.leave()
+      } catch {
+        Issue.record(error)
+      }
+    }
+    sides.watch.sendMessage(["n": 1], replyHandler: nil)
+    asked.add(.now)
+    joining.join()
+    let latest = try #require(lefts.all.first)
+    #expect(latest <= asked.all[0] + .seconds(20) + .milliseconds(100))
+  }
+
+  /// Somebody else's program is the watch, and says something to it.
+  @Test func anAnswerThatIsNoReplyIsAnError() throws {
+    let sides = try TwoSides()
+    let watch = try Wormhole(directory: sides.container).join(as: "watch.watch")
+    let responding = watch.respond(toKind: nil) { request in try? request.answer([String: Int]()) }
+    try sides.activatePhone()
+    try eventually("it is reachable") { sides.phone.isReachable }
+    let ends = Heard<Int>()
+    sides.phone.sendMessage(["n": 1]) { _ in
+      ends.add(0)
+    } errorHandler: {
+      ends.add(($0 as NSError).code)
+    }
+    try ends.wait("an end") { $0 == [WCError.Code.messageReplyFailed.rawValue] }
+    responding.stop()
+  }
+}
