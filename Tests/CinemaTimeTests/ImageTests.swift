@@ -100,7 +100,7 @@ import Wormhole
     let watch = try cinema.app(.watch)
     try watch.shows(tickets: [34340], images: [34340])
     watch.end(.kill)
-    cinema.album(.watch).remove(34340)
+    try cinema.album(.watch).remove(34340)
     let path = cinema.folder.path + "/ticket.png"
     let shown = try cinema.run(.watch, "show", "34340", "--png", path)
     #expect(shown.status == .exited(0), "\(shown.errors)")

@@ -196,7 +196,7 @@ import Wormhole
     let album = sample.cinema.album(.watch)
     try eventually("the image comes") { album.movies == [34340] }
     // It is lost, and asked for again, in the words of before.
-    album.remove(34340)
+    try album.remove(34340)
     watch.tellTheOtherSide()
     try sample.settle(.watch)
     #expect(album.movies.isEmpty)
@@ -207,7 +207,7 @@ import Wormhole
     let ours = try Ours()
     try ours.office(.watch).sell(34340, to: "me")
     try ours.images(.watch, are: [34340])
-    ours.cinema.album(.watch).remove(34340)
+    try ours.cinema.album(.watch).remove(34340)
     for delivery in [Delivery.guaranteed, .failable] {
       let watch = Connectivity(visiting: try Wormhole(directory: ours.cinema.path), as: .watch)
       let reply = try watch.send(Payload(qrCodes: [34340]), by: delivery)

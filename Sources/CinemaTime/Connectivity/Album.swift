@@ -15,9 +15,12 @@ public struct Album: Sendable {
   /// Where a film's image lies, if there is one.
   public func path(of movie: Movie.ID) -> String { "\(path)/\(movie).png" }
 
-  /// The films that there are images of.
-  public var movies: Set<Movie.ID> {
-    Set(names.filter { $0.hasSuffix(".png") }.compactMap { Movie.ID($0.dropLast(4)) })
+  /// The films that there are images of; none if nobody can tell.
+  public var movies: Set<Movie.ID> { (try? findMovies()) ?? [] }
+
+  /// The same; throws if nobody can tell.
+  func findMovies() throws -> Set<Movie.ID> {
+    Set(try findNames().filter { $0.hasSuffix(".png") }.compactMap { Movie.ID($0.dropLast(4)) })
   }
 
   /// A film's image; nil if there is none.
@@ -37,18 +40,24 @@ public struct Album: Sendable {
   }
 
   /// Removes a film's image, if there is one.
-  public func remove(_ movie: Movie.ID) {
-    try? FileManager.default.removeItem(atPath: path(of: movie))
+  public func remove(_ movie: Movie.ID) throws {
+    do {
+      try FileManager.default.removeItem(atPath: path(of: movie))
+    } catch let error as CocoaError where error.code == .fileNoSuchFile {}
   }
 
   /// Removes what is left of writing that was cut short; for the app, before it writes.
   public func sweep() {
-    for name in names where name.hasPrefix(".") {
+    for name in (try? findNames()) ?? [] where name.hasPrefix(".") {
       try? FileManager.default.removeItem(atPath: "\(path)/\(name)")
     }
   }
 
-  private var names: [String] {
-    (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+  private func findNames() throws -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: path)
+    } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+      return []
+    }
   }
 }

@@ -11,6 +11,12 @@ extension CinemaApp {
         try self?.withTicket(for: movie) { _ in try self?.sendImage(of: movie) }
       }
     }
+    try member.watchOutcomes { [weak self] outcome in
+      guard outcome.end != .delivered, let note = try? outcome.value(as: ImageNote.self) else {
+        return
+      }
+      self?.sendAgain(note.qrCodes)
+    }
     member.respond(to: Payload.self) { [weak self] payload -> Reply in
       var reply = Reply()
       for movie in payload.qrCodes ?? [] {
@@ -26,6 +32,15 @@ extension CinemaApp {
   func makeImage(of movie: Movie.ID) throws {
     guard let movie = Movie.find(movie), !album.movies.contains(movie.id) else { return }
     try album.store(movie.ticketImage(), of: movie.id)
+  }
+
+  /// What was sent did not come, as when it was damaged on its way; the watch does not know of it.
+  private func sendAgain(_ movie: Movie.ID) {
+    do {
+      try withTicket(for: movie) { _ in try sendImage(of: movie) }
+    } catch {
+      tryLater("\(error)") { $0.sendAgain(movie) }
+    }
   }
 
   private func sendImage(of movie: Movie.ID) throws {

@@ -29,7 +29,7 @@ extension CinemaApp {
   func ask(for tickets: [Ticket], _ state: inout State) throws {
     let valid = Set(tickets.map(\.id))
     state.asked = state.asked.filter { valid.contains($0.value) }
-    let present = album.movies
+    let present = try album.findMovies()
     let asked = state.asked
     let lacking = tickets.filter { !present.contains($0.movie) && asked[$0.movie] != $0.id }
     guard !lacking.isEmpty else { return }
@@ -55,15 +55,16 @@ extension CinemaApp {
 
   private func receiveImage(_ message: Wormhole.Message) throws {
     let movie = try message.value(as: ImageNote.self).qrCodes
-    // Of a ticket that was returned meanwhile the image goes with its message.
-    try withTicket(for: movie) { state in
-      forget(movie, &state)
-      do {
+    do {
+      // Of a ticket that was returned meanwhile the image goes with its message.
+      try withTicket(for: movie) { state in
+        forget(movie, &state)
         try message.file?.take(to: album.path(of: movie), replacing: true)
-      } catch {
-        // It is asked for anew, where another attempt would end among the dead letters.
-        tryLater("\(error)")
       }
+    } catch {
+      // It is asked for anew, where another attempt would end among the dead letters.
+      keep { forget(movie, &$0) }
+      tryLater("\(error)")
     }
   }
 }

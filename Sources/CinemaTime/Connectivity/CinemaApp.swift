@@ -50,6 +50,16 @@ public final class CinemaApp: Sendable {
     self.changed = changed
     self.log = log
     connectivity = try Connectivity(joining: hole, as: role)
+    do {
+      try begin()
+    } catch {
+      // Whoever tries again finds the name free.
+      connectivity.member?.leave()
+      throw error
+    }
+  }
+
+  private func begin() throws {
     try album.prepare()
     album.sweep()
     switch role {
@@ -58,7 +68,7 @@ public final class CinemaApp: Sendable {
     }
     let watching = try office.channel.watch { [weak self] _ in
       self?.refresh()
-    } failure: { error in
+    } failure: { [log] error in
       log("\(error)")
     }
     state.withLock { $0.watching = watching }
@@ -90,7 +100,8 @@ public final class CinemaApp: Sendable {
       state.lastWork = .now
       do {
         let tickets = try office.books.tickets(of: customer)
-        for movie in album.movies.subtracting(tickets.map(\.movie)) { album.remove(movie) }
+        let present = try album.findMovies()
+        for movie in present.subtracting(tickets.map(\.movie)) { try album.remove(movie) }
         switch role {
         case .phone: for ticket in tickets { try makeImage(of: ticket.movie) }
         case .watch: try ask(for: tickets, &state)
@@ -102,9 +113,14 @@ public final class CinemaApp: Sendable {
   }
 
   /// Says what has gone wrong, and looks once more a second later.
-  func tryLater(_ words: String) {
+  func tryLater(_ words: String) { tryLater(words) { $0.refresh() } }
+
+  func tryLater(_ words: String, _ body: @escaping @Sendable (CinemaApp) -> Void) {
     log(words)
-    DispatchQueue.global().asyncAfter(deadline: .now() + 1) { [weak self] in self?.refresh() }
+    DispatchQueue.global().asyncAfter(deadline: .now() + 1) { [weak self] in
+      guard let self, !state.withLock({ $0.hasStopped }) else { return }
+      body(self)
+    }
   }
 
   func tell(_ words: String) { log(words) }

@@ -139,7 +139,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     guard let movie = file.metadata?["qrCodes"] as? Int else { return }
     do {
       try album.prepare()
-      album.remove(movie)
+      try album.remove(movie)
       try FileManager.default.moveItem(atPath: file.fileURL.path, toPath: album.path(of: movie))
       state.withLock { $0.images }?()
     } catch {

@@ -71,7 +71,7 @@ public final class SampleOffice: Sendable {
       guard let place = purchased.firstIndex(of: movie) else { throw Refusal.notSold(found, "me") }
       purchased.remove(at: place)
     }
-    if role == .watch { connectivity.album.remove(movie) }
+    if role == .watch { try connectivity.album.remove(movie) }
     tellTheOtherSide()
     return Ticket(id: "\(movie)", movie: movie, customer: "me", history: [])
   }

@@ -1,0 +1,107 @@
+import CinemaTime
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Images where something could not be read, kept or removed for a while.
+@Suite(.blocking) struct ImageTroubleTests {
+  private let cinema: Cinema
+
+  init() throws { cinema = try Cinema() }
+
+  private func app(
+    _ role: Role, changed: @escaping @Sendable () -> Void = {}
+  ) throws -> CinemaApp {
+    try CinemaApp(try Wormhole(directory: cinema.path), as: role, for: "me", changed: changed)
+  }
+
+  private func images(_ role: Role, are movies: Set<Int>) throws {
+    try eventually("the \(role)'s images are \(movies)") { cinema.album(role).movies == movies }
+  }
+
+  /// Whoever was asked for an image, by the app under test.
+  private func takeRequest(_ member: Wormhole.Member) throws {
+    let asked = Heard<[Int]>()
+    let receiving = try member.receive(Payload.self) { payload, _ in
+      asked.add(payload.qrCodes ?? [])
+    }
+    try asked.wait("a request") { $0.contains([34340]) }
+    receiving.stop()
+  }
+
+  private func image() throws -> String {
+    let album = Album(of: .phone, beside: cinema.folder.path + "/made")
+    try album.store(Movie.find(34340)!.ticketImage(), of: 34340)
+    return album.path(of: 34340)
+  }
+
+  private func move(_ name: String, to other: String) throws {
+    try cinema.folder.descriptor.rename(name, to: cinema.folder.descriptor, other)
+  }
+
+  /// Nobody knew whether it was wanted; the watch does not give it up for that.
+  @Test func anImageThatComesWhileTheBooksCannotBeReadIsAskedForAgain() throws {
+    try cinema.office(.phone).sell(34340, to: "me")
+    let watch = try app(.watch)
+    defer { watch.stop() }
+    let phone = try cinema.hole.join(as: "phone")
+    try takeRequest(phone)
+    let place = try cinema.folder.descriptor.open(
+      "office/channels/tickets", [.readOnly, .directory])
+    let aside = try cinema.folder.descriptor.open("office", [.readOnly, .directory])
+    try place.rename("value.plist", to: aside, "aside")
+    try place.open("value.plist", [.writeOnly, .create], mode: 0o600).write("damaged")
+    let sent = try phone.peer("watch").send(
+      file: try image(), metadata: ImageNote(qrCodes: 34340))
+    try eventually("it has come") { sent.end != nil }
+    try aside.rename("aside", to: place, "value.plist")
+    #expect(try cinema.hole.peer("watch").deadLetters.isEmpty)
+    phone.leave()
+    let app = try app(.phone)
+    defer { app.stop() }
+    try images(.watch, are: [34340])
+  }
+
+  /// As one does that was damaged on its way: the watch never sees which it was.
+  @Test func anImageThatDidNotComeIsSentAgain() throws {
+    try cinema.office(.phone).sell(34340, to: "me")
+    let phone = try app(.phone)
+    defer { phone.stop() }
+    let watch = try cinema.hole.join(as: "watch")
+    let heard = Heard<String>()
+    let receiving = try watch.receive(kinds: ["ImageNote"]) { message in
+      heard.add(message.id)
+      if heard.all.first == message.id { throw Refusal.unknownMovie("34340") }
+    }
+    try watch.peer("phone").send(Payload(qrCodes: [34340]))
+    try heard.wait("another") { Set($0).count == 2 }
+    receiving.stop()
+    watch.leave()
+  }
+
+  @Test func theImageOfAReturnedTicketIsRemovedOnceThatCanBe() throws {
+    try cinema.office(.phone).sell(34340, to: "me")
+    let looks = Heard<Int>()
+    let phone = try app(.phone) { looks.add(1) }
+    defer { phone.stop() }
+    try images(.phone, are: [34340])
+    try move("office.phone", to: "away")
+    _ = try cinema.folder.descriptor.open("office.phone", [.writeOnly, .create], mode: 0o600)
+    let before = looks.count
+    try cinema.office(.watch).takeBack(34340, from: "me")
+    try looks.wait("it has looked") { $0.count > before }
+    try cinema.folder.descriptor.unlink("office.phone")
+    try move("away", to: "office.phone")
+    try images(.phone, are: [])
+  }
+
+  @Test func anAppThatCouldNotBeginGivesItsNameBack() throws {
+    _ = try cinema.folder.descriptor.open("office.watch", [.writeOnly, .create], mode: 0o600)
+    let hole = try Wormhole(directory: cinema.path)
+    #expect(throws: (any Error).self) { try CinemaApp(hole, as: .watch, for: "me") }
+    try cinema.folder.descriptor.unlink("office.watch")
+    try CinemaApp(hole, as: .watch, for: "me").stop()
+  }
+}
