@@ -14,6 +14,7 @@ enum FilePresenters {
   private struct Known {
     weak var presenter: (any NSFilePresenter)?
     let purpose: String
+    let owner = ProcessCopy.current
   }
 
   private struct State: @unchecked Sendable {
@@ -29,7 +30,7 @@ enum FilePresenters {
   }
 
   private static let state = Monitor(State())
-  private static let process = Wormhole.Coordinator().purpose
+  private static let process = Wormhole.Coordinator()
 
   /// What its presenter is known by: coordinators that were made with it neither ask nor tell it.
   static func purpose(of presenter: any NSFilePresenter) -> String {
@@ -39,7 +40,8 @@ enum FilePresenters {
     defer { withExtendedLifetime(looked) {} }
     return state.withLock { state in
       func isThere(_ known: Known) -> Bool {
-        guard let presenter = known.presenter else { return false }
+        // In a copy of the process it is somebody else's.
+        guard known.owner.isCurrent, let presenter = known.presenter else { return false }
         looked.append(presenter)
         return true
       }
@@ -47,7 +49,7 @@ enum FilePresenters {
       if let known = state.known[number], isThere(known) { return known.purpose }
       state.known = state.known.filter { isThere($0.value) }
       state.numbers += 1
-      let purpose = "\(process).\(state.numbers)"
+      let purpose = "\(process.purpose).\(state.numbers)"
       state.known[number] = Known(presenter: presenter, purpose: purpose)
       return purpose
     }
