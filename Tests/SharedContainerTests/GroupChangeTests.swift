@@ -20,7 +20,8 @@ import Testing
 
   /// Moves one from the first to the second.
   private static func move(_ container: Container, _ slots: [Slot]) throws {
-    try container.change(slots, "move") { contents in
+    let time = Patience(until: .now + patience)
+    try container.change(slots, "move", patience: time) { contents in
       let numbers = try contents.map(Slot.number(in:))
       return try [numbers[0] - 1, numbers[1] + 1].map { .put(try BinaryEncoder().encode($0)) }
     }
@@ -55,8 +56,8 @@ import Testing
     let path = container.path
     let takeovers = Monitor(0)
     try together(4) { number in
-      // If they waited for each other, one would be passed by in the end.
-      let own = try Container.open(path, options: .testing(lease: .seconds(10)))
+      // If two waited for each other, neither would be passed by in time.
+      let own = try Container.open(path, options: .testing(lease: .seconds(60)))
       let slots = try [own.slot(.channels, "left"), own.slot(.channels, "right")]
       for _ in 0..<50 { try Self.move(own, number % 2 == 0 ? slots : slots.reversed()) }
       takeovers.withLock { $0 += own.counters.takeovers }
