@@ -182,18 +182,24 @@ import Wormhole
     }
 
     // Foundation's suites lie below the home, and each process writes all that it knows of.
-    let home = try TemporaryDirectory()
-    let environment = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME"].map { "\($0)=\(home.path)" }
-    let others = try (0..<8).map {
-      try Running(
-        Programs.built("DropInPeer"), ["set-foundation-keys", "suite", "\($0)", "200"],
+    var kept = 80
+    // They need not meet the first time.
+    for _ in 0..<5 where kept == 80 {
+      let home = try TemporaryDirectory()
+      let environment = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME"].map {
+        "\($0)=\(home.path)"
+      }
+      let others = try (0..<8).map {
+        try Running(
+          Programs.built("DropInPeer"), ["set-foundation-keys", "suite", "\($0)", "200"],
+          environment: environment + [GroupsRoot.setting])
+      }
+      for other in others { #expect(try other.outcome(within: patience * 4).status == .exited(0)) }
+      let counted = try run(
+        Programs.built("DropInPeer"), ["count-foundation-keys", "suite", "200"],
         environment: environment + [GroupsRoot.setting])
+      kept = try #require(Int(counted.output))
     }
-    for other in others { #expect(try other.outcome(within: patience * 4).status == .exited(0)) }
-    let counted = try run(
-      Programs.built("DropInPeer"), ["count-foundation-keys", "suite", "200"],
-      environment: environment + [GroupsRoot.setting])
-    let kept = try #require(Int(counted.output))
     #expect((1..<80).contains(kept))
   }
 

@@ -64,23 +64,30 @@ import Wormhole
   /// The mark of one who takes his time is renewed: nobody takes the lock over.
   private func keepALock(of number: Wormhole.Channel<Int>, of meeting: Meeting) throws {
     let other = try meeting.another(Self.lease).channel("number", of: Int.self)
-    let isHeld = Monitor(false)
-    let contender = try Callers([
-      {
-        let _: Void? = isHeld.wait(until: .now + patience) { $0 ? () : nil }
-        try other.update { $0 = 1000 }
+    for attempt in 1...5 {
+      let bystander = try Bystander()
+      let isHeld = Monitor(false)
+      let contender = try Callers([
+        {
+          let _: Void? = isHeld.wait(until: .now + patience) { $0 ? () : nil }
+          try other.update { $0 = 1000 + attempt }
+        }
+      ])
+      let calls = Monitor(0)
+      try number.update { value in
+        calls.withLock { $0 += 1 }
+        isHeld.signal { $0 = true }
+        let _: Void? = Monitor(()).wait(until: .now + .seconds(1)) { _ in nil }
+        value = 500
       }
-    ])
-    let calls = Monitor(0)
-    try number.update { value in
-      calls.withLock { $0 += 1 }
-      isHeld.signal { $0 = true }
-      let _: Void? = Monitor(()).wait(until: .now + .seconds(1)) { _ in nil }
-      value = 500
+      #expect(contender.join() == [])
+      // Unless this process did not run for a good part of the lease, as on a busy machine.
+      let runs = calls.withLock { $0 }
+      if runs > 1, bystander.longestDelay() > .milliseconds(100), attempt < 5 { continue }
+      #expect(runs == 1, "nobody has taken its lock over")
+      #expect(try number.value == 1000 + attempt)
+      return
     }
-    #expect(contender.join() == [])
-    #expect(calls.withLock { $0 } == 1, "nobody has taken its lock over")
-    #expect(try number.value == 1000)
   }
 }
 
