@@ -12,30 +12,22 @@ extension Wormhole {
   /// What somebody who looks after the container should know of its members' messages.
   ///
   /// Nothing is changed. Each message is read, as its receiver would.
-  package func inspectMail() throws(WormholeError) -> [SharedContainer.Finding] {
+  /// Of what is no member's directory, or no guest's, those tell who look at members.
+  package func inspectMail() -> [SharedContainer.Finding] {
     var findings: [SharedContainer.Finding] = []
-    for name in try container.names(in: .members) {
-      // What is no member's directory is told by those who look at members.
+    for name in (try? container.names(in: .members)) ?? [] {
       guard let home = try? container.existingMember(name) else { continue }
       var inspection = MailInspection(home, options)
-      do throws(Errno) {
-        try inspection.run()
-      } catch {
-        throw WormholeError(error, "inspect messages of", name)
-      }
+      inspection.run()
       findings += inspection.findings
     }
-    for name in try container.names(in: .guests) {
-      // Of a dead one, or of what is no guest's directory, others tell.
+    for name in (try? container.names(in: .guests)) ?? [] {
+      // Of a dead one others tell.
       guard let home = try? container.existingMember(name, in: .guests),
         (try? home.isPresent()) == true
       else { continue }
       var inspection = MailInspection(home, options)
-      do throws(Errno) {
-        try inspection.inspectLive(of: Incarnation(rawValue: name))
-      } catch {
-        throw WormholeError(error, "inspect messages of guest", name)
-      }
+      inspection.look(at: .live) { try $0.inspectLive(of: Incarnation(rawValue: name)) }
       findings += inspection.findings
     }
     return findings
@@ -56,13 +48,30 @@ private struct MailInspection {
     glance = QueuedMessageReader(home, options.limits)
   }
 
-  mutating func run() throws(Errno) {
-    try inspectInbox()
-    try inspectClaimed()
-    try inspectDead()
-    try inspectReceipts()
-    let profile = try home.isPresent() ? home.readProfile().profile : nil
-    try inspectLive(of: profile?.incarnation)
+  mutating func run() {
+    look(at: .inbox) { try $0.inspectInbox() }
+    look(at: .claimed) { try $0.inspectClaimed() }
+    look(at: .dead) { try $0.inspectDead() }
+    look(at: .receipts) { try $0.inspectReceipts() }
+    look(at: .context) { _ = try $0.sort(.context) { ContextName.sender($0) } }
+    look(at: .files) { inspection in
+      _ = try inspection.sort(.files) { file in
+        file == MemberDirectory.roomName ? [] : MessageName.messages(ofFile: file)
+      }
+    }
+    look(at: .live) { inspection in
+      let home = inspection.home
+      let profile = try home.isPresent() ? home.readProfile().profile : nil
+      try inspection.inspectLive(of: profile?.incarnation)
+    }
+  }
+
+  /// Looks at a part; where it cannot, that is a finding.
+  mutating func look(
+    at part: MemberDirectory.Part, _ body: (inout MailInspection) throws -> Void
+  ) {
+    let path = "\(home.path)/\(part.rawValue)"
+    if let obstacle = Finding.obstacle(at: path, { try body(&self) }) { findings.append(obstacle) }
   }
 
   // MARK: The parts

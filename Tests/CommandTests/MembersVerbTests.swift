@@ -132,7 +132,7 @@ import Testing
         "members/%zz:", "members/file:", "members/phone/profile.plist:", "members/phone/dead:",
         "members/phone/notes:", "members/tv/profile.plist:", "members/tv/presence:",
       ])
-    #expect(lines.filter { $0.hasPrefix("problem") }.count == 3)
+    #expect(lines.filter { $0.hasPrefix("problem") }.count == 4)
     #expect(try stage.run("wormhole doctor").output.contains("guests/notes: a foreign file"))
     #expect(try stage.run("wormhole doctor --repair").status == .exited(1))
     #expect(try doctor() == (1, lines))

@@ -61,6 +61,15 @@ import Testing
     #expect(try problems() == [])
   }
 
+  /// What a program is just making, and has not locked yet, looks like what a dead one has left.
+  @Test func whatIsGoneAtASecondLookWasNobodysLeftover() throws {
+    let staging = try open("/staging")
+    try staging.makeDirectory("0123456789abcdef", mode: 0o700)
+    let found = try container.inspect { try? staging.removeDirectory("0123456789abcdef") }
+    #expect(found.allSatisfy { !$0.subject.hasPrefix("staging/") })
+    #expect(found.contains { $0.subject == "container" })
+  }
+
   @Test func foreignFilesAreToldAndLeft() throws {
     for place in ["", "/channels", "/channels/n", "/channels/n/lock", "/staging"] {
       _ = try open(place).open("notes.txt", [.writeOnly, .create], mode: 0o600)

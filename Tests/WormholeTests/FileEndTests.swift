@@ -233,7 +233,7 @@ import Wormhole
     again.leave()
     try writer.unlock()
     for isLooking in [true, false] {
-      let findings = try files.pair.meeting.hole.sweepFiles(isLooking: isLooking)
+      let findings = files.pair.meeting.hole.sweepFiles(isLooking: isLooking)
       #expect(findings.map(\.subject) == ["members/watch/files/\(held)"])
     }
     #expect(try Set(files.names("files")) == [name, "foreign"])

@@ -71,7 +71,7 @@ import Wormhole
     guard let hole = try? Wormhole(directory: path, options: options) else { return false }
     let channel = hole.channel("c", of: Int.self)
     _ = try? hole.container.inspect()
-    _ = try? hole.inspectMail()
+    _ = hole.inspectMail()
     _ = try? hole.unshaped("c")
     _ = try? channel.latest
     for number in 1...3 { _ = try? channel.put(number) }

@@ -61,7 +61,7 @@ extension Container {
       } catch {
         // Gone already, something foreign, or another user's.
         let harmless: Set<Errno> = [
-          .noSuchFile, .notADirectory, .tooManyLinks, .noDevice, .accessDenied,
+          .noSuchFile, .notADirectory, .isADirectory, .tooManyLinks, .noDevice, .accessDenied,
         ]
         guard harmless.contains(error) else { throw error }
       }
@@ -87,7 +87,12 @@ extension Container {
   private func discardGuest(_ name: String) throws(Errno) {
     let hidden = options.environment.randomName()
     let staging = try staging.directory()
-    try folder(.guests).descriptor.rename(name, to: staging.descriptor, hidden)
+    let guests = try folder(.guests)
+    // There it is in somebody's hands, and not what a dead process has left.
+    let doomed = try guests.descriptor.open(name, [.readOnly, .directory])
+    _ = try? doomed.tryLock(.exclusive)
+    defer { try? doomed.unlock() }
+    try guests.descriptor.rename(name, to: staging.descriptor, hidden)
     try? removeTree(hidden, in: staging.descriptor)
   }
 }

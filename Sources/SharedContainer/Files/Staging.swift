@@ -288,8 +288,11 @@ final class Staging: Sendable {
         swept += 1
       } catch {
         // Moved into place, or swept by another, between the listing and now; a foreign link or
-        // socket; or another user's, who has not yet opened it to the group.
-        let harmless: Set<Errno> = [.noSuchFile, .tooManyLinks, .noDevice, .accessDenied]
+        // socket, or a tree deeper than any of ours; or another user's, who has not yet opened it
+        // to the group.
+        let harmless: Set<Errno> = [
+          .noSuchFile, .tooManyLinks, .noDevice, .directoryNotEmpty, .accessDenied,
+        ]
         guard harmless.contains(error) else { throw error }
       }
     }
@@ -302,6 +305,7 @@ final class Staging: Sendable {
   ) throws(Errno) -> Bool? {
     do throws(Errno) {
       let left = try directory.open(name, [.readOnly, .nonBlocking])
+      guard [.regular, .directory].contains(try left.status().kind) else { return nil }
       guard try left.tryLock(.exclusive) else { return false }
       try left.unlock()
       return true

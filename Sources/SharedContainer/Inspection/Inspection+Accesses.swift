@@ -16,19 +16,18 @@ extension Inspection {
       return
     }
     var told = 0
-    for place in AccessPlace.allCases {
-      for name in try names(in: place, of: room, home) {
-        told += 1
-        guard told <= Self.mostAccesses else { continue }
-        try inspect(name, place, room, home)
+    for place in AccessPlace.allCases + [nil] {
+      look(at: "system/\(AccessRoom.slotName)/\(place?.name ?? AccessRoom.passedName)") {
+        for name in try $0.names(in: place, of: room, home) {
+          told += 1
+          guard told <= Self.mostAccesses else { continue }
+          try $0.inspect(name, place, room, home)
+        }
       }
     }
-    for name in try room.passedNames(in: home).sorted(by: { $0.stamp < $1.stamp }) {
-      told += 1
-      guard told <= Self.mostAccesses else { continue }
-      try inspect(name, nil, room, home)
+    look(at: "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)") {
+      try $0.inspectPresenters(room, home)
     }
-    try inspectPresenters(room, home)
     guard told > Self.mostAccesses else { return }
     add(
       Finding(
@@ -37,14 +36,11 @@ extension Inspection {
   }
 
   private func names(
-    in place: AccessPlace, of room: AccessRoom, _ home: OpenDirectory
+    in place: AccessPlace?, of room: AccessRoom, _ home: OpenDirectory
   ) throws(Errno) -> [AccessName] {
-    do throws(Errno) {
-      return try room.names(in: place, of: home).sorted { $0.stamp < $1.stamp }
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return []
-    }
+    let names =
+      if let place { try room.names(in: place, of: home) } else { try room.passedNames(in: home) }
+    return names.sorted { $0.stamp < $1.stamp }
   }
 
   /// - Parameter place: nil for one that was passed over.

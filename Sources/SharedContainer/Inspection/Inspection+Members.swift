@@ -2,37 +2,25 @@ internal import Syscalls
 
 /// Members and guests: their directories, who they are, and whether they live.
 extension Inspection {
-  mutating func inspectMembers(in folder: Container.Folder) throws(Errno) {
-    guard let listing = try self.folder(folder) else { return }
+  mutating func inspectMembers(
+    in listing: OpenDirectory, _ folder: Container.Folder
+  ) throws(Errno) {
     for file in try listing.descriptor.names().sorted() {
       let path = "\(folder.rawValue)/\(file)"
-      guard let name = EscapedName.unescape(file),
-        let directory = try openIfDirectory(file, in: listing.descriptor)
-      else {
-        addForeign(path)
-        continue
-      }
-      do throws(WormholeError) {
+      look(at: path) { inspection in
+        guard let name = EscapedName.unescape(file),
+          let directory = try inspection.openIfDirectory(file, in: listing.descriptor)
+        else { return inspection.addForeign(path) }
         // It may have gone meanwhile.
-        guard let home = try container.existingMember(name, in: folder) else { continue }
-        inspect(home)
-      } catch {
-        add(Finding(.problem, path, error.reason, advice: error.hint))
-        continue
+        guard let home = try inspection.container.existingMember(name, in: folder) else { return }
+        try inspection.inspect(home)
+        try inspection.inspectContents(of: directory, path)
       }
-      try inspectContents(of: directory, path)
     }
   }
 
-  private mutating func inspect(_ home: MemberDirectory) {
-    let found: FoundProfile
-    let isPresent: Bool
-    do throws(Errno) {
-      (isPresent, found) = (try home.isPresent(), try home.readProfile())
-    } catch {
-      add(Finding(.problem, home.path, "it cannot be looked at: \(error)"))
-      return
-    }
+  private mutating func inspect(_ home: MemberDirectory) throws(Errno) {
+    let (isPresent, found) = (try home.isPresent(), try home.readProfile())
     let profile = "\(home.path)/\(MemberDirectory.profileName)"
     switch found {
     case .missing, .sound: break
@@ -93,34 +81,19 @@ extension Inspection {
       MemberDirectory.startName, MemberDirectory.roomName,
     ]
     for name in try directory.descriptor.names().sorted() {
+      let path = "\(path)/\(name)"
       if files.contains(name) {
-        try inspectKind(of: name, in: directory, path)
-        continue
-      }
-      // What lies in the parts is for those to tell who know messages.
-      guard MemberDirectory.Part(rawValue: name) != nil,
-        try openIfDirectory(name, in: directory.descriptor) != nil
-      else {
-        addForeign("\(path)/\(name)")
-        continue
+        // What kind the profile is was told when it was read, and the rest is replaced.
+        guard [MemberDirectory.presenceName, MemberDirectory.progressName].contains(name) else {
+          continue
+        }
+        _ = isFile(name, in: directory, path, otherwise: "nobody can join")
+      } else if MemberDirectory.Part(rawValue: name) != nil {
+        // What lies in the parts is for those to tell who know messages.
+        look(at: path) { _ = try $0.open(name, in: directory.descriptor) }
+      } else {
+        addForeign(path)
       }
     }
-  }
-
-  private mutating func inspectKind(
-    of name: String, in directory: OpenDirectory, _ path: String
-  ) throws(Errno) {
-    // The profile's kind was told when it was read.
-    guard name == MemberDirectory.presenceName else { return }
-    do throws(Errno) {
-      guard try directory.descriptor.status(of: name).kind != .regular else { return }
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return
-    }
-    add(
-      Finding(
-        .problem, "\(path)/\(name)", "not a plain file",
-        advice: "look who put it there; while it is there nobody can join"))
   }
 }

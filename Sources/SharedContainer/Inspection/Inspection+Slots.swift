@@ -7,8 +7,10 @@ extension Slot {
   /// Heals a damaged value from the kept one, and empties the staging directory, under the lock.
   func tidy() throws {
     try change("heal") { content in
-      if case .value(let bytes, recovered: true) = content { return .put(bytes) }
-      return .none
+      guard case .value(let bytes, recovered: true) = content else { return .none }
+      // Without it the damaged value would be left where the dead leave things, and be emptied out.
+      _ = try container.openFolder(.damaged)
+      return .put(bytes)
     }
     var executor = LockExecutor(
       self, LockPolicy(lease: container.options.lease, cap: container.options.cap), .unlimited,
@@ -24,17 +26,15 @@ extension Slot {
 }
 
 extension Inspection {
-  mutating func inspectSlots(in folder: Container.Folder) throws(Errno) {
-    guard let listing = try self.folder(folder) else { return }
+  mutating func inspectSlots(in listing: OpenDirectory, _ folder: String) throws(Errno) {
     for file in try listing.descriptor.names().sorted() {
-      let path = "\(folder.rawValue)/\(file)"
-      guard EscapedName.unescape(file) != nil,
-        let directory = try openIfDirectory(file, in: listing.descriptor)
-      else {
-        addForeign(path)
-        continue
+      let path = "\(folder)/\(file)"
+      look(at: path) { inspection in
+        guard EscapedName.unescape(file) != nil,
+          let directory = try inspection.openIfDirectory(file, in: listing.descriptor)
+        else { return inspection.addForeign(path) }
+        try inspection.inspectSlot(directory, path)
       }
-      try inspectSlot(directory, path)
     }
   }
 
@@ -57,11 +57,13 @@ extension Inspection {
       addForeign("\(path)/\(name)")
     }
     inspectValue(directory, path)
-    guard let locks = try openIfDirectory("lock", in: directory.descriptor) else {
+    guard try directory.descriptor.names().contains("lock") else {
       add(Finding(.note, "\(path)/lock", "missing; the next change makes it"))
       return
     }
-    try inspectLocks(locks, path)
+    look(at: "\(path)/lock") { inspection in
+      try inspection.inspectLocks(inspection.open("lock", in: directory.descriptor), path)
+    }
   }
 
   private mutating func inspectValue(_ directory: OpenDirectory, _ path: String) {
@@ -80,32 +82,52 @@ extension Inspection {
         add(
           Finding(
             .problem, "\(path)/value.plist", "damaged (\(reason)), and no earlier value is kept",
-            advice: "put a new value; the damaged one goes to damaged/"))
+            advice: Self.advice(for: path)))
       }
     } catch {
       let meaning = error.error("read", path, Slot.valueName)
-      add(Finding(.problem, path, meaning.reason, advice: meaning.hint))
+      add(Finding(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint))
     }
   }
 
+  /// What replaces a value that nothing can be made of.
+  private static func advice(for path: String) -> String {
+    let suite = "system/\(Slot.suitePrefix)"
+    if path == "system/epoch" {
+      return "once nobody uses the container, move \(path) away"
+    }
+    if path.hasPrefix(suite), let name = EscapedName.unescape(String(path.dropFirst(suite.count))) {
+      return "'wormhole defaults delete \(name)' removes all of it; it goes to damaged/"
+    }
+    return "put a new value; the damaged one goes to damaged/"
+  }
+
   private mutating func inspectLocks(_ locks: OpenDirectory, _ path: String) throws(Errno) {
-    let names = try locks.descriptor.names()
-    guard let highest = names.compactMap({ Int($0) }).max() else { return }
-    for name in names.sorted() {
+    var highest = 0
+    for name in try locks.descriptor.names().sorted() {
       let number = Int(name.hasSuffix(".d") ? String(name.dropLast(2)) : name)
       guard let number, "\(number)" == name || "\(number).d" == name else {
         addForeign("\(path)/lock/\(name)")
         continue
       }
+      if "\(number)" == name { highest = max(highest, number) }
     }
-    let isHeld = try inspectHolder(locks, highest, path)
-    guard !isHeld, let staging = try openIfDirectory("\(highest).d", in: locks.descriptor)
+    guard highest > 0 else { return }
+    let lock = "\(path)/lock/\(highest)"
+    guard
+      isFile("\(highest)", in: locks, lock, otherwise: "the value cannot be changed")
     else { return }
-    for name in try staging.descriptor.names() {
-      add(
-        Finding(
-          .problem, "\(path)/lock/\(highest).d/\(name)", "left by a process that has ended",
-          advice: "the next change removes it", isRepairable: true))
+    var isHeld = false
+    look(at: lock) { isHeld = try $0.inspectHolder(locks, highest, path) }
+    guard !isHeld else { return }
+    look(at: "\(lock).d") { inspection in
+      let staging = try inspection.open("\(highest).d", in: locks.descriptor)
+      for name in try staging.descriptor.names() {
+        inspection.add(
+          Finding(
+            .problem, "\(lock).d/\(name)", "left by a process that has ended",
+            advice: "the next change removes it", isRepairable: true))
+      }
     }
   }
 
@@ -125,31 +147,17 @@ extension Inspection {
   private mutating func inspectHolder(
     _ locks: OpenDirectory, _ generation: Int, _ path: String
   ) throws(Errno) -> Bool {
-    let name = "\(path)/lock/\(generation)"
-    do throws(Errno) {
-      let file = try openLock("\(generation)", in: locks.descriptor)
-      if try file.tryLock(.exclusive) {
-        try file.unlock()
-        return false
-      }
-      let holder = LockHolder(try HolderMark(in: file))
-      let who = holder.map { "\($0)" } ?? "a process that left no name"
-      if holder?.state == .stopped {
-        add(
-          Finding(
-            .problem, name, "held by \(who)",
-            advice: holder?.advice))
-      } else {
-        add(Finding(.note, name, "held by \(who)"))
-      }
-      return true
-    } catch {
-      guard [.noDevice, .tooManyLinks, .isADirectory].contains(error) else { throw error }
-      add(
-        Finding(
-          .problem, name, "not a plain file: \(error)",
-          advice: "look who put it there; while it is there the value cannot be changed"))
-      return true
+    let file = try openLock("\(generation)", in: locks.descriptor)
+    if try file.tryLock(.exclusive) {
+      try file.unlock()
+      return false
     }
+    let holder = LockHolder(try HolderMark(in: file))
+    let who = holder.map { "\($0)" } ?? "a process that left no name"
+    add(
+      Finding(
+        holder?.state == .stopped ? .problem : .note, "\(path)/lock/\(generation)",
+        "held by \(who)", advice: holder?.advice))
+    return true
   }
 }

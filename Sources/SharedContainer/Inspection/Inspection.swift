@@ -1,37 +1,4 @@
-internal import PropertyLists
 internal import Syscalls
-
-/// Something about a container that somebody should know.
-package struct Finding: Hashable, Sendable {
-  package enum Severity: String, Sendable {
-    /// As it is meant to be.
-    case fine
-    /// Good to know.
-    case note
-    /// Something to be done.
-    case problem
-  }
-
-  package let severity: Severity
-  /// What it is about: a path within the container, or a part of the system.
-  package let subject: String
-  package let what: String
-  /// What can be done about it.
-  package let advice: String?
-  /// Whether ``Container/repair()`` does it.
-  package let isRepairable: Bool
-
-  package init(
-    _ severity: Severity, _ subject: String, _ what: String, advice: String? = nil,
-    isRepairable: Bool = false
-  ) {
-    self.severity = severity
-    self.subject = subject
-    self.what = what
-    self.advice = advice
-    self.isRepairable = isRepairable
-  }
-}
 
 /// A walk through a container that changes nothing.
 ///
@@ -44,22 +11,59 @@ struct Inspection {
 
   mutating func add(_ finding: Finding) { findings.append(finding) }
 
-  /// One of the container's own directories; nil if it is missing: nothing is made here.
-  func folder(_ folder: Container.Folder) throws(Errno) -> OpenDirectory? {
-    try openIfDirectory(folder.rawValue, in: container.root)
+  /// Looks at something; where it cannot, that is a finding.
+  mutating func look(at path: String, _ body: (inout Inspection) throws -> Void) {
+    if let obstacle = Finding.obstacle(at: path, { try body(&self) }) { add(obstacle) }
+  }
+
+  /// Looks through one of the container's own directories, if it is there: nothing is made here.
+  private mutating func look(
+    through folder: Container.Folder,
+    _ body: (inout Inspection, OpenDirectory) throws -> Void
+  ) {
+    look(at: folder.rawValue) { inspection in
+      try body(&inspection, inspection.open(folder.rawValue, in: inspection.container.root))
+    }
   }
 
   mutating func run() throws(Errno) {
     try inspectRoot()
-    try inspectFileSystem()
+    look(at: "file system") { try $0.inspectFileSystem() }
     inspectLimits()
     inspectProcesses()
-    try inspectStaging()
-    for folder in [Container.Folder.channels, .system] { try inspectSlots(in: folder) }
-    for folder in [Container.Folder.members, .guests] { try inspectMembers(in: folder) }
-    try inspectDeadGuests()
-    try inspectAccesses()
-    try inspectDamaged()
+    look(at: "staging") { try $0.inspectStaging() }
+    for folder in [Container.Folder.channels, .system] {
+      look(through: folder) { try $0.inspectSlots(in: $1, folder.rawValue) }
+    }
+    for folder in [Container.Folder.members, .guests] {
+      look(through: folder) { try $0.inspectMembers(in: $1, folder) }
+    }
+    look(through: .guests) { inspection, _ in try inspection.inspectDeadGuests() }
+    look(at: "system/\(AccessRoom.slotName)") { try $0.inspectAccesses() }
+    look(through: .notices) { try $0.inspectNotices(in: $1) }
+    look(through: .damaged) { try $0.inspectDamaged(in: $1) }
+  }
+
+  func open(
+    _ name: String, in parent: borrowing Descriptor
+  ) throws(Errno) -> OpenDirectory {
+    OpenDirectory(try parent.open(name, [.readOnly, .directory]))
+  }
+
+  /// Whether a name is that of a plain file; where it is something else, that is a finding.
+  mutating func isFile(
+    _ name: String, in directory: OpenDirectory, _ path: String, otherwise consequence: String
+  ) -> Bool {
+    var isFile = false
+    look(at: path) { inspection in
+      isFile = try directory.descriptor.status(of: name).kind == .regular
+      guard !isFile else { return }
+      inspection.add(
+        Finding(
+          .problem, path, "not a plain file",
+          advice: "look who put it there; while it is there \(consequence)"))
+    }
+    return isFile
   }
 
   // MARK: The container itself
@@ -194,9 +198,23 @@ struct Inspection {
     }
   }
 
-  private mutating func inspectDamaged() throws(Errno) {
-    guard let damaged = try folder(.damaged) else { return }
-    for name in try damaged.descriptor.names().sorted() where name.hasSuffix(".plist") {
+  private mutating func inspectNotices(in notices: OpenDirectory) throws(Errno) {
+    for name in try notices.descriptor.names().sorted() {
+      let path = "\(Container.Folder.notices.rawValue)/\(name)"
+      guard EscapedName.unescape(name) != nil else {
+        addForeign(path)
+        continue
+      }
+      _ = isFile(name, in: notices, path, otherwise: "it cannot be posted")
+    }
+  }
+
+  private mutating func inspectDamaged(in damaged: OpenDirectory) throws(Errno) {
+    for name in try damaged.descriptor.names().sorted() where !name.hasSuffix(".reason") {
+      guard name.hasSuffix(".plist") else {
+        addForeign("damaged/\(name)")
+        continue
+      }
       let reason = String(name.dropLast(".plist".count)) + ".reason"
       let bytes = try? damaged.descriptor.open(reason, [.readOnly, .nonBlocking]).readAll(size: 512)
       let words = bytes.map { String(decoding: $0.filter { $0 >= 0x20 }, as: UTF8.self) }
@@ -225,7 +243,21 @@ extension FileSystemStatus {
 
 extension Container {
   /// Looks through the whole container and changes nothing.
-  package func inspect() throws(WormholeError) -> [Finding] {
+  ///
+  /// What a program is just making or removing looks for a moment as if a dead one had left it. So
+  /// such things are told only if a second look finds them still.
+  ///
+  /// - Parameter between: is called between the two, when some time has passed.
+  package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Finding] {
+    let findings = try look()
+    guard findings.contains(where: \.isRepairable) else { return findings }
+    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
+    between()
+    let again = Set(try look())
+    return findings.filter { !$0.isRepairable || again.contains($0) }
+  }
+
+  private func look() throws(WormholeError) -> [Finding] {
     var inspection = Inspection(self)
     do throws(Errno) {
       try inspection.run()
@@ -239,23 +271,30 @@ extension Container {
   /// in the place of damaged ones, which go to `damaged/`.
   ///
   /// - Parameter tell: is given what knows of the writers whose accesses were removed.
-  /// - Returns: what it has repaired.
-  package func repair(_ tell: (AccessRoom) -> Void = { _ in }) throws -> [Finding] {
+  /// - Returns: what it has repaired. What stood in the way of the rest goes to the log.
+  package func repair(
+    _ tell: (AccessRoom) -> Void = { _ in }
+  ) throws(WormholeError) -> [Finding] {
     let findings = try inspect().filter(\.isRepairable)
-    do throws(Errno) {
-      let swept = try staging.sweep() + sweepGuests()
-      count { $0.swept += swept }
-    } catch {
-      throw WormholeError(error, "sweep", path + "/staging")
-    }
-    let accesses = try sweepAccesses(tell)
-    count { $0.swept += accesses }
+    repair("staging") { try count(swept: staging.sweep()) }
+    repair("guests") { try count(swept: sweepGuests()) }
+    repair("system/\(AccessRoom.slotName)") { try count(swept: sweepAccesses(tell)) }
     for folder in [Folder.channels, .system] {
-      for name in try names(in: folder) {
+      for name in (try? names(in: folder)) ?? [] {
         let slot = try slot(folder, name)
-        if findings.contains(where: { $0.subject.hasPrefix(slot.path + "/") }) { try slot.tidy() }
+        guard findings.contains(where: { $0.subject.hasPrefix(slot.path + "/") }) else { continue }
+        repair(slot.path) { try slot.tidy() }
       }
     }
-    return findings
+    let left = Set(try look())
+    return findings.filter { !left.contains($0) }
+  }
+
+  private func count(swept: Int) { count { $0.swept += swept } }
+
+  /// Goes on with the rest where something cannot be repaired.
+  package func repair(_ path: String, _ body: () throws -> Void) {
+    guard let obstacle = Finding.obstacle(at: path, to: "repaired", body) else { return }
+    log(.error, "'\(path)': \(obstacle.what)")
   }
 }

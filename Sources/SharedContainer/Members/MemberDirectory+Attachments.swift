@@ -290,7 +290,7 @@ extension MemberDirectory {
   /// Whether a message of one of these names is there, looked for in the direction in which they
   /// move.
   private func isAwaited(_ names: [String]) throws(Errno) -> Bool {
-    for name in names where try status(of: name, in: .inbox) != nil { return true }
+    for name in names where try isThere(name, in: .inbox) { return true }
     var isClaimed = false
     try list(.claimed) { file in
       let claimed = String(cString: file)
@@ -299,8 +299,20 @@ extension MemberDirectory {
       }
     }
     if isClaimed { return true }
-    for name in names where try status(of: name, in: .dead) != nil { return true }
+    for name in names where try isThere(name, in: .dead) { return true }
     return false
+  }
+
+  /// For those who only look: a part that is missing is not made.
+  private func isThere(_ name: String, in part: Part) throws(Errno) -> Bool {
+    guard let directory = try existing(part) else { return false }
+    do throws(Errno) {
+      _ = try directory.descriptor.status(of: name)
+      return true
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return false
+    }
   }
 }
 

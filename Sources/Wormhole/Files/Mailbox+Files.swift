@@ -66,23 +66,28 @@ extension Wormhole {
   ///
   /// - Parameter isLooking: whether it only looks, and removes nothing.
   /// - Returns: what was removed, or would be, as findings of an inspection.
-  package func sweepFiles(isLooking: Bool) throws(WormholeError) -> [SharedContainer.Finding] {
+  package func sweepFiles(isLooking: Bool) -> [SharedContainer.Finding] {
     var swept: [SharedContainer.Finding] = []
-    for name in try container.names(in: .members) {
-      guard let home = try container.existingMember(name) else { continue }
-      do throws(Errno) {
+    for name in (try? container.names(in: .members)) ?? [] {
+      // Of what is no member's directory those tell who look at members.
+      guard let home = try? container.existingMember(name) else { continue }
+      let path = "\(home.path)/files"
+      func sweep() throws(Errno) {
         // Who cannot be asked is not swept.
-        guard try !home.isPresent() else { continue }
+        guard try !home.isPresent() else { return }
         swept += try home.sweepFiles(isLooking: isLooking) {
           MessageName.messages(ofFile: $0)
         }.map {
           SharedContainer.Finding(
-            .problem, "\(home.path)/files/\($0)", "a file whose message is no more",
+            .problem, "\(path)/\($0)", "a file whose message is no more",
             advice: "it is removed when '\(name)' joins", isRepairable: true)
         }
-      } catch {
-        throw WormholeError(error, "sweep files of", name)
       }
+      guard isLooking else {
+        container.repair(path, sweep)
+        continue
+      }
+      if let obstacle = SharedContainer.Finding.obstacle(at: path, sweep) { swept.append(obstacle) }
     }
     return swept
   }

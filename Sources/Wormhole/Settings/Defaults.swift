@@ -142,6 +142,10 @@ extension Wormhole {
         var error = error
         error.operation = operation
         error.subject = suite
+        // One key cannot be put into what cannot be read.
+        if error.code == .damaged {
+          error.hint = "removeAll() begins anew, as 'wormhole defaults delete \(suite)' does"
+        }
         throw error
       }
     }

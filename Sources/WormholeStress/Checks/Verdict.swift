@@ -114,7 +114,7 @@ struct Verdict: Sendable {
   private static func leftovers(_ plan: Plan) throws -> [Violation] {
     let hole = try Wormhole(directory: plan.container, options: Plan.options())
     _ = try hole.container.repair()
-    _ = try hole.sweepFiles(isLooking: false)
+    _ = hole.sweepFiles(isLooking: false)
     let findings =
       try hole.container.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
     // A small disk has little room, as it is meant to.
