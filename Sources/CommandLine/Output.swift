@@ -9,6 +9,14 @@ package struct Output: Sendable {
   package let isJSON: Bool
   package let isQuiet: Bool
   package let isVerbose: Bool
+  private var isOfDone = false
+
+  /// The same for words of what is done: where they cannot be written, that is what the error says.
+  package var ofDone: Output {
+    var output = self
+    output.isOfDone = true
+    return output
+  }
 
   package init(
     _ program: String, isJSON: Bool = false, isQuiet: Bool = false, isVerbose: Bool = false
@@ -25,6 +33,11 @@ package struct Output: Sendable {
       try StandardStream.output.write(bytes)
     } catch {
       if error == .brokenPipe { throw ClosedPipe() }
+      if isOfDone {
+        throw Failure(
+          .software, "untold",
+          "it is done, but cannot be told: cannot write to standard output: \(error)")
+      }
       throw WormholeError(error, "write to", "standard output")
     }
   }

@@ -161,7 +161,7 @@ extension Invocation {
       options.kind = kind
       var sent: [Wormhole.Sent] = []
       try count.send(run.count) { sent = try peer.send(contentsOf: Array(run), options) }
-      if output.isJSON { for one in sent { try output.write(one, from: value(.from)) } }
+      if output.isJSON { for one in sent { try output.ofDone.write(one, from: value(.from)) } }
     }
     if let failure { throw failure }
   }

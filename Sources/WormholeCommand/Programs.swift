@@ -40,11 +40,11 @@ enum Programs {
     ended: () -> Void = {}
   ) throws(Errno) -> (status: ExitStatus, output: [UInt8]) {
     let (given, taken) = (try SharedPipe(), try SharedPipe())
-    let collected = Monitor(Result<[UInt8], Errno>.success([]))
+    let collected = Monitor(Result<[UInt8], Errno>?.none)
     let collector = try Thread("output") {
       let bytes = Result { () throws(Errno) in try taken.collect(limit: limit) }
       taken.closeReading()
-      collected.withLock { $0 = bytes }
+      collected.signal { $0 = bytes }
     }
     let result = Result { () throws(Errno) in
       try feeding(
@@ -56,8 +56,15 @@ enum Programs {
     }
     taken.closeWriting()
     ended()
+    // Whoever was to end does not wait for what the child has left behind, which may keep the pipe
+    // open; what the child has written is in it already.
+    if Interruption.isAsked,
+      collected.wait(until: .now + .milliseconds(100), { $0 == nil ? nil : true }) == nil
+    {
+      Interruption.endIfAsked()
+    }
     collector.join()
-    return (try result.get(), try collected.withLock { $0 }.get())
+    return (try result.get(), try collected.withLock { $0! }.get())
   }
 
   /// Runs a line of shell that makes one value of another, and keeps the end of its complaints,
@@ -142,13 +149,21 @@ extension Failure {
   /// The same, where the caller has to be told that the program it wanted to run did not.
   init(neverRan error: any Error) {
     self.init(error)
-    let errno = (error as? Programs.NeverRan)?.error.errno
-    if errno == Errno.noSuchFile.rawValue {
+    let errno = (error as? Programs.NeverRan)?.error.errno.map { Errno(rawValue: $0) }
+    if errno == .noSuchFile {
       status = ExitCode.noProgram.rawValue
-    } else if errno == Errno.accessDenied.rawValue {
+    } else if let errno, Errno.ofPrograms.contains(errno) {
       status = ExitCode.notRunnable.rawValue
-    } else if ![ExitCode.usage, .no].map(\.rawValue).contains(status) {
+    } else if (error as? WormholeError)?.code != .timedOut, status != ExitCode.usage.rawValue {
       status = ExitCode.neverRan.rawValue
     }
   }
+}
+
+extension Errno {
+  /// What the system says of a program that is there and cannot be run.
+  fileprivate static let ofPrograms: Set<Errno> = [
+    .accessDenied, .notPermitted, .notExecutable, .notADirectory, .isADirectory, .tooManyLinks,
+    .busyText, .argumentsTooLong, .nameTooLong,
+  ]
 }

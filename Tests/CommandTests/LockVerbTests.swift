@@ -103,6 +103,53 @@ import Testing
     #expect(try holder.outcome().status == .exited(0))
   }
 
+  /// What the command has left behind is not waited for: others wait for the lock meanwhile.
+  @Test func anInterruptedUpdateEndsThoughItsOutputIsOpen() throws {
+    let stage = try Stage()
+    _ = try stage.run("wormhole put speed slow")
+    let update = try stage.start(
+      "wormhole update speed --exec 'sleep 600 & echo $! >left; echo begun >&2; wait'")
+    try eventually("the command runs") { try update.errors == "begun\n" }
+    try update.child.send(.terminate)
+    #expect(try update.outcome().status == .signalled(15))
+    #expect(try stage.run("wormhole get speed").output == "slow\n")
+    _ = try stage.run("kill $(cat left)")
+  }
+
+  @Test func whyItsCommandDidNotRunIsToldByTheStatus() throws {
+    let stage = try Stage()
+    _ = try stage.run("echo words >words; chmod +x words; ln -s loop loop")
+    for (words, status) in [
+      ("--container none/x lock l -- true", 125), ("coordinate read '' -- true", 125),
+      ("lock l -- ./words", 126), ("lock l -- ./words/program", 126), ("lock l -- ./loop", 126),
+      ("lock l -- .", 126), ("lock l -- ./none", 127),
+    ] as [(String, Int32)] {
+      let outcome = try stage.run("wormhole \(words)")
+      #expect(outcome.status == .exited(status), "\(words): \(outcome.errors)")
+    }
+  }
+
+  @Test func whatHasNoNameIsRefused() throws {
+    let stage = try Stage()
+    for words in [
+      "lock '' -- true", "defaults write '' key value", "defaults read ''", "defaults delete ''",
+      "defaults watch '' --timeout 0",
+    ] {
+      let outcome = try stage.run("wormhole put a 1; wormhole \(words)")
+      #expect(outcome.status == .exited(64), "\(words)")
+    }
+    let long = String(repeating: "l", count: 240)
+    for name in [long, "l"] {
+      let outcome = try stage.run(
+        """
+        mkdir -p hole/system/lock.l && cd hole/system/lock.l && rm -rf lock && touch lock
+        wormhole lock \(name) -- true
+        """)
+      #expect(!outcome.errors.contains("'lock."), "\(outcome.errors)")
+      #expect(outcome.errors.contains("'\(name)'"), "\(outcome.errors)")
+    }
+  }
+
   @Test func anInterruptedUpdateChangesNothing() throws {
     let stage = try Stage()
     _ = try stage.run("mkfifo pipe; wormhole put speed slow")

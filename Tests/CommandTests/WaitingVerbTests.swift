@@ -162,6 +162,19 @@ import Testing
     #expect(outcome.status == .exited(5))
   }
 
+  /// Its status is that of the command, which may be 0 then; what it was asked is not forgotten.
+  @Test func aSignalThatItsCommandTakesEndsItToo() throws {
+    let stage = try Stage()
+    let line = "trap 'kill $!; exit 0' TERM; sleep 600 & echo begun; wait"
+    let watch = try stage.start(
+      "wormhole watch speed --verbose --exec \"$LINE\"", environment: ["LINE=\(line)"])
+    try eventually("it is ready") { try watch.errors.contains("watching") }
+    try put("put speed 1", stage)
+    try eventually("the command runs") { try watch.output == "begun\n" }
+    try watch.child.send(.terminate)
+    #expect(try watch.outcome().status == .signalled(15))
+  }
+
   /// As nohup(1) has it: what was ignored stays ignored, for the command and for what it runs.
   @Test func anIgnoredSignalStaysIgnored() throws {
     let stage = try Stage()
@@ -183,6 +196,34 @@ import Testing
     let outcome = try stage.run("wormhole " + words)
     #expect(outcome.status == .exited(0))
     #expect(outcome.errors == "")
+  }
+
+  /// What stands in the way of one value is told, and the watch goes on.
+  @Test(arguments: ["--prefix ''", "b zlast", "b"])
+  func damageEndsNoWatch(_ words: String) throws {
+    let stage = try Stage()
+    try put("put b 1", stage)
+    let watch = try start("wormhole watch \(words) --count 1", stage)
+    _ = try stage.run("rm -f hole/channels/b/kept.plist")
+    _ = try stage.run("echo damaged >new && mv new hole/channels/b/value.plist")
+    try eventually("the damage is told") { try watch.errors.contains("cannot read channel 'b'") }
+    try put(words == "b" ? "put b 2" : "put zlast 2", stage)
+    let outcome = try watch.outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output == (words == "b" ? "2\n" : "zlast\t2\n"))
+  }
+
+  /// Whoever is told that nothing was changed tries again.
+  @Test(arguments: [
+    "update n --add 1", "update n --add 1 --json", "put n 1 --json", "clear n --json",
+    "update n --exec 'echo 2' --json", "send --to m x --json", "post n --json",
+    "defaults write s k 1 --json", "remove channel n --json",
+  ])
+  func whatIsDoneAndCannotBeToldIsNoFullDisk(_ words: String) throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole put n 1 --type json; wormhole \(words) >/dev/full")
+    #expect(outcome.status == .exited(70))
+    #expect(outcome.errors.contains("it is done, but cannot be told: "))
   }
 
   @Test func aFullOutputIsTold() throws {

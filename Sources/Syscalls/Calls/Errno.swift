@@ -48,6 +48,10 @@ extension Errno {
   /// What a copy of a process is answered that uses what it has inherited.
   package static let ownerDied = Errno(rawValue: EOWNERDEAD)
   package static let stale = Errno(rawValue: ESTALE)
+  /// What a program is answered for that is none the kernel knows.
+  package static let notExecutable = Errno(rawValue: ENOEXEC)
+  package static let busyText = Errno(rawValue: ETXTBSY)
+  package static let argumentsTooLong = Errno(rawValue: E2BIG)
 }
 
 extension Errno: CustomStringConvertible {

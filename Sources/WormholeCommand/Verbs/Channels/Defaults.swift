@@ -41,6 +41,8 @@ extension Verb {
       let actions = DefaultsAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(invocation.operands[0]) defaults: the actions are \(actions)")
     }
+    // The suite of no name would be shared by all who mean another.
+    _ = try Container.escape(invocation.suite)
     switch action {
     case .read: return try invocation.readDefaults()
     case .write: return try invocation.writeDefaults()
@@ -53,7 +55,7 @@ extension Verb {
 enum DefaultsAction: String, CaseIterable { case read, write, delete, watch }
 
 extension Invocation {
-  private var suite: String { operands[1] }
+  fileprivate var suite: String { operands[1] }
   private var key: String? { operands.count > 2 ? operands[2] : nil }
 
   fileprivate func readDefaults() throws -> Int32 {
@@ -62,17 +64,16 @@ extension Invocation {
     guard let key else {
       for (key, value) in values.sorted(by: { $0.key < $1.key }) {
         if output.isJSON {
-          try write(key, value)
+          try write(key, value, to: output)
         } else {
           try output.write(line: "\(key.inOneLine())\t\(value.inOneLine())")
         }
       }
       return 0
     }
-    guard let value = values[key] else {
-      throw WormholeError(.notFound, "read defaults", suite, because: "there is no key '\(key)'")
-    }
-    try output.isJSON ? write(key, value) : output.write(value.printed())
+    guard let value = values[key] else { throw missing(key) }
+    try output.isJSON
+      ? write(key, value, to: output) : output.write(value.printed(raw: has(.raw)))
     return 0
   }
 
@@ -82,7 +83,7 @@ extension Invocation {
     let hole = try open(create: true)
     try Enclosure.refuseChange(of: hole, "write defaults")
     try hole.defaults(suite).set(value, forKey: key)
-    if output.isJSON { try write(key, value) }
+    if output.isJSON { try write(key, value, to: output.ofDone) }
     return 0
   }
 
@@ -91,8 +92,13 @@ extension Invocation {
     let hole = try open(create: false)
     try Enclosure.refuseChange(of: hole, "delete defaults")
     let defaults = hole.defaults(suite)
-    try key.map { try defaults.removeObject(forKey: $0) } ?? defaults.removeAll()
-    if output.isJSON { try write(key, nil) }
+    if let key {
+      guard try defaults.dictionaryRepresentation()[key] != nil else { throw missing(key) }
+      try defaults.removeObject(forKey: key)
+    } else {
+      try defaults.removeAll()
+    }
+    if output.isJSON { try write(key, nil, to: output.ofDone) }
     return 0
   }
 
@@ -127,12 +133,19 @@ extension Invocation {
   }
 
   private func write(change key: String, _ value: PropertyListValue?) throws {
-    if output.isJSON { return try write(key, value) }
+    if output.isJSON { return try write(key, value, to: output) }
     let text = try value?.inOneLine() ?? "(removed)"
     try output.write(line: self.key == nil ? "\(key.inOneLine())\t\(text)" : text)
   }
 
-  private func write(_ key: String?, _ value: PropertyListValue?) throws {
+  private func missing(_ key: String) -> WormholeError {
+    WormholeError(
+      .notFound, "\(operands[0]) defaults", suite, because: "there is no key '\(key)'")
+  }
+
+  private func write(
+    _ key: String?, _ value: PropertyListValue?, to output: Output
+  ) throws {
     try output.write(
       .setting,
       ["suite": .string(suite), "key": key.map { .string($0) }, "value": value])

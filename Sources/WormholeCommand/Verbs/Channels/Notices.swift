@@ -14,7 +14,9 @@ extension Verb {
   ) { invocation in
     let name = invocation.operands[0]
     try invocation.open(create: true).notice(name).post()
-    if invocation.output.isJSON { try invocation.output.write(.notice, ["notice": .string(name)]) }
+    if invocation.output.isJSON {
+      try invocation.output.ofDone.write(.notice, ["notice": .string(name)])
+    }
     return 0
   }
 

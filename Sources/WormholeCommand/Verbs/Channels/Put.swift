@@ -28,7 +28,7 @@ extension Verb {
     let channel = try invocation.open(create: true).channel(name, of: PropertyListValue.self)
     let version = try channel.put(
       value, ifVersion: try invocation.number(.ifVersion), durability: invocation.durability)
-    try invocation.output.write(change: value, version, of: name)
+    try invocation.output.ofDone.write(change: value, version, of: name)
     return 0
   }
 }

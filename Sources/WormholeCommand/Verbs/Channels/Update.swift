@@ -54,9 +54,9 @@ extension Invocation {
     }
     guard let sum else { return 0 }
     if output.isJSON {
-      try output.write(change: sum, version, of: name)
+      try output.ofDone.write(change: sum, version, of: name)
     } else {
-      try output.write(try sum.printed())
+      try output.ofDone.write(try sum.printed())
     }
     return 0
   }
@@ -86,7 +86,7 @@ extension Invocation {
           ofStream: bytes, type ?? ValueType(like: value), raw: has(.raw), for: name)
         return .commit
       }
-      try output.write(change: after.value, after.version, of: name)
+      try output.ofDone.write(change: after.value, after.version, of: name)
     } catch let refusal as Refusal {
       output.explain("channel '\(name)' is not changed: the command ended with \(refusal.status)")
       return refusal.status
@@ -116,11 +116,15 @@ extension ValueType {
 /// What can be added to.
 private enum Number {
   case whole(Int64)
+  /// More than fits in the other.
+  case large(UInt64)
   case real(Double)
 
   init?(_ text: String) {
     if let whole = Int64(text) {
       self = .whole(whole)
+    } else if let large = UInt64(text) {
+      self = .large(large)
     } else if let real = Double(text), real.isFinite {
       self = .real(real)
     } else {
@@ -132,6 +136,7 @@ private enum Number {
     switch value {
     case nil: self = .whole(0)
     case .integer(let whole): self = .whole(whole)
+    case .unsigned(let large): self = .large(large)
     case .real(let real): self = .real(real)
     default:
       throw WormholeError(
@@ -141,20 +146,26 @@ private enum Number {
   }
 
   func plus(_ step: Number, of name: String) throws(WormholeError) -> PropertyListValue {
-    if case (.whole(let number), .whole(let step)) = (self, step) {
-      let (sum, overflow) = number.addingReportingOverflow(step)
-      guard !overflow else {
-        throw WormholeError(
-          .invalidValue, "add to channel", name, because: "the sum does not fit into 64 bits")
-      }
-      return .integer(sum)
+    guard let number = whole, let step = step.whole else { return .real(real + step.real) }
+    let sum = number + step
+    if let sum = Int64(exactly: sum) { return .integer(sum) }
+    if let sum = UInt64(exactly: sum) { return .unsigned(sum) }
+    throw WormholeError(
+      .invalidValue, "add to channel", name, because: "the sum does not fit into 64 bits")
+  }
+
+  private var whole: Int128? {
+    switch self {
+    case .whole(let number): Int128(number)
+    case .large(let number): Int128(number)
+    case .real: nil
     }
-    return .real(real + step.real)
   }
 
   private var real: Double {
     switch self {
     case .whole(let number): Double(number)
+    case .large(let number): Double(number)
     case .real(let number): number
     }
   }

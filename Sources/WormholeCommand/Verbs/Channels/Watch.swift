@@ -46,15 +46,18 @@ extension Invocation {
     @Sendable func hear(_ snapshot: Wormhole.Snapshot<PropertyListValue>) {
       telling.tell { try tell(Wormhole.UntypedSnapshot(snapshot), isNamed) }
     }
+    // One value that cannot be had ends nothing: the next may be sound, and others are.
+    @Sendable func fail(_ error: WormholeError) {
+      if error.code == .notAContainer { telling.end(error) } else { output.tell(Failure(error)) }
+    }
     guard has(.prefix) else {
       let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
-      return try hole.watch(channels, present: has(.now), hear, failure: telling.end)
+      return try hole.watch(channels, present: has(.now), hear, failure: fail)
     }
     guard operands.count == 1 else {
       throw Failure.usage("cannot watch: --prefix takes one prefix")
     }
-    return try hole.watch(
-      prefix: operands[0], present: has(.now), hear, failure: telling.end)
+    return try hole.watch(prefix: operands[0], present: has(.now), hear, failure: fail)
   }
 
   private func tell(
@@ -69,7 +72,10 @@ extension Invocation {
     ]
     do {
       let input = try snapshot.value?.printed() ?? []
-      return try Programs.shell(line, input: input, settings).code
+      let status = try Programs.shell(line, input: input, settings).code
+      // A command may take the signal for its own end only: nobody is told of the next change.
+      if status == 0 { Interruption.endIfAsked() }
+      return status
     } catch {
       throw Failure(neverRan: error)
     }

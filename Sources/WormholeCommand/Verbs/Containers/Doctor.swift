@@ -23,7 +23,7 @@ extension Verb {
     let hole = try invocation.open(create: false) { $0.isForReading = true }
     if invocation.has(.repair) {
       for finding in try hole.repair() + hole.sweepFiles(isLooking: false) {
-        try invocation.output.write(finding, isRepaired: true)
+        try invocation.output.ofDone.write(finding, isRepaired: true)
       }
     }
     let findings =

@@ -33,11 +33,13 @@ extension Verb {
     do {
       let deadline = try invocation.deadline(.timeout)
       let breakAfter = try invocation.seconds(.breakAfter)
+      // The lock of no name would be shared by all who mean another.
+      _ = try Container.escape(invocation.operands[0])
       let hole = try invocation.open(create: true)
       let within = Enclosure(.lock(invocation.operands[0]), of: hole)
       try within.refuseNesting("lock", invocation.operands[0])
-      let slot = try hole.container.slot(.system, "lock." + invocation.operands[0])
-      let wasSuperseded = try invocation.hold(slot, breakAfter, until: deadline) { generation in
+      let wasSuperseded = try invocation.hold(in: hole, breakAfter, until: deadline) {
+        generation in
         status = try Programs.run(
           invocation.command, ["WORMHOLE_LOCK_GENERATION=\(generation)", within.setting]
         ).code
@@ -57,10 +59,25 @@ extension Verb {
 extension Invocation {
   /// After a second of waiting, says for whom.
   fileprivate func hold(
-    _ slot: Slot, _ breakAfter: Duration?, until deadline: Instant?,
+    in hole: Wormhole, _ breakAfter: Duration?, until deadline: Instant?,
     _ body: (_ generation: Int) throws -> Void
   ) throws -> Bool {
     let name = operands[0]
+    do {
+      let slot = try hole.container.slot(.system, "lock." + name)
+      return try hold(slot, breakAfter, until: deadline, body)
+    } catch let error as WormholeError {
+      // Under the name that the caller knows.
+      var named = error
+      named.subject = name
+      throw named
+    }
+  }
+
+  private func hold(
+    _ slot: Slot, _ breakAfter: Duration?, until deadline: Instant?,
+    _ body: (_ generation: Int) throws -> Void
+  ) throws -> Bool {
     let second = Instant.now + .seconds(1)
     do {
       return try slot.hold(
@@ -68,27 +85,14 @@ extension Invocation {
         body
       ).wasSuperseded
     } catch let error as WormholeError where error.code == .timedOut {
-      if let deadline, deadline <= second { throw error.named(name) }
+      if let deadline, deadline <= second { throw error }
       let holder = error.reason.firstRange(of: ", which ").map { error.reason[$0.lowerBound...] }
       output.tell(
-        "waiting for lock '\(name)'\(holder ?? "")" + (error.hint.map { "; " + $0 } ?? ""))
+        "waiting for lock '\(operands[0])'\(holder ?? "")" + (error.hint.map { "; " + $0 } ?? ""))
     }
-    do {
-      return try slot.hold(
-        "lock", breakAfter: breakAfter, patience: Patience(until: deadline), body
-      ).wasSuperseded
-    } catch let error as WormholeError {
-      throw error.named(name)
-    }
-  }
-}
-
-extension WormholeError {
-  /// Under the name that the caller knows.
-  fileprivate func named(_ name: String) -> WormholeError {
-    var error = self
-    error.subject = name
-    return error
+    return try slot.hold(
+      "lock", breakAfter: breakAfter, patience: Patience(until: deadline), body
+    ).wasSuperseded
   }
 }
 

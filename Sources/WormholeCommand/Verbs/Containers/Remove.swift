@@ -34,7 +34,7 @@ extension Verb {
       throw WormholeError(.notFound, "remove \(word)", name, because: "there is none")
     }
     if invocation.output.isJSON {
-      try invocation.output.write(.removed, ["kind": .string(word), "name": .string(name)])
+      try invocation.output.ofDone.write(.removed, ["kind": .string(word), "name": .string(name)])
     }
     return 0
   }

@@ -63,7 +63,7 @@ extension Invocation {
       output.explain("'\(name)' runs")
       return 0
     }
-    if let profile = try peer.profile { try output.write(profile) }
+    if let profile = try peer.profile { try output.ofDone.write(profile) }
     return 0
   }
 
@@ -83,7 +83,8 @@ extension Invocation {
       directory: value(.directory))
     output.explain("it is registered how '\(name)' is started")
     if output.isJSON {
-      try output.write(name, try open(create: false) { $0.isForReading = true }.start(of: name))
+      let start = try open(create: false) { $0.isForReading = true }.start(of: name)
+      try output.ofDone.write(name, start)
     }
     return 0
   }
@@ -103,7 +104,7 @@ extension Invocation {
 
   fileprivate func forgetStart(of name: String) throws -> Int32 {
     guard try open(create: false).removeStart(of: name) else { throw nothing("forget", name) }
-    if output.isJSON { try output.write(name, nil) }
+    if output.isJSON { try output.ofDone.write(name, nil) }
     return 0
   }
 

@@ -40,7 +40,7 @@ extension Verb {
     }
     let state = try pairing.state
     if invocation.output.isJSON {
-      try invocation.output.write(.pairing, state.object)
+      try invocation.output.ofDone.write(.pairing, state.object)
     } else if action == .state {
       for line in try state.lines() { try invocation.output.write(line: line) }
     }

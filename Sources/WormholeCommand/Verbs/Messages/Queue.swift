@@ -44,7 +44,7 @@ extension Verb {
     if invocation.has(.clear) {
       let count = try invocation.open(create: false).peer(name).clearUntoldOutcomes()
       invocation.output.explain("\(count) outcomes removed")
-      try invocation.output.write(
+      try invocation.output.ofDone.write(
         end: "untold", from: name, count: count)
       return 0
     }
@@ -87,7 +87,7 @@ extension Invocation {
     guard isDone else {
       throw WormholeError(.notFound, "\(action.name) message", id, because: missing)
     }
-    try output.write(id: id, end: end, to: name)
+    try output.ofDone.write(id: id, end: end, to: name)
     return 0
   }
 }

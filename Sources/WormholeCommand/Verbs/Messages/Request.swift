@@ -39,14 +39,14 @@ extension Verb {
       value, as: PropertyListValue.self, kind: invocation.kind(of: value), within: timeout,
       waking: invocation.has(.wake))
     if invocation.output.isJSON {
-      try invocation.output.write(
+      try invocation.output.ofDone.write(
         .answer,
         [
           "from": invocation.value(.from).map { .string($0) }, "to": .string(name),
           "kind": .string(invocation.kind(of: value)), "answered": true, "value": answer,
         ])
     } else {
-      try invocation.output.write(try answer.printed(raw: invocation.has(.raw)))
+      try invocation.output.ofDone.write(try answer.printed(raw: invocation.has(.raw)))
     }
     return 0
   }

@@ -118,7 +118,7 @@ extension Invocation {
   ) throws -> Int32 {
     if has(.waitForEnd) { return try sendAndWait(to: name, body) }
     let from = self.value(.from)
-    try output.write(try body(open(create: true).peer(name, from: from)), from: from)
+    try output.ofDone.write(try body(open(create: true).peer(name, from: from)), from: from)
     return 0
   }
 
@@ -143,7 +143,7 @@ extension Invocation {
         undelivered: sent, .timedOut, "it was not handled in time",
         hint: "it is still on its way; see 'wormhole queue'")
     }
-    try output.write(sent, from: self.value(.from), end: "delivered")
+    try output.ofDone.write(sent, from: self.value(.from), end: "delivered")
     return 0
   }
 
@@ -159,7 +159,7 @@ extension Invocation {
       output.explain("'\(name)' has heard it")
       return 0
     }
-    try output.write(
+    try output.ofDone.write(
       .sent,
       [
         "delivery": "immediate", "from": self.value(.from).map { .string($0) },
@@ -183,7 +183,7 @@ extension Invocation {
   fileprivate func tell(_ value: PropertyListValue, to name: String) throws -> Int32 {
     let peer = try open(create: true).peer(name, from: self.value(.from))
     let isNew = try peer.setContext(value, kind: kind(of: value))
-    if output.isJSON, let told = try peer.sentContext { try output.write(told, to: name) }
+    if output.isJSON, let told = try peer.sentContext { try output.ofDone.write(told, to: name) }
     output.explain(isNew ? "'\(name)' is told" : "'\(name)' has been told that already")
     return 0
   }
