@@ -83,6 +83,23 @@ import Testing
     #expect(try stage.run("wormhole put speed 2 && wormhole get speed").output == "2\n")
   }
 
+  @Test(arguments: ["mkfifo", "mkdir", "ln -s /dev/null"])
+  func oneRefusedChannelIsInNobodysWay(_ make: String) throws {
+    let stage = try Stage()
+    _ = try stage.run("for n in a b zlast; do wormhole put $n 1; done")
+    _ = try stage.run("rm hole/channels/b/*.plist; \(make) hole/channels/b/value.plist")
+    let list = try stage.run("wormhole list")
+    #expect(list.output == "a\nb\nzlast\n", "\(list.errors)")
+    #expect(list.status == .exited(0))
+    let lines = try stage.run("wormhole list --json").output.split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines.filter { $0.contains(#""channel":"b","cleared":null,"damage":""#) }.count == 1)
+    let clear = try stage.run("wormhole clear --all")
+    #expect(clear.status == .exited(77), "\(clear.errors)")
+    #expect(clear.errors.contains("channel 'b'"))
+    #expect(try stage.run("wormhole list").output == "b\n")
+  }
+
   @Test func theDoctorFindsNothingWrong() throws {
     let stage = try Stage()
     let outcome = try stage.run("wormhole put speed 1 && wormhole doctor && wormhole doctor --json")

@@ -26,12 +26,21 @@ extension Verb {
     }
     let hole = try invocation.open(create: false)
     let names = invocation.has(.all) ? try hole.channels() : invocation.operands
+    var failure: WormholeError?
     for name in names {
       let channel = hole.channel(name, of: PropertyListValue.self)
-      let version = try channel.clear(
-        erasing: invocation.has(.erase), durability: invocation.durability)
-      try invocation.output.write(change: nil, version, of: name)
+      let version: Int
+      do throws(WormholeError) {
+        version = try channel.clear(
+          erasing: invocation.has(.erase), durability: invocation.durability)
+      } catch {
+        // The others are cleared all the same.
+        failure = failure ?? error
+        continue
+      }
+      try invocation.output.ofDone.write(change: nil, version, of: name)
     }
+    if let failure { throw failure }
     return 0
   }
 
@@ -55,6 +64,11 @@ extension Verb {
 }
 
 extension Output {
+  /// What may be wrong with one channel, and says nothing of the others.
+  private static let damages: Set<WormholeError.Code> = [
+    .damaged, .refused, .permissionDenied, .tooLarge,
+  ]
+
   fileprivate func list(
     _ name: String, in hole: Wormhole
   ) throws {
@@ -67,7 +81,7 @@ extension Output {
       guard let metadata = try hole.channel(name, of: PropertyListValue.self).metadata,
         !metadata.isCleared
       else { return }
-    } catch let error as WormholeError where error.code == .damaged {
+    } catch let error as WormholeError where Self.damages.contains(error.code) {
       damage = error.reason
     }
     try isJSON
