@@ -64,6 +64,21 @@ import Testing
     #expect(with.output.contains(#""redelivered":false,"#))
   }
 
+  /// No message is given up because there is nowhere to put its file.
+  @Test func aMissingPlaceForFilesCostsNoAttempt() throws {
+    let stage = try Stage()
+    _ = try stage.run(
+      "mkdir in; echo one >seats; wormhole send --to watch --file seats --id first")
+    let receiver = try stage.start("wormhole receive --as watch --files in --verbose --attempts 1")
+    try eventually("the first has come") { try receiver.output == "in/seats\n" }
+    _ = try stage.run("rm -r in; wormhole send --to watch --file seats --id second")
+    let outcome = try receiver.outcome()
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("cannot take file to 'in/seats'"), "\(outcome.errors)")
+    #expect(try stage.run("wormhole queue watch | cut -f1,2").output == "second\twaiting\n")
+    #expect(try stage.run("wormhole queue watch --dead").output == "")
+  }
+
   @Test func theDoctorFindsWhatNobodyAwaits() throws {
     let stage = try Stage()
     _ = try stage.run("echo one >seats; wormhole send --to watch --file seats")

@@ -26,6 +26,20 @@ import Testing
 
   // MARK: Answers
 
+  /// Nobody waits for the next: whoever asked has been refused.
+  @Test func aMissingProgramRefusesAndEndsIt() throws {
+    let stage = try Stage()
+    let reply = try stage.start("wormhole reply --as watch --verbose --exec no-such-program")
+    try eventually("it replies") { try reply.errors.contains("replying as 'watch'") }
+    let request = try stage.run("wormhole request --to watch x")
+    #expect(request.status == .exited(1), "\(request.errors)")
+    let outcome = try reply.outcome()
+    #expect(outcome.status == .exited(127))
+    #expect(
+      outcome.errors.hasSuffix(
+        "a program of 'no-such-program' is not there; the request was refused\n"))
+  }
+
   @Test func bytesComeBackAsTheyAre() throws {
     let stage = try Stage()
     var random = SeededRandom(seed: 11)

@@ -15,7 +15,10 @@ extension Invocation {
       // Not there: an earlier attempt has taken it and could not acknowledge the message.
       path = try file.isThere ? take(file, into: directory) : nil
     } catch {
-      return refuse(message, error.reason)
+      guard error.isOfSystem else { return refuse(message, error.reason) }
+      // It was no attempt: where there is no room, every message would be given up.
+      try message.unclaim()
+      throw error
     }
     if let path {
       try output.write(path, file, of: message, to: value(.joinAs) ?? "")
@@ -40,6 +43,13 @@ extension Invocation {
         guard error.code == .conflict, number < 10_000 else { throw error }
       }
     }
+  }
+}
+
+extension WormholeError {
+  /// Whether the next file would meet it too, in place of something that this one has of its own.
+  fileprivate var isOfSystem: Bool {
+    errno != nil && ![.invalidName, .tooLarge, .conflict].contains(code)
   }
 }
 

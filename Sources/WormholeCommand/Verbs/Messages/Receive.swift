@@ -170,7 +170,7 @@ extension Invocation {
     if status == .exited(0) { return nil }
     // Whoever was to end has not refused the message: it stays in hand for the next.
     Interruption.endIfAsked()
-    try status.refuseMissingProgram(line, "the message")
+    try status.refuseMissingProgram(line, "the message waits for whoever joins next")
     return switch status {
     case .exited(let code): "the command ended with status \(code)"
     case .signalled(let signal): "the command was ended by signal \(signal)"
@@ -190,12 +190,14 @@ extension Invocation {
 
 extension ExitStatus {
   /// Ends what would run the line again and again, where its program is missing.
+  ///
+  /// - Parameter what: what has become of whatever it was run for.
   func refuseMissingProgram(_ line: String, _ what: String) throws(Failure) {
     guard case .exited(let code) = self, code == 126 || code == 127 else { return }
     let why = code == 126 ? "cannot be run" : "is not there"
     var failure = Failure(
       .neverRan, "neverRan",
-      "cannot go on: a program of '\(line)' \(why); \(what) waits for whoever joins next")
+      "cannot go on: a program of '\(line)' \(why); \(what)")
     failure.status = code
     throw failure
   }

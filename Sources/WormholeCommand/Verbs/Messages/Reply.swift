@@ -72,8 +72,8 @@ extension Invocation {
       reason = ran.complaint.isEmpty ? why : "\(why): \(ran.complaint)"
       request.refuse(reason!)
     }
-    try output.write(request, to: value(.joinAs) ?? "", given, refusal: reason)
-    try ran.status.refuseMissingProgram(line, "whoever asks")
+    try output.ofDone.write(request, to: value(.joinAs) ?? "", given, refusal: reason)
+    try ran.status.refuseMissingProgram(line, "the request was refused")
     return 0
   }
 
