@@ -40,7 +40,8 @@ struct BashLine {
     // What was typed stays as it was typed.
     var text = Array(bytes[start..<next])
     for byte in wanted.utf8.dropFirst(word.count) { text += quoted(byte) }
-    var begin = bytes.count - start - part.utf8.count
+    // Nobody but bash knows that the one is the end of the other.
+    var begin = max(0, bytes.count - start - part.utf8.count)
     if let quote = quoting.mark {
       // Bash closes the quote, unless the text ends with one; and of two at the beginning it takes
       // the first for that which is there.

@@ -17,7 +17,8 @@ package final class Demonstration: Sendable {
   }
 
   package init(_ name: String) {
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+    // Set to nothing is not set.
+    let parent = Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
     path = parent + "/\(name)-demo-\(Processes.current)-\(Clocks.sinceBoot)"
   }
 

@@ -25,6 +25,13 @@ import Testing
     return Set(outcome.output.split(separator: "\n").map(String.init))
   }
 
+  /// Bash hands over the line and its end; somebody else may hand over anything.
+  @Test func anyTwoWordsAreTakenForALine() throws {
+    for (line, part) in [("get", "send"), ("", "x"), ("se", "nd"), ("wormhole ge", "wormhole ge")] {
+      _ = Completions(.wormhole).offers(for: .bash, [line, part])
+    }
+  }
+
   @Test func bashOffersVerbsAndOptions() throws {
     let stage = try Stage()
     let verbs = Set(Table.wormhole.verbs.map(\.name))

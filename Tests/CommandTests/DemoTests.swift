@@ -27,6 +27,14 @@ import Testing
     return try run("sh", ["-c", words]).output.contains(path)
   }
 
+  @Test func aPlaceSetToNothingIsNotSet() throws {
+    let fault = "WORMHOLE_FAULTS=mkdir~go-on:before:fail=EINVAL"
+    let outcome = try run(
+      Programs.built("wormhole"), ["demo"], environment: ["TMPDIR=", fault])
+    #expect(
+      outcome.errors.hasPrefix("wormhole: cannot show the demonstration in '/tmp/wormhole-demo-"))
+  }
+
   /// A failure in the middle is told in one sentence and cleaned up after.
   @Test func aFailureLeavesNothingBehind() throws {
     let folder = try TemporaryDirectory()
