@@ -149,7 +149,9 @@ extension Verb {
       ], [],
       [
         "SHELL is bash, fish or zsh. " + what,
-        "With WORD, prints what could stand at the end of a command line. The shells ask for that.",
+        "With WORD, prints what could stand at the end of a command line. The shells ask for that: "
+          + "bash with the whole line and what it takes for its last word, the others with the "
+          + "words after the command's name.",
       ],
       [
         Example("eval \"$(\(name) completions bash)\"", "in ~/.bashrc"),

@@ -88,6 +88,23 @@ import Testing
         == ["staging/fedcba9876543210:", "channels/zlast/value.plist:"], "\(outcome.output)")
   }
 
+  /// As on a file system that is mounted read-only.
+  @Test func whereNothingCanBeChangedAllIsToldStill() throws {
+    _ = try stage.run("for n in 1 2 3; do wormhole put a $n --power; done")
+    try damage("channels/a", keeping: true)
+    _ = try stage.run("mkdir hole/staging/fedcba9876543210 hole/guests/0123456789abcdef")
+    let calls = ["rename", "mkdir", "unlink", "rmdir"]
+    let faults = calls.map { "\($0)~hole/@1+:before:fail=EROFS" }.joined(separator: ";")
+    let outcome = try stage.run(
+      "wormhole doctor --repair", environment: ["WORMHOLE_FAULTS=\(faults)"])
+    #expect(outcome.status == .exited(1), "\(outcome.errors)")
+    #expect(!outcome.output.contains("repaired"), "\(outcome.output)")
+    for path in ["staging/fedcba9876543210", "channels/a/value.plist", "guests/0123456789abcdef"] {
+      #expect(outcome.output.contains("problem   \(path)"), "\(outcome.output)")
+    }
+    #expect(outcome.errors.contains("it cannot be repaired: read-only file system"))
+  }
+
   @Test(arguments: ["touch", "mkfifo", "ln -s /tmp"])
   func aDamagedValueThatCannotBeSetAsideIsNotLost(_ make: String) throws {
     _ = try stage.run("for n in 1 2 3; do wormhole put a $n --power; done")

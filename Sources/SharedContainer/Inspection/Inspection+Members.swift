@@ -83,11 +83,13 @@ extension Inspection {
     for name in try directory.descriptor.names().sorted() {
       let path = "\(path)/\(name)"
       if files.contains(name) {
-        // What kind the profile is was told when it was read, and the rest is replaced.
-        guard [MemberDirectory.presenceName, MemberDirectory.progressName].contains(name) else {
-          continue
+        // What kind the profile is was told when it was read. The others are replaced whatever they
+        // are, which the first is not, nor a directory.
+        let isDirectory = (try? directory.descriptor.status(of: name).kind) == .directory
+        let stays = name == MemberDirectory.presenceName
+        if stays || isDirectory && name == MemberDirectory.progressName {
+          _ = isFile(name, in: directory, path, otherwise: "nobody can join")
         }
-        _ = isFile(name, in: directory, path, otherwise: "nobody can join")
       } else if MemberDirectory.Part(rawValue: name) != nil {
         // What lies in the parts is for those to tell who know messages.
         look(at: path) { _ = try $0.open(name, in: directory.descriptor) }
