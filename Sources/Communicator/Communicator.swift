@@ -38,15 +38,18 @@ public final class Communicator: NSObject, @unchecked Sendable {
     activate()
   }
 
-  func chooseKinds() {
-    taking.withLock { _ in
-      var kinds: Set<WCSession.TakenKind> = []
-      if !GuaranteedMessage.observations.isEmpty { kinds.insert(.userInfo) }
-      if !ComplicationInfo.observations.isEmpty { kinds.insert(.complication) }
-      if !Blob.observations.isEmpty { kinds.insert(.blob) }
-      if !Context.observations.isEmpty { kinds.insert(.context) }
-      session.takenKinds = kinds
-    }
+  /// - Parameter look: says what is observed; tests take their time for it.
+  func chooseKinds(_ look: () -> Set<WCSession.TakenKind> = { observed }) {
+    taking.withLock { _ in session.takenKinds = look() }
+  }
+
+  static var observed: Set<WCSession.TakenKind> {
+    var kinds: Set<WCSession.TakenKind> = []
+    if !GuaranteedMessage.observations.isEmpty { kinds.insert(.userInfo) }
+    if !ComplicationInfo.observations.isEmpty { kinds.insert(.complication) }
+    if !Blob.observations.isEmpty { kinds.insert(.blob) }
+    if !Context.observations.isEmpty { kinds.insert(.context) }
+    return kinds
   }
 
   private func activate() {

@@ -89,39 +89,28 @@ import Testing
     try wait(phone, ["ended guaranteed", "complications left 49"])
   }
 
+  /// The one begins while the other has looked at who observes, and has not said it yet.
   @Test(.blocking) func ofTwoWhoObserveAtOnceBothAreServed() throws {
-    let session = WCSession(role: .watch, place: .directory(container))
-    let communicator = Communicator(session)
-    // Both begin a round when both are there.
-    let arrived = Monitor(0)
-    let rounds = 5000
-    let wrong = Heard<Int>()
-    let observe = { @Sendable (index: Int) in
-      func meet(_ number: Int) {
-        arrived.withLock { $0 += 1 }
-        while arrived.withLock({ $0 }) < 2 * number { Processes.yield() }
-      }
-      for round in 0..<rounds {
-        meet(3 * round + 1)
-        let observation =
-          index == 0
-          ? Blob.observations.add(.communicator) { _ in }
-          : GuaranteedMessage.observations.add(.communicator) { _ in }
-        communicator.chooseKinds()
-        meet(3 * round + 2)
-        if session.takenKinds != [.blob, .userInfo] { wrong.add(round) }
-        meet(3 * round + 3)
-        if index == 0 {
-          Blob.observations.remove(observation)
-        } else {
-          GuaranteedMessage.observations.remove(observation)
-        }
-        communicator.chooseKinds()
+    let communicator = Communicator(WCSession(role: .watch, place: .directory(container)))
+    let blob = Blob.observations.add(.communicator) { _ in }
+    let (hasLooked, isOver) = (Monitor(false), Monitor(false))
+    let first = try Syscalls.Thread("observer") {
+      communicator.chooseKinds {
+        let observed = Communicator.observed
+        hasLooked.signal { $0 = true }
+        // If the other does not wait for this one it is through by then.
+        let _: Void? = isOver.wait(until: .now + .milliseconds(300)) { $0 ? () : nil }
+        return observed
       }
     }
-    let threads = try (0...1).map { index in try Syscalls.Thread("observer") { observe(index) } }
-    for thread in threads { thread.join() }
-    #expect(wrong.count == 0)
+    _ = hasLooked.wait(until: .now + patience) { $0 ? true : nil }
+    let message = GuaranteedMessage.observations.add(.communicator) { _ in }
+    communicator.chooseKinds()
+    isOver.signal { $0 = true }
+    first.join()
+    #expect(communicator.session.takenKinds == [.blob, .userInfo])
+    Blob.observations.remove(blob)
+    GuaranteedMessage.observations.remove(message)
   }
 
   @Test(.blocking) func parallelBlobsOfOneNameKeepTheirContents() throws {
