@@ -207,6 +207,14 @@ import Wormhole
     #expect(sides.phone.transferCurrentComplicationUserInfo(["n": 1]).isCurrentComplicationInfo)
   }
 
+  /// Nobody would make room for it.
+  @Test func lackOfDescriptorsIsNoLackOfSpace() {
+    let full = WormholeError(.noSpace, "send message", "watch")
+    #expect(WCError(full).code == .insufficientSpace)
+    let exhausted = WormholeError(.tooManyOpenFiles, "send message", "watch")
+    #expect(WCError(exhausted).code == .genericError)
+  }
+
   // MARK: What is outstanding
 
   @Test func whatIsOutstandingIsLookedForAgainIfItCouldNotBe() throws {
