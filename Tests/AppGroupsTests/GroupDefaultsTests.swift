@@ -120,7 +120,7 @@ import Wormhole
     let error = #expect(throws: WormholeError.self) {
       try Wormhole(group: group).defaults(group).set(2, forKey: "a")
     }
-    #expect(error?.hint?.contains("once all keys are removed") == true)
+    #expect(error?.hint?.contains("removeAll()") == true)
     let heard = Heard<String>()
     let observer = NotificationCenter.default.addObserver(
       forName: UserDefaults.didChangeNotification, object: defaults, queue: nil

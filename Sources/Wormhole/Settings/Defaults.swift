@@ -74,7 +74,7 @@ extension Wormhole {
     var reader: SlotReader {
       SlotReader(
         limits: hole.options.limits, name: suite, operation: "read defaults",
-        damageHint: "once all keys are removed it can be set anew; the damaged file is kept aside")
+        damageHint: "removeAll() begins anew, as 'wormhole defaults delete \(suite)' does")
     }
 
     // MARK: Writing
@@ -142,10 +142,6 @@ extension Wormhole {
         var error = error
         error.operation = operation
         error.subject = suite
-        // One key cannot be put into what cannot be read.
-        if error.code == .damaged {
-          error.hint = "removeAll() begins anew, as 'wormhole defaults delete \(suite)' does"
-        }
         throw error
       }
     }
