@@ -120,6 +120,8 @@ final class Run {
       violations.append(Violation(.crash, "worker \(worker) was ended by signal \(signal)"))
     // An error that was injected may end it, and so may the loss of a directory that it has open.
     case .exited(Worker.failed) where lives[worker]?.mayFail == true || harm.stagings > 0: break
+    // So may one in what it writes down, after which nobody can say what it did.
+    case .exited(Worker.lostItsJournal) where lives[worker]?.mayFail == true: break
     case .exited(let code) where code != 0 && code != 128 + Self.killed:
       violations.append(Violation(.crash, "worker \(worker) ended by itself, with \(code)"))
     case .exited: break
