@@ -148,31 +148,28 @@ import Testing
     try start("wormhole observe ready", stage)
   }
 
-  @Test func aSignalGoesToTheCommandOfAChange() throws {
+  /// What has come of a watch whose command is asked to end, and then does this.
+  private func outcomeOfWatch(ending words: String) throws -> Outcome {
     let stage = try Stage()
-    let line = "trap 'kill $!; echo caught; exit 5' TERM; sleep 600 & echo begun; wait"
+    let line = "trap 'kill $!; \(words)' TERM; sleep 600 & echo begun; wait"
     let watch = try stage.start(
       "wormhole watch speed --verbose --exec \"$LINE\"", environment: ["LINE=\(line)"])
     try eventually("it is ready") { try watch.errors.contains("watching") }
     try put("put speed 1", stage)
     try eventually("the command runs") { try watch.output == "begun\n" }
     try watch.child.send(.terminate)
-    let outcome = try watch.outcome()
+    return try watch.outcome()
+  }
+
+  @Test func aSignalGoesToTheCommandOfAChange() throws {
+    let outcome = try outcomeOfWatch(ending: "echo caught; exit 5")
     #expect(outcome.output == "begun\ncaught\n")
     #expect(outcome.status == .exited(5))
   }
 
   /// Its status is that of the command, which may be 0 then; what it was asked is not forgotten.
   @Test func aSignalThatItsCommandTakesEndsItToo() throws {
-    let stage = try Stage()
-    let line = "trap 'kill $!; exit 0' TERM; sleep 600 & echo begun; wait"
-    let watch = try stage.start(
-      "wormhole watch speed --verbose --exec \"$LINE\"", environment: ["LINE=\(line)"])
-    try eventually("it is ready") { try watch.errors.contains("watching") }
-    try put("put speed 1", stage)
-    try eventually("the command runs") { try watch.output == "begun\n" }
-    try watch.child.send(.terminate)
-    #expect(try watch.outcome().status == .signalled(15))
+    #expect(try outcomeOfWatch(ending: "exit 0").status == .signalled(15))
   }
 
   /// As nohup(1) has it: what was ignored stays ignored, for the command and for what it runs.

@@ -53,11 +53,10 @@ extension Inspection {
   private mutating func inspectSlot(_ directory: OpenDirectory, _ path: String) throws(Errno) {
     var known: Set<String> = [Slot.valueName, Slot.keptName, "lock"]
     if path == "system/\(AccessRoom.slotName)" { known.formUnion(Self.accessFolders) }
-    for name in try directory.descriptor.names().sorted() where !known.contains(name) {
-      addForeign("\(path)/\(name)")
-    }
+    let names = try directory.descriptor.names()
+    for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
-    guard try directory.descriptor.names().contains("lock") else {
+    guard names.contains("lock") else {
       add(Finding(.note, "\(path)/lock", "missing; the next change makes it"))
       return
     }

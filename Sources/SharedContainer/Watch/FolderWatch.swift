@@ -19,7 +19,8 @@ package final class FolderWatch: Sendable {
   private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let errand = Monitor<Errand?>(nil)
-  private let retries = Retries()
+  /// Has it look again and again, as long as it could not.
+  private let retrying = Monitor<Watch?>(nil)
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
@@ -58,7 +59,7 @@ package final class FolderWatch: Sendable {
     // Looked and told under one lock: an older look must not come after a newer one, or it would
     // take back what that one told.
     // Where it was stopped while it looked, nobody looks again.
-    guard let watch = watch.withLock({ $0 }) else { return retries.end() }
+    guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
     known.withLock { known in
       let due = due.withLock { due in
         defer { due = .changed([]) }
@@ -78,14 +79,24 @@ package final class FolderWatch: Sendable {
             watch.call { handler(change) }
           }
         }
-        retries.end()
+        endRetrying()
       } catch {
         self.due.withLock { $0 = .lookAgain }
-        let isFirst = retries.begin { [weak self] in self?.hear(.lookAgain) }
-        if isFirst { container.log(.warning, error) }
+        retry(error)
       }
     }
   }
+
+  private func retry(_ error: WormholeError) {
+    let isFirst = retrying.withLock { retrying in
+      guard retrying == nil else { return false }
+      retrying = Watcher.shared.poll { [weak self] in self?.hear($0) }
+      return true
+    }
+    if isFirst { container.log(.warning, error) }
+  }
+
+  private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
 
   /// What is news in that; nil if nothing is.
   private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
@@ -97,7 +108,7 @@ package final class FolderWatch: Sendable {
   /// Ends it; once this has returned, the handler is not called again.
   package func stop() {
     watch.withLock { $0.take() }?.stop()
-    retries.end()
+    endRetrying()
   }
 
   deinit { stop() }

@@ -196,14 +196,8 @@ final class PresentedFile: Lasting {
     lookLater()
     guard let relinquish = calls.relinquish else { return prepare(question, asking) }
     callAndAwait { [self] call in
-      let isDone = Monitor(false)
       relinquish(question.writes ? .writing : .reading) { [self] resume in
-        call.end()
-        let isFirst = isDone.withLock { isDone in
-          defer { isDone = true }
-          return !isDone
-        }
-        guard isFirst else { return }
+        guard call.end() else { return }
         holdOff(asking, resume)
         prepare(question, asking)
       }
@@ -240,14 +234,8 @@ final class PresentedFile: Lasting {
     callAndAwait { [self] call in
       // It waits for nobody any more who is not there.
       guard state.withLock({ $0.holds[asking] != nil }) else { return finish(asking) }
-      let isDone = Monitor(false)
       step { [self] in
-        call.end()
-        let isFirst = isDone.withLock { isDone in
-          defer { isDone = true }
-          return !isDone
-        }
-        if isFirst { prepare(steps.dropFirst(), asking) }
+        if call.end() { prepare(steps.dropFirst(), asking) }
       }
     }
   }

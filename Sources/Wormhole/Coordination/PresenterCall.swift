@@ -25,6 +25,6 @@ final class PresenterCall: Sendable {
     isRunning.store(false, ordering: .releasing)
   }
 
-  /// It has said so.
-  func end() { isAwaited.store(false, ordering: .releasing) }
+  /// It has said so; whether for the first time.
+  func end() -> Bool { isAwaited.exchange(false, ordering: .acquiringAndReleasing) }
 }

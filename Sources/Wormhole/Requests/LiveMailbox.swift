@@ -27,7 +27,7 @@ final class LiveMailbox: Sendable {
   /// One listing of the folder at a time: they share the place that it has come to.
   private let listing = Monitor(0)
   private let relisting = Monitor<Errand?>(nil)
-  private let retries = Retries()
+  private let later = LaterLook()
   /// What a link has let through.
   private let carried = Monitor<[(LiveName, LiveMessage)]>([])
   private let answerRunner = CoalescingWorker(staysOnQueue: false)
@@ -117,7 +117,6 @@ final class LiveMailbox: Sendable {
   func close() {
     endWatch.withLock { $0.take() }?.stop()
     watch.withLock { $0.take() }?.stop()
-    retries.end()
     linkWatching.withLock { $0 = nil }
     answerRunner.end()
     otherRunner.end()
@@ -141,12 +140,11 @@ final class LiveMailbox: Sendable {
     do throws(Errno) {
       // Named by when they were sent; what comes twice is found only once.
       arrive(try names().sorted { $0.text < $1.text })
-      retries.end()
     } catch {
-      let isFirst = retries.begin { [weak self] in self?.relisting.withLock { $0 }?.ask() }
-      if isFirst { log(.warning, "cannot see what has come for '\(home.name)': \(error)") }
+      log(.warning, "cannot see what has come for '\(home.name)': \(error)")
+      guard watch.withLock({ $0 != nil }) else { return }
+      later.plan(on: Wormhole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
     }
-    if watch.withLock({ $0 == nil }) { retries.end() }
   }
 
   private func names() throws(Errno) -> [LiveName] {

@@ -237,7 +237,11 @@ final class Outbox: Sendable {
   /// Tells a listener whose turn it is, and waits for it.
   ///
   /// It is read only now: many may wait, and some may be large.
-  private func tell(_ listener: MemberListener<Wormhole.Outcome>, _ receipt: ReceiptName) {
+  /// One that cannot be read is tried again, ever more rarely.
+  private func tell(
+    _ listener: MemberListener<Wormhole.Outcome>, _ receipt: ReceiptName,
+    after pause: Duration = .zero
+  ) {
     let key = ObjectIdentifier(listener)
     // What it is being told is settled here, also if it is stopped meanwhile.
     let isDue = state.withLock { $0.pending[key]?.remove(receipt) != nil }
@@ -248,7 +252,7 @@ final class Outbox: Sendable {
       // It is there no more if somebody has cleared it.
       isHeard = try outcome(of: receipt).map(listener.handler) ?? true
     } catch {
-      hole.log(.error, error, about: LogSubject(member: home.name))
+      if pause == .zero { hole.log(.error, error, about: LogSubject(member: home.name)) }
       isUnread = true
     }
     // What it declines goes to others once it listens no more.
@@ -257,8 +261,9 @@ final class Outbox: Sendable {
     }
     guard isKept else { return settle(receipt, isHeard: isHeard) }
     guard isUnread else { return }
-    listener.queue?.soon(after: .seconds(1)) {
-      listener.gate.call { self.tell(listener, receipt) }
+    let next = min(max(pause * 2, .seconds(1)), .seconds(60))
+    listener.queue?.soon(after: next) {
+      listener.gate.call { self.tell(listener, receipt, after: next) }
     }
   }
 
