@@ -135,7 +135,7 @@ let package = Package(
       dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
       swiftSettings: house),
     .target(
-      name: "PropertyListFuzzing", dependencies: ["PropertyLists"],
+      name: "PropertyListFuzzing", dependencies: ["PropertyLists", "Syscalls"],
       path: "Tests/PropertyListFuzzing", swiftSettings: house),
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],

@@ -25,9 +25,9 @@ import PropertyListFuzzing
     var isTraced = false
     while let argument = arguments.popFirst() {
       switch argument {
-      case "--seed": seed = try number(arguments.popFirst())
-      case "--count": count = Int(try number(arguments.popFirst()))
-      case "--first": first = Int(try number(arguments.popFirst()))
+      case "--seed": seed = try number(arguments.popFirst(), upTo: .max)
+      case "--count": count = Int(try number(arguments.popFirst(), upTo: 1 << 62))
+      case "--first": first = Int(try number(arguments.popFirst(), upTo: 1 << 62))
       case "--trace": isTraced = true
       default: throw Usage()
       }
@@ -53,8 +53,8 @@ import PropertyListFuzzing
     return line?.dropFirst(6).drop { $0.isWhitespace } ?? "unknown"
   }
 
-  private static func number(_ text: String?) throws -> UInt64 {
-    guard let text, let number = UInt64(text), number <= 1 << 62 else { throw Usage() }
+  private static func number(_ text: String?, upTo most: UInt64) throws -> UInt64 {
+    guard let text, let number = UInt64(text), number <= most else { throw Usage() }
     return number
   }
 
