@@ -287,6 +287,8 @@ package final class AccessExecutor: @unchecked Sendable {
     }
     self.name = name
     room.isEmpty = seen.isEmpty
+    // It may wait for long, beside thousands of others.
+    seen = []
     return .arrived
   }
 

@@ -139,19 +139,16 @@ extension AccessRoom {
   package func presenters(
     of paths: [AccessPath], but purposes: Set<String>
   ) throws(Errno) -> [PresenterName: PresenterEntry] {
-    let related = try everyPresenter().filter { _, entry in
-      !purposes.contains(entry.purpose) && entry.isRelated(to: paths)
-    }
-    guard !related.isEmpty, let home = try anyHome() else {
-      return [:]
-    }
+    guard let home = try anyHome() else { return [:] }
+    var related: [PresenterName: PresenterEntry] = [:]
     var living: [String: Bool] = [:]
-    return related.filter { name, _ in
+    for (name, entry) in try everyPresenter(in: home)
+    where !purposes.contains(entry.purpose) && entry.isRelated(to: paths) {
       let lives = living[name.process] ?? ((try? isAlive(name.process, in: home)) ?? true)
       living[name.process] = lives
-      if !lives { remove(name, in: home) }
-      return lives
+      if lives { related[name] = entry } else { remove(name, in: home) }
     }
+    return related
   }
 
   /// Removes what dead processes have left; answers how many.

@@ -55,13 +55,14 @@ package final class AccessRoom: Sendable {
 
   package init(_ container: Container) throws(WormholeError) {
     self.container = container
+    key = container.id + " " + container.path
     slot = Slot(
       container: container, folder: .system, name: Self.slotName,
       try Container.escape(Self.slotName), isInnermost: true)
   }
 
   /// Which one it is, in an order that is the same for all: a copy has the same identifier.
-  package var key: String { container.id + " " + container.path }
+  package let key: String
 
   // MARK: Its directories
 
