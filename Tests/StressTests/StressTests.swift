@@ -17,7 +17,7 @@ import Testing
   @Test(arguments: [3, 4, 5, 12])
   func allPromisesAreKept(_ seed: Int) throws {
     let folder = try TemporaryDirectory()
-    let result = try stress(["--seed", "\(seed)", "--duration", "2"], in: folder)
+    let result = try stress(["--seed", "\(seed)", "--duration", "1"], in: folder)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
     #expect(result.output.contains("seed \(seed): "))
   }
