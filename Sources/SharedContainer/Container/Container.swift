@@ -211,7 +211,9 @@ package final class Container: Sendable {
   }
 
   func noteOpened(_ slot: Slot) {
-    for oldest in openSlots.withLock({ $0.add(slot) }) { oldest.closeIfIdle() }
+    for oldest in openSlots.withLock({ $0.add(slot) }) where !oldest.closeIfIdle() {
+      openSlots.withLock { $0.keep(oldest) }
+    }
   }
 
   /// Whether this is the process that has opened it, and no copy of that one.

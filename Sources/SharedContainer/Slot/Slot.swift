@@ -134,12 +134,13 @@ package final class Slot: Sendable {
     }
   }
 
-  /// Closes what is open, unless it is in use: it opens again when it is needed.
-  func closeIfIdle() {
-    guard turns.tryTake() else { return }
+  /// Closes what is open, and opens again when it is needed; false if it is in use.
+  func closeIfIdle() -> Bool {
+    guard turns.tryTake() else { return false }
     defer { turns.giveBack() }
     forgetDirectory()
     lockState.close()
+    return true
   }
 
   /// Another directory has the slot's name, or none: what is open is not used any more.

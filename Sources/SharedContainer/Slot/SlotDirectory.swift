@@ -91,6 +91,9 @@ struct OpenSlots {
     entries.removeFirst(oldest.count)
     return oldest.compactMap(\.slot)
   }
+
+  /// Notes one again that was in use, and is closed another time.
+  mutating func keep(_ slot: Slot) { entries.append(Entry(slot: slot)) }
 }
 
 /// The slots in use, so that all who ask for one name share one queue and one set of descriptors.
