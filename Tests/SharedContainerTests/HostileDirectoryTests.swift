@@ -241,6 +241,20 @@ import Testing
     }
   }
 
+  /// It is no generation of ours, and nobody counts up to it.
+  @Test(arguments: ["999999999", "20261122.d", "99999", "99999.d"])
+  func aHugeNumberInTheLockHoldsNobodyUp(_ name: String) throws {
+    let locks = try Descriptor.open(
+      path: container.path("channels", "n", "lock"), [.readOnly, .directory])
+    if name.hasSuffix(".d") {
+      try locks.makeDirectory(name, mode: 0o700)
+    } else {
+      _ = try locks.open(name, [.writeOnly, .create], mode: 0o600)
+    }
+    #expect(try run(.add(container.path, "n", times: 2)).output == "4\n5\n")
+    #expect(try container.slot(.channels, "n").add() == 6)
+  }
+
   @Test func namesAsLongAsTheyComeServe() throws {
     let longest = String(repeating: "n", count: EscapedName.limit)
     let odd = String(repeating: "/", count: EscapedName.limit / 3)

@@ -104,8 +104,7 @@ extension Inspection {
   private mutating func inspectLocks(_ locks: OpenDirectory, _ path: String) throws(Errno) {
     var highest = 0
     for name in try locks.descriptor.names().sorted() {
-      let number = Int(name.hasSuffix(".d") ? String(name.dropLast(2)) : name)
-      guard let number, "\(number)" == name || "\(number).d" == name else {
+      guard let number = Slot.generation(name) else {
         addForeign("\(path)/lock/\(name)")
         continue
       }

@@ -205,14 +205,7 @@ struct LockExecutor {
 
   /// The highest generation that has left a name in `lock/`.
   private func highest() throws(Errno) -> Int {
-    var highest = 0
-    for name in try state.locks!.descriptor.names() {
-      let digits = name.hasSuffix(".d") ? name.dropLast(2) : name[...]
-      // Longer ones are none of ours.
-      guard digits.utf8.count <= 9, let generation = Int(digits) else { continue }
-      highest = max(highest, generation)
-    }
-    return highest
+    try state.locks!.descriptor.names().compactMap(Slot.generation).max() ?? 0
   }
 
   private mutating func openLocks() throws(Errno) {
@@ -254,6 +247,8 @@ struct LockExecutor {
         state.file = LockFile(number: generation, file: file)
       } catch {
         guard error == .noSuchFile, state.locks?.isStale == false else { throw error }
+        let highest = try highest()
+        if highest > generation { return .found(highest) }
         // Somebody has removed it, and others may hold it still. One of the same name would be
         // another lock; a next generation is what they look for.
         slot.container.log(
