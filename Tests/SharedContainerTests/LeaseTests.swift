@@ -86,6 +86,36 @@ import Testing
     #expect(try slots[0].add() == 2)
   }
 
+  /// To run it again would take as long, and again.
+  @Test func whoExceedsTheCapWithSeveralSlotsLearnsIt() throws {
+    let containers = try open(lease: .milliseconds(50), cap: .milliseconds(100))
+    let slots = try ["left", "right"].map { try containers[0].slot(.channels, $0) }
+    let other = try containers[1].slot(.channels, "right")
+    let begun = Gate()
+    let ended = Monitor((error: WormholeError?.none, runs: 0))
+    try together(2) { index in
+      guard index == 0 else {
+        try begun.wait()
+        try other.add()
+        return
+      }
+      do {
+        try containers[0].change(slots, "update") { _ in
+          ended.withLock { $0.runs += 1 }
+          begun.open()
+          let (cap, end) = (Instant.now + .milliseconds(600), Instant.now + patience)
+          Self.work { Instant.now > cap && (try? other.number()) == 1 || Instant.now > end }
+          return [.put(try BinaryEncoder().encode(100)), .put(try BinaryEncoder().encode(100))]
+        }
+      } catch let error as WormholeError {
+        ended.withLock { $0.error = error }
+      }
+    }
+    #expect(ended.withLock { $0.error?.code } == .superseded)
+    #expect(ended.withLock { $0.runs } == 1)
+    #expect(try slots.map { try $0.number() } == [0, 1])
+  }
+
   @Test func whoExceedsTheCapAndHoldsUpNobodyCommits() throws {
     let slot = try open(lease: .milliseconds(20), cap: .milliseconds(40))[0].slot(.channels, "n")
     let outcome = try slot.change("update") { _ in

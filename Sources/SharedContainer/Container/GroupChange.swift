@@ -55,10 +55,7 @@ private struct GroupChange {
       for (slot, directory) in committed { try slot.makeDurable(directory, operation) }
       return
     }
-    throw WormholeError(
-      .superseded, operation, slots.map(\.name).joined(separator: ", "),
-      because: "others took the locks over while it ran",
-      hint: "make the update shorter, or the lease longer")
+    throw superseded
   }
 
   /// Takes one lock after the other; false if it has to run again.
@@ -103,8 +100,8 @@ private struct GroupChange {
       if case .put(let bytes, _) = change { try slot.checkSize(of: bytes, operation) }
     }
     // A last look, so that a takeover is noticed before the first commit rather than among them.
-    for executor in executors {
-      guard try !executor.isSuperseded() else { return false }
+    for index in slots.indices {
+      guard try !executors[index].isSuperseded() else { return try runsAgain(index) }
     }
     var done: [Int] = []
     for index in slots.indices {
@@ -113,7 +110,7 @@ private struct GroupChange {
       case .success(.committed): break
       case .success(.superseded):
         executors[index].forgetStaging()
-        if done.isEmpty { return false }
+        if done.isEmpty { return try runsAgain(index) }
         throw partlyDone(done, because: "others took over the lock of '\(slots[index].name)'")
       case .failure(let error):
         let meaning = WormholeError(error, operation, slots[index].name)
@@ -123,6 +120,19 @@ private struct GroupChange {
     }
     committed = done.map { (slots[$0], executors[$0].directory) }
     return true
+  }
+
+  /// False, unless others took over because it ran for longer than it may: it would again.
+  private mutating func runsAgain(_ index: Int) throws -> Bool {
+    guard executors[index].endTenure() else { return false }
+    throw superseded
+  }
+
+  private var superseded: WormholeError {
+    WormholeError(
+      .superseded, operation, slots.map(\.name).joined(separator: ", "),
+      because: "others took the locks over while it ran",
+      hint: "make the update shorter, or the lease longer")
   }
 
   private mutating func commit(
