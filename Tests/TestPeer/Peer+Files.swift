@@ -1,3 +1,4 @@
+import SharedContainer
 import Syscalls
 import TestSupport
 
@@ -43,5 +44,17 @@ extension Peer {
     }
     thread.join()
     try StandardStream.output.write("done\n")
+  }
+
+  static func openBeneath(_ directory: String, _ path: String) throws {
+    let directory = try Descriptor.open(path: directory, [.readOnly, .directory])
+    func failure() -> String {
+      Errno.of { () throws(Errno) in _ = try directory.open(path, [.readOnly]) }?.name ?? "none"
+    }
+    var others: [OpenDirectory] = []
+    while let other = try? directory.duplicate() { others.append(OpenDirectory(other)) }
+    let first = failure()
+    others = []
+    try say("\(first) \(failure())")
   }
 }

@@ -12,6 +12,7 @@ extension Peer {
     case .bystander(let directory, let name): try bystander(directory, name)
     case .hold(let directory, let name): try hold(directory, name)
     case .linger: try linger()
+    case .openBeneath(let directory, let path): try openBeneath(directory, path)
     case .open(let container): try open(container)
     case .add(let container, let channel, let times, let durability):
       try add(container, channel, times: times, durability: durability)

@@ -25,6 +25,8 @@ package indirect enum PeerJob: Codable, Sendable {
   case hold(_ directory: String, _ name: String)
   /// Says that it is there, and waits for a minute.
   case linger
+  /// Opens a file below a directory, first with no descriptor left, and says how both went.
+  case openBeneath(_ directory: String, _ path: String)
 
   // MARK: Containers, which are made if need be
 

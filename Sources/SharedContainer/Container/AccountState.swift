@@ -37,7 +37,8 @@ struct AccountState {
   /// That of this process.
   init(_ environment: Environment) throws(WormholeError) {
     try self.init(
-      variable: environment.variable, home: ContainerLocation.home(of: Processes.effectiveUser))
+      variable: environment.variable,
+      home: try ContainerLocation.home(of: Processes.effectiveUser))
   }
 
   /// Opens a directory in it.

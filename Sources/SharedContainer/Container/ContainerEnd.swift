@@ -79,8 +79,14 @@ extension Container {
       let found = try? ContainerMarker(bytes, path: path)
       return found.map { $0.id != id } == true ? .replaced : nil
     } catch {
-      return error == .noSuchFile ? .removed : nil
+      return error == .noSuchFile || isMarkerGone ? .removed : nil
     }
+  }
+
+  /// The same where nothing can be opened, for lack of descriptors say.
+  private var isMarkerGone: Bool {
+    Errno.of { () throws(Errno) in _ = try root.status(of: ContainerOpening.markerName) }
+      == .noSuchFile
   }
 }
 

@@ -29,7 +29,8 @@ package struct ContainerLocation: Hashable, Sendable {
 
   /// Works the place out; touches nothing.
   package init(
-    group: String, environment: [String: String], home: @autoclosure () -> String?
+    group: String, environment: [String: String],
+    home: @autoclosure () throws(WormholeError) -> String?
   ) throws(WormholeError) {
     let escaped = try Container.escape(group)
     func absolute(_ variable: String) throws(WormholeError) -> String? {
@@ -50,7 +51,7 @@ package struct ContainerLocation: Hashable, Sendable {
     own = ["wormhole", "groups", escaped]
     if let state = try absolute("XDG_STATE_HOME") {
       base = state
-    } else if let home = home() {
+    } else if let home = try home() {
       base = [home, ".local", "state"].joined(separator: "/")
     } else if let home = try absolute("HOME") {
       base = [home, ".local", "state"].joined(separator: "/")
@@ -76,16 +77,16 @@ package struct ContainerLocation: Hashable, Sendable {
     if let root = Self.givenRoot { environment["WORMHOLE_ROOT"] = root }
     try self.init(
       group: group, environment: environment,
-      home: Self.home(of: Processes.effectiveUser))
+      home: try Self.home(of: Processes.effectiveUser))
   }
 
   /// Each file that is coordinated asks for it.
   private static let homes = Monitor<[UInt32: String]>([:])
 
   /// The home directory that the machine has for a user: the same for as long as the process lives.
-  static func home(of user: UInt32) -> String? {
+  static func home(of user: UInt32) throws(WormholeError) -> String? {
     if let home = homes.withLock({ $0[user] }) { return home }
-    let home = home(of: user, in: accounts())
+    let home = home(of: user, in: try accounts())
     homes.withLock { $0[user] = home }
     return home
   }
@@ -101,12 +102,20 @@ package struct ContainerLocation: Hashable, Sendable {
   }
 
   /// Read by hand: the C library's function is not there in a program without shared libraries.
-  private static func accounts() -> String {
-    guard let file = try? Descriptor.open(path: "/etc/passwd", .readOnly),
-      let status = try? file.status(), status.size <= 1 << 20,
-      let bytes = try? file.readAll(size: status.size)
-    else { return "" }
-    return String(decoding: bytes, as: UTF8.self)
+  ///
+  /// A machine may have none. What is only refused for a moment, for lack of descriptors say, is an
+  /// error: elsewhere would be another container.
+  private static func accounts() throws(WormholeError) -> String {
+    do throws(Errno) {
+      let file = try Descriptor.open(path: "/etc/passwd", .readOnly)
+      let status = try file.status()
+      guard status.size <= 1 << 20 else { return "" }
+      return String(decoding: try file.readAll(size: status.size), as: UTF8.self)
+    } catch {
+      let permanent: Set<Errno> = [.noSuchFile, .accessDenied, .notADirectory, .tooManyLinks]
+      guard permanent.contains(error) else { throw WormholeError(error, "read", "/etc/passwd") }
+      return ""
+    }
   }
 
   /// Makes what is missing, with the mode 0700, and checks what is the package's own.

@@ -42,6 +42,8 @@ struct HolderMark: Equatable, Sendable {
     else { return nil }
     return process
   }
+  /// As ``ProcessIdentity/isWhole``.
+  var isWhole: Bool { started != 0 || namespace == 0 }
   var namespace: UInt64 { words[1] }
   var started: UInt64 { words[2] }
 

@@ -371,6 +371,7 @@ struct LockExecutor {
       if let mark = state.mark { wasHereLast = try HolderMark(in: state.file!.file) == mark }
     }
     var mark = state.mark ?? HolderMark(of: .current)
+    if !mark.isWhole { mark = HolderMark(of: .current) }
     mark.begin()
     state.mark = mark
     try mark.write(to: state.file!.file)

@@ -90,20 +90,10 @@ extension Descriptor {
     if isSingleComponent(name) {
       return try perform(.open, on: directory, name) { Glibc.openat(directory, name, all, mode) }
     }
-    guard hasOpenat2 else { throw .crossDevice }
     return try perform(.open, on: directory, name) {
       linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
     }
   }
-
-  /// Whether the kernel, and whatever filter stands before it, lets openat2 through.
-  ///
-  /// Older container run-times answer EPERM to calls they do not know, so a trial tells.
-  private static let hasOpenat2: Bool = {
-    let trial = linux_openat2(AT_FDCWD, ".", UInt64(linux_open_path | O_CLOEXEC), 0, 0)
-    if trial >= 0 { Glibc.close(trial) }
-    return trial >= 0
-  }()
 }
 
 /// Whether the name is one of this very directory, so that opening it needs no openat2.

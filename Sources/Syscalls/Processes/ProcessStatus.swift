@@ -59,22 +59,30 @@ package struct ProcessIdentity: Sendable {
 
   /// A class, as copies of the process have another.
   private final class Own: Sendable {
-    let identity = ProcessIdentity.find()
+    let identity = Monitor(ProcessIdentity.find(seed: .random(in: .min ... .max)))
   }
 
   private static let own = OneForEachProcess { Own() }
 
-  package static var current: ProcessIdentity { own.current.identity }
+  package static var current: ProcessIdentity {
+    own.current.identity.withLock { identity in
+      if !identity.isWhole { identity = find(seed: identity.seed) }
+      return identity
+    }
+  }
 
-  private static func find() -> ProcessIdentity {
+  /// Whether `/proc` has told all, or is missing; else it could not be read for a moment, for lack
+  /// of descriptors say.
+  package var isWhole: Bool { started != 0 || namespace == 0 }
+
+  private static func find(seed: UInt64) -> ProcessIdentity {
     let process = getpid()
     let status = ProcessStatus(of: process)
     var namespace = stat()
     let found = stat("/proc/self/ns/pid", &namespace) == 0
     return ProcessIdentity(
       process: process, namespace: found ? UInt64(namespace.st_ino) : 0,
-      started: status?.started ?? 0, program: status?.program ?? "unknown",
-      seed: .random(in: .min ... .max))
+      started: status?.started ?? 0, program: status?.program ?? "unknown", seed: seed)
   }
 }
 

@@ -1,0 +1,67 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import SharedContainer
+
+/// What the system refuses once, for lack of descriptors say, is not taken for the truth, and for
+/// ever even less.
+@Suite(.blocking) struct RefusedOnceTests {
+  /// In `HOME` it would be another container, and nobody would ever see what was put there.
+  @Test func whereTheAccountsAreUnreadableForAMomentNoOtherHomeIsTaken() throws {
+    let folder = try TemporaryDirectory()
+    let outcome = try run(
+      .putInGroup("group.a", "n", 1),
+      environment: [
+        "WORMHOLE_ROOT=", "XDG_STATE_HOME=", "HOME=\(folder.path)",
+        "WORMHOLE_FAULTS=open~/etc/passwd:before:fail=EMFILE",
+      ])
+    #expect(outcome.status != .exited(0))
+    #expect(outcome.errors.contains("too many open files"), "\(outcome.errors)")
+    #expect(try folder.descriptor.names() == [])
+  }
+
+  /// By what it says of itself it would be taken for one that has ended, for all of its life.
+  @Test func whoCannotAskWhoItIsAsksAgain() throws {
+    let (folder, container, slot) = try Container.forTest(holding: 1)
+    let peer = try Running(
+      .add(container.path, "n", times: 2),
+      environment: [
+        "WORMHOLE_FAULTS=open~/stat:before:fail=EMFILE;rename~value.plist@2:before:stop"
+      ])
+    try peer.waitUntilStopped()
+    let error = #expect(throws: WormholeError.self) {
+      try slot.add(
+        policy: LockPolicy(lease: nil, cap: nil),
+        patience: Patience(until: .now + .milliseconds(200)))
+    }
+    #expect(
+      error?.reason.hasSuffix("'TestPeer' (process \(peer.child.process), stopped) holds") == true)
+    #expect(try peer.waitOrGo() == "2\n3\n")
+    withExtendedLifetime(folder) {}
+  }
+
+  /// Nothing is to be opened to see that it is gone.
+  @Test func theEndOfAContainerIsSeenWithoutDescriptors() throws {
+    let (folder, container) = try Container.forTest()
+    try container.root.unlink("container.plist")
+    let rule = FaultRule(.open, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      #expect(container.end(at: container.path)?.way == .removed)
+    }
+    withExtendedLifetime(folder) {}
+  }
+
+  /// A kernel that has the call is not taken for one that has not.
+  @Test func whatCannotBeOpenedForAMomentIsOpenedLater() throws {
+    let folder = try TemporaryDirectory()
+    try folder.descriptor.makeDirectory("a", mode: 0o700)
+    try folder.write("", to: "a/b")
+    let outcome = try run(
+      "bash",
+      ["-c", "ulimit -n 40; exec \"$0\" \"$@\"", Programs.built("TestPeer")]
+        + PeerJob.openBeneath(folder.path, "a/b").arguments)
+    #expect(outcome.output == "EMFILE none\n", "\(outcome.errors)")
+  }
+}
