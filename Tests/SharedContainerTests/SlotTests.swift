@@ -111,6 +111,33 @@ import Testing
     #expect(container.counters.takeovers == 0)
   }
 
+  /// It finds no value, and then one that was kept, because two were put meanwhile.
+  @Test func whatIsPutWhileSomebodyReadsIsNoDamage() throws {
+    let slot = try container.slot(.channels, "n")
+    try slot.change("look") { _ in .none }
+    let reader = try Running(
+      .read(container.path, "n"), environment: ["WORMHOLE_FAULTS=open~kept.plist:before:stop"])
+    try reader.waitUntilStopped()
+    for _ in 0..<2 { try slot.add(durability: .power) }
+    #expect(try reader.waitOrGo() == "2\n")
+  }
+
+  /// P7: it has nothing to fall back on, however short ago that was.
+  @Test func aValueIsSyncedWhereNoneIsBeforeIt() throws {
+    var options = ContainerOptions.testing()
+    options.keptAge = .seconds(1000)
+    let slot = try Container.open(container.path, options: options).slot(.channels, "n")
+    for _ in 0..<3 { try slot.add() }
+    func isSynced() throws -> Bool {
+      try FaultPoints.with { try slot.add() }.contains { $0.hasPrefix("fsync") }
+    }
+    #expect(try !isSynced())
+    let directory = try Descriptor.open(
+      path: container.path("channels", "n"), [.readOnly, .directory])
+    for name in ["kept.plist", "value.plist"] { try directory.unlink(name) }
+    #expect(try isSynced())
+  }
+
   @Test func eightThreadsLoseNothing() throws {
     let slot = try container.slot(.channels, "n")
     let threads = try (0..<8).map { _ in

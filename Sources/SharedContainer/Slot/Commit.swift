@@ -273,6 +273,8 @@ struct Commit {
   /// Whether the value that a reader could fall back on after a power cut is missing or too old, so
   /// that the one being written must be able to become it (P7).
   private func keptIsOld() -> Bool {
+    // Where there is no value, what was kept may have gone with it since somebody looked.
+    if case .missing = old { return true }
     let now = container.options.environment.now()
     if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }
     guard let status = try? directory.descriptor.status(of: Slot.File.kept.name) else {

@@ -82,8 +82,15 @@ package final class Slot: Sendable {
         forgetDirectory()
         continue
       }
-      return try content(of: found, in: directory, operation)
+      let content = try content(of: found, in: directory, operation)
+      // What is kept stands in for a value that was taken away, not for one that has just come.
+      if case (.missing, .value) = (found, content), hasValue(in: directory) { continue }
+      return content
     }
+  }
+
+  private func hasValue(in directory: SlotDirectory) -> Bool {
+    (try? directory.descriptor.status(of: File.value.name)) != nil
   }
 
   /// The directory, without making one.
