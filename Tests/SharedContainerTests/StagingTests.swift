@@ -75,4 +75,27 @@ import Testing
     #expect(container.counters.swept == 1)
     #expect(try staged() == (foreign + ["00000000000000aa", "00000000000000bb"]).sorted())
   }
+
+  /// In a container of a group the user's own folder is made when something is first staged.
+  @Test func whatWasRemovedBeforeItWasUsedIsMadeAnew() throws {
+    let folder = try TemporaryDirectory()
+    var options = ContainerOptions.testing()
+    options.sharing = .group
+    let path = folder.path + "/g"
+    _ = try Container.open(path, options: options).member("a")
+    try folder.write("content", to: "file")
+    for step in ["place", "stage"] {
+      let container = try Container.open(path, options: options)
+      let home = try container.member("a")
+      #expect(try run("rm", ["-r", path + "/staging"]).status == .exited(0))
+      if step == "place" {
+        try home.place([1], as: "x", in: .inbox)
+      } else {
+        let file = try UserPath(folder.path + "/file").open("send")
+        _ = try Attachment.stage(file, in: container, moving: false, durability: .process) { _ in
+          true
+        }
+      }
+    }
+  }
 }

@@ -43,8 +43,13 @@ final class Staging: Sendable {
   /// Where this user makes things.
   func directory() throws(Errno) -> OpenDirectory {
     let (shared, own) = parts.withLock { ($0.shared, $0.own) }
-    guard sharing == .group else { return shared }
+    if sharing == .owner { return shared }
     if let own { return own }
+    return try retrying { () throws(Errno) in try makeOwn() }
+  }
+
+  private func makeOwn() throws(Errno) -> OpenDirectory {
+    let shared = shared
     let fresh = try openOwn(in: shared)
     return parts.withLock { open in
       guard open.shared === shared else { return fresh }
