@@ -74,6 +74,20 @@ import Testing
       }
     }
   }
+
+  /// A key that comes again counts each time, for the writer as for the reader.
+  @Test(arguments: [("", 2), ("", 300), ("é", 99)])
+  func nothingIsWrittenThatCannotBeRead(_ start: String, _ count: Int) {
+    let key = start + String(repeating: "a", count: count)
+    let list = PropertyListValue.array(Array(repeating: [key: true], count: 20))
+    var limits = PropertyListLimits()
+    let unreadable = stride(from: 20, through: 10_000, by: 5).filter { bytes in
+      limits.expandedBytes = bytes
+      guard let file = try? BinaryPropertyList.encode(list, limits: limits) else { return false }
+      return (try? BinaryPropertyList.decode(file, limits: limits)) == nil
+    }
+    #expect(unreadable == [])
+  }
 }
 
 /// Expects a failure of one kind.

@@ -126,7 +126,7 @@ extension BinaryWriter {
     }
   }
 
-  private static func width(of largest: Int) -> Int {
+  static func width(of largest: Int) -> Int {
     switch largest {
     case ...0xFF: 1
     case ...0xFFFF: 2

@@ -138,7 +138,7 @@ extension BinaryWriter {
     // The object that this key would be, if it is new.
     let next = UInt32(truncatingIfNeeded: offsets.count)
     guard let same = keys.find(key, orInsert: next) else { return add(key) }
-    repeatedBytes &+= key.utf8.count + 1
+    repeatedBytes &+= Self.size(ofText: key.utf16.count, unit: 2)
     return same
   }
 
@@ -147,13 +147,18 @@ extension BinaryWriter {
     let next = UInt32(truncatingIfNeeded: offsets.count)
     let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
     if let known {
-      repeatedBytes &+= key.count + 1
+      repeatedBytes &+= Self.size(ofText: key.count, unit: 1)
       return known
     }
     let object = begin()
     appendHead(.ascii, count: key.count)
     bytes.append(contentsOf: key)
     return object
+  }
+
+  /// How many bytes a text takes, with its head.
+  private static func size(ofText count: Int, unit: Int) -> Int {
+    count * unit + (count < 0xF ? 1 : 2 + width(of: count))
   }
 
   private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
