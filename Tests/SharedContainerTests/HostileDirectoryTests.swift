@@ -266,6 +266,14 @@ import Testing
     let error = try failure { _ = try container.slot(.channels, longest + "n") }
     #expect(error.code == .invalidName)
     #expect(try failure { _ = try container.slot(.channels, "") }.code == .invalidName)
+    // What is stored beside a name of the user's takes nothing of its length.
+    for prefix in ["defaults.", "lock.", "wake."] {
+      #expect(try container.slot(.system, prefix + longest).add() == 1)
+      #expect(try container.names(in: .system).contains(prefix + longest))
+      let error = try failure { _ = try container.slot(.system, prefix + longest + "n") }
+      #expect(error.reason == "it takes 181 bytes once escaped, and 180 is the limit")
+    }
+    #expect(try container.inspect().filter { $0.subject.hasPrefix("system/") } == [])
   }
 
   // MARK: container.plist

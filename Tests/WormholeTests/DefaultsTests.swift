@@ -161,7 +161,7 @@ import Wormhole
   }
 
   @Test(.blocking) func badNamesAreRefused() throws {
-    let long = meeting.hole.defaults(String(repeating: "x", count: 180))
+    let long = meeting.hole.defaults(String(repeating: "x", count: 181))
     #expect(try failure { try long.set(1, forKey: "a") }.code == .invalidName)
     #expect(try failure { _ = try long.integer(forKey: "a") }.code == .invalidName)
   }

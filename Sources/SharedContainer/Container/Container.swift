@@ -172,7 +172,8 @@ package final class Container: Sendable {
   ///
   /// The same object as long as somebody keeps it.
   package func slot(_ folder: Folder, _ name: String) throws(WormholeError) -> Slot {
-    let escaped = try Self.escape(name)
+    let escaped = try Self.escape(
+      name, allowance: EscapedName.allowance(for: name, in: folder))
     return slots.withLock { cache in
       cache.slot(folder, escaped) { Slot(container: self, folder: folder, name: name, escaped) }
     }
@@ -186,7 +187,9 @@ package final class Container: Sendable {
       let holdsDirectories = folder == .channels || folder == .system || folder == .members
       let names =
         try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
-      return names.compactMap(EscapedName.unescape).sorted()
+      return names.compactMap {
+        EscapedName.unescape($0, allowance: EscapedName.allowance(for: $0, in: folder))
+      }.sorted()
     } catch {
       if error == .noSuchFile { return [] }
       throw WormholeError(error, "list", path + "/" + folder.rawValue)
@@ -195,9 +198,11 @@ package final class Container: Sendable {
 
   func escape(_ name: String) throws(WormholeError) -> String { try Self.escape(name) }
 
-  package static func escape(_ name: String) throws(WormholeError) -> String {
+  package static func escape(
+    _ name: String, allowance: Int = 0
+  ) throws(WormholeError) -> String {
     do throws(EscapedName.Problem) {
-      return try EscapedName.escape(name)
+      return try EscapedName.escape(name, allowance: allowance)
     } catch {
       switch error {
       case .empty:

@@ -10,12 +10,23 @@ package enum EscapedName {
   /// and a file system takes 255.
   package static let limit = 180
 
+  /// What stands before a name of the user's, which may be as long behind it, in `system/`.
+  private static let prefixes = [Slot.suitePrefix, "lock.", "wake."]
+
+  /// How much longer than the limit the name of a slot may be.
+  static func allowance(for name: String, in folder: Container.Folder) -> Int {
+    guard folder == .system else { return 0 }
+    return prefixes.first { name.utf8.starts(with: $0.utf8) }?.utf8.count ?? 0
+  }
+
   package enum Problem: Error, Equatable {
     case empty
     case tooLong(escaped: Int)
   }
 
-  package static func escape(_ name: String) throws(Problem) -> String {
+  package static func escape(
+    _ name: String, allowance: Int = 0
+  ) throws(Problem) -> String {
     guard !name.isEmpty else { throw .empty }
     var escaped: [UInt8] = []
     for byte in name.utf8 {
@@ -25,15 +36,16 @@ package enum EscapedName {
         escaped += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       }
     }
-    guard escaped.count <= limit else { throw .tooLong(escaped: escaped.count) }
+    let length = escaped.count - allowance
+    guard length <= limit else { throw .tooLong(escaped: length) }
     return String(decoding: escaped, as: UTF8.self)
   }
 
   /// The name a file's name stands for; nil for one that no name has.
-  package static func unescape(_ file: String) -> String? {
+  package static func unescape(_ file: String, allowance: Int = 0) -> String? {
     var bytes: [UInt8] = []
     var rest = file.utf8[...]
-    guard !rest.isEmpty, rest.count <= limit else { return nil }
+    guard !rest.isEmpty, rest.count <= limit + allowance else { return nil }
     while let byte = rest.popFirst() {
       if byte == UInt8(ascii: "%") {
         guard let high = rest.popFirst().flatMap(digits.firstIndex(of:)),

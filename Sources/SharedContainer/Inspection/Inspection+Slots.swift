@@ -26,11 +26,14 @@ extension Slot {
 }
 
 extension Inspection {
-  mutating func inspectSlots(in listing: OpenDirectory, _ folder: String) throws(Errno) {
+  mutating func inspectSlots(
+    in listing: OpenDirectory, _ folder: Container.Folder
+  ) throws(Errno) {
     for file in try listing.descriptor.names().sorted() {
-      let path = "\(folder)/\(file)"
+      let path = "\(folder.rawValue)/\(file)"
       look(at: path) { inspection in
-        guard EscapedName.unescape(file) != nil,
+        let allowance = EscapedName.allowance(for: file, in: folder)
+        guard EscapedName.unescape(file, allowance: allowance) != nil,
           let directory = try inspection.openIfDirectory(file, in: listing.descriptor)
         else { return inspection.addForeign(path) }
         try inspection.inspectSlot(directory, path)

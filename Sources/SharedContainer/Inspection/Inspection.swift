@@ -33,7 +33,7 @@ struct Inspection {
     inspectProcesses()
     look(at: "staging") { try $0.inspectStaging() }
     for folder in [Container.Folder.channels, .system] {
-      look(through: folder) { try $0.inspectSlots(in: $1, folder.rawValue) }
+      look(through: folder) { try $0.inspectSlots(in: $1, folder) }
     }
     for folder in [Container.Folder.members, .guests] {
       look(through: folder) { try $0.inspectMembers(in: $1, folder) }
