@@ -64,4 +64,20 @@ import Testing
         + PeerJob.openBeneath(folder.path, "a/b").arguments)
     #expect(outcome.output == "EMFILE none\n", "\(outcome.errors)")
   }
+
+  /// Out of the way of the new value it would be what the dead leave, and the next change would
+  /// remove it.
+  @Test func whatIsDamagedIsNotReplacedWhereItCannotBeSetAside() throws {
+    let (folder, container, slot) = try Container.forTest(holding: 3)
+    let path = container.path("channels", "n", "value.plist")
+    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
+    let rule = FaultRule(.open, path: "/damaged", .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      let error = #expect(throws: WormholeError.self) { try slot.add() }
+      #expect(error?.code == .exhausted)
+    }
+    #expect(try slot.add() == 3)
+    #expect(try container.names(in: .damaged).count == 2)
+    withExtendedLifetime(folder) {}
+  }
 }

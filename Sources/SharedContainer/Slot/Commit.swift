@@ -110,6 +110,12 @@ struct Commit {
         try directory.descriptor.rename(
           Slot.File.value.name, to: damaged.descriptor, "\(slot.escaped).mutant")
         try moveIn(.notReplacing)
+      case .damaged where !isErasing:
+        // Before it comes out, as what cannot be set aside then the next change removes; and anew,
+        // as whoever has seen to what lies there may have removed it all.
+        let damaged = OpenDirectory(try container.openFolder(.damaged))
+        try moveIn(.exchanging)
+        disposeOfOld(isKept: !isSynced, damaged)
       case .sound, .damaged:
         try moveIn(.exchanging)
         disposeOfOld(isKept: !isSynced)
@@ -198,13 +204,15 @@ struct Commit {
   ///
   /// It is out of the way already, so
   /// a failure here costs nothing: the next change empties the directory.
-  private func disposeOfOld(isKept: Bool) {
+  ///
+  /// - Parameter damaged: where damaged ones are put.
+  private func disposeOfOld(isKept: Bool, _ damaged: OpenDirectory? = nil) {
     let failure = Errno.of { () throws(Errno) in
       switch old {
       case _ where isErasing:
         try staging.descriptor.unlink(Self.next)
       case .damaged(let reason, _):
-        try setAside(reason)
+        if let damaged { try setAside(reason, in: damaged) }
       case .sound(let bytes, _)
       where BinaryPropertyList.isMarkedSynced(bytes) && !isKept && mayKeep():
         try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.File.kept.name)
@@ -247,9 +255,7 @@ struct Commit {
     (try? directory.descriptor.status(of: Slot.File.kept.name))?.kind ?? .regular == .regular
   }
 
-  private func setAside(_ reason: String) throws(Errno) {
-    // Anew: whoever has seen to what lies there may have removed it all.
-    let damaged = OpenDirectory(try container.openFolder(.damaged))
+  private func setAside(_ reason: String, in damaged: OpenDirectory) throws(Errno) {
     let stem = "\(container.options.environment.sinceEpoch()).\(slot.escaped)"
     try staging.descriptor.rename(Self.next, to: damaged.descriptor, "\(stem).plist")
     container.count { $0.heals += 1 }
