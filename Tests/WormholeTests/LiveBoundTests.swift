@@ -61,6 +61,23 @@ import Testing
     for one in all { one.stop() }
   }
 
+  /// Nobody waits for the answer of one who will not give any.
+  @Test func whatWaitsForOneThatIsStoppedIsRefused() throws {
+    let pair = try pair()
+    let queue = DispatchQueue(label: "busy")
+    let responding = pair.watch.respond(toKind: "Int", on: queue) { try? $0.answer(1) }
+    queue.suspend()
+    let ends = Heard<WormholeError.Code?>()
+    pair.phone.request(1, as: Int.self, within: .seconds(5)) { end in
+      if case .failure(let error) = end { ends.add(error.code) } else { ends.add(nil) }
+    }
+    try settle(pair)
+    responding.stop()
+    queue.resume()
+    try ends.wait("it ends") { !$0.isEmpty }
+    #expect(ends.all == [.rejected])
+  }
+
   @Test func whatWaitsForAQueueIsBounded() throws {
     let pair = try Pair()
     let queue = DispatchQueue(label: "busy")

@@ -164,6 +164,11 @@ import Wormhole
     #expect(try failure { try phone.setContext(2) }.code == .notJoined)
     #expect(try failure { _ = try sender.receive { _ in } }.code == .notJoined)
     #expect(try failure { _ = try sender.watchContexts { _ in } }.code == .notJoined)
+    #expect(try failure { try phone.send(2, .immediate) }.code == .notJoined)
+    let question = try await failure {
+      let _: Int = try await phone.request(2, within: .milliseconds(200))
+    }
+    #expect(question.code == .notJoined)
     let late = try await failure { for try await _ in sender.messages {} }
     #expect(late.code == .notJoined)
     let guest = try await meeting.hole.guest()

@@ -130,6 +130,25 @@ import Wormhole
     #expect(try folder(of: watch).names() == [])
   }
 
+  // MARK: What cannot be read for a moment
+
+  @Test func aQuestionThatCannotBeReadNowIsAnsweredLater() throws {
+    let clock = try Running(
+      .respond(meeting.path, "clock"),
+      environment: ["WORMHOLE_FAULTS=open~,q,@1:before:fail=EMFILE"])
+    _ = try eventually("it has joined") { try clock.output.split(separator: "\n").first }
+    #expect(try phone.peer("clock").request(2, as: Int.self, within: .seconds(20)) == 4)
+  }
+
+  @Test func anAnswerThatCannotBeReadNowComesLater() throws {
+    let asker = try Running(
+      .request(meeting.path, of: "watch", 21...21, as: "tv", milliseconds: 20_000),
+      environment: ["WORMHOLE_FAULTS=open~,a,@1:before:fail=EMFILE"])
+    let outcome = try asker.outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output == "asking\ndone\n")
+  }
+
   // MARK: Files of others
 
   /// A name in the form of ours, of a file that comes now.

@@ -22,6 +22,9 @@ extension WormholeError {
     hint = denial
   }
 
+  /// Whether the system has refused something that it may grant a little later.
+  package var mayPass: Bool { errno != nil && (code == .exhausted || code == .system) }
+
   /// What the system has said of a directory of a container, or of one above it there.
   init(
     _ error: Errno, _ operation: String, _ subject: String, in container: Container, _ path: String

@@ -65,9 +65,10 @@ extension Container {
     do throws(FileReading.Refusal) {
       found = try reading.read(name, in: directory.descriptor)
     } catch {
-      // Whatever it is, it is not to be met again.
-      try? directory.descriptor.unlink(name)
-      throw error.error("read", name, name)
+      let refusal = error.error("read", name, name)
+      // What may pass says nothing of it; whatever else it is, it is not to be met again.
+      if !refusal.mayPass { try? directory.descriptor.unlink(name) }
+      throw refusal
     }
     if case .missing = found { return nil }
     do throws(Errno) {

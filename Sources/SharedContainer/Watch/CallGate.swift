@@ -9,20 +9,22 @@ package final class CallGate: Sendable {
 
   private let state = Monitor((isClosed: false, callingThreads: [UInt]()))
 
-  /// Makes the call, unless the gate is closed.
-  package func call(_ body: () -> Void) {
+  /// Makes the call, unless the gate is closed; whether it was made.
+  @discardableResult
+  package func call(_ body: () -> Void) -> Bool {
     let here = Thread.currentNumber
     let goes = state.withLock { state in
       if !state.isClosed { state.callingThreads.append(here) }
       return !state.isClosed
     }
-    guard goes else { return }
+    guard goes else { return false }
     body()
     state.signal { state in
       if let index = state.callingThreads.lastIndex(of: here) {
         state.callingThreads.remove(at: index)
       }
     }
+    return true
   }
 
   /// Lets no further call begin.

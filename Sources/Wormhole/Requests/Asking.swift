@@ -32,8 +32,10 @@ final class Asking: Sendable {
 
   private struct State {
     var waiting: [String: Question] = [:]
-    /// When the clock is to be looked at next.
-    var alarm = Instant.distantFuture
+    /// Whether nobody takes answers any more.
+    var isClosed = false
+    /// When the clock is to be looked at.
+    var alarms = Alarms()
   }
 
   private let time: MailTime
@@ -45,14 +47,13 @@ final class Asking: Sendable {
   /// Expects an answer, from before the question can be seen.
   ///
   /// - Parameter again: whether it was expected already, of somebody else.
-  /// - Returns: false if it was, and has ended: nothing more may come of it.
+  /// - Returns: false if it was, and has ended, or nobody asks any more: nothing more may come of
+  ///   it.
   func expect(_ question: Question, again: Bool) -> Bool {
     let (isOpen, isEarliest) = state.withLock { state in
-      if again, state.waiting[question.file.id] == nil { return (false, false) }
+      if state.isClosed || again && state.waiting[question.file.id] == nil { return (false, false) }
       state.waiting[question.file.id] = question
-      guard question.deadline < state.alarm else { return (true, false) }
-      state.alarm = question.deadline
-      return (true, true)
+      return (true, state.alarms.add(question.deadline.nanoseconds))
     }
     if isEarliest { setAlarm(question.deadline) }
     return isOpen
@@ -94,8 +95,10 @@ final class Asking: Sendable {
     }
   }
 
-  func failAll(_ error: WormholeError) {
+  /// Nobody takes answers any more.
+  func close(_ error: WormholeError) {
     let all = state.withLock { state in
+      state.isClosed = true
       defer { state.waiting = [:] }
       return state.waiting.values
     }
@@ -123,18 +126,19 @@ final class Asking: Sendable {
   // MARK: Deadlines
 
   private func setAlarm(_ deadline: Instant) {
-    time.ring(at: deadline, on: queue) { [weak self] in self?.ring() }
+    time.ring(at: deadline, on: queue) { [weak self] in self?.ring(deadline) }
   }
 
-  private func ring() {
+  private func ring(_ moment: Instant) {
     let now = time.now
     let (late, next) = state.withLock { state in
+      state.alarms.remove(moment.nanoseconds)
       let late = state.waiting.values.filter { $0.deadline <= now }
       for question in late { state.waiting[question.file.id] = nil }
-      state.alarm = state.waiting.values.map(\.deadline).min() ?? .distantFuture
-      return (late, state.alarm)
+      let next = state.waiting.values.map(\.deadline).min()
+      return (late, next.flatMap { state.alarms.add($0.nanoseconds) ? $0 : nil })
     }
-    if next != .distantFuture { setAlarm(next) }
+    if let next { setAlarm(next) }
     for question in late {
       question.withdraw()
       question.end(

@@ -25,6 +25,11 @@ struct Line<Element> {
     return taken
   }
 
+  mutating func removeAll(where condition: (Element) -> Bool) {
+    elements = elements[start...].filter { !condition($0) }
+    start = 0
+  }
+
   /// Puts one in its place, behind those that are not to come after it.
   mutating func insert(_ element: Element, comesBefore: (Element, Element) -> Bool) {
     var (low, high) = (start, elements.count)

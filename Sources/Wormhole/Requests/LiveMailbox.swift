@@ -34,7 +34,7 @@ final class LiveMailbox: Sendable {
   private let takingAnswers = Monitor(0)
   private let otherRunner = CoalescingWorker(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
-  private let askers: LiveFolders
+  let askers: LiveFolders
   /// How many messages are being handed out.
   private let confirming = Monitor(0)
   /// What goes on until it is stopped, or the member leaves.
@@ -121,9 +121,13 @@ final class LiveMailbox: Sendable {
     answerRunner.end()
     otherRunner.end()
     peers.close()
-    asking.failAll(
-      WormholeError(.unreachable, "ask", home.name, because: "this member has left meanwhile"))
+    asking.close(hasLeft)
     try? home.removeLive(incarnation)
+  }
+
+  /// What those are told who wait for an answer then.
+  var hasLeft: WormholeError {
+    WormholeError(.unreachable, "ask", home.name, because: "this member has left meanwhile")
   }
 
   // MARK: Arrivals
@@ -142,9 +146,13 @@ final class LiveMailbox: Sendable {
       arrive(try names().sorted { $0.text < $1.text })
     } catch {
       log(.warning, "cannot see what has come for '\(home.name)': \(error)")
-      guard watch.withLock({ $0 != nil }) else { return }
-      later.plan(on: Wormhole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+      listLater()
     }
+  }
+
+  private func listLater() {
+    guard watch.withLock({ $0 != nil }) else { return }
+    later.plan(on: Wormhole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -181,6 +189,8 @@ final class LiveMailbox: Sendable {
       }
     } catch {
       hole.log(.error, error, about: LogSubject(member: home.name))
+      // It lies there still, and nobody tells of it once more.
+      if error.mayPass { listLater() }
     }
     return nil
   }
@@ -199,6 +209,11 @@ final class LiveMailbox: Sendable {
   private func takeAnswer(_ name: LiveName) {
     // One that is being read counts before the word that its sender has ended.
     takingAnswers.withLock { _ in
+      // Too late, or taken already.
+      guard asking.peer(asked: name.id) != nil else {
+        try? folder.descriptor.unlink(name.text)
+        return
+      }
       guard let bytes = content(of: name) else { return }
       guard let link = hole.options.link else { return asking.answer(name.id, bytes) }
       // No handler may be in the way of an answer.
@@ -301,19 +316,6 @@ final class LiveMailbox: Sendable {
 
   /// Waits until the senders of what was heard have been told so.
   func settle() { _ = confirming.wait(until: nil) { $0 == 0 ? true : nil } }
-
-  private func refuse(_ name: LiveName, _ core: LiveMessage, _ reason: String) {
-    reply(name, core) { try BinaryEncoder().encode(LiveFile.Refusing(error: reason)) }
-  }
-
-  private func reply(_ name: LiveName, _ core: LiveMessage, _ bytes: () throws -> [UInt8]) {
-    do throws(WormholeError) {
-      try answer(
-        core.header, name.id, WormholeError.writing("confirm message", core.header.kind, bytes))
-    } catch {
-      hole.log(.error, error, about: LogSubject(member: home.name))
-    }
-  }
 
   private enum Taker {
     case answering(Answering)
@@ -427,22 +429,6 @@ final class LiveMailbox: Sendable {
       handlers.hearing[number] = nil
       handlers.answering = handlers.answering.mapValues { $0.filter { $0.0 != number } }
         .filter { !$0.value.isEmpty }
-    }
-  }
-
-  // MARK: Answering
-
-  /// Puts an answer where the asker looks; one that is no more needs none.
-  func answer(_ request: LiveFile.Header, _ id: String, _ bytes: [UInt8]) throws(WormholeError) {
-    guard let folder = try askers.folder(request.from, request.incarnation) else { return }
-    let name = LiveName(try MessageStamp(hole.container), .answer, id: id)
-    do throws(Errno) {
-      try hole.container.place(bytes, in: folder, as: name.text)
-    } catch {
-      guard error == .noSuchFile else {
-        throw WormholeError(error, "answer request of", request.from)
-      }
-      askers.forget(request.incarnation)
     }
   }
 }

@@ -246,6 +246,7 @@ struct Asked: Sendable {
     _ peer: Wormhole.Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
     until deadline: Instant, _ operation: String
   ) throws(WormholeError) {
+    try peer.checkSender(operation)
     self.live = live
     self.peer = LiveAddress(folder: peer.folder, name: peer.name)
     self.operation = operation
@@ -311,9 +312,10 @@ struct Asked: Sendable {
         let question = Asking.Question(
           peer: peer, incarnation: target.incarnation, container: hole.container, file: target.name,
           deadline: deadline, timeout: timeout, wasSeen: wasSeen, end: end)
-        // The deadline may have passed while it was put to somebody who has ended.
+        // The deadline may have passed while it was put to somebody who has ended; or who asks has
+        // left.
         guard live.asking.expect(question, again: expected != nil) else {
-          throw LivePeers.gone(peer, operation)
+          throw expected == nil ? live.hasLeft : LivePeers.gone(peer, operation)
         }
         expected = question
       }

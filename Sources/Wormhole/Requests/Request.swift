@@ -365,14 +365,17 @@ extension LiveMailbox {
     toKind kind: String?, on queue: DispatchQueue?,
     _ handler: @escaping @Sendable (Wormhole.Request) -> Void
   ) -> Wormhole.Subscription {
-    let gate = CallGate()
+    let (gate, name) = (CallGate(), home.name)
+    let call = { @Sendable (request: Wormhole.Request) in
+      // It may have been stopped since the request came to it.
+      if gate.call({ handler(request) }) { return }
+      request.refuse("'\(name)' answers no requests of kind '\(request.kind)' any more")
+    }
     let calls = queue.map { queue in
-      LiveCalls<Wormhole.Request>(on: queue, mostBytes: hole.options.largestValue) {
-        request in gate.call { handler(request) }
-      }
+      LiveCalls<Wormhole.Request>(on: queue, mostBytes: hole.options.largestValue, call)
     }
     let number = add(answering: kind) { request in
-      guard let calls else { return gate.call { handler(request) } }
+      guard let calls else { return call(request) }
       if !calls.add(request, request.core) { request.refuse(LiveMailbox.tooMuch) }
     }
     return subscribe(LiveHandler(self, number, gate))

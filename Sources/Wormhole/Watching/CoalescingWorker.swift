@@ -13,8 +13,8 @@ final class CoalescingWorker: Sendable {
     var isKicked = false
     var body: (@Sendable () -> Int64?)?
     var isAsked: (@Sendable () -> Bool)?
-    /// When it is to be kicked by the clock; the latest such wish counts.
-    var due: Int64?
+    /// When it is to be kicked by the clock.
+    var alarms = Alarms()
   }
 
   private let state = Monitor(State())
@@ -87,15 +87,10 @@ final class CoalescingWorker: Sendable {
   }
 
   private func kick(at due: Int64) {
-    let isNews = state.withLock { state in
-      if let earlier = state.due, earlier <= due { return false }
-      state.due = due
-      return true
-    }
-    guard isNews else { return }
+    guard state.withLock({ $0.alarms.add(due) }) else { return }
     time.ring(at: Instant(nanoseconds: due), on: queue) { [weak self] in
       guard let self else { return }
-      state.withLock { $0.due = nil }
+      state.withLock { $0.alarms.remove(due) }
       kick()
     }
   }

@@ -1,5 +1,4 @@
 package import Dispatch
-package import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
@@ -19,9 +18,4 @@ package final class LaterLook: Sendable {
       look()
     }
   }
-}
-
-extension WormholeError {
-  /// Whether the system has refused something that it may grant a little later.
-  package var mayPass: Bool { errno != nil && (code == .exhausted || code == .system) }
 }
