@@ -37,6 +37,25 @@ import Testing
     #expect(held.result == 1)
   }
 
+  /// That another directory has the name is told once.
+  @Test func theDirectoryThatHasAPartsNameIsFoundWhenItCanBe() throws {
+    let home = try container.member("watch")
+    func names() throws -> [String] {
+      var names: [String] = []
+      try home.list(.inbox) { names.append(String(cString: $0)) }
+      return names
+    }
+    #expect(try names() == [])
+    let path = container.path("members/watch/inbox")
+    #expect(try run("mv", [path, path + "-away"]).status == .exited(0))
+    #expect(try run("mkdir", ["-m", "700", path]).status == .exited(0))
+    #expect(try run("touch", [path + "/new"]).status == .exited(0))
+    let rule = FaultRule(.open, path: "watch/inbox", .fail(.tooManyOpenFiles))
+    let calls = FaultPoints.with([rule]) { home.renew(.inbox) }
+    #expect(calls.contains { $0.hasPrefix("open") })
+    #expect(try names() == ["new"])
+  }
+
   /// Where one thread could not be had, the next tenure tries again.
   @Test func marksAreRenewedAgainOnceThereAreThreads() throws {
     let tries = Monitor(0)

@@ -161,7 +161,7 @@ extension MemberDirectory {
       }
     ) { signal in
       // From now on the one that has the name is used, whoever has made it.
-      if signal == .replaced || signal == .gone { _ = try? self.named(part) }
+      if signal == .replaced || signal == .gone { self.renew(part) }
       handler(signal)
     }
     _ = try self.part(part)

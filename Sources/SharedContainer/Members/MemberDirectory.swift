@@ -130,6 +130,15 @@ package final class MemberDirectory: Sendable {
     }
   }
 
+  /// Uses the directory that has the part's name now; if it cannot be looked at, when it can.
+  func renew(_ part: Part) {
+    do throws(Errno) {
+      _ = try named(part)
+    } catch {
+      parts.withLock { $0[part.place] = nil }
+    }
+  }
+
   /// Forgets the open parts whose names others have by now; false if another has its own.
   package func lookAgain() -> Bool {
     guard isNamed else { return false }

@@ -110,7 +110,8 @@ struct WakeRecord: Codable, Equatable, Sendable {
   init?(_ content: Slot.Content) {
     guard case .value(let bytes, _) = content,
       let record = try? BinaryDecoder().decode(WakeRecord.self, from: bytes),
-      record.started >= 0, record.ended ?? 0 >= 0, record.process ?? 1 > 0
+      record.started >= 0, record.ended ?? 0 >= 0, record.process ?? 1 > 0,
+      (0..<Int.max).contains(record.failed ?? 0)
     else { return nil }
     self = record
   }
