@@ -191,6 +191,28 @@ import Wormhole
     #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
   }
 
+  /// The sequence has ended, and only room is waited for.
+  @Test func aTaskThatIsCancelledWaitsForNoRoom() async throws {
+    let pair = try Pair { $0.mail.largestQueue = 1 }
+    try await pair.phone.send(0, .quick())
+    let (begin, gate) = (Instant.now, Gate())
+    let numbers = AsyncStream<Slow> { stream in
+      stream.yield(Slow(text: "", gate: gate))
+      stream.finish()
+    }
+    let sending = Task {
+      try await failure {
+        try await pair.phone.send(each: numbers, .quick { $0.whenFull = .wait(patience) })
+      }
+    }
+    try await gate.somebodyComes()
+    gate.open()
+    sending.cancel()
+    #expect(try await sending.value.code == .cancelled)
+    #expect(Instant.now - begin < patience)
+    #expect(try pair.files("inbox").count == 1)
+  }
+
   /// A value that says no when it is 13.
   private struct Picky: Codable, Sendable {
     let number: Int

@@ -3,7 +3,8 @@ import Syscalls
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// Messages whose time passes while nobody receives.
 @Suite struct ExpiryTests {
@@ -93,5 +94,30 @@ import Wormhole
     #expect(heard.all.map(\.number) == counts[.delivered] ?? [])
     #expect(counts.values.reduce(0) { $0 + $1.count } == 200)
     #expect(counts.keys.allSatisfy { [.delivered, .expired].contains($0) })
+  }
+
+  /// Or those that are to end would be turned away some day.
+  @Test(.blocking) func whatHasEndedIsNotKeptUntilItsTimeHasPassed() throws {
+    let pair = try Pair()
+    let receiving = try pair.watch.receive { _ in }
+    for number in 1...50 { try pair.phone.send(number, Self.never) }
+    try eventually("all have ended") { pair.sender.outbox.expiries.count == 0 }
+    receiving.stop()
+  }
+
+  /// Whoever ends messages in place of a receiver keeps to what their sender may have there.
+  @Test(.blocking) func whatNobodyReadsOfExpiredMessagesIsBounded() throws {
+    let clock = Monitor(Clocks.sinceEpoch)
+    let meeting = try Meeting { $0.environment.sinceEpoch = { clock.withLock { $0 } } }
+    let phone = try meeting.hole.join(as: "phone")
+    for number in 1...100 { try phone.peer("watch").send(number, Self.soon) }
+    phone.leave()
+    let later = try meeting.another {
+      $0.environment.sinceEpoch = { clock.withLock { $0 } + 1_000_000_000 }
+      $0.mail.largestReceipts = 16 * 4096
+    }
+    #expect(try later.peer("watch").queue.isEmpty)
+    let left = try meeting.names("members/phone/receipts").count
+    #expect((14...16).contains(left), "\(left)")
   }
 }

@@ -1,9 +1,12 @@
+import Foundation
+import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// Full queues, foreign and damaged files, and directories that cannot be written.
 @Suite struct MailTroubleTests {
@@ -124,6 +127,45 @@ import Wormhole
     }
     #expect(try pair.files("dead") == ["folder", "garbage", "link", "pipe"])
     receiving.stop()
+  }
+
+  /// Its file would be none that was compared, under a name that nobody has looked at.
+  @Test(.blocking) func aBatchThatSaysItHasAFileIsGivenUp() throws {
+    let pair = try Pair()
+    try pair.send([1])
+    let form = try pair.files("inbox")[0]
+    let name = String(form.prefix(24)) + "02,forged," + form.split(separator: ",").last!
+    let batch: PropertyListValue = [
+      "kind": "Int", "sent": .date(.now), "to": "watch", "values": [2, 3],
+      "file": ["name": "../../escaped", "size": 0, "checksum": 0],
+    ]
+    let bytes = try BinaryEncoder().encode(batch)
+    try pair.meeting.folder.descriptor.open("made", [.writeOnly, .create], mode: 0o600)
+      .write(bytes)
+    try pair.meeting.folder.descriptor.rename(
+      "made", to: pair.meeting.folder("members/watch/inbox"), name)
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try eventually("it is given up") { try pair.files("dead").contains(name) }
+    try heard.wait("the sound one") { !$0.isEmpty }
+    receiving.stop()
+    #expect(heard.all == [Handed(1)])
+  }
+
+  /// However often that is tried, it is one file in one hand.
+  @Test(.blocking) func aDamagedFileThatCannotBeGivenUpIsCountedOnce() throws {
+    let told = Heard<LogEntry>()
+    let pair = try Pair { options in
+      options.mail.largestDeadLetters = 0
+      options.log = { told.add($0) }
+    }
+    try pair.send([1])
+    let name = try pair.files("inbox")[0]
+    try pair.meeting.overwrite("members/watch/inbox/\(name)", [1, 2, 3])
+    let receiving = try pair.watch.receive { _ in }
+    try told.wait("it cannot be given up") { $0.contains { $0.text.contains("dead letters") } }
+    receiving.stop()
+    #expect(pair.watch.mailbox.state.withLock { $0.machine.inHand } == 0)
   }
 
   /// Receipts that are none are told to nobody, or as far as they can be read.

@@ -225,6 +225,66 @@ import Wormhole
     }
   }
 
+  @Test func aStartThatHasFailedEverSoOftenIsNoMoreThanDamaged() throws {
+    try hole.registerStart(of: "a", program: "false")
+    let slot = try hole.container.slot(.system, "wake.a")
+    for failed in [Int64.max, .min, -1] {
+      let record: PropertyListValue = [
+        "id": "0123456789abcdef", "started": 1, "by": "somebody", "program": "false",
+        "failed": .integer(failed), "failure": "it failed", "ended": 1,
+      ]
+      try slot.change("write") { _ in .put(try BinaryEncoder().encode(record)) }
+      let error = try failure { try hole.peer("a").wake(within: .seconds(20)) }
+      #expect(error.code == .unreachable)
+    }
+  }
+
+  // MARK: Sizes
+
+  /// A file may say that it is larger than any disk, and so may another.
+  @Test func filesOfAnySizeAreCounted() throws {
+    guard let disk = try TestFileSystem.make(.memory, for: "files of any size") else { return }
+    func adjust(_ options: inout Wormhole.Options) {
+      options.mail.largestQueue = 4
+      options.mail.largestReceipts = 4096
+    }
+    var options = Wormhole.Options()
+    adjust(&options)
+    let hole = try Wormhole(directory: disk.path + "/c", options: options)
+    func makeHuge(_ path: String) throws {
+      let file = try Descriptor.open(
+        path: "\(hole.directory)/members/\(path)", [.writeOnly, .create], mode: 0o600)
+      try file.truncate(to: .max)
+    }
+    let (phone, watch) = (try hole.join(as: "phone"), try hole.join(as: "watch"))
+    // In an inbox that is full.
+    let soon = Wormhole.SendOptions.quick { $0.timeToLive = .zero }
+    try hole.peer("watch").send(1, soon)
+    let inbox = try Descriptor.open(path: hole.directory + "/members/watch/inbox", [.readOnly])
+    let form = try #require(try inbox.names().first)
+    for letter in "abc" {
+      try makeHuge("watch/inbox/\(form.prefix(27))forged\(letter),")
+    }
+    let sent = try phone.peer("watch").send(2, .quick())
+    for name in try inbox.names() where name.contains("forged") { try inbox.unlink(name) }
+    // Among what a sender has not been told.
+    for letter in "ab" {
+      try makeHuge("phone/receipts/\(form.prefix(27))forged\(letter),phone.ok")
+    }
+    let receiving = try watch.receive { _ in }
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+    receiving.stop()
+    // In the way of a question.
+    let zeros = String(repeating: "0", count: 36)
+    for letter in "ab" {
+      let id = zeros.prefix(15) + String(letter)
+      try makeHuge(
+        "watch/live/\(watch.incarnation)/\(zeros.prefix(20)),q,\(id),7\(zeros.prefix(15))")
+    }
+    let error = try failure { try phone.peer("watch").send(1, .immediate) }
+    #expect(error.code == .full)
+  }
+
   // MARK: Versions
 
   @Test func afterTheLastVersionItGoesOn() throws {

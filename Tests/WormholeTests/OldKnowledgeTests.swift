@@ -34,6 +34,22 @@ import Testing
     #expect(sent.first?.waitForEnd(until: .now + patience) == .delivered)
   }
 
+  /// The same of one whose directory somebody has moved away.
+  @Test func aReceiptDoesNotFollowADirectoryThatWasMovedAway() throws {
+    var phone = try join()
+    try phone.peer("watch").send(1, .quick())
+    try watch.take(1)[0].acknowledge()
+    phone.leave()
+    let moved = [meeting.path + "/members/phone", meeting.folder.path + "/away"]
+    #expect(try run("mv", moved).status == .exited(0))
+    phone = try join()
+    try eventually("it is told") {
+      let sent = try phone.peer("watch").send(2, .quick())
+      try watch.take(1)[0].acknowledge()
+      return sent.waitForEnd(until: .now + .milliseconds(100)) == .delivered
+    }
+  }
+
   /// Had the look counted, nobody would be told before something else ends.
   @Test func outcomesThatCouldNotBeListedAreToldLater() throws {
     var phone = try join()
@@ -194,6 +210,19 @@ import Testing
     #expect(calls.contains { $0.hasPrefix("ofdquery") })
     try ended.wait("it is lost") { $0.count == 1 }
     live.peers.release(address)
+  }
+
+  /// It is put while the one who asks leaves, and nobody would hear the answer.
+  @Test func aQuestionIsNotExpectedOnceItsAskerHasLeft() throws {
+    let phone = try join()
+    phone.leave()
+    let name = LiveName(try MessageStamp(meeting.hole.container), .question, id: "1")
+    let question = Asking.Question(
+      peer: LiveAddress(folder: .members, name: "watch"), incarnation: watch.incarnation,
+      container: meeting.hole.container, file: name, deadline: .now + patience,
+      timeout: patience, wasSeen: Monitor(false)
+    ) { _ in }
+    #expect(!phone.live.asking.expect(question, again: false))
   }
 
   /// Clocks begin anew with the machine, and what failed before that has failed nobody since.

@@ -61,7 +61,7 @@ extension Wormhole.Peer {
         + waiting.sorted().compactMap { name in
           glance.message(name, name.text, .inbox, 0) { header in
             guard mayEnd, header.hasExpired(by: Date(sinceEpoch: now)) else { return false }
-            return (try? Expiry.end(name, at: home, senders)) != nil
+            return (try? Expiry.end(name, at: home, senders, hole)) != nil
           }
         }
     }
@@ -85,7 +85,7 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "cancel message", id)
       }
-      let taken = try Cancelling.end(file, at: home, .cancelled, sender)
+      let taken = try Cancelling.end(file, at: home, .cancelled, sender, hole)
       isDone = isDone || taken
     }
     return isDone

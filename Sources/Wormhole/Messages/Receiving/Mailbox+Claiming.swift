@@ -66,8 +66,8 @@ extension Mailbox {
       case .missing:
         tell { $0.missing(by: receiver) }
       case .damaged(let reason, _):
-        try giveUp(
-          claimed, kind: nil, attempts: claimed.attempt, "it is damaged: \(reason)", by: receiver)
+        throw WormholeError(
+          .damaged, "read message", claimed.name.id, because: "it is damaged: \(reason)")
       }
     } catch {
       refuse(claimed, error, by: receiver)
@@ -77,14 +77,46 @@ extension Mailbox {
 
   /// A file that could not be read.
   private func refuse(_ claimed: ClaimedName, _ error: WormholeError, by receiver: Int) {
-    log(.error, error, claimed.name)
     // What the system says of itself may pass; what it says of the file will not.
-    if [.refused, .tooLarge, .damaged].contains(error.code) {
-      try? giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason, by: receiver)
-    } else {
-      state.withLock { _ = $0.unread.insert(claimed) }
-      tell { $0.postpone(claimed, kind: nil, by: receiver, until: pause) }
+    guard [.refused, .tooLarge, .damaged].contains(error.code) else {
+      return putOff(claimed, error, by: receiver, until: pause)
     }
+    log(.error, error, claimed.name)
+    // Should that fail, it is found out once more, and not handed over as another attempt.
+    state.withLock { _ = $0.unread.insert(claimed) }
+    do throws(WormholeError) {
+      try giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason, by: receiver)
+    } catch {
+      log(.error, error, claimed.name)
+      guard error.code == .superseded else { return }
+    }
+    state.withLock { _ = $0.unread.remove(claimed) }
+  }
+
+  /// A file that comes again as the same attempt.
+  private func putOff(
+    _ claimed: ClaimedName, _ error: WormholeError, by receiver: Int, until due: Int64
+  ) {
+    log(.error, error, claimed.name)
+    state.withLock { _ = $0.unread.insert(claimed) }
+    tell { $0.postpone(claimed, kind: nil, by: receiver, until: due) }
+  }
+
+  /// Ends what was received too late.
+  private func expire(
+    _ claimed: ClaimedName, _ header: MessageFile.Header, by receiver: Int
+  ) {
+    do throws(WormholeError) {
+      try end(claimed, .expired)
+      dropFile(of: claimed.name, header)
+    } catch {
+      guard error.code == .superseded else {
+        let longest = state.withLock { $0.machine.settings.longestDelay }
+        return putOff(
+          claimed, error, by: receiver, until: error.mayPass ? pause : now + longest)
+      }
+    }
+    finished(by: receiver)
   }
 
   private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
@@ -97,9 +129,7 @@ extension Mailbox {
       if claimed.attempt == 1, !claimed.name.isRetried, let expires = header.expires,
         expires < present
       {
-        try end(claimed, .expired)
-        dropFile(of: claimed.name, header)
-        finished(by: receiver)
+        expire(claimed, header, by: receiver)
         return nil
       }
       guard state.withLock({ $0.machine.wants(header.label, receiver) }) else {
@@ -149,6 +179,11 @@ extension Mailbox {
       let delivery = Delivery(
         self, claimed, document, for: receiver, record: nil, BatchSlots(count: 1))
       return OpenedFile(delivery: delivery, contents: contents)
+    }
+    guard document.header.file == nil else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "a file comes with it, and it holds \(count) messages")
     }
     guard document.count == count, count <= BatchProgress.slotCount else {
       throw WormholeError(

@@ -34,21 +34,13 @@ extension Mailbox {
     guard let sender else { return try home.remove(claimed.text, from: .claimed) }
     let receipt = ReceiptName(claimed.name, end).text
     if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) {
-      boundReceipts(of: sender, size)
+      Receipts.bound(sender, after: size, hole)
       return true
     }
     if !sender.isStale { return false }
     // It was removed, and may have joined anew.
     senders.forget(claimed.name)
     return try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
-  }
-
-  private func boundReceipts(of sender: MemberDirectory, _ size: Int) {
-    do throws(Errno) {
-      try Receipts.bound(sender, after: size, largest: hole.options.mail.largestReceipts)
-    } catch {
-      log(.warning, "cannot drop old receipts of '\(sender.name)': \(error)", because: error)
-    }
   }
 
   /// Gives up a file: it goes to the dead letters, with the reason, and the sender is told.
@@ -179,7 +171,7 @@ struct DeathReason: Codable, Sendable {
 /// The directories of those who sent, and want to be told how it ended.
 final class SenderHomes: Sendable {
   private let container: Container
-  private let known = Monitor<[MessageName.Sender: MemberDirectory]>([:])
+  private let known = KnownHomes<MessageName.Sender>()
 
   init(_ container: Container) { self.container = container }
 
@@ -188,13 +180,9 @@ final class SenderHomes: Sendable {
   /// What the system refuses for the moment is thrown: a receipt must not be dropped for that.
   func home(of name: MessageName) throws(Errno) -> MemberDirectory? {
     guard name.wantsReceipt, let sender = name.sender else { return nil }
-    if let home = known.withLock({ $0[sender] }) { return home }
+    if let home = known.home(of: sender) { return home }
     guard let found = try open(sender) else { return nil }
-    known.withLock { known in
-      // Guests come and go; those who still ask are looked up again.
-      if known.count > 64 { known = [:] }
-      known[sender] = found
-    }
+    known.keep(found, of: sender)
     return found
   }
 
@@ -213,8 +201,7 @@ final class SenderHomes: Sendable {
   }
 
   func forget(_ name: MessageName) {
-    guard let sender = name.sender else { return }
-    known.withLock { $0[sender] = nil }
+    if let sender = name.sender { known.forget(sender) }
   }
 }
 

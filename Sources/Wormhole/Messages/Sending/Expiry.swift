@@ -11,7 +11,7 @@ internal import Syscalls
 enum Expiry {
   /// Ends a message whose time has passed; false if somebody has claimed or ended it.
   static func end(
-    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes
+    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes, _ hole: Wormhole
   ) throws(WormholeError) -> Bool {
     let sender: MemberDirectory?
     do throws(Errno) {
@@ -19,7 +19,7 @@ enum Expiry {
     } catch {
       throw WormholeError(error, "end message", name.id)
     }
-    return try Cancelling.end(name, at: home, .expired, sender)
+    return try Cancelling.end(name, at: home, .expired, sender, hole)
   }
 
   /// How many files one look through an inbox reads, and how many bytes: when each message has
@@ -60,14 +60,16 @@ enum Expiry {
     )
     var (count, bytes) = (0, 0)
     for name in names {
-      bytes += (try? home.status(of: name.text, in: .inbox))?.size ?? 0
-      guard bytes <= most.bytes else { break }
+      // Those that are too large do not keep it from others.
+      let size = (try? home.status(of: name.text, in: .inbox))?.size ?? 0
+      guard size <= most.bytes - bytes else { continue }
+      bytes += size
       // What cannot be read is the receiver's to find out.
       guard let header = try? glance.header(name.text, .inbox), header.hasExpired(by: now) else {
         continue
       }
       do throws(WormholeError) {
-        if try end(name, at: home, senders) { count += 1 }
+        if try end(name, at: home, senders, hole) { count += 1 }
       } catch {
         hole.log(.notice, error, about: LogSubject(member: home.name, message: name.id))
       }
@@ -86,14 +88,20 @@ final class Expiries: Sendable {
     let name: MessageName
     let home: MemberDirectory
     /// In nanoseconds since 1970.
-    let due: Int64
+    var due: Int64
+    /// After which it was tried again that could not be ended.
+    var pause = Duration.zero
   }
 
   private struct State {
     var line = Line<Entry>()
-    /// When it is to look next, as far as anybody has asked for that.
-    var armed: Int64?
+    /// Those in the line that have not ended, as far as is known.
+    var open: Set<MessageName> = []
+    /// When it is to look.
+    var alarms = Alarms()
     var isClosed = false
+
+    mutating func add(_ entry: Entry) { line.insert(entry) { $0.due < $1.due } }
   }
 
   /// How many are kept: what is beyond is ended by others.
@@ -113,16 +121,30 @@ final class Expiries: Sendable {
   /// Has a message end at that moment, in nanoseconds since 1970.
   func add(_ name: MessageName, at home: MemberDirectory, due: Int64) {
     state.withLock { state in
-      guard state.line.count < Self.limit else { return }
-      state.line.insert(Entry(name: name, home: home, due: due)) { $0.due < $1.due }
+      guard state.open.count < Self.limit, state.open.insert(name).inserted else { return }
+      state.add(Entry(name: name, home: home, due: due))
     }
     arm()
   }
 
+  /// A message has ended.
+  func forget(_ name: MessageName) {
+    state.withLock { state in
+      guard state.open.remove(name) != nil else { return }
+      // Rarely enough that it costs each one next to nothing.
+      guard state.line.count > 2 * state.open.count + 1024 else { return }
+      let open = state.open
+      state.line.removeAll { !open.contains($0.name) }
+    }
+  }
+
+  /// How many are kept.
+  var count: Int { state.withLock { $0.open.count } }
+
   func close() {
     state.withLock { state in
       state.isClosed = true
-      state.line = Line()
+      (state.line, state.open) = (Line(), [])
     }
   }
 
@@ -130,38 +152,58 @@ final class Expiries: Sendable {
 
   private func arm() {
     let now = now
-    let pause = state.withLock { state -> Int64? in
+    let moment = state.withLock { state -> Int64? in
+      while let first = state.line.first, !state.open.contains(first.name) {
+        _ = state.line.removeFirst()
+      }
       guard !state.isClosed, let first = state.line.first else { return nil }
       // A clock that a test holds is set by nobody else.
       let limit = hole.options.clock == nil ? now.addingClamped(Self.longestPause) : .max
-      let moment = min(first.due.addingClamped(1), limit)
-      guard state.armed.map({ moment < $0 }) ?? true else { return nil }
-      state.armed = moment
-      return max(1_000_000, moment.subtractingReportingOverflow(now).partialValue)
+      // Whoever has made a message up may say that it expired long ago.
+      let moment = min(max(first.due.addingClamped(1), now), limit)
+      return state.alarms.add(moment) ? moment : nil
     }
-    guard let pause else { return }
+    guard let moment else { return }
+    let pause = max(1_000_000, moment - now)
     let time = hole.options.time
     time.ring(at: time.now + .nanoseconds(pause), on: Wormhole.finding) { [weak self] in
-      self?.look()
+      self?.look(moment)
     }
   }
 
-  private func look() {
+  private func look(_ moment: Int64) {
     let now = now
     let due = state.withLock { state in
-      state.armed = nil
+      state.alarms.remove(moment)
       var due: [Entry] = []
-      while let first = state.line.first, first.due < now { due.append(state.line.removeFirst()) }
+      while let first = state.line.first, first.due < now {
+        _ = state.line.removeFirst()
+        if state.open.contains(first.name) { due.append(first) }
+      }
       return due
     }
     for entry in due {
       do throws(WormholeError) {
-        _ = try Expiry.end(entry.name, at: entry.home, senders)
+        _ = try Expiry.end(entry.name, at: entry.home, senders, hole)
+        state.withLock { _ = $0.open.remove(entry.name) }
       } catch {
-        hole.log(
-          .notice, error, about: LogSubject(member: entry.home.name, message: entry.name.id))
+        if entry.pause == .zero {
+          hole.log(
+            .notice, error, about: LogSubject(member: entry.home.name, message: entry.name.id))
+        }
+        tryLater(entry)
       }
     }
     arm()
+  }
+
+  /// What the system refuses now it may grant later.
+  private func tryLater(_ entry: Entry) {
+    var entry = entry
+    entry.pause = min(max(entry.pause * 2, .seconds(1)), .seconds(60))
+    entry.due = now.addingClamped(entry.pause.inNanoseconds)
+    state.withLock { state in
+      if !state.isClosed { state.add(entry) }
+    }
   }
 }

@@ -16,7 +16,7 @@ final class Outbox: Sendable {
   private let joined: MessageStamp
   private let state = Monitor(State())
   private let watch = Monitor<NamedWatch?>(nil)
-  private let expiries: Expiries
+  let expiries: Expiries
 
   private struct State {
     /// There may be several of one name: who asks what is outstanding gets others.
@@ -71,9 +71,11 @@ final class Outbox: Sendable {
 
   /// Ends a message that is not received by that moment, in nanoseconds since 1970, so that whoever
   /// wants to know its end is told without a receiver.
-  func expire(_ name: MessageName, at receiver: MemberDirectory, due: Int64) {
+  func expire(_ sent: Wormhole.Sent, at receiver: MemberDirectory, due: Int64) {
     guard !isClosed else { return }
-    expiries.add(name, at: receiver, due: due)
+    expiries.add(sent.name, at: receiver, due: due)
+    // It may have ended before that was to be told.
+    if sent.hasEnded { expiries.forget(sent.name) }
   }
 
   /// The one that waits for this message's receipt, if somebody keeps it.
@@ -211,6 +213,7 @@ final class Outbox: Sendable {
       let content = sent.wantsContent ? content(of: receipt) : nil
       sent.end(end(receipt, to: sent.to), content ?? nil)
     }
+    expiries.forget(receipt.name)
     for listener in listeners {
       listener.queue?.async { listener.gate.call { self.tell(listener, receipt) } }
     }

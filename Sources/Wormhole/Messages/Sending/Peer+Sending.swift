@@ -60,7 +60,7 @@ extension Wormhole.Peer {
         let one = Wormhole.Sent(name, to: home, hole, outbox)
         try outbox?.expect(one)
         if let expires = glance.expiry(of: name) {
-          outbox?.expire(name, at: home, due: expires)
+          outbox?.expire(one, at: home, due: expires)
         }
         sent.append(one)
       }
@@ -263,7 +263,7 @@ struct Sending {
     }
     if let life = options.timeToLive, let outbox {
       let now = hole.options.environment.sinceEpoch()
-      outbox.expire(name, at: home, due: now.addingClamped(life.inNanosecondsClamped))
+      outbox.expire(sent, at: home, due: now.addingClamped(life.inNanosecondsClamped))
     }
     return sent
   }

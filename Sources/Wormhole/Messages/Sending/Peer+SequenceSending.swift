@@ -8,7 +8,8 @@ extension Wormhole.Peer {
   ///
   /// So a sequence that is faster than the disk is sent in batches, and one that is slower message
   /// by message. It returns once the last is sent. After the first failure nothing more is sent: if
-  /// it throws, what `sent` was told last is how many messages were sent, the first of all.
+  /// it throws, what `sent` was told last is how many messages were sent, the first of all. A task
+  /// that is cancelled waits for no room: that is a failure.
   ///
   /// - Parameters:
   ///   - elements: what is sent, one message each.
@@ -21,15 +22,19 @@ extension Wormhole.Peer {
     sent: (@Sendable (Int) -> Void)? = nil
   ) async throws -> Int where Elements.Element: Encodable & Sendable {
     let buffer = SendBuffer<Elements.Element>(self, options, sent)
-    do {
-      for try await element in elements {
-        guard await buffer.append(element) else { break }
+    return try await withTaskCancellationHandler {
+      do {
+        for try await element in elements {
+          guard await buffer.append(element) else { break }
+        }
+      } catch {
+        _ = try? await buffer.finish()
+        throw error
       }
-    } catch {
-      _ = try? await buffer.finish()
-      throw error
+      return try await buffer.finish()
+    } onCancel: {
+      buffer.cancel()
     }
-    return try await buffer.finish()
   }
 }
 
@@ -49,6 +54,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
   private let peer: Wormhole.Peer
   private let options: Wormhole.SendOptions
   private let sent: (@Sendable (Int) -> Void)?
+  private let cancellation = Cancellation()
   private var limit: Int { BatchProgress.slotCount * 4 }
 
   init(
@@ -58,6 +64,9 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
     self.options = options
     self.sent = sent
   }
+
+  /// Whoever waits for room waits no longer.
+  func cancel() { cancellation.cancel() }
 
   /// Waits while the buffer is full; false once sending has failed.
   func append(_ element: Element) async -> Bool {
@@ -104,12 +113,14 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
       waiter?.resume()
       guard !part.isEmpty else { return }
       var placed: [Wormhole.Sent] = []
-      let failure: WormholeError?
-      do throws(WormholeError) {
-        try peer.sending(Element.self, options).send(contentsOf: part[...], &placed)
-        failure = nil
-      } catch {
-        failure = error
+      let terms = OffPool.Terms(cancellation: cancellation, deadline: nil)
+      let failure = OffPool.$terms.withValue(terms) { () -> WormholeError? in
+        do throws(WormholeError) {
+          try peer.sending(Element.self, options).send(contentsOf: part[...], &placed)
+          return nil
+        } catch {
+          return error
+        }
       }
       // Also of a part that failed some may have been sent.
       let number = placed.reduce(0) { $0 + $1.count }

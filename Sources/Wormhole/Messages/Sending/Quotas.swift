@@ -55,8 +55,7 @@ final class Quotas: Sendable {
     guard !take(bytes, home) else { return }
     var waiting: Waiting?
     while true {
-      // Whoever had to wait goes on when there is room for some time, or it would count each time.
-      let reserve = waiting == nil ? 1 : max(1, options.largestQueue / 8)
+      let reserve = waiting?.reserve ?? 1
       let free = try counting.withLock { _ throws(WormholeError) -> Free? in
         // Somebody else may have counted meanwhile.
         if waiting == nil, take(bytes, home) { return nil }
@@ -71,7 +70,9 @@ final class Quotas: Sendable {
         return isFree ? nil : free
       }
       guard let free else { return }
-      if waiting == nil { waiting = try Waiting(home, whenFull, time) }
+      if waiting == nil {
+        waiting = try Waiting(home, whenFull, time, reserve: options.largestQueue / 4)
+      }
       guard let waiting, waiting.wait() else {
         try OffPool.checkCancellation("send message to", home.name)
         throw WormholeError(
@@ -156,12 +157,18 @@ final class Quotas: Sendable {
     private let deadline: Instant
     private let departures = Monitor(0)
     private var seen = 0
+    /// How much room there is to be: whoever had to wait goes on when there is room for some time,
+    /// or it would count each time; but it does not wait long while there is any.
+    private(set) var reserve: Int
+    private var isOver = false
     private var watch: NamedWatch?
 
     init?(
-      _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull, _ time: MailTime
+      _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull, _ time: MailTime,
+      reserve: Int
     ) throws(WormholeError) {
       guard case .wait(let patience) = whenFull else { return nil }
+      self.reserve = reserve
       self.time = time
       deadline = time.now + patience
       time.moved?.ring(at: deadline) { [departures] in departures.signal { $0 += 1 } }
@@ -176,13 +183,16 @@ final class Quotas: Sendable {
 
     deinit { watch?.stop() }
 
-    /// False once patience has ended, or nobody wants it any more.
+    /// False once patience has ended and it was looked after that, or nobody wants it any more.
     ///
     /// What left before the watch began is found by the count that follows the first wait, which is
     /// why that one is short.
     func wait() -> Bool {
       let left = deadline - time.now
-      guard left > .zero, !OffPool.isCancelled else { return false }
+      guard !isOver, !OffPool.isCancelled else { return false }
+      isOver = left <= .zero
+      reserve = isOver ? 1 : max(1, reserve / 2)
+      if isOver { return true }
       let end = Instant.now + min(left, .milliseconds(seen == 0 ? 10 : 1000))
       var now: Int?
       repeat {
@@ -199,38 +209,17 @@ final class Quotas: Sendable {
 
 /// The directories of those who are sent to.
 final class Receivers: Sendable {
-  private struct Known {
-    let home: MemberDirectory
-    /// When it was looked at last whether it has its name still.
-    var seen: Instant
-  }
-
-  /// For how long a directory is taken to have its name still: to look costs more than to ask the
-  /// clock, and what was moved away takes messages as it did before.
-  private static let trust = Duration.milliseconds(100)
-
-  private let known = Monitor<[String: Known]>([:])
+  private let known = KnownHomes<String>()
 
   /// The directory of a member, made if it has never joined.
   func home(
     of name: String, in container: Container
   ) throws(WormholeError) -> MemberDirectory {
-    let now = Instant.now
-    let (found, isDue) = known.withLock { known -> (MemberDirectory?, Bool) in
-      guard let one = known[name] else { return (nil, false) }
-      let isDue = now - one.seen >= Self.trust
-      if isDue { known[name]?.seen = now }
-      return (one.home, isDue)
-    }
-    if let found, !isDue || found.lookAgain() { return found }
+    if let home = known.home(of: name) { return home }
     let home = try container.member(name)
-    known.withLock { known in
-      // Each keeps descriptors open.
-      if known.count >= 64 { known = [:] }
-      known[name] = Known(home: home, seen: now)
-    }
+    known.keep(home, of: name)
     return home
   }
 
-  func forget(_ home: MemberDirectory) { known.withLock { $0[home.name] = nil } }
+  func forget(_ home: MemberDirectory) { known.forget(home.name) }
 }

@@ -7,7 +7,10 @@ enum Receipts {
   /// What the smallest takes on disk.
   static let block = 4096
 
-  private static func room(of size: Int) -> Int { max(1, (size + block - 1) / block) * block }
+  private static func room(of size: Int) -> Int {
+    // A file may say that it is larger than any disk.
+    max(1, (min(size, 1 << 40) + block - 1) / block) * block
+  }
 
   /// Drops the oldest if there are too many.
   ///
@@ -35,6 +38,17 @@ enum Receipts {
     for (receipt, room) in found where sum > largest / 8 * 7 {
       _ = try home.remove(receipt.text, from: .receipts)
       sum -= room
+    }
+  }
+
+  /// The same, by whoever has placed one there: if it cannot be done now, the log is told.
+  static func bound(_ home: MemberDirectory, after size: Int, _ hole: Wormhole) {
+    do throws(Errno) {
+      try bound(home, after: size, largest: hole.options.mail.largestReceipts)
+    } catch {
+      hole.log(
+        .warning, "cannot drop old receipts of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
     }
   }
 

@@ -191,7 +191,7 @@ extension Wormhole {
     /// If it answers true, no receiver ever sees the message.
     public func cancel() throws(WormholeError) -> Bool {
       guard let receiver else { return end(.cancelled) }
-      return try Cancelling.end(name, at: receiver, .cancelled, outbox?.home)
+      return try Cancelling.end(name, at: receiver, .cancelled, outbox?.home, outbox?.hole)
     }
 
     // MARK: How it ended
@@ -205,6 +205,9 @@ extension Wormhole {
       if let end { hear(end) }
       return end
     }
+
+    /// The same; nobody is told by that.
+    var hasEnded: Bool { state.withLock { $0.end != nil } }
 
     private func hear(_ end: Outcome.End) {
       let isFirst = state.withLock { state in
@@ -357,23 +360,32 @@ enum Cancelling {
   ///
   /// One rename: whoever claims it at the same moment gets it, or this does. It must not be taken
   /// out, looked at and put back: who dies holding it would lose it.
+  ///
+  /// - Parameters:
+  ///   - sender: is told, if it wants to be.
+  ///   - hole: of whoever does this; nil if there is nobody to tell.
   static func end(
-    _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd, _ sender: MemberDirectory?
+    _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd,
+    _ sender: MemberDirectory?, _ hole: Wormhole?
   ) throws(WormholeError) -> Bool {
     do throws(Errno) {
       if Mutants.has(.cancelByPuttingBack) {
         try putBack(name, receiver)
       }
+      let receipt = ReceiptName(name, end).text
       let isOurs = try receiver.ending(name, name.text, in: .inbox) { () throws(Errno) in
         if name.wantsReceipt, let sender {
-          try receiver.move(
-            name.text, from: .inbox, to: sender, .receipts, as: ReceiptName(name, end).text)
+          try receiver.move(name.text, from: .inbox, to: sender, .receipts, as: receipt)
         } else {
           try receiver.remove(name.text, from: .inbox)
         }
       }
       // Whoever ends a message takes its file along; most have none.
       if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
+      if isOurs, name.wantsReceipt, let sender, let hole {
+        let size = (try? sender.status(of: receipt, in: .receipts))?.size
+        Receipts.bound(sender, after: size ?? 0, hole)
+      }
       return isOurs
     } catch {
       throw WormholeError(error, "cancel message", name.id)

@@ -1,0 +1,65 @@
+import Syscalls
+import Testing
+import WormholeTesting
+
+@testable import Wormhole
+
+/// A clock is asked to ring no more often than there is something new to be woken for, however long
+/// something else waits.
+@Suite struct AlarmTests {
+  @Test func deadlinesOfRequestsDoNotPileUp() async throws {
+    let clock = TestClock()
+    let two = try await TwoMembers(clock: clock)
+    let kept = Heard<Wormhole.Request>()
+    let responding = two.second.respond(toKind: nil) { kept.add($0) }
+    let ends = Heard<Bool>()
+    two.toSecond.request(0, as: Int.self, within: .seconds(3600)) { _ in }
+    for round in 1...20 {
+      two.toSecond.request(round, as: Int.self, within: .seconds(1)) { end in
+        ends.add((try? end.get()) == nil)
+      }
+      clock.advance(by: .seconds(1))
+      try await eventually("it ends") { ends.count == round }
+    }
+    #expect(ends.all.allSatisfy { $0 })
+    #expect(clock.alarms <= 2)
+    responding.stop()
+  }
+
+  @Test func timesToLiveDoNotPileUp() async throws {
+    let clock = TestClock()
+    let two = try await TwoMembers(clock: clock)
+    var options = Wormhole.SendOptions()
+    options.durability = .process
+    options.timeToLive = .seconds(3600)
+    try await two.toSecond.send(0, options)
+    options.timeToLive = .seconds(1)
+    for number in 1...20 {
+      let sent = try await two.toSecond.send(number, options)
+      clock.advance(by: .seconds(2))
+      #expect(try await sent.outcome() == .expired)
+    }
+    #expect(clock.alarms <= 5)
+  }
+
+  @Test func whatAReceiverWaitsForDoesNotPileUp() async throws {
+    let clock = TestClock()
+    let worker = CoalescingWorker(staysOnQueue: true, MailTime(moved: clock))
+    let far = (clock.now + .seconds(3600)).nanoseconds
+    let runs = Heard<Int>()
+    worker.begin {
+      let near = (clock.now + .seconds(1)).nanoseconds
+      runs.add(1)
+      return runs.count % 2 == 0 ? near : far
+    }
+    for round in 1...20 {
+      try await eventually("it has run") { runs.count >= 2 * round - 1 }
+      worker.kick()
+      try await eventually("it has run again") { runs.count >= 2 * round }
+      clock.advance(by: .seconds(2))
+    }
+    try await eventually("it has run at last") { runs.count >= 41 }
+    #expect(clock.alarms <= 3)
+    worker.end()
+  }
+}

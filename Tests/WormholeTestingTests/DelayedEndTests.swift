@@ -1,0 +1,119 @@
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+import WormholeTesting
+
+/// Messages whose end cannot be written down for a moment: it is the same end when it can.
+@Suite struct DelayedEndTests {
+  private let clock = TestClock()
+  private let trouble = Heard<LogEntry>()
+  private let two: TwoMembers
+
+  init() async throws {
+    var options = Wormhole.Options()
+    options.log = { [trouble] entry in if entry.level >= .notice { trouble.add(entry) } }
+    two = try await TwoMembers(clock: clock, options: options)
+  }
+
+  private func folder(_ path: String) throws -> Descriptor {
+    try Descriptor.open(path: "\(two.container.path)/members/\(path)", [.readOnly, .directory])
+  }
+
+  /// Puts something in the place of the sender's receipts that nothing can be moved to.
+  private func closeReceipts() throws {
+    let phone = try folder("phone")
+    try phone.rename("receipts", to: phone, "away")
+    _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
+  }
+
+  private func openReceipts() throws {
+    let phone = try folder("phone")
+    // In one step: the receiver, which tries again, would make what is missing.
+    try phone.rename("away", to: phone, "receipts", .exchanging)
+    try phone.unlink("away")
+  }
+
+  /// How it ends, moving the clock until it has.
+  private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.End? {
+    try await eventually("it ends") {
+      clock.advance(by: .seconds(61))
+      return sent.end != nil
+    }
+    return sent.end
+  }
+
+  @Test func whatCannotBeEndedAsExpiredIsNotHandedOver() async throws {
+    var options = Wormhole.SendOptions()
+    options.timeToLive = .seconds(1)
+    let sent = try await two.toSecond.send(1, options)
+    try closeReceipts()
+    clock.advance(by: .seconds(2))
+    let heard = Heard<Int>()
+    let receiving = try two.second.receive(Int.self) { number, _ in heard.add(number) }
+    try await eventually("it is claimed") { try !folder("watch/claimed").names().isEmpty }
+    try await eventually("it cannot be ended") { trouble.all.contains { $0.level == .error } }
+    try openReceipts()
+    #expect(try await end(of: sent) == .expired)
+    #expect(heard.all == [])
+    #expect(try folder("watch/dead").names() == [])
+    receiving.stop()
+  }
+
+  /// Its file is missing, which is taken for the doing of an attempt if there was one before.
+  @Test func whatCannotBeGivenUpIsNotHandedOver() async throws {
+    let path = two.container.directory + "/film"
+    try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600).write("Metropolis")
+    let sent = try await two.toSecond.send(file: path)
+    let files = try folder("watch/files")
+    for name in try files.names() where name != "room" { try files.unlink(name) }
+    try closeReceipts()
+    let heard = Heard<String>()
+    let receiving = try two.second.receive { heard.add($0.kind) }
+    try await eventually("it is buried") { try !folder("watch/dead").names().isEmpty }
+    try await eventually("it cannot be ended") { trouble.all.contains { $0.level == .error } }
+    try openReceipts()
+    guard case .givenUp = try await end(of: sent) else {
+      Issue.record("it ended as \(String(describing: sent.end))")
+      return
+    }
+    #expect(heard.all == [])
+    receiving.stop()
+  }
+
+  /// One that waits is not told that there is no room while there is.
+  @Test func roomForOneIsEnoughForOneThatWaits() async throws {
+    var options = Wormhole.Options()
+    options.mail.largestQueue = 80
+    let two = try await TwoMembers(clock: clock, options: options)
+    var sending = Wormhole.SendOptions()
+    sending.durability = .process
+    for number in 1...80 { try await two.toSecond.send(number, sending) }
+    let alarms = clock.alarms
+    sending.whenFull = .wait(.seconds(3))
+    let last = Task { [sending] in try await two.toSecond.send(81, sending).count }
+    try await eventually("it waits") { clock.alarms > alarms }
+    let inHand = Monitor(0)
+    let receiving = try two.second.receive { _ in
+      inHand.signal { $0 += 1 }
+      _ = inHand.wait(until: .now + patience) { $0 == 0 ? true : nil }
+    }
+    try await eventually("one is in hand") { inHand.withLock { $0 } == 1 }
+    clock.advance(by: .seconds(3))
+    #expect(try await last.value == 1)
+    inHand.signal { $0 = 0 }
+    receiving.stop()
+  }
+
+  /// Nobody looks at the queue, so nobody else would end it.
+  @Test func whatCannotBeEndedByItsSenderIsTriedAgain() async throws {
+    var options = Wormhole.SendOptions()
+    options.timeToLive = .seconds(1)
+    let sent = try await two.toSecond.send(1, options)
+    try closeReceipts()
+    clock.advance(by: .seconds(2))
+    try await eventually("it cannot be ended") { !trouble.all.isEmpty }
+    try openReceipts()
+    #expect(try await end(of: sent) == .expired)
+  }
+}
