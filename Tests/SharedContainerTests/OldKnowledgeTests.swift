@@ -71,13 +71,24 @@ import Testing
     let file = try Descriptor.open(path: folder.path + "/mark", [.readWrite])
     let mark = HolderMark(of: .current)
     for _ in 0..<2 {
-      let tenure = leases.begin(
-        mark, in: file, lease: .milliseconds(40), cap: nil, at: .now)
+      let tenure = try leases.begin(
+        mark, in: file, lease: .milliseconds(40), cap: .seconds(600), at: .now)
       defer { _ = leases.end(tenure) }
       guard tries.withLock({ $0 }) == 2 else { continue }
       try eventually("it is renewed") { try HolderMark(in: file).renewals > 0 }
     }
     #expect(tries.withLock { $0 } == 2)
+  }
+
+  /// A hold is not run again: nobody may take it for one that stands still.
+  @Test func whatIsToBeHeldForLongIsNotWithoutAThread() throws {
+    let leases = LeaseKeeper { _ throws(Errno) in throw .wouldBlock }
+    try folder.write("", to: "mark")
+    let file = try Descriptor.open(path: folder.path + "/mark", [.readWrite])
+    #expect(throws: Errno.wouldBlock) {
+      try leases.begin(
+        HolderMark(of: .current), in: file, lease: .milliseconds(40), cap: nil, at: .now)
+    }
   }
 
   @Test func whatIsDamagedIsSetAsideThoughTheFolderWasRemoved() throws {

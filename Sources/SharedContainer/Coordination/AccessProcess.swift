@@ -83,7 +83,7 @@ final class AccessProcess: Sendable {
       if state.users == 0 {
         state.mark.begin()
         try state.mark.write(to: file)
-        state.tenure = leases.begin(
+        state.tenure = try leases.begin(
           state.mark, in: file, lease: container.options.lease, cap: nil, at: .now)
       }
       state.users += 1

@@ -50,16 +50,19 @@ final class LeaseKeeper: Sendable {
   /// Renews the mark from a quarter of the lease on, until it is ended or the cap is reached.
   ///
   /// The file must stay open until ``end(_:)``.
+  ///
+  /// - Throws: for a tenure without a cap, where no thread can be had: nothing that is done in it
+  ///   is run again, so nobody may take it for one that stands still.
   func begin(
     _ mark: HolderMark, in file: borrowing Descriptor, lease: Duration, cap: Duration?,
     at now: Instant
-  ) -> Int {
+  ) throws(Errno) -> Int {
     let descriptor = file.rawValue
     // Durations have 128 bits, and dividing those takes as long as the entry.
     let lease = lease.inNanoseconds
     let step = max(1_000_000, lease / 8)
     let look = now.nanoseconds + step
-    return monitor.withLock { state in
+    return try monitor.withLock { state throws(Errno) in
       state.nextNumber += 1
       state.tenures.append(
         Tenure(
@@ -67,7 +70,10 @@ final class LeaseKeeper: Sendable {
           due: Instant(nanoseconds: now.nanoseconds + lease / 4), left: cap?.inNanoseconds ?? .max))
       state.lastUse = now
       if let next = state.nextLook, next.nanoseconds <= look + step { return state.nextNumber }
-      wake(&state, at: Instant(nanoseconds: look))
+      if let failure = wake(&state, at: Instant(nanoseconds: look)), cap == nil {
+        state.tenures.removeLast()
+        throw failure
+      }
       return state.nextNumber
     }
   }
@@ -82,16 +88,19 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  private func wake(_ state: inout State, at look: Instant) {
+  /// - Returns: why there is no thread.
+  private func wake(_ state: inout State, at look: Instant) -> Errno? {
     state.nextLook = look
     if state.hasThread {
       monitor.broadcast()
-      return
+      return nil
     }
     // Without a thread the mark is not renewed, and a long update may be superseded: it runs again.
     // The next tenure tries again.
-    state.hasThread = Errno.of { () throws(Errno) in try hire { self.run() } } == nil
+    let failure = Errno.of { () throws(Errno) in try hire { self.run() } }
+    state.hasThread = failure == nil
     if !state.hasThread { state.nextLook = nil }
+    return failure
   }
 
   private func run() {

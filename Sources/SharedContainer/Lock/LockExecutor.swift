@@ -375,7 +375,7 @@ struct LockExecutor {
     mark.begin()
     state.mark = mark
     try mark.write(to: state.file!.file)
-    tenure = slot.container.leases.begin(
+    tenure = try slot.container.leases.begin(
       mark, in: state.file!.file, lease: policy.lease ?? slot.container.options.lease,
       cap: policy.cap, at: environment.now())
     return .marked
