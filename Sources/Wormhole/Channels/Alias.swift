@@ -48,11 +48,13 @@ extension Wormhole {
       }
     }
 
+    fileprivate var isThere: Bool {
+      (try? Descriptor.readSymbolicLink(path: location)) == targetBytes
+    }
+
     private func make() throws(Errno) {
       // Nearly always it is there already, and that costs one look.
-      if let found = try? Descriptor.readSymbolicLink(path: location), found == targetBytes {
-        return
-      }
+      if isThere { return }
       let folder = try folder(making: true)
       let link = path[path.count - 1]
       do throws(Errno) {
@@ -106,11 +108,9 @@ extension Wormhole.Channel {
   /// Takes the value away, and its second name.
   @discardableResult
   package func clear(alias: Wormhole.Alias) throws(WormholeError) -> Int {
-    // Looking first, so that clearing a name that nobody uses makes no channel of it.
-    if try isUnwritten() {
-      try alias.set(false)
-      return 0
-    }
+    // Looking first, so that clearing a name that nobody uses makes no channel of it; a link may be
+    // that of somebody who is about to put the first value.
+    if !alias.isThere, try isUnwritten() { return 0 }
     return try change("clear", alias) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(Value?.none, version, "clear channel"))
