@@ -1,6 +1,6 @@
+public import FoundationEssentials
 internal import PropertyLists
 public import SharedContainer
-public import FoundationEssentials
 
 /// Changes, for tasks: the same calls, off the threads of the pool.
 extension Wormhole.Defaults {

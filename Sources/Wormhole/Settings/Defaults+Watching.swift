@@ -72,9 +72,16 @@ extension Wormhole.Defaults {
     watching(key, of: type, present: present).updates
   }
 
-  func watching<Value: Decodable & Sendable>(
+  private func watching<Value: Decodable & Sendable>(
     _ key: String, of type: Value.Type, present: Bool
   ) -> WatchPlan<Value?> {
+    watchingStamped(key, of: type, present: present).map { $0.value }
+  }
+
+  /// The same, and from which version of the suite each value is.
+  func watchingStamped<Value: Decodable & Sendable>(
+    _ key: String, of type: Value.Type, present: Bool
+  ) -> WatchPlan<(stamp: Stamp, value: Value?)> {
     let slot = slot
     // What counts as known: the file, and in it the key.
     let known = present ? nil : (try? slot.get()).map { Finding(reading: $0, hole.options.limits) }
@@ -93,10 +100,25 @@ extension Wormhole.Defaults {
             return last == stored
           }
           if isSame { return }
-          if let value: Value = try self.stored(key, in: finding) { return pass(value) }
-          pass(try self.registered(key))
+          if let value: Value = try self.stored(key, in: finding) {
+            return pass((finding.stamp, value))
+          }
+          pass((finding.stamp, try self.registered(key)))
         }
       })
+  }
+
+  /// The value of a key as it is now, and from which version of the suite.
+  func look(
+    at key: String
+  ) throws(WormholeError) -> (stamp: Stamp, value: PropertyListValue?) {
+    try Self.naming("read defaults", suite) { () throws(WormholeError) in
+      let finding = Finding(reading: try slot.get(), hole.options.limits)
+      if let value: PropertyListValue = try stored(key, in: finding) {
+        return (finding.stamp, value)
+      }
+      return (finding.stamp, try registered(key))
+    }
   }
 
   private func stored<Value: Decodable & Sendable>(

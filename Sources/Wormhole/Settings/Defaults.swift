@@ -133,7 +133,7 @@ extension Wormhole {
     public func synchronize() -> Bool { true }
 
     /// Lets errors speak of the suite, and not of the file that holds it.
-    private static func naming<Result>(
+    static func naming<Result>(
       _ operation: String, _ suite: String, _ body: () throws(WormholeError) -> Result
     ) throws(WormholeError) -> Result {
       do throws(WormholeError) {

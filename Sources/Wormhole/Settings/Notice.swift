@@ -60,7 +60,7 @@ extension Wormhole {
         hole.isolatedFailureHandler(failure))
     }
 
-    /// An element whenever the notice is posted.
+    /// An element whenever the notice is posted, once iterating has begun.
     public var posts: Updates<Void> { watching.updates }
 
     private var watching: WatchPlan<Void> {

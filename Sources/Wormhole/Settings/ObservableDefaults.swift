@@ -12,9 +12,8 @@ extension Wormhole {
   public final class ObservableDefaults: Observable {
     /// The settings behind it.
     public nonisolated let defaults: Defaults
+    /// With the watches of them, which end with the model.
     private var cells: [String: Cell] = [:]
-    /// They end with the model.
-    private var watches: [Brief<Listener>] = []
 
     /// Makes a model of the settings; nothing is read before a key is asked for.
     public init(_ defaults: Defaults) { self.defaults = defaults }
@@ -31,27 +30,38 @@ extension Wormhole {
       _ value: Value?, forKey key: String
     ) throws(WormholeError) {
       try defaults.set(value, forKey: key)
-      cell(key).value = try defaults.object(forKey: key)
+      let cell = cell(key)
+      cell.show(try defaults.look(at: key))
     }
 
     private func cell(_ key: String) -> Cell {
       if let cell = cells[key] { return cell }
       let cell = Cell()
       cells[key] = cell
+      begin(key, cell)
+      return cell
+    }
+
+    /// Reads a key and begins to watch it; tried again where the system refuses that for now, as
+    /// who has asked is to be told of every change.
+    private func begin(_ key: String, _ cell: Cell, again: Bool = false) {
       let log = defaults.hole.failureHandler(nil, about: LogSubject(suite: defaults.suite))
       do throws(WormholeError) {
         // From before the reading, so that nothing is missed between the two.
-        watches.append(
-          try defaults.watching(key, of: PropertyListValue.self, present: false).observeBriefly(
-            on: .main,
-            { [weak cell] value in
-              MainActor.assumeIsolated { if cell?.value != value { cell?.value = value } }
-            }, log))
-        cell.value = try defaults.object(forKey: key)
+        if cell.watch == nil {
+          cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, present: false)
+            .observeBriefly(
+              on: .main,
+              { [weak cell] found in MainActor.assumeIsolated { cell?.hear(found) } }, log)
+        }
+        cell.show(try defaults.look(at: key))
       } catch {
-        log(error)
+        if !again { log(error) }
+        guard error.mayPass else { return }
+        DispatchQueue.main.soon(after: .seconds(1)) { [weak self] in
+          MainActor.assumeIsolated { self?.begin(key, cell, again: true) }
+        }
       }
-      return cell
     }
   }
 }
@@ -59,5 +69,34 @@ extension Wormhole {
 /// One key's value: tracked by itself, so that nobody hears of other keys.
 @MainActor @Observable
 private final class Cell {
-  var value: PropertyListValue?
+  private(set) var value: PropertyListValue?
+  @ObservationIgnored var watch: Brief<Listener>?
+  /// From which version of the suite the value was read here; nil once the watch has come so far.
+  @ObservationIgnored private var shown: Stamp?
+
+  func show(_ found: (stamp: Stamp, value: PropertyListValue?)) {
+    shown = found.stamp
+    take(found.value)
+  }
+
+  /// What the watch tells, which may have waited for this thread, and be older than what is shown.
+  func hear(_ found: (stamp: Stamp, value: PropertyListValue?)) {
+    if let shown, found.stamp.isEarlier(than: shown) { return }
+    shown = nil
+    take(found.value)
+  }
+
+  private func take(_ value: PropertyListValue?) {
+    if self.value != value { self.value = value }
+  }
+}
+
+extension Stamp {
+  /// By both the version and the time: what was taken away by hand begins with lower versions.
+  fileprivate func isEarlier(than other: Stamp) -> Bool {
+    guard case .version(let own, let sent, _) = self,
+      case .version(let others, let otherSent, _) = other
+    else { return false }
+    return own < others && sent <= otherSent
+  }
 }

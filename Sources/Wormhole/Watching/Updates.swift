@@ -6,7 +6,8 @@ extension Wormhole {
   ///
   /// Whoever iterates slowly gets the newest of each channel and not all that came before; nothing
   /// piles up, and the last is never missed. Each iteration watches for itself, from when the
-  /// sequence was made. It ends when the task is cancelled, and is released with its iterator.
+  /// sequence was made; of notices, which are kept nowhere, from when it begins. It ends when the
+  /// task is cancelled, and is released with its iterator.
   ///
   /// A value that cannot be had is thrown, as by `next()` of the iterator; the iterator then goes
   /// on with the next change. That the container was removed or moved away is thrown too, and is

@@ -1,0 +1,83 @@
+import Observation
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import Testing
+import Wormhole
+
+/// A suite as a model for a user interface.
+@Suite @MainActor struct ObservableDefaultsTests {
+  private let meeting: Meeting
+  private let defaults: Wormhole.Defaults
+
+  init() throws {
+    meeting = try Meeting()
+    defaults = meeting.hole.defaults("app")
+  }
+
+  /// The word of an older value may wait for the main queue already.
+  @Test func whatTheModelHasSetIsNotTakenBack() async throws {
+    let model = Wormhole.ObservableDefaults(defaults)
+    let (heard, changes) = (Heard<Int?>(), Heard<Int>())
+    let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
+    defer { watch.stop() }
+    #expect(model["volume"] == nil)
+    // This thread waits, and with it the main queue.
+    for value in 1...10 {
+      try model.set(value, forKey: "volume")
+      try heard.waitForLast(value)
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(5)) { _ in nil }
+    }
+    withObservationTracking {
+      #expect(model["volume"] == 10)
+    } onChange: {
+      changes.add(1)
+    }
+    // What waits for the main queue comes first.
+    let other = try meeting.another().defaults("app")
+    for value in 1...10 {
+      try await other.set(value, forKey: "end")
+      try await becomes("the model follows") { model["end"] == .integer(Int64(value)) }
+      #expect(model["volume"] == 10)
+    }
+    #expect(changes.all == [])
+    try await other.set(11, forKey: "volume")
+    try await becomes("the model follows") { model["volume"] == 11 }
+  }
+
+  /// What somebody's hand has taken away begins with lower versions.
+  @Test func aSuiteThatWasRemovedByHandIsFollowed() async throws {
+    let model = Wormhole.ObservableDefaults(defaults)
+    for value in 1...3 { try model.set(value, forKey: "volume") }
+    try await becomes("the model follows") { model["volume"] == 3 }
+    #expect(try run("rm", ["-r", meeting.path + "/system/defaults.app"]).status == .exited(0))
+    let other = try meeting.another().defaults("app")
+    try await becomes("the model follows") {
+      try other.set(Int.random(in: 4...100), forKey: "volume")
+      return model["volume"] != 3
+    }
+  }
+
+  /// A key whose first question meets a lack of descriptors is not deaf for ever.
+  @Test func aKeyThatCouldNotBeWatchedIsWatchedLater() async throws {
+    try await defaults.set(1, forKey: "volume")
+    let log = Heard<LogEntry>()
+    let other = try meeting.another { $0.log = { log.add($0) } }
+    let model = Wormhole.ObservableDefaults(other.defaults("app"))
+    let changes = Heard<Int>()
+    let rule = FaultRule(.open, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      withObservationTracking {
+        #expect(model["volume"] == nil)
+      } onChange: {
+        changes.add(1)
+      }
+    }
+    #expect(log.all.contains { $0.level == .error })
+    try await becomes("it is read") { model["volume"] == 1 }
+    #expect(changes.all == [1], "who has read it is told")
+    try await defaults.set(2, forKey: "volume")
+    try await becomes("it is watched") { model["volume"] == 2 }
+  }
+}
