@@ -23,10 +23,11 @@ public final class Wormhole: Sendable {
   let quotas: Quotas
   /// What goes on until it is stopped.
   package let begun: Begun
-  /// Where channels that a watcher of a prefix has not known are looked into.
+  /// Where is looked for what is to be looked for later, as channels that a watcher of a prefix has
+  /// not known.
   ///
-  /// One for all containers, and made for the first watcher.
-  static let finding = DispatchQueue(label: "wormhole.finding")
+  /// One for each opening: a file system that does not answer holds up nobody elsewhere.
+  let finding = DispatchQueue(label: "wormhole.finding")
 
   /// Opens the container of a group, one per user; makes it if need be.
   ///

@@ -4,7 +4,8 @@ import Syscalls
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// What is removed for good, while others use it.
 @Suite(.blocking) struct RemovingTests {
@@ -139,6 +140,36 @@ import Wormhole
     try channel.put(7)
     try heard.waitForLast("7")
     #expect(heard.all.suffix(2) == ["1", "7"])
+  }
+
+  /// It comes again while a watcher of its prefix is about to leave it.
+  @Test func whatComesAgainWhileItIsLeftIsHeard() throws {
+    let heard = Heard<Int>()
+    let listener = Listener(seen: [:]) { finding in
+      if case .version(let version, _, _) = finding.stamp { heard.add(version) }
+    }
+    defer { listener.stop() }
+    let channel = hole.channel("speed", of: Int.self)
+    let (feeds, slot) = (hole.feeds, try channel.slot.get())
+    let (_, source) = try feeds.source(for: listener, slot)
+    let left = Monitor(false)
+    let nothing = Listener.Source(
+      look: { Finding(name: "speed", stamp: .nothing) },
+      leave: { [weak listener] in
+        if let listener { #expect(throws: Never.self) { try feeds.join(listener, slot) } }
+        source.leave()
+        left.withLock { $0 = true }
+      })
+    listener.join("speed", nothing)
+    listener.leaveOnceGone("speed")
+    try eventually("it is left") { left.withLock { $0 } }
+    #expect(feeds.listenerCount == 1, "it is there again")
+    for version in 1...3 {
+      try channel.put(version)
+      try heard.waitForLast(version)
+    }
+    listener.stop()
+    #expect(feeds.listenerCount == 0)
   }
 
   @Test func aSuiteIsRemoved() throws {

@@ -73,10 +73,10 @@ import Testing
 
   @Test func ofManyLooksThatArePlannedOneIsTaken() throws {
     let (later, looks) = (LaterLook(), Heard<Int>())
-    for _ in 0..<10 { later.plan(on: Wormhole.finding) { looks.add(1) } }
+    for _ in 0..<10 { later.plan(on: pair.meeting.hole.finding) { looks.add(1) } }
     try looks.wait("the first") { !$0.isEmpty }
     // What was planned before comes before.
-    later.plan(on: Wormhole.finding) { looks.add(2) }
+    later.plan(on: pair.meeting.hole.finding) { looks.add(2) }
     try looks.wait("the second") { $0.contains(2) }
     #expect(looks.all == [1, 2])
   }

@@ -347,6 +347,30 @@ import Wormhole
     for watch in watches { watch.stop() }
   }
 
+  /// Where one container has its watchers wait, as a file system may, another one's go on.
+  @Test func whatHoldsUpOneContainersWatchersHoldsUpNoOthers() throws {
+    let (met, goesOn) = (Heard<Int>(), Monitor(false))
+    let group = try Meeting { $0.sharing = .group }
+    try group.hole.channel("n").put(1)
+    try OpenDirectory(group.folder("channels/n")).descriptor.setMode(0o2777)
+    // Told of what it refuses, the log does not return.
+    let stuck = try group.another {
+      $0.sharing = .group
+      $0.log = { entry in
+        guard entry.level == .error else { return }
+        met.add(1)
+        let _: Void? = goesOn.wait(until: nil) { $0 ? () : nil }
+      }
+    }
+    defer { goesOn.signal { $0 = true } }
+    try stuck.watch(prefix: "", of: Int.self) { _ in }
+    try met.wait("it is held up") { !$0.isEmpty }
+    let watch = try hole.watch(prefix: "", of: Int.self) { heard.add($0.value) }
+    try number.put(1)
+    try heard.waitForLast(1)
+    watch.stop()
+  }
+
   @Test func aChannelRemovedByHandIsWatchedOn() throws {
     try number.put(1)
     let watch = try number.watch { heard.add($0.value) }

@@ -79,11 +79,11 @@ extension Wormhole {
 
   private func joinAllMembers(_ listener: Listener) throws(WormholeError) {
     try WormholeError.checkQueues("watch members of", directory)
-    let container = container
+    let (container, queue) = (container, finding)
     let watch = try container.watchNames(in: .members) { [weak listener] change in
       // One that goes is seen by the watch on it, and tells of itself again should it come back.
       guard case .came(let name) = change else { return }
-      listener?.joinSoon(name, of: container, about: LogSubject(member: name)) {
+      listener?.joinSoon(name, of: container, on: queue, about: LogSubject(member: name)) {
         (listener) throws(WormholeError) in
         try PresenceFeed.join(listener, name, container, .profile)
       }

@@ -152,7 +152,7 @@ final class LiveMailbox: Sendable {
 
   private func listLater() {
     guard watch.withLock({ $0 != nil }) else { return }
-    later.plan(on: Wormhole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+    later.plan(on: hole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -425,10 +425,12 @@ final class LiveMailbox: Sendable {
   }
 
   func remove(_ number: Int) {
-    handlers.withLock { handlers in
-      handlers.hearing[number] = nil
-      handlers.answering = handlers.answering.mapValues { $0.filter { $0.0 != number } }
-        .filter { !$0.value.isEmpty }
+    // Let go of once the lock is free: what a closure refers to may end another one when it goes.
+    _ = handlers.withLock { handlers in
+      let gone = (handlers.hearing.removeValue(forKey: number), handlers.answering)
+      let left = gone.1.mapValues { $0.filter { $0.0 != number } }
+      handlers.answering = left.filter { !$0.value.isEmpty }
+      return gone
     }
   }
 }

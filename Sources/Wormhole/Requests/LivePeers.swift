@@ -174,7 +174,7 @@ final class LivePeers: Sendable {
       // Who is asked next looks anew; and who was asked may have ended without another word of it.
       forget(peer)
       guard !asked.isEmpty else { return }
-      return Wormhole.finding.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
+      return hole.finding.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
     }
     state.withLock { state in
       guard state.known[peer]?.incarnation != living else { return }

@@ -86,11 +86,10 @@ final class Listener: Lasting {
 
   /// Takes on a source, under the name that it reports changes of, escaped.
   func join(_ name: String, _ source: Source) {
-    let isLate = state.withLock { state in
-      state.sources?[name] = source
-      return state.sources == nil
+    let left = state.withLock { state in
+      state.sources == nil ? source : state.sources?.updateValue(source, forKey: name)
     }
-    if isLate { source.leave() }
+    left?.leave()
   }
 
   /// Leaves what has gone, once it has been told of that; what has come again meanwhile stays.
@@ -110,8 +109,10 @@ final class Listener: Lasting {
   /// Takes on what has come, unless it has it; not here, where others of the container wait.
   ///
   /// What cannot be watched is tried again, ever more rarely, as nobody tells of it once more.
+  ///
+  /// - Parameter queue: that of the opening for such.
   func joinSoon(
-    _ name: String, of container: Container, about subject: LogSubject,
+    _ name: String, of container: Container, on queue: DispatchQueue, about subject: LogSubject,
     after pause: Duration = .zero,
     _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
   ) {
@@ -123,13 +124,13 @@ final class Listener: Lasting {
         guard error.code != .notAContainer else { return }
         if pause == .zero { container.log(.error, error, about: subject) }
         let next = min(max(pause * 2, .seconds(1)), .seconds(60))
-        joinSoon(name, of: container, about: subject, after: next, join)
+        joinSoon(name, of: container, on: queue, about: subject, after: next, join)
       }
     }
     if pause == .zero {
-      Wormhole.finding.async(execute: attempt)
+      queue.async(execute: attempt)
     } else {
-      Wormhole.finding.soon(after: pause, attempt)
+      queue.soon(after: pause, attempt)
     }
   }
 
@@ -205,7 +206,11 @@ final class Listener: Lasting {
     }) {
       guard let source, let finding = find(name, source) else { continue }
       if case .failed(let error) = finding.stamp, error.mayPass { lookLater(at: name) }
-      if state.withLock({ $0.machine.isNews(name, finding.stamp) }) { return finding }
+      let isNews = state.withLock { state in
+        defer { if state.sources?[name] == nil { state.machine.forget(name) } }
+        return state.machine.isNews(name, finding.stamp)
+      }
+      if isNews { return finding }
     }
     return nil
   }

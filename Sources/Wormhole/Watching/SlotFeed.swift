@@ -13,7 +13,9 @@ final class SlotFeed: Sendable {
   private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)
 
   private struct State {
-    var listeners: [ObjectIdentifier: Listener] = [:]
+    /// By how many had joined: one that joins again while it leaves is two.
+    var listeners: [Int: Listener] = [:]
+    var joined = 0
     var signals = 0
   }
 
@@ -24,12 +26,18 @@ final class SlotFeed: Sendable {
 
   var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-  func add(_ listener: Listener) {
-    state.withLock { $0.listeners[ObjectIdentifier(listener)] = listener }
+  /// - Returns: what it is removed by.
+  func add(_ listener: Listener) -> Int {
+    state.withLock { state in
+      state.joined += 1
+      state.listeners[state.joined] = listener
+      return state.joined
+    }
   }
 
-  func remove(_ listener: Listener) {
-    state.withLock { $0.listeners[ObjectIdentifier(listener)] = nil }
+  /// Answers whom it has let go of: not here, under the locks of others.
+  func remove(_ number: Int) -> Listener? {
+    state.withLock { $0.listeners.removeValue(forKey: number) }
   }
 
   /// Begins to watch, if it does not yet.
@@ -147,35 +155,40 @@ final class SlotFeeds: Sendable {
 
   /// Has a listener told of a slot's changes, and of what is there now.
   func join(_ listener: Listener, _ slot: Slot) throws(WormholeError) {
-    let feed = state.withLock { state in
+    let (feed, source) = try source(for: listener, slot)
+    listener.join(slot.escaped, source)
+    feed.greet(listener)
+  }
+
+  /// Has a listener told of a slot's changes, until it leaves.
+  func source(
+    for listener: Listener, _ slot: Slot
+  ) throws(WormholeError) -> (SlotFeed, Listener.Source) {
+    let (feed, number) = state.withLock { state in
       let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
       state.feeds = state.feeds ?? [:]
       state.feeds?[ObjectIdentifier(slot)] = feed
-      feed.add(listener)
-      return feed
+      return (feed, feed.add(listener))
     }
     do throws(WormholeError) {
       try feed.begin()
     } catch {
-      leave(listener, feed)
+      leave(feed, number)
       throw error
     }
-    let leave = { @Sendable [weak listener] in
-      if let listener { self.leave(listener, feed) }
-    }
-    listener.join(
-      slot.escaped,
-      Listener.Source(look: { feed.look() }, loss: { feed.loss(after: $0) }, leave: leave))
-    feed.greet(listener)
+    let source = Listener.Source(
+      look: { feed.look() }, loss: { feed.loss(after: $0) }, leave: { self.leave(feed, number) })
+    return (feed, source)
   }
 
-  private func leave(_ listener: Listener, _ feed: SlotFeed) {
-    let isUnused = state.withLock { state in
-      feed.remove(listener)
-      guard feed.listenerCount == 0 else { return false }
+  private func leave(_ feed: SlotFeed, _ number: Int) {
+    let (gone, isUnused) = state.withLock { state in
+      let gone = feed.remove(number)
+      guard gone != nil, feed.listenerCount == 0 else { return (gone, false) }
       state.feeds?[ObjectIdentifier(feed.slot)] = nil
-      return true
+      return (gone, true)
     }
     if isUnused { feed.end() }
+    withExtendedLifetime(gone) {}
   }
 }

@@ -40,6 +40,8 @@ struct WatchMachine<Waiter> {
   private var names: [Name] = []
   /// Where each name is, once there are many: to compare with few takes less time than to hash.
   private var places: [String: Int] = [:]
+  /// The places of names that were forgotten.
+  private var free: [Int] = []
   private static var few: Int { 8 }
   /// The places of those that have changed, and how many of them have been looked at.
   private var changed: [Int] = []
@@ -66,6 +68,11 @@ struct WatchMachine<Waiter> {
     let known =
       names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
     if let known { return known }
+    if let place = free.popLast() {
+      names[place] = Name(text: name)
+      if names.count > Self.few { places[name] = place }
+      return place
+    }
     names.append(Name(text: name))
     if names.count == Self.few + 1 {
       for (place, name) in names.enumerated() { places[name.text] = place }
@@ -107,8 +114,9 @@ struct WatchMachine<Waiter> {
     guard !isStopped, lookedAt < changed.count else { return nil }
     let place = changed[lookedAt]
     lookedAt += 1
-    if lookedAt == changed.count {
-      changed.removeAll(keepingCapacity: true)
+    // Also of one that is always behind, no more is kept than waits.
+    if lookedAt == changed.count || lookedAt >= 64 && lookedAt * 2 >= changed.count {
+      changed.removeFirst(lookedAt)
       lookedAt = 0
     }
     // Before the look: what happens from now on asks for another one.
@@ -130,6 +138,15 @@ struct WatchMachine<Waiter> {
     guard names[place].seen != stamp else { return false }
     names[place].seen = stamp
     return stamp != .nothing
+  }
+
+  /// Forgets a name that is not looked at any more, unless something may have happened to it.
+  mutating func forget(_ name: String) {
+    let place = place(of: name)
+    guard !names[place].isChanged else { return }
+    names[place] = Name(text: "")
+    places[name] = nil
+    free.append(place)
   }
 
   /// The one that waits, who is told now.

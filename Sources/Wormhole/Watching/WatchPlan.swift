@@ -204,11 +204,11 @@ extension Wormhole {
   /// Has a listener told of all channels with the prefix, also of those that come later.
   private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
     try WormholeError.checkQueues("watch channels with", prefix)
-    let (container, feeds, queue) = (container, feeds, Self.finding)
+    let (container, feeds, queue) = (container, feeds, finding)
     let watch = try container.watchNames(in: .channels) { [weak listener] change in
       switch change {
       case .came(let name) where name.begins(with: prefix):
-        listener?.joinSoon(name, of: container, about: LogSubject(channel: name)) {
+        listener?.joinSoon(name, of: container, on: queue, about: LogSubject(channel: name)) {
           (listener) throws(WormholeError) in
           try feeds.join(listener, container.slot(.channels, name))
         }

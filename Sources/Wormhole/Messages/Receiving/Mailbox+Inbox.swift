@@ -14,7 +14,7 @@ extension Mailbox {
   func remakeInbox() { remakeInbox(unlessChangedSince: home.lastChange) }
 
   private func remakeInbox(unlessChangedSince change: Int64?) {
-    Wormhole.finding.asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+    hole.finding.asyncAfter(deadline: .now() + Self.pause) { [weak self] in
       guard let self, !isClosed, !home.isStale else { return }
       let latest = home.lastChange
       guard latest == change else { return remakeInbox(unlessChangedSince: latest) }

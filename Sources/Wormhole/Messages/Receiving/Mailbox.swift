@@ -298,7 +298,7 @@ final class Mailbox: Sendable {
     }
     guard isFirst else { return }
     let pause = Int(moment.nanoseconds - now.nanoseconds)
-    Wormhole.finding.asyncAfter(deadline: .now() + .nanoseconds(pause)) { [weak self] in
+    hole.finding.asyncAfter(deadline: .now() + .nanoseconds(pause)) { [weak self] in
       guard let self else { return }
       state.withLock { $0.awaited = nil }
       wake(urgent: true)

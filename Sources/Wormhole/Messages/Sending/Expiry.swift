@@ -166,7 +166,7 @@ final class Expiries: Sendable {
     guard let moment else { return }
     let pause = max(1_000_000, moment - now)
     let time = hole.options.time
-    time.ring(at: time.now + .nanoseconds(pause), on: Wormhole.finding) { [weak self] in
+    time.ring(at: time.now + .nanoseconds(pause), on: hole.finding) { [weak self] in
       self?.look(moment)
     }
   }

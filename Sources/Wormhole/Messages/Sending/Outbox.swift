@@ -139,7 +139,7 @@ final class Outbox: Sendable {
           // To look would make it again, and it may go with the member's directory.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
-          Wormhole.finding.afterTelling { self.look() }
+          hole.finding.afterTelling { self.look() }
         }
       } catch {
         throw WormholeError(error, "watch receipts of", home.name)
@@ -184,7 +184,7 @@ final class Outbox: Sendable {
         found = try Receipts.list(home)
       } catch {
         news.withLock { $0 = .lookAgain }
-        later.plan(on: Wormhole.finding) { [weak self] in self?.look() }
+        later.plan(on: hole.finding) { [weak self] in self?.look() }
         return hole.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)
