@@ -1,3 +1,4 @@
+import Foundation
 import SharedContainer
 import Syscalls
 import TestSupport
@@ -190,6 +191,106 @@ import Wormhole
     member.watchImmediate { _ in heard.add(1) }
     member.respond(toKind: nil) { _ in heard.add(1) }
     return heard
+  }
+
+  /// A program may keep what has ended; its closures, and what they refer to, have gone.
+  @Test(.blocking, arguments: [Way.stop, .close])
+  func whoeverKeepsWhatHasEndedKeepsNoClosure(_ way: Way) throws {
+    let member = try hole.join(as: "watch")
+    var all: [Wormhole.Subscription] = []
+    weak let kept = try keptByClosures(of: member, &all)
+    #expect(kept != nil)
+    if way == .close { hole.close() } else { for one in all { one.stop() } }
+    try eventually("nothing keeps it") { kept == nil }
+    for one in all { one.stop() }
+  }
+
+  /// What is kept by closures of what goes on.
+  private func keptByClosures(
+    of member: Wormhole.Member, _ all: inout [Wormhole.Subscription]
+  ) throws -> Heard<Int> {
+    let heard = Heard<Int>()
+    let number = hole.channel("number", of: Int.self)
+    all = [
+      try number.watch { _ in heard.add(1) }, try number.watch { _ async in heard.add(1) },
+      try hole.watch(prefix: "", of: Int.self) { _ in heard.add(1) },
+      try hole.defaults("app").watch("key", of: Int.self) { _ in heard.add(1) },
+      try hole.notice("ready").watch { heard.add(1) },
+      try hole.watchMembers { _ in heard.add(1) },
+      try hole.peer("phone").watchReachability { _ in heard.add(1) },
+      try member.receive { _ in heard.add(1) },
+      try member.receive(on: DispatchQueue(label: "mine")) { _ in heard.add(1) },
+      try member.receive { _ async in heard.add(1) },
+      try member.watchContexts { _ in heard.add(1) },
+      try member.watchOutcomes { _ in heard.add(1) },
+      member.watchImmediate { _ in heard.add(1) },
+      member.respond(toKind: nil) { _ in heard.add(1) },
+    ]
+    return heard
+  }
+
+  /// Ended by its own closure, which goes on: another one that ends it waits for that.
+  @Test(.blocking, arguments: [false, true])
+  func whoeverStopsASecondTimeWaitsForTheCallUnderWay(_ isResponder: Bool) throws {
+    let own = Monitor<Wormhole.Subscription?>(nil)
+    let (gate, ended) = (Gate(), Heard<String>())
+    let body = { @Sendable in
+      own.wait(until: .now + patience) { $0 }?.stop()
+      gate.pass()
+      ended.add("call")
+    }
+    let number = hole.channel("number", of: Int.self)
+    let subscription =
+      isResponder
+      ? try hole.join(as: "watch").watchImmediate { _ in body() } : try number.watch { _ in body() }
+    own.signal { $0 = subscription }
+    if isResponder {
+      try hole.peer("watch").send(1, .immediate)
+    } else {
+      try number.put(1)
+    }
+    try gate.waitForSomebody()
+    let stopper = try Thread("stopper") {
+      subscription.stop()
+      ended.add("stop")
+    }
+    let _: Void? = Monitor(0).wait(until: .now + .milliseconds(50)) { _ in nil }
+    #expect(ended.all == [])
+    gate.open()
+    stopper.join()
+    #expect(ended.all == ["call", "stop"])
+  }
+
+  /// What a closure refers to may end something itself when it goes.
+  @Test(.blocking) func whatAClosureKeptMayEndAnotherWhenItGoes() throws {
+    let member = try hole.join(as: "watch")
+    for index in 0..<3 {
+      let first = begin(index, by: member, keeping: nil)
+      let second = begin(index, by: member, keeping: Ending(first))
+      let stopped = Monitor(false)
+      try Thread("stopper") {
+        second.stop()
+        stopped.withLock { $0 = true }
+      }.detach()
+      try eventually("it has stopped") { stopped.withLock { $0 } }
+    }
+    try eventually("the others have, too") { hole.begun.count == 1 }
+  }
+
+  private final class Ending: Sendable {
+    private let subscription: Wormhole.Subscription
+    init(_ subscription: Wormhole.Subscription) { self.subscription = subscription }
+    deinit { subscription.stop() }
+  }
+
+  private func begin(
+    _ index: Int, by member: Wormhole.Member, keeping kept: Ending?
+  ) -> Wormhole.Subscription {
+    switch index {
+    case 0: member.watchImmediate { _ in withExtendedLifetime(kept) {} }
+    case 1: member.respond(toKind: nil) { _ in withExtendedLifetime(kept) {} }
+    default: member.respond(to: Int.self) { number in withExtendedLifetime(kept) { number } }
+    }
   }
 
   @Test(.blocking) func tenThousandBegunAndStoppedLeaveNothing() throws {

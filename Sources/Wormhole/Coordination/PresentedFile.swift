@@ -140,6 +140,8 @@ final class PresentedFile: Lasting {
     for place in places { place.desk.remove(place.name.number) }
   }
 
+  var callGate: CallGate? { gate }
+
   func stop() {
     guard presented.withLock({ $0.places.first?.room.container.isOwned ?? true }) else { return }
     end()

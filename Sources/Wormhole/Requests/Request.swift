@@ -345,6 +345,8 @@ private final class LiveHandler: Lasting {
     self.ended = ended
   }
 
+  var callGate: CallGate? { gate }
+
   func stop() {
     guard live.hole.container.isOwned else { return }
     end()

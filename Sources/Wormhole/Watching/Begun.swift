@@ -1,3 +1,4 @@
+package import SharedContainer
 internal import Syscalls
 
 /// Something that goes on until it is stopped.
@@ -7,10 +8,14 @@ package protocol Lasting: AnyObject, Sendable {
 
   /// Ends it, and does not wait for a call that is under way.
   func end()
+
+  /// What its calls go through, where a call under way does not keep this.
+  var callGate: CallGate? { get }
 }
 
 extension Lasting {
   package func end() { stop() }
+  package var callGate: CallGate? { nil }
 }
 
 /// What was begun through an opening of a container, or by a member, and goes on until it is
@@ -72,7 +77,7 @@ package final class Begun: Sendable {
   }
 
   private func stop(_ subscription: Wormhole.Subscription) {
-    subscription.one.stop()
+    subscription.one?.stop()
     subscription.end(nil)
   }
 
@@ -82,10 +87,10 @@ package final class Begun: Sendable {
   func end(_ reason: WormholeError?) -> @Sendable () -> Void {
     let all = takeAll()
     for subscription in all {
-      subscription.one.end()
+      subscription.one?.end()
       subscription.end(reason)
     }
-    return { for subscription in all { subscription.one.stop() } }
+    return { for subscription in all { subscription.stop() } }
   }
 
   private func takeAll() -> [Wormhole.Subscription] {

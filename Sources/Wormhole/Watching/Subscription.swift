@@ -16,22 +16,30 @@ extension Wormhole {
   /// it hears of afterwards, the newest of each channel. The last is never missed.
   public final class Subscription: Sendable {
     private struct State {
+      /// Nil once it has ended, so that whoever keeps this keeps no closure.
+      var one: (any Lasting)?
+      /// The same: a call of it may be under way still.
+      weak var last: (any Lasting)?
       var hasEnded: Bool
       var reason: WormholeError?
       var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    let one: any Lasting
     private let begun: Begun
+    /// What calls under way go through, if it goes by itself whether they are.
+    private let gate: CallGate?
     private let state: Monitor<State>
     private let owner = ProcessCopy.current
 
     /// - Parameter hasEnded: whether there is nothing to wait for.
     init(_ one: any Lasting, in begun: Begun, hasEnded: Bool = false) {
-      self.one = one
       self.begun = begun
-      state = Monitor(State(hasEnded: hasEnded))
+      gate = one.callGate
+      state = Monitor(State(one: hasEnded ? nil : one, hasEnded: hasEnded))
     }
+
+    /// What it is about; nil once that has ended, and nobody needs it.
+    var one: (any Lasting)? { state.withLock { $0.one ?? $0.last } }
 
     /// Ends it; once this has returned, the closure is not called again.
     ///
@@ -41,8 +49,12 @@ extension Wormhole {
     /// that is just being taken is put back first, which waits for the file system, and for the log
     /// if that is told. A second time it does nothing.
     public func stop() {
-      one.stop()
-      begun.forget(one)
+      if let one {
+        one.stop()
+        begun.forget(one)
+      }
+      end(nil)
+      gate?.drain()
     }
 
     /// Waits until it has ended: it was stopped, its member has left, or its container was closed.
@@ -73,12 +85,15 @@ extension Wormhole {
 
     /// It has ended: tells those who wait; the first reason counts.
     func end(_ reason: WormholeError?) {
-      let waiters = state.withLock { state in
+      // Let go of once the lock is free.
+      let (waiters, one) = state.withLock { state in
         if !state.hasEnded { (state.hasEnded, state.reason) = (true, reason) }
         defer { state.waiters = [] }
-        return state.waiters
+        state.last = state.last ?? state.one
+        return (state.waiters, state.one.take())
       }
       for waiter in waiters { waiter.resume() }
+      withExtendedLifetime(one) {}
     }
 
     /// How often the watch was woken, for whatever reason.
