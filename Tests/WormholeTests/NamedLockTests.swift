@@ -3,7 +3,8 @@ import Syscalls
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// Named locks, as the command has them.
 @Suite struct NamedLockTests {
@@ -141,6 +142,26 @@ import Wormhole
     ending.yield()
     try await later.value
   }
+
+  /// No thread can be had, and the task's own must not hold it: it is the one to give it back.
+  @Test(.timeLimit(.minutes(1))) func withoutAThreadATaskIsToldSo() async throws {
+    let lanes = CallLanes(CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock })
+    for _ in 0..<2 {
+      let stay = LockStay(Cancellation()) { stay in
+        stay.enter(1)
+        return false
+      }
+      lanes.add(ObjectIdentifier(Lane.one), until: .distantFuture) {
+        stay.run()
+      } expire: {
+        stay.expire()
+      }
+      let error = try await failure { _ = try await stay.generation("till") }
+      #expect(error.code == .exhausted)
+    }
+  }
+
+  private final class Lane: Sendable { static let one = Lane() }
 
   @Test func aTaskThatIsCancelledInsideEndsAsItLikes() async throws {
     let (began, beginning) = AsyncStream<Void>.makeStream()

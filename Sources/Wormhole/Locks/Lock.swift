@@ -104,9 +104,12 @@ extension Wormhole {
           stay.enter($0)
         }.wasSuperseded
       }
-      let isNext = CallLanes.holding.add(ObjectIdentifier(slot)) { stay.run() }
-      if !isNext, let deadline = patience.deadline {
-        DispatchQueue.global().soon(after: deadline - .now) { [weak stay] in stay?.expire() }
+      CallLanes.holding.add(
+        ObjectIdentifier(slot), until: patience.deadline ?? .distantFuture
+      ) {
+        stay.run()
+      } expire: {
+        stay.expire()
       }
       let generation: Int
       do {

@@ -30,7 +30,15 @@ final class LockStay: Sendable {
       return state.hasBegun
     }
     guard goes else { return }
-    let end = Result { try hold(self) }
+    let end = Result {
+      // A task that waited here would never come to give it back.
+      guard !CallThreads.isBorrowed else {
+        throw WormholeError(
+          .exhausted, "hold lock", "", because: "no thread can be had that would hold it",
+          hint: "see what has so many, or raise the limit that 'ulimit -u' shows")
+      }
+      return try hold(self)
+    }
     resume { $0.end = end }
   }
 

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
@@ -13,51 +14,67 @@ final class CallThreads: Sendable {
   static let quick = CallThreads(most: 8)
 
   private struct State {
-    var calls: [Action] = []
-    /// How many of them have been taken.
-    var taken = 0
+    private var coming: [Action] = []
+    /// Those that came before them, the next one last: a call that is taken is not kept, however
+    /// many wait behind it.
+    private var next: [Action] = []
     var idle = 0
     var threads = 0
 
-    var left: Int { calls.count - taken }
+    var left: Int { coming.count + next.count }
+
+    mutating func add(_ call: Action) { coming.append(call) }
 
     mutating func take() -> Action? {
-      guard left > 0 else { return nil }
-      let call = calls[taken]
-      taken += 1
-      if taken == calls.count {
-        calls.removeAll(keepingCapacity: taken <= 64)
-        taken = 0
+      if next.isEmpty {
+        if next.capacity > 64 { next = [] }
+        swap(&coming, &next)
+        next.reverse()
       }
-      return call
+      return next.popLast()
     }
   }
 
   private let state = Monitor(State())
   private let most: Int
+  private let hire: @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
 
-  private init(most: Int) { self.most = most }
+  /// - Parameter hire: starts a thread, which ends by itself.
+  init(
+    most: Int,
+    hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void = {
+      body throws(Errno) in
+      try Thread("wormhole-call", body).detach()
+    }
+  ) {
+    self.most = most
+    self.hire = hire
+  }
 
   /// Has a call made on one of them.
   func add(_ call: @escaping @Sendable () -> Void) {
     let needsThread = state.signal { state in
-      state.calls.append(Action(call))
+      state.add(Action(call))
       guard state.left > state.idle, state.threads < most else { return false }
       state.threads += 1
       return true
     }
     guard needsThread else { return }
     do throws(Errno) {
-      try Thread("wormhole-call") { self.work() }.detach()
+      try hire { self.work() }
     } catch {
       // Out of threads: those that there are make it, or else this one, whoever waits for that.
       let own = state.withLock { state in
         state.threads -= 1
         return state.threads == 0 ? state.take() : nil
       }
-      own?.perform()
+      if let own { Self.$isBorrowed.withValue(true) { own.perform() } }
     }
   }
+
+  /// Whether the call that is under way is made on the thread of whoever has asked for it, as no
+  /// other could be had.
+  @TaskLocal static var isBorrowed = false
 
   private func work() {
     while let call = next() { call.perform() }
@@ -94,38 +111,97 @@ final class CallLanes: Sendable {
   static let waiting = CallLanes(.waiting)
   static let holding = CallLanes(.holding)
 
-  /// What waits in each lane that is in use.
-  private let lanes = Monitor<[ObjectIdentifier: [Action]]>([:])
+  private struct Waiting {
+    let call: Action
+    let deadline: Instant
+    let expire: Action
+  }
 
+  private struct State {
+    /// What waits in each lane that is in use.
+    var lanes: [ObjectIdentifier: [Waiting]] = [:]
+    /// When is looked next for those whose deadline has passed: one alarm, however many calls are
+    /// made before it rings.
+    var alarm: Instant?
+  }
+
+  private let state = Monitor(State())
   private let threads: CallThreads
+  private let ring: @Sendable (_ pause: Duration, _ body: @escaping @Sendable () -> Void) -> Void
 
-  private init(_ threads: CallThreads) { self.threads = threads }
-
-  /// Has a call made once it is its turn; whether it is that at once.
-  func add(_ lane: ObjectIdentifier, _ call: @escaping @Sendable () -> Void) -> Bool {
-    let isFirst = lanes.withLock { lanes in
-      if lanes[lane] != nil {
-        lanes[lane]?.append(Action(call))
-        return false
-      }
-      lanes[lane] = []
-      return true
+  /// - Parameter ring: does something after a time.
+  init(
+    _ threads: CallThreads,
+    ring: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void = {
+      DispatchQueue.global().soon(after: $0, $1)
     }
-    guard isFirst else { return false }
+  ) {
+    self.threads = threads
+    self.ring = ring
+  }
+
+  /// Has a call made once it is its turn.
+  ///
+  /// - Parameters:
+  ///   - deadline: how long it waits for others of its lane.
+  ///   - expire: is called if its turn has not come by then.
+  func add(
+    _ lane: ObjectIdentifier, until deadline: Instant, _ call: @escaping @Sendable () -> Void,
+    expire: @escaping @Sendable () -> Void
+  ) {
+    let (isFirst, alarm) = state.withLock { state -> (Bool, Instant?) in
+      guard state.lanes[lane] != nil else {
+        state.lanes[lane] = []
+        return (true, nil)
+      }
+      state.lanes[lane]?.append(
+        Waiting(call: Action(call), deadline: deadline, expire: Action(expire)))
+      guard deadline < state.alarm ?? .distantFuture else { return (false, nil) }
+      state.alarm = deadline
+      return (false, deadline)
+    }
+    if let alarm { setAlarm(alarm) }
+    guard isFirst else { return }
     threads.add {
       call()
       while let next = self.next(lane) { next.perform() }
     }
-    return true
   }
 
   private func next(_ lane: ObjectIdentifier) -> Action? {
-    lanes.withLock { lanes in
-      if lanes[lane]?.isEmpty != false {
-        lanes[lane] = nil
+    state.withLock { state in
+      if state.lanes[lane]?.isEmpty != false {
+        state.lanes[lane] = nil
         return nil
       }
-      return lanes[lane]?.removeFirst()
+      return state.lanes[lane]?.removeFirst().call
     }
+  }
+
+  private func setAlarm(_ moment: Instant) {
+    ring(moment - .now) { [self] in expire(moment) }
+  }
+
+  /// Lets go of those whose deadline has passed, and sets the alarm for the next one.
+  private func expire(_ moment: Instant) {
+    let (late, next) = state.withLock { state -> ([Waiting], Instant?) in
+      // An earlier one has taken its place.
+      guard state.alarm == moment else { return ([], nil) }
+      let now = Instant.now
+      var late: [Waiting] = []
+      var next = Instant.distantFuture
+      for (lane, waiting) in state.lanes {
+        let isLate = waiting.filter { $0.deadline <= now }
+        next = waiting.reduce(next) { $1.deadline <= now ? $0 : min($0, $1.deadline) }
+        guard !isLate.isEmpty else { continue }
+        late += isLate
+        state.lanes[lane]?.removeAll { $0.deadline <= now }
+      }
+      // Not one alarm for each of many.
+      state.alarm = next == .distantFuture ? nil : max(next, now + .milliseconds(10))
+      return (late, state.alarm)
+    }
+    for waiting in late { waiting.expire.perform() }
+    if let next { setAlarm(next) }
   }
 }

@@ -174,10 +174,10 @@ private final class Call<Success: Sendable, Failure: Error>: Sendable {
     }
     if let end { return waiter.resume(returning: end) }
     guard let lane else { return CallThreads.waiting.add { self.run() } }
-    let isNext = CallLanes.waiting.add(lane.slot) { self.run() }
-    if isNext { return }
-    DispatchQueue.global().soon(after: lane.deadline - .now) { [weak self] in
-      self?.giveUp(.expired)
+    CallLanes.waiting.add(lane.slot, until: lane.deadline) {
+      self.run()
+    } expire: {
+      self.giveUp(.expired)
     }
   }
 

@@ -1,0 +1,132 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What never comes to rest keeps no more than what waits.
+@Suite(.blocking) struct PilingUpTests {
+  private final class Burden: Sendable { static let one = Burden() }
+
+  /// One thread, and always somebody who waits for it.
+  @Test func aCallThatWasMadeIsNotKept() throws {
+    let threads = CallThreads(most: 1)
+    let (first, second, third) = (Gate(), Gate(), Heard<Int>())
+    weak let kept = add(to: threads) { first.pass() }
+    threads.add { second.pass() }
+    threads.add { third.add(3) }
+    try first.waitForSomebody()
+    #expect(kept != nil)
+    first.open()
+    try second.waitForSomebody()
+    #expect(third.count == 0, "somebody waits")
+    #expect(kept == nil)
+    second.open()
+    try third.waitForLast(3)
+  }
+
+  /// What is kept by the call alone.
+  private func add(
+    to threads: CallThreads, _ body: @escaping @Sendable () -> Void
+  ) -> Burden {
+    let burden = Burden()
+    threads.add { withExtendedLifetime(burden) { body() } }
+    return burden
+  }
+
+  @Test func callsAreMadeInTheirOrder() throws {
+    let threads = CallThreads(most: 1)
+    let (gate, heard) = (Gate(), Heard<Int>())
+    threads.add { gate.pass() }
+    try gate.waitForSomebody()
+    for number in 0..<200 {
+      threads.add {
+        heard.add(number)
+        if number < 100 { threads.add { heard.add(number + 200) } }
+      }
+    }
+    gate.open()
+    try heard.wait("all") { $0.count == 300 }
+    #expect(heard.all == Array(0..<300))
+  }
+
+  /// Each that waits has a deadline, and the clock is asked once for all of them.
+  @Test func manyThatWaitInALaneSetOneAlarm() throws {
+    let alarms = Heard<Rings>()
+    let lanes = CallLanes(CallThreads(most: 1)) { alarms.add(Rings($0, $1)) }
+    let (gate, late, made) = (Gate(), Heard<Int>(), Heard<Int>())
+    let lane = ObjectIdentifier(Burden.one)
+    let add = { @Sendable (number: Int, deadline: Instant) in
+      lanes.add(lane, until: deadline) {
+        made.add(number)
+      } expire: {
+        late.add(number)
+      }
+    }
+    lanes.add(lane, until: .now) {
+      gate.pass()
+    } expire: {
+      late.add(0)
+    }
+    try gate.waitForSomebody()
+    let soon = Instant.now + .milliseconds(1)
+    for number in 1...100 { add(number, soon + .seconds(100)) }
+    #expect(alarms.count == 1, "for the first of them")
+    add(101, soon)
+    #expect(alarms.count == 2, "for an earlier one")
+    try eventually("its deadline has passed") { Instant.now >= soon }
+    alarms.all[1].body()
+    #expect(late.all == [101])
+    #expect(alarms.count == 3, "for the next")
+    gate.open()
+    try made.wait("the others have their turn") { $0 == Array(1...100) }
+    // There is nobody left to wake.
+    for index in [2, 0] { alarms.all[index].body() }
+    #expect(alarms.count == 3)
+    #expect(late.all == [101])
+  }
+
+  private struct Rings: Sendable {
+    let pause: Duration
+    let body: @Sendable () -> Void
+    init(_ pause: Duration, _ body: @escaping @Sendable () -> Void) {
+      (self.pause, self.body) = (pause, body)
+    }
+  }
+
+  /// Channels that come and go under names that never come again.
+  @Test func aWatcherOfAPrefixForgetsWhatHasGone() throws {
+    let meeting = try Meeting()
+    let heard = Heard<String>()
+    let watch = try meeting.hole.watch(prefix: "", of: Int.self) {
+      heard.add("\($0.channel) \($0.value ?? 0)")
+    }
+    let listener = try #require(watch.one as? Listener)
+    for number in 1...30 {
+      let name = "n\(number)"
+      try meeting.hole.channel(name).put(number)
+      try heard.waitForLast("\(name) \(number)")
+      try meeting.hole.removeChannel(name)
+      try heard.waitForLast("\(name) 0")
+      try eventually("it is left") { meeting.hole.watchers == 0 }
+    }
+    let names = Mirror(reflecting: listener).descendant("state", "state", "machine", "names")
+    #expect(try #require(names as? [Any]).count < 20)
+    watch.stop()
+  }
+
+  /// Two that change again and again, and a handler that never catches up.
+  @Test func aWatcherThatIsAlwaysBehindKeepsNames() throws {
+    var machine = WatchMachine<Int>(hasHandler: true)
+    for name in ["a", "b", "c"] { _ = machine.change(name) }
+    for round in 0..<3000 {
+      let name = machine.nextName()
+      #expect(name == ["a", "b", "c"][round % 3], "each has its turn")
+      _ = machine.change(name ?? "none")
+    }
+    let changed = Mirror(reflecting: machine).descendant("changed") as? [Int]
+    #expect(try #require(changed).count < 300)
+  }
+}
