@@ -83,10 +83,11 @@ extension Slot {
 
   /// Of which generation something in `lock/` is, by its name; nil for what is foreign.
   ///
-  /// A generation lasts for a lease at least, so nobody comes to greater numbers in thirty years.
+  /// A generation lasts for a lease at least, so nobody comes to greater numbers, and whoever went
+  /// by one would go through all that are below it.
   static func generation(_ name: String) -> Int? {
     let digits = name.hasSuffix(".d") ? String(name.dropLast(2)) : name
-    guard let number = Int(digits), "\(number)" == digits, number <= 999_999_999 else { return nil }
+    guard let number = Int(digits), "\(number)" == digits, number <= 999_999 else { return nil }
     return number
   }
 
