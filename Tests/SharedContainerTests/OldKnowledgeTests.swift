@@ -89,6 +89,8 @@ import Testing
       try leases.begin(
         HolderMark(of: .current), in: file, lease: .milliseconds(40), cap: nil, at: .now)
     }
+    let error = WormholeError(.wouldBlock, "hold lock", "mark")
+    #expect(error.code == .exhausted && error.hint?.contains("ulimit -u") == true)
   }
 
   @Test func whatIsDamagedIsSetAsideThoughTheFolderWasRemoved() throws {

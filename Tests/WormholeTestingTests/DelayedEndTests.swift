@@ -34,6 +34,16 @@ import WormholeTesting
     try phone.unlink("away")
   }
 
+  /// What nobody may receive any more, and whose end cannot be told.
+  private func sendTooLate() async throws -> Wormhole.Sent {
+    var options = Wormhole.SendOptions()
+    options.timeToLive = .seconds(1)
+    let sent = try await two.toSecond.send(1, options)
+    try closeReceipts()
+    clock.advance(by: .seconds(2))
+    return sent
+  }
+
   /// How it ends, moving the clock until it has.
   private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.End? {
     try await eventually("it ends") {
@@ -44,11 +54,7 @@ import WormholeTesting
   }
 
   @Test func whatCannotBeEndedAsExpiredIsNotHandedOver() async throws {
-    var options = Wormhole.SendOptions()
-    options.timeToLive = .seconds(1)
-    let sent = try await two.toSecond.send(1, options)
-    try closeReceipts()
-    clock.advance(by: .seconds(2))
+    let sent = try await sendTooLate()
     let heard = Heard<Int>()
     let receiving = try two.second.receive(Int.self) { number, _ in heard.add(number) }
     try await eventually("it is claimed") { try !folder("watch/claimed").names().isEmpty }
@@ -107,11 +113,7 @@ import WormholeTesting
 
   /// Nobody looks at the queue, so nobody else would end it.
   @Test func whatCannotBeEndedByItsSenderIsTriedAgain() async throws {
-    var options = Wormhole.SendOptions()
-    options.timeToLive = .seconds(1)
-    let sent = try await two.toSecond.send(1, options)
-    try closeReceipts()
-    clock.advance(by: .seconds(2))
+    let sent = try await sendTooLate()
     try await eventually("it cannot be ended") { !trouble.all.isEmpty }
     try openReceipts()
     #expect(try await end(of: sent) == .expired)

@@ -43,7 +43,7 @@ extension WormholeError {
     ///
     /// Nothing was changed.
     public static let full = Code(rawValue: "full")
-    /// The process or the system has run out of descriptors, watches or memory.
+    /// The process or the system has run out of descriptors, watches, threads or memory.
     public static let exhausted = Code(rawValue: "exhausted")
     /// The value changed meanwhile, or exists already.
     ///

@@ -50,6 +50,11 @@ extension WormholeError {
       (.exhausted, "close some files, or raise the limit that 'ulimit -n' shows")
     case .tooManyOpenFilesInSystem, .noMemory:
       (.exhausted, "the whole system has run out; try again later")
+    case .wouldBlock:
+      (
+        .exhausted,
+        "see what has so many processes or threads, or raise the limit that 'ulimit -u' shows"
+      )
     case .tooManyLinks:
       (.refused, "symbolic links are not followed")
     case .notADirectory, .isADirectory, .noDevice, .crossDevice:
