@@ -11,7 +11,7 @@ import Wormhole
   private let seed = TestRun.seed
 
   /// A thousand in a long run.
-  private let rounds = TestRun.isLong ? 1000 : 120
+  private let rounds = TestRun.isLong ? 1000 : 60
 
   /// Each round both buy different films in the same instant, and then return each other's.
   ///

@@ -22,11 +22,13 @@ import Testing
     #expect(result.output.contains("seed \(seed): "))
   }
 
-  /// Seed 4 is about channels, 5 about messages.
-  @Test(arguments: [
+  private static let mutants = [
     ("no-removal", 4, ["lost", "order"]), ("read-before-claim", 5, ["twice"]),
     ("keep-hidden", 12, ["lost", "order"]),
-  ])
+  ]
+
+  /// Seed 4 is about channels, 5 about messages, 12 about accesses: all of them in a long run.
+  @Test(arguments: TestRun.isLong ? mutants : Array(mutants.prefix(1)))
   func aMechanismThatIsTakenOutIsMissed(
     _ mutant: String, _ seed: Int, _ kinds: [String]
   ) throws {

@@ -32,12 +32,14 @@ import Syscalls
     private let jobs = Monitor<[UnownedJob]>([])
 
     private init() {
-      for _ in 0..<3 {
+      for _ in 0..<4 {
         // Without a thread no such test would ever run.
         try! Thread("blocking-tests") { self.run() }.detach()
       }
     }
 
+    /// What came last is run first, so that the next test of a suite that runs them one after the
+    /// other does not wait for all others: a long such suite would be alone at the end.
     func enqueue(_ job: consuming ExecutorJob) {
       let job = UnownedJob(job)
       jobs.signal { $0.append(job) }
@@ -45,7 +47,7 @@ import Syscalls
 
     private func run() {
       while true {
-        let job = jobs.wait(until: nil) { $0.isEmpty ? nil : $0.removeFirst() }
+        let job = jobs.wait(until: nil) { $0.popLast() }
         job?.runSynchronously(on: asUnownedTaskExecutor())
       }
     }

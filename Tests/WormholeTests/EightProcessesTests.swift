@@ -9,7 +9,7 @@ import Wormhole
 @Suite(.serialized, .blocking) struct EightProcessesTests {
   private let meeting: Meeting
   private let sum: Wormhole.Channel<Int>
-  private let times = TestRun.isLong ? 10_000 : 2_000
+  private let times = TestRun.isLong ? 10_000 : 1_000
 
   init() throws {
     meeting = try Meeting()

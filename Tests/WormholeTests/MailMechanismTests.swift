@@ -108,7 +108,7 @@ import Wormhole
   /// A cancellation and a claim meet: one of them has the message, and the sender is told which,
   /// also after its restart.
   @Test func cancellingMeetsClaiming() throws {
-    let count = TestRun.isSanitized ? 1_000 : 10_000
+    let count = TestRun.isLong ? 10_000 : TestRun.isSanitized ? 1_000 : 3_000
     let old = try meeting.hole.join(as: "phone")
     let sent = try (0..<count).map { try old.peer("watch").send($0, .quick()) }
     // Closed, so that the receipts are left to the next life.

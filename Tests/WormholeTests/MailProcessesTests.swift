@@ -62,7 +62,7 @@ import Wormhole
 
   @Test(arguments: [1, 64])
   func inOrderAndExactlyOnce(_ batch: Int) throws {
-    let count = isLong ? 100_000 : batch > 1 ? 16_000 : 6_400
+    let count = isLong ? 100_000 : batch > 1 ? 4_000 : 1_600
     let receiver = try receive(until: count)
     let sender = try send("phone", 1..<count + 1, batch: batch)
     let outcome = try receiver.outcome(within: .seconds(isLong ? 1200 : 120))

@@ -65,10 +65,10 @@ import Wormhole
 
   @Test(arguments: Beginning.allCases)
   func killed(_ beginning: Beginning) throws {
-    let count = try countCalls(beginning)
-    #expect(count > 30)
+    let numbers = try calls(beginning)
+    #expect(numbers.count > 10)
     var kills = 0
-    for number in 1...count {
+    for number in numbers {
       let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:kill")
       let status = try run.running.outcome().status
       // The thread that listens makes calls of its own: the last ones may not be reached.
@@ -77,7 +77,7 @@ import Wormhole
       kills += 1
       try check(run, "\(beginning) before call \(number)")
     }
-    #expect(kills * 10 > count * 8, "\(kills) of \(count)")
+    #expect(kills * 10 > numbers.count * 7, "\(kills) of \(numbers.count) seed \(seed)")
   }
 
   @Test(arguments: Beginning.allCases)

@@ -54,7 +54,10 @@ package final class Container: Sendable {
     reading = FileReading(
       largest: options.largestFile,
       owner: options.sharing == .owner ? Processes.effectiveUser : nil,
-      foreignWriters: options.sharing == .owner ? 0 : options.sharing.foreignWriters)
+      foreignWriters: options.sharing == .owner ? 0 : options.sharing.foreignWriters,
+      isRelayed: (try? self.root.fileSystem()).map {
+        FileSystemStatus.withoutNotices[$0.type] != nil
+      } ?? true)
     id = marker.id
     firstEpoch = marker.epoch
   }

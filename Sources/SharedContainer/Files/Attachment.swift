@@ -181,9 +181,11 @@ package final class Attachment {
     let files = try home.part(.files)
     switch standing {
     case .staged(let staged):
-      try container.staging.directory().descriptor.publish(staged, to: files.descriptor, name)
+      try container.staging.directory().descriptor.publishLocked(
+        staged, to: files.descriptor, name)
     case .inFiles(let before, let earlier):
-      try before.part(.files).descriptor.publish(earlier, to: files.descriptor, name)
+      try before.part(.files).descriptor.publishLocked(
+        earlier, to: files.descriptor, name)
     case .kept: preconditionFailure("its message has it")
     }
   }

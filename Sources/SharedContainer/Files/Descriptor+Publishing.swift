@@ -12,6 +12,19 @@ extension Descriptor {
     try unlink(name)
   }
 
+  /// The same for a file that is locked and whose name is its own alone.
+  ///
+  /// Where it cannot be moved without replacing, it is moved all the same once nothing is there:
+  /// through FUSE a link is another file to the kernel, which nobody has locked.
+  func publishLocked(
+    _ name: UnsafePointer<CChar>, to directory: borrowing Descriptor,
+    _ visible: UnsafePointer<CChar>
+  ) throws(Errno) {
+    if try moved(name, toFree: visible, in: directory) { return }
+    if (try? directory.status(of: visible)) != nil { throw .fileExists }
+    try rename(name, to: directory, visible)
+  }
+
   /// Moves a directory to a name that must be free; EEXIST or ENOTEMPTY if it is not.
   func publishDirectory(
     _ name: UnsafePointer<CChar>, to parent: borrowing Descriptor,

@@ -19,6 +19,8 @@ struct FileReading {
   let owner: UInt32?
   /// Who may not write to it: what they may write to could change while it is read.
   var foreignWriters: FileMode = 0
+  /// Whether a name that is replaced may lead nowhere for a moment, as through FUSE.
+  var isRelayed = false
 
   /// Why a file was not even read.
   enum Refusal: Error {
@@ -35,7 +37,13 @@ struct FileReading {
     var suspect: FileStatus?
     var looks = 0
     while true {
-      guard let (bytes, status) = try readOnce(name, in: directory) else { return .missing }
+      guard let (bytes, status) = try readOnce(name, in: directory) else {
+        guard try isListed(name, in: directory) else { return .missing }
+        looks += 1
+        guard looks <= 1000 else { throw .system(.noSuchFile) }
+        Processes.yield()
+        continue
+      }
       guard let damage = damage(in: bytes) else { return .sound(bytes, status) }
       looks += 1
       // Only a writer of damaged files could go on replacing them at every look.
@@ -44,6 +52,26 @@ struct FileReading {
       }
       suspect = status
     }
+  }
+
+  /// Whether a name that leads nowhere is in the listing: that comes from where the names are.
+  private func isListed(
+    _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
+  ) throws(Refusal) -> Bool {
+    guard isRelayed else { return false }
+    var isListed = false
+    do throws(Errno) {
+      let wanted = String(cString: name)
+      let listing = try directory.open(".", [.readOnly, .directory])
+      try listing.forEachName(isFresh: true) { name throws(Errno) in
+        isListed = String(cString: name) == wanted
+        return !isListed
+      }
+    } catch {
+      // A directory that has been removed has no names.
+      guard error == .noSuchFile else { throw .system(error) }
+    }
+    return isListed
   }
 
   private func readOnce(

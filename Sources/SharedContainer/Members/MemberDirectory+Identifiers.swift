@@ -28,7 +28,9 @@ extension MemberDirectory {
           // To close it is not enough: a child that is just being started may hold a copy, and
           // whoever ends the message soon could not give the name back, nor the next one take it.
           defer { try? file.unlock() }
-          guard try take(unique, for: staged, in: files, isOver) else { return false }
+          let taken = try take(unique, for: staged, in: files, isOver)
+          guard case .had(let link) = taken else { return false }
+          defer { link?.unlock() }
           do throws(Errno) {
             try staging.directory().descriptor.publish(staged, to: directory.descriptor, name)
           } catch {
@@ -43,31 +45,44 @@ extension MemberDirectory {
     return try result!.get()
   }
 
+  private enum Taken {
+    case not
+    /// The link itself is locked where the lock on the file is not seen through it.
+    case had(LockedFile?)
+  }
+
   private func take(
     _ unique: String, for staged: String, in files: OpenDirectory,
     _ isOver: () throws(Errno) -> Bool
-  ) throws(Errno) -> Bool {
+  ) throws(Errno) -> Taken {
     let staging = container.staging
     for _ in 0..<100 {
       do throws(Errno) {
         try staging.directory().descriptor.link(staged, to: files.descriptor, unique)
-        return true
+        guard container.reading.isRelayed else { return .had(nil) }
+        // Whoever was sooner to lock it takes it for one that the dead have left.
+        guard case .locked(let link) = try lock(unique, in: files) else { return .not }
+        return .had(link)
       } catch {
         guard error == .fileExists else { throw error }
       }
       switch try lock(unique, in: files) {
       case .gone: continue
-      case .busy: return false
+      case .busy: return .not
       case .locked(let old):
         defer { old.unlock() }
-        guard try isOver() else { return false }
+        guard try isOver() else { return .not }
         let spare = "\(unique),\(container.options.environment.randomName())"
         try staging.directory().descriptor.link(staged, to: files.descriptor, spare)
+        var link: LockedFile?
+        if container.reading.isRelayed, case .locked(let file) = try lock(spare, in: files) {
+          link = file
+        }
         try files.descriptor.rename(spare, to: files.descriptor, unique)
-        return true
+        return .had(link)
       }
     }
-    return false
+    return .not
   }
 
   /// A file that is locked as long as this is kept.
