@@ -221,6 +221,26 @@ final class Run {
       }
       member.leave()
     }
+    // How messages ended is known once all have taken theirs.
+    for worker in 0..<plan.processes { try hearEnds(plan.name(worker), worker, hole) }
+  }
+
+  private func hearEnds(_ name: String, _ worker: Int, _ hole: Wormhole) throws {
+    let member = try hole.join(as: name)
+    let following = try Membership.follow(member, try Journal(plan.journal(worker)))
+    let receipts = try Descriptor.open(
+      path: "\(plan.container)/members/\(name)/receipts", [.readOnly, .directory])
+    let deadline = Instant.now + .seconds(30)
+    var left = try receipts.names().count
+    while left > 0, Instant.now < deadline {
+      pause(.milliseconds(2))
+      left = try receipts.names().count
+    }
+    if left > 0 {
+      violations.append(Violation(.stuck, "'\(name)' is not told how \(left) messages have ended"))
+    }
+    following.stop()
+    member.leave()
   }
 
   private func pause(_ duration: Duration) {

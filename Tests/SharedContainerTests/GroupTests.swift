@@ -46,7 +46,7 @@ import Testing
       if calls[index].contains("mkdir") { return "any@\(index + 1):after:\(action)" }
       return some.contains(index + 1) ? "any@\(index + 1):before:\(action)" : nil
     }
-    return SweptRun.isLong ? rules : Array(rules.shuffled(using: &random).prefix(8))
+    return SweptRun.isLong ? rules : Array(rules.shuffled(using: &random).prefix(4))
   }
 
   @Test(arguments: Operation.allCases, ["stop", "kill"])

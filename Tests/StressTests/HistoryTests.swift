@@ -179,6 +179,28 @@ import Testing
       letters([send("a"), call(.cancel(token: "a"), .truth(true), 2, 3)], [got("a")]) == [.twice])
   }
 
+  /// "a0" is followed by its sender, "a1" is not.
+  @Test func untruthsAboutHowAMessageEndedAreFound() {
+    func told(_ token: String, _ end: String) -> Journal.Event { .told(token: token, end: end) }
+    let handled: [Journal.Event] = [got("a0"), .acknowledged(token: "a0", isSure: true)]
+    let back = call(.cancel(token: "a0"), .truth(true), 2, 3)
+    let late = call(.cancel(token: "a0"), .truth(false), 2, 3)
+    #expect(letters([send("a0")], handled + [told("a0", "delivered")]) == [])
+    #expect(letters([send("a0"), back], [told("a0", "cancelled")]) == [])
+    #expect(letters([send("a0", "b1")], handled + [got("b1"), told("a0", "delivered")]) == [])
+    #expect(letters([send("a1")], [got("a1")]) == [])
+    #expect(letters([send("a0")], handled) == [.untrue])
+    #expect(letters([send("a0"), back], []) == [.untrue])
+    #expect(letters([send("a0"), back], [told("a0", "delivered")]) == [.untrue])
+    #expect(letters([send("a0"), late], [got("a0"), told("a0", "cancelled")]) == [.untrue])
+    #expect(letters([send("a0")], handled + [told("a0", "cancelled")]) == [.untrue])
+    #expect(letters([send("a0", "b1")], handled + [told("a0", "delivered")]) == [.untrue, .lost])
+    #expect(letters([send("a0")], handled + [told("a0", "given up")]) == [.untrue])
+    #expect(
+      letters([send("a0")], handled + [told("a0", "delivered"), told("a0", "cancelled")])
+        == [.untrue])
+  }
+
   /// The one whose claim has failed is there for the next life of its receiver.
   @Test(arguments: [("rename~claimed@1:before:fail=EIO", true), ("rename@1:before:stop", false)])
   func onlyWhereCallsFailMayAMessageBeOvertaken(_ faults: String, _ isRight: Bool) {
@@ -235,6 +257,7 @@ import Testing
     .end(.version(4, "-")), .end(.refused("a reason")), .end(.truth(false)),
     .got(token: "a", from: "w", isRedelivered: true), .broken("it is"),
     .holding(descriptors: 4, threads: 2, memory: 9000), .heard(token: "a", from: "w"),
+    .told(token: "a", end: "delivered"),
     .begin(.tell(to: "w", token: "a")), .begin(.stray(isRead: true)),
     .begin(
       .access(

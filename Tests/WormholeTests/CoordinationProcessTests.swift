@@ -240,7 +240,7 @@ import Wormhole
 
   /// More than one read of the directory tells; and nobody overtakes.
   @Test func manyThatWaitGoInTheirOrder() throws {
-    let count = isLong ? 5000 : 500
+    let count = isLong ? 5000 : 200
     let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
     func request(_ index: Int) -> AccessRequest {
       let part = AccessClaim.Part(AccessPath(scene.path("a")), writes: true)

@@ -159,7 +159,7 @@ import Wormhole
 
   @Test
   func ofTenThatJoinAtOnceExactlyOneDoes() throws {
-    let rounds = 100
+    let rounds = TestRun.isLong ? 100 : 40
     let peers = try (0..<10).map { _ in
       try Running(.joinInTurns(meeting.path, "phone", processes: 10, rounds: rounds))
     }

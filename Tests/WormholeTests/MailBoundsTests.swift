@@ -262,7 +262,7 @@ import Testing
   /// A million messages that wait take a receiver less than 64 MB.
   @Test func manyThatWaitTakeLittleMemory() throws {
     let isLong = TestRun.isLong
-    let count = isLong ? 1_000_000 : 20_000
+    let count = isLong ? 1_000_000 : 10_000
     let meeting = try Meeting {
       $0.mail.largestQueue = 10_000_000
       $0.mail.largestQueueBytes = 1 << 40

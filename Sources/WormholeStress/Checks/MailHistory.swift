@@ -12,10 +12,18 @@ struct MailHistory {
     /// Whether it was sent for sure.
     var isSent: Bool
     var isTakenBack = false
+    /// Whether somebody has tried to take it back, and was not told that it was too late.
+    var mayBeTakenBack = false
+    /// Whether its receiver has acknowledged it.
+    var isHandled = false
+    /// How it ended, as its sender was told.
+    var ends: Set<String> = []
     /// Whether sending it was refused, so that it must not come.
     var isRefused = false
     /// When it was begun to be sent.
     let begin: Int64
+    /// Those that were sent together.
+    let batch: [String]
   }
 
   private var letters: [String: Letter] = [:]
@@ -42,6 +50,7 @@ struct MailHistory {
     case .send(let to, let tokens): note(call, to, tokens)
     case .sendFile(let to, let token): note(call, to, [token])
     case .cancel(let token):
+      letters[token]?.mayBeTakenBack = call.result != .truth(false)
       switch call.result {
       case .truth(true): letters[token]?.isTakenBack = true
       case .truth(false), .refused: break
@@ -61,7 +70,7 @@ struct MailHistory {
       letters[token] = Letter(
         sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
         kind: Payload.kind(tokens[0]), isSent: call.result == .done,
-        isRefused: call.result?.isRefusal == true, begin: call.begin)
+        isRefused: call.result?.isRefusal == true, begin: call.begin, batch: tokens)
     }
   }
 
@@ -104,7 +113,9 @@ struct MailHistory {
         }
         last[line] = letter.place
       case .heard(let token, let from): violations += states.hear(token, from: from, as: name)
+      case .told(let token, let end): letters[token]?.ends.insert(end)
       case .acknowledged(let token, isSure: true):
+        letters[token]?.isHandled = true
         if !hasErrors || letters[token]?.isOfBatch != true { done.insert(token) }
       case .asked(let token):
         if !questions.contains(token) {
@@ -141,12 +152,31 @@ struct MailHistory {
     lost.map { letter.receiver == $0.name && letter.begin <= $0.until + Self.openFor } ?? false
   }
 
-  /// In the end each message that was sent has come.
+  /// In the end each message that was sent has come, and whoever asked how it ended was told the
+  /// truth.
   mutating func close() {
     violations += states.close()
+    for (token, letter) in letters where letter.batch.first == token {
+      violations += untruths(token, letter)
+    }
     for (token, letter) in letters
     where letter.isSent && !letter.isTakenBack && !received.contains(token) && !isGone(letter) {
       violations.append(Violation(.lost, "'\(token)' for '\(letter.receiver)' never came"))
     }
+  }
+
+  private func untruths(_ token: String, _ letter: Letter) -> [Violation] {
+    if letter.ends.isEmpty {
+      guard Payload.isFollowed(token), letter.isSent, !isGone(letter) else { return [] }
+      return [Violation(.untrue, "nobody was told how '\(token)' to '\(letter.receiver)' ended")]
+    }
+    var truth: Set<String> = []
+    if letter.batch.allSatisfy(received.contains), !letter.isTakenBack { truth.insert("delivered") }
+    if letter.mayBeTakenBack, !letter.isHandled { truth.insert("cancelled") }
+    guard letter.ends.count > 1 || !letter.ends.isSubset(of: truth) else { return [] }
+    let ends = letter.ends.sorted().joined(separator: " and ")
+    return [
+      Violation(.untrue, "'\(token)' to '\(letter.receiver)' was told to have been \(ends)")
+    ]
   }
 }

@@ -10,6 +10,8 @@ struct Violation: Equatable, Sendable, CustomStringConvertible {
     case torn
     /// A message came twice and did not say so, or after it was acknowledged or taken back.
     case twice
+    /// A sender was told what is not so.
+    case untrue
     /// Somebody had to wait for too long.
     case stuck
     /// A process went down.

@@ -11,6 +11,7 @@ extension Journal.Event {
     case .asked(let token): ["asked", token]
     case .broken(let what): ["broken", what.plain]
     case .heard(let token, let from): ["heard", token, from]
+    case .told(let token, let end): ["told", token, end]
     case .inside(let token): ["inside", token]
     case .outside(let token, let before, let after):
       ["outside", token] + (before + after).map(\.text)
@@ -38,6 +39,7 @@ extension Journal.Event {
     case ("asked", 1): self = .asked(token: rest[0])
     case ("broken", 1): self = .broken(rest[0])
     case ("heard", 2): self = .heard(token: rest[0], from: rest[1])
+    case ("told", 2): self = .told(token: rest[0], end: rest[1])
     case ("inside", 1): self = .inside(token: rest[0])
     case ("outside", 1...):
       let contents = rest.dropFirst().compactMap { SharedFiles.Content($0) }

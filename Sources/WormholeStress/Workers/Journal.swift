@@ -20,6 +20,8 @@ final class Journal: Sendable {
     case acknowledged(token: String, isSure: Bool)
     /// A state that somebody has told has come.
     case heard(token: String, from: String)
+    /// A sender was told how a message has ended.
+    case told(token: String, end: String)
     /// A question has come.
     case asked(token: String)
     /// The body of an access begins.

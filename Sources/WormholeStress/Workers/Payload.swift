@@ -24,6 +24,11 @@ struct Payload: Codable, Sendable {
     kinds[token.utf8.last.map { Int($0) % 2 } ?? 0]
   }
 
+  /// Whether its sender asks how it ends, and gives it the token for an id.
+  static func isFollowed(_ token: String) -> Bool {
+    token.utf8.last.map { "07".utf8.contains($0) } ?? false
+  }
+
   /// What belongs to a token: as long as that says, up to some kilobytes.
   static func filling(_ token: String) -> Data {
     var dice = Dice(seed: token.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })

@@ -17,8 +17,7 @@ extension Worker {
     let tokens = (0..<count).map { _ in token() }
     var options = Wormhole.SendOptions()
     options.durability = dice.oneIn(8) ? .power : .process
-    options.wantsOutcome = dice.oneIn(4)
-    options.kind = Payload.kind(tokens[0])
+    follow(tokens[0], &options)
     perform(.send(to: to, tokens: tokens)) { [options] in
       let peer = membership.member.peer(to)
       guard count == 1 else {
@@ -28,6 +27,13 @@ extension Worker {
       membership.sent.append((tokens[0], try peer.send(Payload(tokens[0]), options)))
       return .done
     }
+  }
+
+  private func follow(_ token: String, _ options: inout Wormhole.SendOptions) {
+    options.kind = Payload.kind(token)
+    let isFollowed = Payload.isFollowed(token)
+    options.wantsOutcome = isFollowed
+    if isFollowed { options.id = token }
   }
 
   /// Takes one of the last back, which may have been handled long since.
@@ -41,7 +47,7 @@ extension Worker {
     let (to, token) = (other(), token())
     let path = "\(plan.directory)/file.\(token)"
     var options = Wormhole.SendOptions()
-    options.kind = Payload.kind(token)
+    follow(token, &options)
     perform(.sendFile(to: to, token: token)) { [options] in
       let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
       let content = Array(Payload.filling(token))
@@ -80,6 +86,7 @@ final class Membership {
   private let receiving: Any
   private let responding: Any
   private let listening: Any
+  private let following: Any
 
   init(_ hole: Wormhole, _ name: String, _ journal: Journal) throws {
     member = try Self.join(hole, name)
@@ -89,6 +96,24 @@ final class Membership {
       return token + "!"
     }
     listening = try member.watchContexts { Self.hear($0, journal) }
+    following = try Self.follow(member, journal)
+  }
+
+  /// Writes down how messages of its own have ended.
+  static func follow(
+    _ member: Wormhole.Member, _ journal: Journal
+  ) throws -> Wormhole.Subscription {
+    try member.watchOutcomes { outcome in
+      let end =
+        switch outcome.end {
+        case .delivered: "delivered"
+        case .cancelled: "cancelled"
+        case .expired: "expired"
+        case .givenUp: "given up"
+        @unknown default: "unknown"
+        }
+      journal.note(.told(token: outcome.id, end: end))
+    }
   }
 
   /// One receiver for all, or one for each kind.
