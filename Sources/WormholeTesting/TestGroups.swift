@@ -10,6 +10,8 @@ public import Wormhole
 public enum TestGroups {
   private static let prefix = "wormhole-testing-groups-"
   private static let made = Monitor<Result<String, WormholeError>?>(nil)
+  /// Open, and locked, as long as the process lives.
+  private static let kept = Monitor<OpenDirectory?>(nil)
 
   /// Has the groups of this process lie there from now on; what is open already stays where it is.
   ///
@@ -46,9 +48,19 @@ public enum TestGroups {
       guard error != .fileExists else { return path }
       throw WormholeError(error, "make directory", path)
     }
+    if let directory = try? Descriptor.open(path: path, [.readOnly, .directory]),
+      (try? directory.tryLock(.shared)) == true
+    {
+      let open = OpenDirectory(directory)
+      kept.withLock { $0 = open }
+    }
     return path
   }
 
+  /// Removes those of processes that have ended.
+  ///
+  /// One that cannot be seen may live in another namespace, and has its directory locked.
+  ///
   /// What cannot be removed is left for a person to look at.
   private static func sweep(_ parent: String) {
     guard let folder = try? Descriptor.open(path: parent, [.readOnly, .directory]),
@@ -60,7 +72,9 @@ public enum TestGroups {
         !(ProcessStatus(of: process)?.started(at: started) ?? false)
       else { continue }
       do throws(Errno) {
-        try removeContents(folder.open(name, [.readOnly, .directory]))
+        let directory = try folder.open(name, [.readOnly, .directory])
+        guard try directory.tryLock(.exclusive) else { continue }
+        try removeContents(directory)
         try folder.removeDirectory(name)
       } catch {}
     }

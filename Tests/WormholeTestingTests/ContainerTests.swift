@@ -46,6 +46,24 @@ import Wormhole
     #expect(left.count == 1)
   }
 
+  /// Its process cannot be seen from here.
+  @Test(.blocking) func theGroupsOfATestInAnotherNamespaceAreLeft() throws {
+    let home = try TemporaryDirectory()
+    let name = "wormhole-testing-groups-\(Int32.max)-1"
+    try home.descriptor.makeDirectory(name, mode: 0o700)
+    let directory = try home.descriptor.open(name, [.readOnly, .directory])
+    #expect(try directory.tryLock(.shared))
+    func testGroups() throws -> [String] {
+      let outcome = try run(
+        .testGroups("group.test"), environment: ["WORMHOLE_ROOT=", "TMPDIR=\(home.path)"])
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+      return try home.descriptor.names()
+    }
+    #expect(try testGroups().contains(name))
+    try directory.unlock()
+    #expect(try !testGroups().contains(name))
+  }
+
   @Test(.blocking) func whatGoesOnInItIsEndedFirst() throws {
     let failures = Heard<WormholeError>()
     var container: TemporaryContainer? = try TemporaryContainer()
