@@ -73,6 +73,11 @@ package final class MemberDirectory: Sendable {
   /// When a name in it has come or gone last, as the file system's clock has it.
   package var lastChange: Int64? { (try? home.descriptor.status())?.modified }
 
+  /// The same for one of the directories in it; nil if that is missing.
+  package func lastChange(of part: Part) throws(Errno) -> Int64? {
+    try existing(part)?.descriptor.status().modified
+  }
+
   /// Whether it is still the directory of that name.
   var isNamed: Bool {
     guard let named = try? parent.descriptor.status(of: escaped),

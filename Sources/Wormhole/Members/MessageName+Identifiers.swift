@@ -28,13 +28,10 @@ extension MessageName {
 }
 
 extension MemberDirectory {
-  /// Whether no message has this second name, looked for in the direction in which they move.
+  /// Whether no message has this second name.
   func isOver(_ unique: String) throws(Errno) -> Bool {
     var isThere = false
-    try list(.inbox) { if let name = MessageName($0), name.unique == unique { isThere = true } }
-    try list(.claimed) { file in
-      if ClaimedName(String(cString: file))?.name.unique == unique { isThere = true }
-    }
+    try forEachMessage { if $0.name.unique == unique { isThere = true } }
     return !isThere
   }
 

@@ -41,30 +41,46 @@ extension Wormhole.Peer {
   public var queue: [Wormhole.QueuedMessage] {
     get throws(WormholeError) {
       guard let home = try hole.container.existingMember(name) else { return [] }
-      var waiting: Set<MessageName> = []
-      var claimed: [ClaimedName] = []
-      do throws(Errno) {
-        // In the direction in which they move, so that none is missed on its way.
-        try home.list(.inbox) { if let name = MessageName($0) { waiting.insert(name) } }
-        try home.list(.claimed) { file in
-          if let name = ClaimedName(String(cString: file)) { claimed.append(name) }
+      var found: [MessageName: Wormhole.QueuedMessage] = [:]
+      // What was moved before it was read is looked for again; at first, all.
+      var wanted: Set<MessageName>?
+      for _ in 0..<3 where wanted?.isEmpty != true {
+        var places: [MessageName: MemberDirectory.MessagePlace] = [:]
+        do throws(Errno) {
+          try home.forEachMessage { if wanted?.contains($0.name) ?? true { places[$0.name] = $0 } }
+        } catch {
+          throw WormholeError(error, "list messages to", name)
         }
-      } catch {
-        throw WormholeError(error, "list messages to", name)
+        found.merge(glance(at: places.values, of: home)) { $1 }
+        wanted = Set(places.keys.filter { found[$0] == nil })
       }
-      for one in claimed { waiting.remove(one.name) }
-      claimed.sort { $0.name < $1.name }
-      let glance = QueuedMessageReader(home, hole.options.limits)
-      let (now, senders) = (hole.options.environment.sinceEpoch(), SenderHomes(hole.container))
-      let mayEnd = !hole.container.options.isForReading
-      return claimed.compactMap { glance.message($0.name, $0.text, .claimed, $0.attempt) }
-        + waiting.sorted().compactMap { name in
-          glance.message(name, name.text, .inbox, 0) { header in
-            guard mayEnd, header.hasExpired(by: Date(sinceEpoch: now)) else { return false }
-            return (try? Expiry.end(name, at: home, senders, hole)) != nil
-          }
-        }
+      return found.sorted { one, other in
+        let (isOneInHand, isOtherInHand) = (one.value.attempt > 0, other.value.attempt > 0)
+        return isOneInHand == isOtherInHand ? one.key < other.key : isOneInHand
+      }.map(\.value)
     }
+  }
+
+  private func glance(
+    at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory
+  ) -> [MessageName: Wormhole.QueuedMessage] {
+    let glance = QueuedMessageReader(home, hole.options.limits)
+    let (now, senders) = (hole.options.environment.sinceEpoch(), SenderHomes(hole.container))
+    let mayEnd = !hole.container.options.isForReading
+    var found: [MessageName: Wormhole.QueuedMessage] = [:]
+    for place in places {
+      switch place {
+      case .inHand(let claimed):
+        found[claimed.name] = glance.message(
+          claimed.name, claimed.text, .claimed, claimed.attempt)
+      case .waiting(let name):
+        found[name] = glance.message(name, name.text, .inbox, 0) { header in
+          guard mayEnd, header.hasExpired(by: Date(sinceEpoch: now)) else { return false }
+          return (try? Expiry.end(name, at: home, senders, hole)) != nil
+        }
+      }
+    }
+    return found
   }
 
   /// Takes a message back that waits in the peer's inbox, whoever has sent it; the sender is told

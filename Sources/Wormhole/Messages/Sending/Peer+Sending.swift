@@ -74,13 +74,8 @@ extension Wormhole.Peer {
     from sender: String, to home: MemberDirectory
   ) throws(WormholeError) -> Set<MessageName> {
     var found: Set<MessageName> = []
-    func add(_ name: MessageName?) {
-      if let name, name.escapedSender == sender { found.insert(name) }
-    }
     do throws(Errno) {
-      // In the direction in which they move, so that none is missed on its way.
-      try home.list(.inbox) { add(MessageName($0)) }
-      try home.list(.claimed) { add(ClaimedName(String(cString: $0))?.name) }
+      try home.forEachMessage { if $0.name.escapedSender == sender { found.insert($0.name) } }
     } catch {
       throw WormholeError(error, "list messages to", name)
     }

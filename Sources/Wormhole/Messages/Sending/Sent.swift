@@ -87,14 +87,14 @@ extension Wormhole {
     public var place: Place {
       get throws(WormholeError) {
         guard let receiver else { return end == nil ? .waiting : .ended }
-        // In the direction in which it moves, so that it is not missed on its way.
         do throws(Errno) {
           if try receiver.status(of: name.text, in: .inbox) != nil { return .waiting }
-          var isInHand = false
-          try receiver.list(.claimed) { file in
-            if ClaimedName(String(cString: file))?.name == name { isInHand = true }
+          var place = Place.ended
+          try receiver.forEachMessage { found in
+            guard found.name == name else { return }
+            if case .inHand = found { place = .inHand } else { place = .waiting }
           }
-          return isInHand ? .inHand : .ended
+          return place
         } catch {
           throw WormholeError(error, "look for message", id)
         }
@@ -151,19 +151,20 @@ extension Wormhole {
 
     private func read() throws(WormholeError) -> SentContent? {
       guard let receiver else { return nil }
-      // In the direction in which it moves, so that it is not missed on its way.
       if let content = try read(name.text, in: .inbox, of: receiver) { return content }
-      var claimed: [String] = []
+      var places: Set<MemberDirectory.MessagePlace> = []
       do throws(Errno) {
-        try receiver.list(.claimed) { file in
-          let file = String(cString: file)
-          if ClaimedName(file)?.name == name { claimed.append(file) }
-        }
+        try receiver.forEachMessage { if $0.name == name { places.insert($0) } }
       } catch {
         throw WormholeError(error, "look for message", id)
       }
-      for file in claimed {
-        if let content = try read(file, in: .claimed, of: receiver) { return content }
+      for place in places {
+        let found =
+          switch place {
+          case .waiting(let name): try read(name.text, in: .inbox, of: receiver)
+          case .inHand(let claimed): try read(claimed.text, in: .claimed, of: receiver)
+          }
+        if let found { return found }
       }
       guard let outbox else { return nil }
       for end in MessageEnd.allCases {

@@ -1,0 +1,47 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Looking for a message that goes back to its inbox when the inbox has been looked at already.
+@Suite(.blocking) struct MovedMessageTests {
+  private let meeting: Meeting
+  private let home: OpenDirectory
+  private let name: String
+
+  /// With one message, which is in hand.
+  init() throws {
+    meeting = try Meeting()
+    try meeting.hole.join(as: "watch").leave()
+    try meeting.hole.peer("watch").send("one", .quick { $0.id = "ticket" })
+    home = OpenDirectory(
+      try Descriptor.open(path: meeting.path + "/members/watch", [.readOnly, .directory]))
+    name = try #require(try meeting.names("members/watch/inbox").first)
+    try home.descriptor.rename("inbox/\(name)", to: home.descriptor, "claimed/\(name)~1")
+  }
+
+  /// Runs the command, and puts the message back before it looks at what is in hand.
+  private func outcome(of arguments: [String]) throws -> Outcome {
+    let looking = try Running(
+      Programs.built("wormhole"), ["--container", meeting.path] + arguments,
+      environment: ["WORMHOLE_FAULTS=getdents~watch/claimed:before:stop"])
+    try looking.waitUntilStopped()
+    try home.descriptor.rename("claimed/\(name)~1", to: home.descriptor, "inbox/\(name)")
+    _ = try looking.waitOrGo()
+    return try looking.outcome()
+  }
+
+  @Test func itIsInTheQueue() throws {
+    let outcome = try outcome(of: ["queue", "watch"])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output.hasPrefix("ticket\t"), "\(outcome.output)")
+  }
+
+  @Test func itsIdIsRefused() throws {
+    let outcome = try outcome(of: ["send", "--to", "watch", "--id", "ticket", "two"])
+    #expect(outcome.status == .exited(75), "\(outcome.errors)")
+    #expect(try meeting.names("members/watch/inbox") == [name])
+  }
+}
