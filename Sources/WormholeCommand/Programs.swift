@@ -140,7 +140,15 @@ enum Programs {
     do throws(Errno) {
       return try body()
     } catch {
-      throw NeverRan(error: WormholeError(error, "run", program))
+      // A directory of PATH that may not be looked into denies access to what is nowhere.
+      let isNowhere = error == .accessDenied && !program.contains("/") && !isInPath(program)
+      throw NeverRan(error: WormholeError(isNowhere ? .noSuchFile : error, "run", program))
+    }
+  }
+
+  private static func isInPath(_ program: String) -> Bool {
+    (Processes.environment("PATH") ?? "").split(separator: ":").contains { folder in
+      (try? Descriptor.status(ofPath: "\(folder)/\(program)")) != nil
     }
   }
 }

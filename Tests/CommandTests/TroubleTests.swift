@@ -45,6 +45,27 @@ import Testing
     #expect(try stage.state() == before)
   }
 
+  /// As in the shell of somebody who has become another user and has kept the path.
+  @Test func aFolderOfThePathThatMayNotBeLookedIntoHidesNothing() throws {
+    let isRoot = Processes.effectiveUser == 0
+    guard !isRoot || Programs.installed("setpriv") != nil else {
+      skip("a path that may not be looked into", because: "there is no setpriv")
+      return
+    }
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "chmod 755 . && mkdir -m 000 closed && mkdir -m 777 open && PATH=\"$PWD/closed:$PATH\" "
+        + (isRoot ? "setpriv --reuid 12345 --clear-groups " : "")
+        + "env WORMHOLE_CONTAINER=open/hole wormhole lock l -- no-such-program")
+    if !outcome.errors.hasPrefix("wormhole: ") {
+      skip("a path that may not be looked into", because: outcome.errors)
+      return
+    }
+    #expect(
+      outcome.errors == "wormhole: cannot run 'no-such-program': no such file or directory\n")
+    #expect(outcome.status == .exited(127))
+  }
+
   @Test func permissionsOfTheSystemCount() throws {
     guard Processes.effectiveUser == 0, Programs.installed("setpriv") != nil else {
       skip("a user without permissions", because: "there is no root or no setpriv")

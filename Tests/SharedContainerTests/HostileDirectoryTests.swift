@@ -77,7 +77,10 @@ import Testing
     let hidden = try folder.make("hidden \(plant.rawValue)")
     let wasThere = (try? above.status(of: name)) != nil
     if wasThere { try above.rename(name, to: hidden, name) }
-    guard try put(plant, name, in: above, what) else { return }
+    guard try put(plant, name, in: above, what) else {
+      if wasThere { try hidden.rename(name, to: above, name) }
+      return
+    }
     let kind = try above.status(of: name).kind
     let before = try outside()
 
