@@ -94,7 +94,10 @@ import Testing
     try eventually("it has workers, or cannot mount anything") {
       try Self.workers(in: folder).count >= 2 || program.errors.contains("SKIPPED: ")
     }
-    try program.child.send(.kill)
+    if try Self.workers(in: folder).isEmpty {
+      skip("mounts of the stress", because: "none can be made")
+    }
+    try? program.child.send(.kill)  // Where nothing can be mounted it has ended by itself.
     try eventually("its processes have ended") { try Self.users(of: folder).isEmpty }
     let mounts = try Descriptor.open(path: "/proc/self/mounts", [.readOnly]).contents()
     #expect(!String(decoding: mounts, as: UTF8.self).contains(folder.path))
