@@ -17,7 +17,8 @@ import Wormhole
       let command =
         switch self {
         case .removed: try run("rm", ["-r", meeting.path])
-        case .replaced: try run("sh", ["-c", #"mv "$0" "$0-away" && mkdir "$0""#, meeting.path])
+        case .replaced:
+          try run("sh", ["-c", #"mv "$0" "$0-away" && mkdir -m 700 "$0""#, meeting.path])
         case .moved: try run("mv", [meeting.path, meeting.path + "-away"])
         case .emptied: try run("sh", ["-c", #"rm -r "$0"/*"#, meeting.path])
         }
