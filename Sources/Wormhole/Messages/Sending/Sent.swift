@@ -88,13 +88,11 @@ extension Wormhole {
       get throws(WormholeError) {
         guard let receiver else { return end == nil ? .waiting : .ended }
         do throws(Errno) {
-          if try receiver.status(of: name.text, in: .inbox) != nil { return .waiting }
-          var place = Place.ended
-          try receiver.forEachMessage { found in
-            guard found.name == name else { return }
-            if case .inHand = found { place = .inHand } else { place = .waiting }
+          return switch try receiver.place(of: name) {
+          case .waiting: .waiting
+          case .inHand: .inHand
+          case nil: .ended
           }
-          return place
         } catch {
           throw WormholeError(error, "look for message", id)
         }
@@ -151,17 +149,18 @@ extension Wormhole {
 
     private func read() throws(WormholeError) -> SentContent? {
       guard let receiver else { return nil }
-      if let content = try read(name.text, in: .inbox, of: receiver) { return content }
-      var places: Set<MemberDirectory.MessagePlace> = []
-      do throws(Errno) {
-        try receiver.forEachMessage { if $0.name == name { places.insert($0) } }
-      } catch {
-        throw WormholeError(error, "look for message", id)
-      }
-      for place in places {
+      // It may be moved before it is read.
+      for _ in 0..<3 {
+        let place: MemberDirectory.MessagePlace?
+        do throws(Errno) {
+          place = try receiver.place(of: name)
+        } catch {
+          throw WormholeError(error, "look for message", id)
+        }
+        guard let place else { break }
         let found =
           switch place {
-          case .waiting(let name): try read(name.text, in: .inbox, of: receiver)
+          case .waiting: try read(name.text, in: .inbox, of: receiver)
           case .inHand(let claimed): try read(claimed.text, in: .claimed, of: receiver)
           }
         if let found { return found }
