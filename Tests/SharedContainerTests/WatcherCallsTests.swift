@@ -16,9 +16,17 @@ import Testing
     func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
     var isEmpty: Bool { told.withLock { $0.isEmpty } }
     var isGone: Bool { told.withLock { $0.contains(.gone) } }
+    /// Whether it was told of a name, or that something may have happened to any: as after another
+    /// test has made more notices than the kernel keeps.
     func has(_ name: String) -> Bool {
       told.withLock { told in
-        told.contains { if case .changed(let names) = $0 { names.contains(name) } else { false } }
+        told.contains { signal in
+          switch signal {
+          case .changed(let names): names.contains(name)
+          case .lookAgain: true
+          case .replaced, .gone: false
+          }
+        }
       }
     }
   }
