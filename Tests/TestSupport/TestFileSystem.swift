@@ -105,6 +105,12 @@ package final class TestFileSystem {
       try run("umount", [path]).status == .exited(0)
     }
     isMounted = false
+    guard ![.memory, .fuse].contains(kind) else { return }
+    // In a namespace that another test has made meanwhile it is still mounted, and mounted again it
+    // would be the same that was cut.
+    try eventually("\(kind) is mounted nowhere") {
+      try run("losetup", ["-j", folder.path + "/image"]).output.isEmpty
+    }
   }
 
   package func remount(readOnly: Bool) throws {
