@@ -53,6 +53,16 @@ import Testing
     withExtendedLifetime(folder) {}
   }
 
+  /// It goes between two looks: to the first one it has its name still.
+  @Test func aContainerThatIsRemovedMeanwhileWasNotMoved() throws {
+    let (folder, container) = try Container.forTest()
+    #expect(try run("rm", ["-r", container.path]).status == .exited(0))
+    FaultPoints.with([FaultRule(.fstat, .fail(.inputOutput))]) {
+      #expect(container.end(at: container.path)?.way == .removed)
+    }
+    withExtendedLifetime(folder) {}
+  }
+
   /// A kernel that has the call is not taken for one that has not.
   @Test func whatCannotBeOpenedForAMomentIsOpenedLater() throws {
     let folder = try TemporaryDirectory()

@@ -55,9 +55,7 @@ package final class Container: Sendable {
       largest: options.largestFile,
       owner: options.sharing == .owner ? Processes.effectiveUser : nil,
       foreignWriters: options.sharing == .owner ? 0 : options.sharing.foreignWriters,
-      isRelayed: (try? self.root.fileSystem()).map {
-        FileSystemStatus.withoutNotices[$0.type] != nil
-      } ?? true)
+      isRelayed: self.root.isRelayed)
     id = marker.id
     firstEpoch = marker.epoch
   }

@@ -48,9 +48,7 @@ extension Container {
 
   /// The same for one that was seen not to have what was looked for, at little cost.
   func endIfRemoved(_ folder: Folder) -> ContainerEnd? {
-    guard (try? existingFolder(folder))?.isStale != false,
-      (try? root.status())?.links == 0
-    else { return nil }
+    guard (try? existingFolder(folder))?.isStale != false, isRemoved else { return nil }
     return ContainerEnd(way: .removed, path: path)
   }
 
@@ -61,13 +59,14 @@ extension Container {
   }
 
   private func way(at place: String?) -> ContainerEnd.Way? {
-    if (try? root.status())?.links == 0 { return .removed }
+    if isRemoved { return .removed }
     if let place {
       do throws(Errno) {
         let found = FileIdentity(try Descriptor.status(ofPath: place))
         if found != identity { return .replaced }
       } catch {
-        if error == .noSuchFile || error == .notADirectory { return .moved }
+        // Somebody may have removed it between the two looks.
+        if error == .noSuchFile || error == .notADirectory { return isRemoved ? .removed : .moved }
       }
     }
     do throws(Errno) {
@@ -83,7 +82,10 @@ extension Container {
     }
   }
 
-  /// The same where nothing can be opened, for lack of descriptors say.
+  /// Whether its directory has no name any more.
+  private var isRemoved: Bool { (try? root.status())?.links == 0 }
+
+  /// Whether its marker is gone; for this nothing has to be opened.
   private var isMarkerGone: Bool {
     Errno.of { () throws(Errno) in _ = try root.status(of: ContainerOpening.markerName) }
       == .noSuchFile

@@ -138,7 +138,7 @@ extension Sharing {
     guard try made.tryLock(.exclusive) else { throw .noSuchFile }
     defer { try? made.unlock() }
     try made.setMode(directoryMode)
-    try parent.publishDirectory(hidden, to: parent, name)
+    try parent.publishAsItIs(hidden, to: parent, name)
   }
 
   /// Opens one's own directory, and makes it as ``makeBeside(_:in:_:)`` does if it is missing.

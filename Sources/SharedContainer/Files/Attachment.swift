@@ -181,10 +181,10 @@ package final class Attachment {
     let files = try home.part(.files)
     switch standing {
     case .staged(let staged):
-      try container.staging.directory().descriptor.publishLocked(
+      try container.staging.directory().descriptor.publishAsItIs(
         staged, to: files.descriptor, name)
     case .inFiles(let before, let earlier):
-      try before.part(.files).descriptor.publishLocked(
+      try before.part(.files).descriptor.publishAsItIs(
         earlier, to: files.descriptor, name)
     case .kept: preconditionFailure("its message has it")
     }

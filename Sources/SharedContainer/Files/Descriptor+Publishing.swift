@@ -12,28 +12,18 @@ extension Descriptor {
     try unlink(name)
   }
 
-  /// The same for a file that is locked and whose name is its own alone.
+  /// The same for what only a rename can move; EEXIST or ENOTEMPTY if the name is not free.
   ///
-  /// Where it cannot be moved without replacing, it is moved all the same once nothing is there:
-  /// through FUSE a link is another file to the kernel, which nobody has locked.
-  func publishLocked(
+  /// That is a directory, or a file that stays locked: through FUSE a link is another file to the
+  /// kernel. Where every rename replaces, nobody else may want the name.
+  func publishAsItIs(
     _ name: UnsafePointer<CChar>, to directory: borrowing Descriptor,
     _ visible: UnsafePointer<CChar>
   ) throws(Errno) {
     if try moved(name, toFree: visible, in: directory) { return }
+    // An empty directory would be replaced, under whoever has it open.
     if (try? directory.status(of: visible)) != nil { throw .fileExists }
     try rename(name, to: directory, visible)
-  }
-
-  /// Moves a directory to a name that must be free; EEXIST or ENOTEMPTY if it is not.
-  func publishDirectory(
-    _ name: UnsafePointer<CChar>, to parent: borrowing Descriptor,
-    _ visible: UnsafePointer<CChar>
-  ) throws(Errno) {
-    if try moved(name, toFree: visible, in: parent) { return }
-    // One that is empty would be replaced, under whoever has it open.
-    if (try? parent.status(of: visible)) != nil { throw .fileExists }
-    try rename(name, to: parent, visible)
   }
 
   /// False where the file system knows no rename that does not replace.

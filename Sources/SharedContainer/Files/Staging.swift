@@ -201,7 +201,7 @@ final class Staging: Sendable {
       defer { try? made.unlock() }
       if sharing == .group { try made.setMode(sharing.directoryMode) }
       try fill(made)
-      try directory.descriptor.publishDirectory(staged, to: parent, name)
+      try directory.descriptor.publishAsItIs(staged, to: parent, name)
     }
   }
 

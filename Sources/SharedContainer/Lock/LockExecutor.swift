@@ -312,8 +312,7 @@ struct LockExecutor {
 
   /// Whether a lock on a file is seen through all of its names.
   private var isSameFileThroughLinks: Bool {
-    let type = try? state.locks!.descriptor.fileSystem().type
-    return type.map { FileSystemStatus.withoutNotices[$0] == nil } ?? false
+    !state.locks!.descriptor.isRelayed
   }
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {

@@ -52,8 +52,7 @@ final class SlotDirectory: Sendable {
   var keepsOpen: Bool {
     let known = openness.load(ordering: .relaxed)
     if known != 0 { return known == 1 }
-    let type = try? descriptor.fileSystem().type
-    let keeps = type.map { FileSystemStatus.withoutNotices[$0] == nil } ?? false
+    let keeps = !descriptor.isRelayed
     openness.store(keeps ? 1 : 2, ordering: .relaxed)
     return keeps
   }

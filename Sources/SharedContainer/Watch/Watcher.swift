@@ -265,6 +265,14 @@ package final class Watch: Sendable {
   func tell(_ signal: Watcher.Signal) { handler(signal) }
 }
 
+extension Descriptor {
+  /// Whether names, links and locks are another program's or machine's, which may have ways of its
+  /// own; so it is taken where nobody can tell.
+  var isRelayed: Bool {
+    (try? fileSystem()).map { FileSystemStatus.withoutNotices[$0.type] != nil } ?? true
+  }
+}
+
 extension FileSystemStatus {
   /// File systems that change without this kernel's doing, or do not tell inotify of it.
   static let withoutNotices: [UInt32: String] = [

@@ -24,10 +24,7 @@ struct HoldingHistory {
   /// More than these is never held.
   static let most = Holding(descriptors: 160, threads: 40, memory: 200_000)
   /// By more than this the least that is held does not grow.
-  ///
-  /// Of threads, by more than Dispatch adds when the machine becomes busy: beside nine programs
-  /// that ran all the time, on two processors, 9 became 18, and stayed that.
-  static let growth = Holding(descriptors: 40, threads: 12, memory: 24_000)
+  static let growth = Holding(descriptors: 40, threads: 8, memory: 24_000)
   /// After how many looks it has opened what it keeps open, and how many are enough to tell.
   private static let (first, enough) = (10, 30)
   /// For how long it must have been looked at before more threads mean anything, in nanoseconds.

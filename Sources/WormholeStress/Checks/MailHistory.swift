@@ -6,7 +6,6 @@ struct MailHistory {
     let receiver: String
     /// Its place among all that its sender has sent.
     let place: Int
-    let isOfBatch: Bool
     /// What kind of message it was sent as.
     let kind: String
     /// Whether it was sent for sure.
@@ -24,6 +23,7 @@ struct MailHistory {
     let begin: Int64
     /// Those that were sent together.
     let batch: [String]
+    var isOfBatch: Bool { batch.count > 1 }
   }
 
   private var letters: [String: Letter] = [:]
@@ -68,7 +68,7 @@ struct MailHistory {
       let place = places[call.worker, default: 0]
       places[call.worker] = place + 1
       letters[token] = Letter(
-        sender: call.worker, receiver: to, place: place, isOfBatch: tokens.count > 1,
+        sender: call.worker, receiver: to, place: place,
         kind: Payload.kind(tokens[0]), isSent: call.result == .done,
         isRefused: call.result?.isRefusal == true, begin: call.begin, batch: tokens)
     }
