@@ -47,6 +47,36 @@ import Testing
     #expect(end.errors.contains("others went past it while it stood still"), "\(end.errors)")
   }
 
+  /// So it is with kernels before 5.6, and in sandboxes that refuse what they do not know.
+  @Test(arguments: ["ENOSYS", "EPERM"])
+  func withoutTheCallThatOpensBelowADirectoryAllIsAsEver(_ error: String) throws {
+    guard Programs.installed("strace") != nil else {
+      skip("a kernel without openat2", because: "there is no strace")
+      return
+    }
+    let stage = try Stage()
+    let holder = try hold(stage, "read")
+    let words = "strace -f -qq -o calls -e trace=openat2 -e inject=openat2:error=\(error)"
+    func coordinate(_ use: String) throws -> Outcome {
+      try stage.run(
+        "\(Self.root) \(words) wormhole coordinate \(use) file --timeout 0.3 -- echo in")
+    }
+    let read = try coordinate("read")
+    if read.errors.hasPrefix("strace: ") {
+      skip("a kernel without openat2", because: read.errors)
+      return
+    }
+    #expect(read.output == "in\n", "\(read.errors)")
+    let write = try coordinate("write")
+    #expect(write.output == "")
+    #expect(write.errors.contains("(process \(holder.child.process), running)"), "\(write.errors)")
+    #expect(try stage.directory.read("calls").contains("(INJECTED)"))
+    try holder.child.send(.kill)
+    _ = try holder.outcome()
+    let next = try coordinate("write")
+    #expect(next.output == "in\n", "\(next.errors)")
+  }
+
   /// What would wait for itself is refused long before the time is up.
   @Test func oneInsideAnotherIsSeen() throws {
     let stage = try Stage()

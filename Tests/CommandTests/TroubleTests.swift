@@ -28,6 +28,15 @@ import Testing
     Issue.record("no fault was met")
   }
 
+  /// As on FAT, where nothing else is wrong.
+  @Test func aFileSystemWithoutHardLinksIsNamed() throws {
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "wormhole put speed 1", environment: ["WORMHOLE_FAULTS=link@1+:before:fail=EPERM"])
+    #expect(outcome.status == .exited(77))
+    #expect(outcome.errors.contains("whether its file system knows hard links"))
+  }
+
   @Test(arguments: [
     "put speed 2", "get speed", "list", "watch speed --now --count 1", "lock build -- true",
     "defaults read cinema", "post ready", "doctor",

@@ -38,8 +38,13 @@ extension WormholeError {
     switch error {
     case .noSuchFile:
       (.notFound, nil)
-    case .accessDenied, .notPermitted:
+    case .accessDenied:
       (.permissionDenied, "look at the owner and the permissions of the directory")
+    case .notPermitted:
+      (
+        .permissionDenied,
+        "look at the owner of the directory, and whether its file system knows hard links"
+      )
     case .readOnlyFileSystem:
       (.readOnly, nil)
     case .noSpace, .quotaExceeded:

@@ -90,9 +90,46 @@ extension Descriptor {
     if isSingleComponent(name) {
       return try perform(.open, on: directory, name) { Glibc.openat(directory, name, all, mode) }
     }
-    return try perform(.open, on: directory, name) {
-      linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
+    do throws(Errno) {
+      return try perform(.open, on: directory, name) {
+        linux_openat2(directory, name, UInt64(all), UInt64(mode), 1)
+      }
+    } catch {
+      // Kernels before 5.6 do not know it, and a sandbox may refuse what it does not know.
+      guard error == .notImplemented || error == .notPermitted else { throw error }
+      return try open(stepwise: name, in: directory, all, mode)
     }
+  }
+
+  /// Opens one component after the other, each in the one before it and through no link.
+  private static func open(
+    stepwise path: UnsafePointer<CChar>, in directory: CInt, _ flags: CInt, _ mode: FileMode
+  ) throws(Errno) -> CInt {
+    let slash = UInt8(ascii: "/")
+    let path = String(cString: path).utf8
+    let parts = path.split(separator: slash).map { String(decoding: $0, as: UTF8.self) }
+    // As openat2, it does not even start to leave the directory.
+    guard path.first != slash, !parts.contains("..") else { throw .crossDevice }
+    var folder: Descriptor?
+    for part in parts.dropLast() {
+      let above = try folder?.number ?? directory
+      do throws(Errno) {
+        let step = OpenFlags([.path, .directory]).union(.always).rawValue
+        let found = try perform(.open, on: above, part) { Glibc.openat(above, part, step) }
+        folder = Descriptor(adopting: found)
+      } catch {
+        var status = stat()
+        let isLink =
+          error == .notADirectory && fstatat(above, part, &status, AT_SYMLINK_NOFOLLOW) == 0
+          && status.st_mode & S_IFMT == S_IFLNK
+        throw isLink ? .tooManyLinks : error
+      }
+    }
+    let (above, last) = (try folder?.number ?? directory, parts.last ?? ".")
+    let opened = try perform(.open, on: above, last) { Glibc.openat(above, last, flags, mode) }
+    // Its number was in use until here.
+    _ = consume folder
+    return opened
   }
 }
 
