@@ -34,7 +34,7 @@ int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode
   struct open_how how;
   memset(&how, 0, sizeof how);
   how.flags = flags;
-  how.mode = flags & (O_CREAT | O_TMPFILE & ~O_DIRECTORY) ? mode : 0;
+  how.mode = flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? mode : 0;
   how.resolve = beneath ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS : 0;
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }

@@ -68,7 +68,7 @@ extension PropertyListValue {
 
   private init(_ number: NSNumber) {
     // The letters are those of C's types; a truth is told from a small number by its own.
-    switch UInt8(bitPattern: number.objCType.pointee) {
+    switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
     case UInt8(ascii: "c"), UInt8(ascii: "B"): self = .boolean(number.boolValue)
     case UInt8(ascii: "f"), UInt8(ascii: "d"): self = .real(number.doubleValue)
     case UInt8(ascii: "Q"): self = PropertyListValue(number.uint64Value) ?? .real(.nan)

@@ -168,7 +168,7 @@
       guard descriptor >= 0 else { return last ?? "" }
       let folder = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
         let count = Glibc.readlink("/proc/self/fd/\(descriptor)", buffer.baseAddress!, 4096)
-        let bytes = buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
+        let bytes = buffer.prefix(max(0, count)).map { UInt8(truncatingIfNeeded: $0) }
         return String(decoding: bytes, as: UTF8.self)
       }
       return last.map { folder + "/" + $0 } ?? folder

@@ -196,10 +196,11 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   /// Whether it comes before a name as the kernel has it.
   func precedes(_ name: UnsafePointer<CChar>) -> Bool {
     bytes { bytes in
+      // A char of C has no sign on some machines.
+      func other(_ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: name[place]) }
       var place = 0
-      while place < bytes.count, bytes[place] == UInt8(bitPattern: name[place]) { place += 1 }
-      let other = UInt8(bitPattern: name[place])
-      return place == bytes.count ? other != 0 : bytes[place] < other
+      while place < bytes.count, bytes[place] == other(place) { place += 1 }
+      return place == bytes.count ? other(place) != 0 : bytes[place] < other(place)
     }
   }
 
