@@ -8,7 +8,7 @@ import Wormhole
 /// Accesses killed, stopped and failed at their system calls: a seeded tenth, or all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct CoordinationSweepTests {
+@Suite(.blocking) struct CoordinationSweepTests {
   private static let isLong = TestRun.isLong
   private let seed = TestRun.seed
 

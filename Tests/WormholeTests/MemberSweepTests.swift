@@ -8,7 +8,7 @@ import Wormhole
 /// Joining and leaving, killed, stopped and failed at each of their system calls.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct MemberSweepTests {
+@Suite(.blocking) struct MemberSweepTests {
   private let seed = TestRun.seed
 
   enum Beginning: String, CaseIterable, Sendable {

@@ -9,7 +9,7 @@ import Wormhole
 /// failed at their system calls: a seeded part of them, or all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct RequestSweepTests {
+@Suite(.blocking) struct RequestSweepTests {
   private let seed = TestRun.seed
   private let isLong = TestRun.isLong
 
