@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import DropIns
 internal import Foundation
 internal import Syscalls
@@ -20,6 +21,8 @@ enum FilePresenters {
   private struct State: @unchecked Sendable {
     // Presenters are only called on their own queues; here they are kept, and told apart.
     var added: [ObjectIdentifier: Added] = [:]
+    /// Those that could not be shown yet, and which call of `add` it was.
+    var late: [ObjectIdentifier: (presenter: Kept, number: Int)] = [:]
     var known: [ObjectIdentifier: Known] = [:]
     var numbers = 0
   }
@@ -56,7 +59,10 @@ enum FilePresenters {
   }
 
   static var all: [any NSFilePresenter] {
-    state.withLock { $0.added.values.map { $0.presenter.presenter } }
+    state.withLock { state in
+      state.added.values.map { $0.presenter.presenter }
+        + state.late.values.map { $0.presenter.presenter }
+    }
   }
 
   static func add(_ presenter: any NSFilePresenter) {
@@ -64,25 +70,48 @@ enum FilePresenters {
       return DropInLog.tell(.warning, "cannot add a file presenter: it has no presentedItemURL")
     }
     remove(presenter)
-    let coordinator = Wormhole.Coordinator(purpose: purpose(of: presenter))
+    let kept = Kept(presenter: presenter)
+    let number = state.withLock { state in
+      state.numbers += 1
+      state.late[ObjectIdentifier(presenter)] = (kept, state.numbers)
+      return state.numbers
+    }
+    show(kept, at: url, number, isFirst: true)
+  }
+
+  /// Shows it to others, later if the system refuses that: nobody tells whoever has added it.
+  private static func show(_ kept: Kept, at url: URL, _ number: Int, isFirst: Bool) {
+    let key = ObjectIdentifier(kept.presenter)
+    guard state.withLock({ $0.late[key]?.number == number }) else { return }
+    let coordinator = Wormhole.Coordinator(purpose: purpose(of: kept.presenter))
     do throws(WormholeError) {
-      let kept = Kept(presenter: presenter)
       let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
         kept.presenter.presentedItemOperationQueue.addForSure(call)
       }
-      let added = Added(presenter: kept, subscription: subscription)
-      let other = state.withLock {
-        $0.added.updateValue(added, forKey: ObjectIdentifier(presenter))
+      let isWanted = state.withLock { state in
+        guard state.late[key]?.number == number else { return false }
+        state.late[key] = nil
+        state.added[key] = Added(presenter: kept, subscription: subscription)
+        return true
       }
-      // Another thread has added it meanwhile.
-      other?.subscription.stop()
+      // Another thread has removed it meanwhile, or has added it anew.
+      if !isWanted { subscription.stop() }
     } catch {
-      DropInLog.tell(.error, error)
+      if isFirst { DropInLog.tell(.error, error) }
+      guard error.errno != nil else {
+        return state.withLock { if $0.late[key]?.number == number { $0.late[key] = nil } }
+      }
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) {
+        show(kept, at: url, number, isFirst: false)
+      }
     }
   }
 
   static func remove(_ presenter: any NSFilePresenter) {
-    let added = state.withLock { $0.added.removeValue(forKey: ObjectIdentifier(presenter)) }
+    let added = state.withLock { state in
+      state.late[ObjectIdentifier(presenter)] = nil
+      return state.added.removeValue(forKey: ObjectIdentifier(presenter))
+    }
     added?.subscription.stop()
   }
 

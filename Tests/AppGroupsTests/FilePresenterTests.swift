@@ -268,6 +268,26 @@ import Testing
     #expect(shower.all == [])
   }
 
+  /// Nobody tells whoever has added it, so it would be deaf for good.
+  @Test func whoCannotBeShownForAMomentIsShownLater() throws {
+    let (shower, gone) = (Shower(url("a")), Shower(url("b")))
+    let rule = FaultRule(.rename, path: "presenters/", persistent: true, .fail(.noSpace))
+    FaultPoints.with([rule]) {
+      NSFileCoordinator.addFilePresenter(shower)
+      NSFileCoordinator.addFilePresenter(gone)
+    }
+    defer { NSFileCoordinator.removeFilePresenter(shower) }
+    #expect(NSFileCoordinator.filePresenters.contains { $0 === shower })
+    NSFileCoordinator.removeFilePresenter(gone)
+    #expect(!NSFileCoordinator.filePresenters.contains { $0 === gone })
+    try eventually("it is asked") {
+      NSFileCoordinator().coordinate(readingItemAt: url("a"), error: nil) { _ in }
+      return shower.all.contains("reader")
+    }
+    NSFileCoordinator().coordinate(readingItemAt: url("b"), error: nil) { _ in }
+    #expect(gone.all == [])
+  }
+
   /// Whoever empties its queue is asked and told all the same: others wait for it.
   @Test func whoEmptiesItsQueueIsAskedAllTheSame() throws {
     let shower = Shower(url("a"))

@@ -63,6 +63,43 @@ import Testing
     withExtendedLifetime(folder) {}
   }
 
+  /// Whoever names the file itself would not be kept away.
+  @Test func whereALinkLeadsIsNotLeftOut() throws {
+    let folder = try TemporaryDirectory()
+    try folder.write("", to: "file")
+    try folder.descriptor.makeSymbolicLink("link", to: "file")
+    for rule in [
+      FaultRule(.open, path: "/link", .fail(.tooManyOpenFiles)),
+      FaultRule(.fstatat, path: "/link", .fail(.inputOutput)),
+    ] {
+      FaultPoints.with([rule]) {
+        #expect(throws: WormholeError.self) { try AccessPath.resolve(folder.path + "/link") }
+      }
+    }
+    #expect(try AccessPath.resolve(folder.path + "/link").count == 2)
+  }
+
+  /// In the user's container nobody would meet those who look for it in the group's.
+  @Test func aGroupsFileIsNotTakenForTheUsers() throws {
+    let folder = try TemporaryDirectory()
+    let groups = folder.path + "/groups"
+    let arbiters = Arbiters(.testing(), root: groups)
+    let user = try arbiters.room(for: AccessPath(folder.path + "/file"))
+    try folder.descriptor.makeDirectory("groups/group.a", mode: 0o700)
+    let path = AccessPath("\(groups)/group.a/file")
+    let group = try arbiters.room(for: path)
+    #expect(user.key != group.key)
+    for rule in [
+      FaultRule(.open, path: "/groups", persistent: true, .fail(.tooManyOpenFiles)),
+      FaultRule(.fstatat, path: "/group.a", .fail(.inputOutput)),
+    ] {
+      FaultPoints.with([rule]) {
+        #expect(throws: WormholeError.self) { try arbiters.room(for: path) }
+      }
+    }
+    #expect(try arbiters.room(for: path) === group)
+  }
+
   /// A kernel that has the call is not taken for one that has not.
   @Test func whatCannotBeOpenedForAMomentIsOpenedLater() throws {
     let folder = try TemporaryDirectory()

@@ -26,8 +26,9 @@ import Syscalls
     package static var blocking: Self { Self() }
   }
 
-  /// More threads than there usually are processors to test on: many of the tests wait. On two
-  /// processors six are never idle together, and four were for a quarter of the time.
+  /// More threads than there usually are processors to test on: many of the tests wait.
+  ///
+  /// On two processors six are never idle together; four were, for a quarter of the time.
   private final class BlockingExecutor: TaskExecutor {
     static let shared = BlockingExecutor()
     private let jobs = Monitor<[UnownedJob]>([])

@@ -201,6 +201,19 @@ import Wormhole
     }
   }
 
+  /// Nobody would ever ask it where it is.
+  @Test func whoCannotBeShownThereForAMomentIsShownLater() throws {
+    try scene.folder.write("", to: "files/a")
+    let peer = try scene.presenting("a", faults: "rename~presenters/@2:before:fail=ENOSPC")
+    try move("a", "b")
+    try eventually("it is asked") {
+      try scene.another().read(scene.path("b")) { _ in }
+      return try peer.output.contains("asked before reading\n")
+    }
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("b")))
+    #expect(try room.everyPresenter().values.map { $0.paths.map(\.text) } == [[scene.path("b")]])
+  }
+
   @Test func aForeignWordOfAMoveLeadsNowhere() {
     for text in ["", "/", "a", "/tmp/", "//tmp", "/tmp/../tmp", "/tmp\0"] {
       #expect(AccessPath(plain: text) == nil)

@@ -82,6 +82,17 @@ extension FileScene {
     }
   }
 
+  /// It would be taken for one that hangs, and would not be asked for an hour.
+  @Test func anAnswerThatCannotBeGivenForAMomentIsGivenLater() throws {
+    let peer = try scene.presenting("a", faults: "rename~,a,@1:before:fail=EIO")
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("a")) { _ in }
+    try eventually("it is asked") {
+      try coordinator.read(scene.path("a")) { _ in }
+      return try peer.output.contains("asked before reading\n")
+    }
+  }
+
   /// Its access has gone, so nobody finds it and tells in its place.
   @Test func aWriterThatDiesAtItsEndHasTold() throws {
     let (scene, late) = (scene, Heard<String>())

@@ -42,6 +42,21 @@ import Wormhole
     return (heard, subscription)
   }
 
+  @Test func whatCannotBePresentedIsNotKept() throws {
+    final class Kept: Sendable {}
+    weak var weakly: Kept?
+    let rule = FaultRule(.rename, path: "presenters/", .fail(.noSpace))
+    FaultPoints.with([rule]) {
+      let kept = Kept()
+      weakly = kept
+      let error = #expect(throws: WormholeError.self) {
+        try present("a") { $0.changed = { _ in withExtendedLifetime(kept) {} } }
+      }
+      #expect(error?.code == .full)
+    }
+    #expect(weakly == nil)
+  }
+
   @Test func itIsAskedInOrderAndToldAfterwards() throws {
     let (heard, subscription) = try present("a")
     let coordinator = scene.another()

@@ -59,16 +59,31 @@ import Testing
 
   /// Each of them tries later, and all of them once.
   @Test func howeverManyFindThatSomethingCannotBeDoneItIsTriedOnceASecond() throws {
+    for round in 0..<20 {
+      let rescans = Watcher.shared.rescanCount
+      let time = try timeForTwoMore("till\(round)")
+      // After an overflow, which another test may have made, everybody looks once more.
+      guard Watcher.shared.rescanCount == rescans else { continue }
+      #expect(time >= .milliseconds(1990))
+      return
+    }
+    Issue.record("others have looked again all the time")
+  }
+
+  /// How long it takes until twenty who look at once, and cannot, have looked twice more.
+  private func timeForTwoMore(_ name: String) throws -> Duration {
     let failed = Heard<LogEntry>()
-    let till = try pair.meeting.another { $0.log = { failed.add($0) } }.join(as: "till")
-    try pair.watch.peer("till").setContext(1)
-    let contexts = try pair.meeting.folder("members/till/context")
+    let till = try pair.meeting.another { $0.log = { failed.add($0) } }.join(as: name)
+    try pair.watch.peer(name).setContext(1)
+    let contexts = try pair.meeting.folder("members/\(name)/context")
     try contexts.makeDirectory("watch,taking", mode: 0o700)
     let begin = Instant.now
     for _ in 0..<20 { try till.watchContexts { _ in } }
     try failed.wait("two more") { $0.count >= 22 }
-    #expect(Instant.now - begin >= .milliseconds(1990))
+    let time = Instant.now - begin
     try contexts.removeDirectory("watch,taking")
+    till.leave()
+    return time
   }
 
   @Test func ofManyLooksThatArePlannedOneIsTaken() throws {

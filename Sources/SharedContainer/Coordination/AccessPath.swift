@@ -71,19 +71,24 @@ extension AccessPath {
       }
       let (text, isLink) = try unlinked(place)
       let own = AccessPath(text)
-      guard isLink else { return [own] }
       // One that leads nowhere counts for itself.
-      guard let file = try? Descriptor.open(following: path, [.path]) else { return [own] }
-      return [own, AccessPath(try real(file))]
+      guard isLink, let end = try end(of: path) else { return [own] }
+      return [own, end]
     } catch {
       throw WormholeError(error, "coordinate", path)
     }
   }
 
   /// Where a path leads, by whatever links; nil if there is nothing.
-  static func end(of path: String) -> AccessPath? {
-    guard let file = try? Descriptor.open(following: path, [.path]) else { return nil }
-    return (try? real(file)).map { AccessPath($0) }
+  ///
+  /// That the system cannot say so now does not mean that: others would not be kept away.
+  static func end(of path: String) throws(Errno) -> AccessPath? {
+    do throws(Errno) {
+      return AccessPath(try real(Descriptor.open(following: path, [.path])))
+    } catch {
+      guard error.leadsNowhere else { throw error }
+      return nil
+    }
   }
 
   /// The path in a directory without links, and whether it is one itself.
@@ -93,8 +98,8 @@ extension AccessPath {
     var isLink = false
     do throws(Errno) {
       let parent = try place.openParent([.path, .directory])
+      isLink = try Self.isLink(place.name, in: parent)
       above = try real(parent)
-      isLink = (try? parent.status(of: place.name))?.kind == .symbolicLink
     } catch {
       let parent = ContainerOpening.withoutSlashes(String(place.path.dropLast(place.name.count)))
       guard error == .noSuchFile, !parent.isEmpty, parent != "/" else { throw error }
@@ -103,9 +108,27 @@ extension AccessPath {
     return (above == "/" ? above + place.name : above + "/" + place.name, isLink)
   }
 
+  private static func isLink(
+    _ name: String, in parent: borrowing Descriptor
+  ) throws(Errno) -> Bool {
+    do throws(Errno) {
+      return try parent.status(of: name).kind == .symbolicLink
+    } catch {
+      guard error.leadsNowhere else { throw error }
+      return false
+    }
+  }
+
   /// The path of what is open, as the kernel has it.
   private static func real(_ file: borrowing Descriptor) throws(Errno) -> String {
     let bytes = try Descriptor.readSymbolicLink(path: "/proc/self/fd/\(file.rawValue)")
     return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension Errno {
+  /// Whether there is nothing for this user at the end of a path, now or later.
+  var leadsNowhere: Bool {
+    [.noSuchFile, .notADirectory, .tooManyLinks, .accessDenied, .nameTooLong].contains(self)
   }
 }

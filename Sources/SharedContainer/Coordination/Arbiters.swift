@@ -41,7 +41,7 @@ package final class Arbiters: Sendable {
   /// The room for a path that has no links in it.
   package func room(for path: AccessPath) throws(WormholeError) -> AccessRoom {
     let user = try location(Self.userGroup)
-    guard let group = group(of: path, user), group != Self.userGroup else {
+    guard let group = try group(of: path, user), group != Self.userGroup else {
       return try userRoom(at: user)
     }
     return try room(location(group)) { (location) throws(WormholeError) in
@@ -49,22 +49,42 @@ package final class Arbiters: Sendable {
     }
   }
 
-  private func groupsDirectory(_ user: ContainerLocation) -> AccessPath? {
+  /// Nil if no file lies in it.
+  ///
+  /// Here and below, what the system cannot say now is an error: in another container than theirs
+  /// nobody would meet the others.
+  private func groupsDirectory(_ user: ContainerLocation) throws(WormholeError) -> AccessPath? {
     // The directory of the user's group without its own name.
     let directory = user.directory
     let above = directory.utf8.dropLast(UserPath(directory).name.utf8.count + 1)
     let path = String(decoding: above, as: UTF8.self)
-    // Where there is none, no file lies in it.
-    return AccessPath.end(of: path) ?? (try? AccessPath.resolve(path).last)
+    do throws(Errno) {
+      if let end = try AccessPath.end(of: path) { return end }
+    } catch {
+      throw WormholeError(error, "coordinate", path)
+    }
+    do throws(WormholeError) {
+      return try AccessPath.resolve(path).last
+    } catch {
+      guard error.mayPass else { return nil }
+      throw error
+    }
   }
 
-  private func group(of path: AccessPath, _ user: ContainerLocation) -> String? {
-    guard let groups = groupsDirectory(user), groups.isAtOrAbove(path) else { return nil }
+  private func group(
+    of path: AccessPath, _ user: ContainerLocation
+  ) throws(WormholeError) -> String? {
+    guard let groups = try groupsDirectory(user), groups.isAtOrAbove(path) else { return nil }
     let rest = path.text.utf8.dropFirst(groups.text.utf8.count).drop { $0 == UInt8(ascii: "/") }
     let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
-    // What lies there and is no directory is no group's.
-    let status = try? Descriptor.status(ofPath: groups.text + "/" + name)
-    return status?.kind == .directory ? EscapedName.unescape(name) : nil
+    do throws(Errno) {
+      let status = try Descriptor.status(ofPath: groups.text + "/" + name)
+      // What lies there and is no directory is no group's.
+      return status.kind == .directory ? EscapedName.unescape(name) : nil
+    } catch {
+      guard error.leadsNowhere else { throw WormholeError(error, "coordinate", path.text) }
+      return nil
+    }
   }
 
   /// The container of a group says itself whether it is for several users.
@@ -102,7 +122,7 @@ package final class Arbiters: Sendable {
     var found: [AccessRoom] = []
     guard let user = try? location(Self.userGroup) else { return [] }
     if let room = try? userRoom(at: user) { found.append(room) }
-    guard let groups = groupsDirectory(user),
+    guard let groups = try? groupsDirectory(user),
       let listing = try? Descriptor.open(path: groups.text, [.readOnly, .directory]),
       let names = try? listing.names()
     else { return found }

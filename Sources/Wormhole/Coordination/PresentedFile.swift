@@ -52,6 +52,8 @@ final class PresentedFile: Lasting {
     var places: [Place] = []
     /// Those from before it was moved, for accesses that asked it there and have not ended.
     var left: [Place] = []
+    /// Whether it could not be shown yet where it was moved to.
+    var isLate = false
   }
 
   private let calls: Wormhole.Coordinator.Presenter
@@ -113,7 +115,7 @@ final class PresentedFile: Lasting {
         let desk = try PresenterDesk.of(room)
         let entry = PresenterEntry(
           paths, purpose: purpose, guest: desk.address, mindsReaders: calls.mindsReaders)
-        let name = try room.present(entry) { name in desk.add(self, name.number) }
+        let name = try show(entry, in: room, desk)
         places.append(Place(room: room, desk: desk, name: name))
         // After it is there: whoever comes to write from now on tells it, and so does whoever ends.
         // Those that die are looked after here.
@@ -130,6 +132,21 @@ final class PresentedFile: Lasting {
       throw error
     }
     return places
+  }
+
+  private func show(
+    _ entry: PresenterEntry, in room: AccessRoom, _ desk: PresenterDesk
+  ) throws(WormholeError) -> PresenterName {
+    var number: Int?
+    do throws(WormholeError) {
+      return try room.present(entry) { name in
+        number = name.number
+        desk.add(self, name.number)
+      }
+    } catch {
+      if let number { desk.remove(number) }
+      throw error
+    }
   }
 
   private func hide(_ places: [Place]) {
@@ -327,10 +344,14 @@ final class PresentedFile: Lasting {
   private func follow(
     _ presented: inout Presented, _ from: AccessPath, _ to: AccessPath, but known: Set<String>
   ) {
-    let paths = presented.paths.map { $0.moved(from: from, to: to) ?? $0 }
+    presented.paths = presented.paths.map { $0.moved(from: from, to: to) ?? $0 }
+    showAnew(&presented, but: known)
+  }
+
+  private func showAnew(_ presented: inout Presented, but known: Set<String> = []) {
     do throws(WormholeError) {
       // At both for a moment, and so never at none.
-      let places = try show(paths, but: known)
+      let places = try show(presented.paths, but: known)
       hide(presented.places)
       let asked = state.withLock { Array($0.holds.keys) + Array($0.answers.keys) }
       let isOver: (Place) -> Bool = { place in
@@ -338,10 +359,27 @@ final class PresentedFile: Lasting {
       }
       forget(presented.left.filter(isOver))
       presented.left.removeAll(where: isOver)
-      presented = Presented(
-        paths: paths, places: places, left: presented.left + presented.places)
+      presented.left += presented.places
+      (presented.places, presented.isLate) = (places, false)
     } catch {
       presented.places.first?.room.container.log(.warning, error)
+      presented.isLate = true
+      showLater()
+    }
+  }
+
+  /// Until it is shown where it was moved to nobody asks it there.
+  private func showLater() {
+    PresenterDesk.clock.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      guard let self else { return }
+      let path = presented.withLock { presented -> String? in
+        // It may have ended, or have gone further.
+        guard presented.isLate else { return nil }
+        showAnew(&presented)
+        return presented.isLate ? nil : presented.paths.last?.text
+      }
+      // Whoever has written there meanwhile has not told it.
+      if let path { noteChange(path, isNew: false) }
     }
   }
 

@@ -53,7 +53,7 @@ final class PresenterDesk: Sendable {
         return request.refuse("it is no word of a move")
       }
       file(move.presenter)?.move(move)
-      try? request.answer(true)
+      Self.send(true, to: request)
     }
     _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
       guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
@@ -82,11 +82,24 @@ final class PresenterDesk: Sendable {
     }
     let end: @Sendable (Bool) -> Void = { holdsOff in
       hide()
-      // Whoever asked may have gone.
-      try? request.answer(holdsOff)
+      Self.send(holdsOff, to: request)
     }
     guard let file = file(question.presenter) else { return end(false) }
     file.ask(question, as: address, in: room, end)
+  }
+
+  /// Answers, and does so later what the system refuses now: whoever is not answered does not ask
+  /// again as long as its question stands.
+  private static func send(_ answer: Bool, to request: Wormhole.Request, pause: Int = 100) {
+    do throws(WormholeError) {
+      // Whoever asked may have gone; that is no error.
+      try request.answer(answer)
+    } catch {
+      guard error.errno != nil, request.timeLeft > .zero else { return }
+      clock.asyncAfter(deadline: .now() + .milliseconds(pause)) {
+        send(answer, to: request, pause: min(pause * 2, 1000))
+      }
+    }
   }
 
   // MARK: Asking
