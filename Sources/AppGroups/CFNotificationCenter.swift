@@ -56,16 +56,15 @@ public final class CFNotificationCenter: Sendable {
   fileprivate func add(
     _ pointer: UInt?, _ name: CFNotificationName, _ callback: @escaping CFNotificationCallback
   ) {
-    do throws(WormholeError) {
-      let observation = try DarwinNotification(name.rawValue).observe { [unowned self] in
+    let observation = SilentCall.attempt {
+      try DarwinNotification(name.rawValue).observe { [unowned self] in
         callback(
           self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
       }
-      observers.withLock {
-        $0.append(Observer(pointer: pointer, name: name, observation: observation))
-      }
-    } catch {
-      DropInLog.tell(.error, error)
+    }
+    guard let observation else { return }
+    observers.withLock {
+      $0.append(Observer(pointer: pointer, name: name, observation: observation))
     }
   }
 
@@ -132,9 +131,5 @@ public func CFNotificationCenterPostNotification(
   _ userInfo: CFDictionary!, _ deliverImmediately: Bool
 ) {
   guard let name else { return }
-  do throws(WormholeError) {
-    try DarwinNotification(name.rawValue).post()
-  } catch {
-    DropInLog.tell(.error, error)
-  }
+  SilentCall.attempt { try DarwinNotification(name.rawValue).post() }
 }

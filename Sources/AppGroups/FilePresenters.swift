@@ -88,14 +88,14 @@ enum FilePresenters {
       let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
         kept.presenter.presentedItemOperationQueue.addForSure(call)
       }
-      let isWanted = state.withLock { state in
-        guard state.late[key]?.number == number else { return false }
+      let unwanted = state.withLock { state -> Wormhole.Subscription? in
+        guard state.late[key]?.number == number else { return subscription }
         state.late[key] = nil
-        state.added[key] = Added(presenter: kept, subscription: subscription)
-        return true
+        return state.added.updateValue(
+          Added(presenter: kept, subscription: subscription), forKey: key)?.subscription
       }
-      // Another thread has removed it meanwhile, or has added it anew.
-      if !isWanted { subscription.stop() }
+      // Another thread has removed it meanwhile, or has added it too.
+      unwanted?.stop()
     } catch {
       if isFirst { DropInLog.tell(.error, error) }
       guard error.errno != nil else {

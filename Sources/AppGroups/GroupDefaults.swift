@@ -9,8 +9,9 @@ internal import Wormhole
 /// So a set of one key never takes back another program's set of another key, as it does with
 /// Foundation's own, and what another program sets is there at the next read.
 ///
-/// No call of `UserDefaults` can fail. Where something is wrong, with the disk or the directory,
-/// reading answers as if there were no value, setting changes nothing, and ``DropInLog`` is told.
+/// No call of `UserDefaults` can fail. Where something is wrong for longer than a moment, with the
+/// disk or the directory, reading answers as if there were no value, setting changes nothing, and
+/// ``DropInLog`` is told.
 final class GroupDefaults: UserDefaults {
   private let suite: String
   private let stored: Wormhole.Defaults
@@ -32,7 +33,7 @@ final class GroupDefaults: UserDefaults {
     suite = group
     super.init(suiteName: nil as String?)
     let (note, own) = (ChangeNote(self), own)
-    let watching = attempt { () throws(WormholeError) in
+    let watching = SilentCall.attempt {
       try stored.watchVersion { version in
         if own.isNews(version) { note.post() }
       }
@@ -42,15 +43,6 @@ final class GroupDefaults: UserDefaults {
 
   deinit { watching?.stop() }
 
-  private func attempt<Result>(_ body: () throws(WormholeError) -> Result) -> Result? {
-    do throws(WormholeError) {
-      return try body()
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
-  }
-
   // MARK: Reading
 
   /// What the program was started with, as `-key value`: it goes before all else.
@@ -58,7 +50,7 @@ final class GroupDefaults: UserDefaults {
 
   private func value(_ key: String) -> PropertyListValue? {
     if let given = arguments[key], let value = try? PropertyListValue(any: given) { return value }
-    let value: PropertyListValue?? = attempt { () throws(WormholeError) in
+    let value: PropertyListValue?? = SilentCall.attempt {
       try stored.object(forKey: key)
     }
     return value.flatMap(\.self) ?? Self.registered.withLock { $0[key] }
@@ -132,7 +124,9 @@ final class GroupDefaults: UserDefaults {
   }
 
   override func dictionaryRepresentation() -> [String: Any] {
-    let values = attempt { () throws(WormholeError) in try stored.dictionaryRepresentation() }
+    let values = SilentCall.attempt {
+      try stored.dictionaryRepresentation()
+    }
     return Self.registered.withLock { $0 }.merging(values ?? [:]) { $1 }.mapValues(\.foundation)
       .merging(arguments) { $1 }
   }
@@ -191,7 +185,7 @@ final class GroupDefaults: UserDefaults {
   /// - Parameter body: answers the version that it has made; nil if it has changed nothing.
   private func commit(_ body: () throws(WormholeError) -> Int?) {
     own.begin()
-    let version = attempt(body).flatMap(\.self)
+    let version = SilentCall.attempt(body).flatMap(\.self)
     if own.end(with: version) { ChangeNote(self).post() }
   }
 
@@ -213,7 +207,7 @@ final class GroupDefaults: UserDefaults {
 
   override func persistentDomain(forName domainName: String) -> [String: Any]? {
     guard domainName == suite else { return super.persistentDomain(forName: domainName) }
-    let values = attempt { () throws(WormholeError) in try stored.all() }
+    let values = SilentCall.attempt { try stored.all() }
     return values.flatMap { $0.isEmpty ? nil : $0.mapValues(\.foundation) }
   }
 

@@ -25,6 +25,17 @@ import Wormhole
       Programs.built("DropInPeer"), arguments, environment: [GroupsRoot.setting], within: time)
   }
 
+  /// Whoever takes it for none may count on from nothing, and set that.
+  @Test(.blocking) func whatIsRefusedForAMomentIsReadAndSetAllTheSame() throws {
+    defaults.set(5, forKey: "n")
+    let refused = (1...3).map { number in
+      FaultRule(nil, path: group, number: number, .fail(.tooManyOpenFiles))
+    }
+    FaultPoints.with(refused) { #expect(defaults.integer(forKey: "n") == 5) }
+    FaultPoints.with(refused) { defaults.set(6, forKey: "n") }
+    #expect(again.integer(forKey: "n") == 6)
+  }
+
   @Test(.blocking) func everyTypeComesBackAsItWasSet() throws {
     defaults.set("text", forKey: "text")
     defaults.set(7, forKey: "int")

@@ -61,6 +61,8 @@ final class PresentedFile: Lasting {
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let arbiters: Arbiters
   private let gate = CallGate()
+  /// Its own, as it asks file systems that may not answer.
+  private let clock = DispatchQueue(label: "wormhole.presenter.clock")
   private let state = Monitor(State())
   private let presented = Monitor(Presented())
   /// How many changes are told one by one.
@@ -370,7 +372,7 @@ final class PresentedFile: Lasting {
 
   /// Until it is shown where it was moved to nobody asks it there.
   private func showLater() {
-    PresenterDesk.clock.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+    clock.soon(after: .seconds(1)) { [weak self] in
       guard let self else { return }
       let path = presented.withLock { presented -> String? in
         // It may have ended, or have gone further.
@@ -396,7 +398,7 @@ final class PresentedFile: Lasting {
   }
 
   private func schedule() {
-    PresenterDesk.clock.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.look() }
+    clock.soon(after: .seconds(1)) { [weak self] in self?.look() }
   }
 
   private func look() {

@@ -5,7 +5,6 @@ internal import Syscalls
 /// Where the presenters of one process can be asked, and where it asks others: one guest of the
 /// container that orders the files.
 final class PresenterDesk: Sendable {
-  static let clock = DispatchQueue(label: "wormhole.presenters")
   /// How long a question, or word of a change, may lie there: whoever was stopped reads it when it
   /// goes on.
   private static let longest = Duration.seconds(3600)
@@ -53,7 +52,7 @@ final class PresenterDesk: Sendable {
         return request.refuse("it is no word of a move")
       }
       file(move.presenter)?.move(move)
-      Self.send(true, to: request)
+      Self.send(true, to: request, hole.finding)
     }
     _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
       guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
@@ -80,9 +79,9 @@ final class PresenterDesk: Sendable {
       hide()
       return request.refuse("\(error)")
     }
-    let end: @Sendable (Bool) -> Void = { holdsOff in
+    let end: @Sendable (Bool) -> Void = { [queue = hole.finding] holdsOff in
       hide()
-      Self.send(holdsOff, to: request)
+      Self.send(holdsOff, to: request, queue)
     }
     guard let file = file(question.presenter) else { return end(false) }
     file.ask(question, as: address, in: room, end)
@@ -90,14 +89,17 @@ final class PresenterDesk: Sendable {
 
   /// Answers, and does so later what the system refuses now: whoever is not answered does not ask
   /// again as long as its question stands.
-  private static func send(_ answer: Bool, to request: Wormhole.Request, pause: Int = 100) {
+  private static func send(
+    _ answer: Bool, to request: Wormhole.Request, _ queue: DispatchQueue,
+    after pause: Duration = .milliseconds(100)
+  ) {
     do throws(WormholeError) {
       // Whoever asked may have gone; that is no error.
       try request.answer(answer)
     } catch {
       guard error.errno != nil, request.timeLeft > .zero else { return }
-      clock.asyncAfter(deadline: .now() + .milliseconds(pause)) {
-        send(answer, to: request, pause: min(pause * 2, 1000))
+      queue.soon(after: pause) {
+        send(answer, to: request, queue, after: min(pause * 2, .seconds(1)))
       }
     }
   }
@@ -176,7 +178,7 @@ final class PresenterDesk: Sendable {
     } catch {
       // Where it is not there any more nobody has to know.
       guard error.code != .unreachable, tries > 0 else { return }
-      Self.clock.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      hole.finding.soon(after: .seconds(1)) { [weak self] in
         self?.tell(news, entry, tries: tries - 1)
       }
     }
