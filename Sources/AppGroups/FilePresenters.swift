@@ -97,8 +97,9 @@ enum FilePresenters {
       // Another thread has removed it meanwhile, or has added it too.
       unwanted?.stop()
     } catch {
-      if isFirst { DropInLog.tell(.error, error) }
-      guard error.errno != nil else {
+      let mayPass = error.errno != nil
+      if isFirst || !mayPass { DropInLog.tell(.error, error) }
+      guard mayPass else {
         return state.withLock { if $0.late[key]?.number == number { $0.late[key] = nil } }
       }
       DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) {

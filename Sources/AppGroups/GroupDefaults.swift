@@ -50,9 +50,7 @@ final class GroupDefaults: UserDefaults {
 
   private func value(_ key: String) -> PropertyListValue? {
     if let given = arguments[key], let value = try? PropertyListValue(any: given) { return value }
-    let value: PropertyListValue?? = SilentCall.attempt {
-      try stored.object(forKey: key)
-    }
+    let value: PropertyListValue?? = SilentCall.attempt { try stored.object(forKey: key) }
     return value.flatMap(\.self) ?? Self.registered.withLock { $0[key] }
   }
 
@@ -124,9 +122,7 @@ final class GroupDefaults: UserDefaults {
   }
 
   override func dictionaryRepresentation() -> [String: Any] {
-    let values = SilentCall.attempt {
-      try stored.dictionaryRepresentation()
-    }
+    let values = SilentCall.attempt { try stored.dictionaryRepresentation() }
     return Self.registered.withLock { $0 }.merging(values ?? [:]) { $1 }.mapValues(\.foundation)
       .merging(arguments) { $1 }
   }
