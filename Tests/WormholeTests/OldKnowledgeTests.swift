@@ -200,7 +200,7 @@ import Testing
     let question = Asking.Question(
       peer: address, incarnation: try #require(Incarnation(rawValue: "0123456789abcdef")),
       container: meeting.hole.container, file: name, deadline: .now + patience * 2,
-      timeout: patience * 2, wasSeen: Monitor(false)
+      timeout: patience * 2, sight: Monitor(.unseen)
     ) { ended.add($0) }
     #expect(live.asking.expect(question, again: false))
     #expect(live.asking.notePlaced("1"))
@@ -220,7 +220,7 @@ import Testing
     let question = Asking.Question(
       peer: LiveAddress(folder: .members, name: "watch"), incarnation: watch.incarnation,
       container: meeting.hole.container, file: name, deadline: .now + patience,
-      timeout: patience, wasSeen: Monitor(false)
+      timeout: patience, sight: Monitor(.unseen)
     ) { _ in }
     #expect(!phone.live.asking.expect(question, again: false))
   }

@@ -7,6 +7,9 @@ internal import Syscalls
 final class Asking: Sendable {
   typealias End = Result<[UInt8], WormholeError>
 
+  /// What is known of whether the peer has seen a question.
+  enum Sight { case unseen, perhaps, answered }
+
   /// One question.
   struct Question: Sendable {
     let peer: LiveAddress
@@ -16,8 +19,7 @@ final class Asking: Sendable {
     let file: LiveName
     let deadline: Instant
     let timeout: Duration
-    /// Is set once the peer may have seen it.
-    let wasSeen: Monitor<Bool>
+    let sight: Monitor<Sight>
     let end: @Sendable (End) -> Void
     /// Whether it lies there; before that, the end of an incarnation is no reason to give up, since
     /// it may yet be put to the next.
@@ -26,7 +28,7 @@ final class Asking: Sendable {
     /// Takes it back, if the peer has not read it yet.
     func withdraw() {
       let isBack = peer.withdraw(file, from: incarnation, in: container)
-      if !isBack { wasSeen.withLock { $0 = true } }
+      if !isBack { sight.withLock { $0 = .perhaps } }
     }
   }
 
@@ -71,7 +73,11 @@ final class Asking: Sendable {
     state.withLock { $0.waiting.removeValue(forKey: id) }
   }
 
-  func answer(_ id: String, _ bytes: [UInt8]) { take(id)?.end(.success(bytes)) }
+  func answer(_ id: String, _ bytes: [UInt8]) {
+    guard let question = take(id) else { return }
+    question.sight.withLock { $0 = .answered }
+    question.end(.success(bytes))
+  }
 
   /// - Returns: whether it was waited for still.
   @discardableResult

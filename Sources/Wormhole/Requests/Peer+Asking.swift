@@ -239,7 +239,9 @@ struct Asked: Sendable {
   /// The same as others see it, in nanoseconds since the machine was started.
   private let lastMoment: Int64
   private let timeout: Duration
-  let wasSeen = Monitor(false)
+  private let sight = Monitor(Asking.Sight.unseen)
+  /// Whether the peer may have seen it.
+  var wasSeen: Bool { sight.withLock { $0 != .unseen } }
   private var hole: Wormhole { live.hole }
 
   init<Value: Encodable>(
@@ -311,7 +313,7 @@ struct Asked: Sendable {
       let incarnation = try place(letter) { (target) throws(WormholeError) in
         let question = Asking.Question(
           peer: peer, incarnation: target.incarnation, container: hole.container, file: target.name,
-          deadline: deadline, timeout: timeout, wasSeen: wasSeen, end: end)
+          deadline: deadline, timeout: timeout, sight: sight, end: end)
         // The deadline may have passed while it was put to somebody who has ended; or who asks has
         // left.
         guard live.asking.expect(question, again: expected != nil) else {
@@ -319,8 +321,11 @@ struct Asked: Sendable {
         }
         expected = question
       }
-      // It may have ended before there was anything to take back.
-      guard live.asking.notePlaced(id) else { return expected!.withdraw() }
+      // It may have ended before there was anything to take back; an answer leaves nothing.
+      guard live.asking.notePlaced(id) else {
+        if sight.withLock({ $0 != .answered }) { expected!.withdraw() }
+        return
+      }
       // Whoever ended before that has not ended it.
       if !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()
@@ -361,7 +366,7 @@ struct Asked: Sendable {
       return try Unanswered.unless { () throws(WormholeError) in try answer(bytes) }
     case .failure(let error):
       throw Unanswered(
-        error: error, isUnseen: error.code == .unreachable && !wasSeen.withLock { $0 })
+        error: error, isUnseen: error.code == .unreachable && !wasSeen)
     }
   }
 

@@ -62,7 +62,7 @@ extension Wormhole.Peer {
         queue.async {
           end(
             Result { () throws(WormholeError) in try asked.result(result) },
-            asked.wasSeen.withLock { $0 })
+            asked.wasSeen)
         }
       }
     } catch {
