@@ -305,6 +305,20 @@ import Wormhole
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
+  /// A process that was asked before is not looked at again until there is word of its end.
+  @Test func whatOnePresentsThatWasAskedAndDiesIsRemoved() throws {
+    let peer = try scene.presenting("a")
+    let coordinator = scene.another()
+    try coordinator.read(scene.path("a")) { _ in }
+    #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) != nil)
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try eventually("it is removed") {
+      try coordinator.read(scene.path("a")) { _ in }
+      return (try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil
+    }
+  }
+
   /// Nobody has anything of a presenter's file once its process is dead.
   @Test func whatTheDeadPresentIsRemovedByWhoeverWouldAskThem() throws {
     let peer = try scene.presenting("a")

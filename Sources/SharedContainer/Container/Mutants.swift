@@ -41,6 +41,7 @@ package struct Mutants: OptionSet, Sendable {
   package static let noInheritance = Mutants(rawValue: 1 << 31)
   package static let trustOldLook = Mutants(rawValue: 1 << 32)
   package static let keepOldFinding = Mutants(rawValue: 1 << 33)
+  package static let trustYoungListing = Mutants(rawValue: 1 << 34)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -62,6 +63,7 @@ package struct Mutants: OptionSet, Sendable {
     ("no-inheritance", .noInheritance),
     ("every-new-boot-raises", .everyNewBootRaises), ("decide-at-once", .decideAtOnce),
     ("trust-old-look", .trustOldLook), ("keep-old-finding", .keepOldFinding),
+    ("trust-young-listing", .trustYoungListing),
   ]
 
   #if FAULT_POINTS

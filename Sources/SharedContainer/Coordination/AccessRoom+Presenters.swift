@@ -85,7 +85,14 @@ extension AccessRoom {
     in home: OpenDirectory
   ) throws(Errno) -> [PresenterName: PresenterEntry] {
     let directory: Descriptor
+    let state: SettledDirectory?
     do throws(Errno) {
+      // Before the names are read: what comes later shows.
+      state = SettledDirectory(
+        try home.descriptor.status(of: Self.presentersName),
+        now: container.options.environment.sinceEpoch())
+      let last = presented.withLock { $0 }
+      if let state, last.directory == state { return last.entries.compactMapValues { $0 } }
       directory = try home.descriptor.open(Self.presentersName, [.readOnly, .directory])
     } catch {
       guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
@@ -99,21 +106,22 @@ extension AccessRoom {
       return names.count < Self.mostPresenters
     }
     let before = presented.withLock { $0 }
-    var found: [PresenterName: PresenterEntry?] = [:]
+    var found = PresenterListing(directory: state)
     for name in names {
-      if let known = before[name] {
-        found[name] = known
+      if let known = before.entries[name] {
+        found.entries[name] = known
         continue
       }
       do throws(Errno) {
-        found[name] = try entry(of: name, in: home)
+        found.entries[name] = try entry(of: name, in: home)
       } catch {
         // Not noted: it is read the next time.
+        found.directory = nil
         container.log(.warning, "cannot read presenter '\(name.text)': \(error)")
       }
     }
     presented.withLock { $0 = found }
-    return found.compactMapValues { $0 }
+    return found.entries.compactMapValues { $0 }
   }
 
   private func entry(
@@ -136,15 +144,19 @@ extension AccessRoom {
   /// Those who are to be asked before an access, or told after it.
   ///
   /// What dead processes have left of them is removed.
+  ///
+  /// - Parameter isKnown: whether whoever calls would have heard of the end of that process.
   package func presenters(
-    of paths: [AccessPath], but purposes: Set<String>
+    of paths: [AccessPath], but purposes: Set<String>, _ isKnown: (PresenterEntry) -> Bool
   ) throws(Errno) -> [PresenterName: PresenterEntry] {
     guard let home = try anyHome() else { return [:] }
     var related: [PresenterName: PresenterEntry] = [:]
     var living: [String: Bool] = [:]
     for (name, entry) in try everyPresenter(in: home)
     where !purposes.contains(entry.purpose) && entry.isRelated(to: paths) {
-      let lives = living[name.process] ?? ((try? isAlive(name.process, in: home)) ?? true)
+      let lives =
+        living[name.process]
+        ?? (isKnown(entry) || (try? isAlive(name.process, in: home)) ?? true)
       living[name.process] = lives
       if lives { related[name] = entry } else { remove(name, in: home) }
     }
@@ -166,14 +178,15 @@ extension AccessRoom {
   /// Shows that this process runs, for as long as it answers; what is given back ends that.
   package func showRunning() -> @Sendable () -> Void {
     guard let home = openHome else { return {} }
-    guard let process = try? ownProcess(in: home), (try? process.begin(container)) != nil else {
-      return {}
-    }
+    guard let process = knownProcess ?? (try? ownProcess(in: home)),
+      (try? process.begin(container)) != nil
+    else { return {} }
     return { process.end() }
   }
 
-  /// Makes what shows this process, if it is not there yet; answers its name.
+  /// Makes what shows this process, if it has not been made yet; answers its name.
   package func showProcess() throws(WormholeError) -> String {
+    if let ownName { return ownName }
     do throws(Errno) {
       return try ownProcess(in: directory(openSlot())).name
     } catch {

@@ -24,8 +24,7 @@ package final class AccessRoom: Sendable {
   private let known = Monitor<[AccessName: AccessEntry?]>([:])
   let standing = Monitor<[String: LeaseObservation<HolderMark>]>([:])
   let bell = AccessBell()
-  /// What the presenters' files say that were there at the last look; nil: it cannot be read.
-  let presented = Monitor<[PresenterName: PresenterEntry?]>([:])
+  let presented = Monitor(PresenterListing())
   /// Processes that were asked something and stood still, with the mark that they had.
   let stopped = Monitor<[String: HolderMark]>([:])
   /// What dead writers claimed whose accesses were removed here.
@@ -116,7 +115,10 @@ package final class AccessRoom: Sendable {
   /// The directory, if it was opened already.
   var openHome: OpenDirectory? { home.withLock { $0?.directory } }
 
-  var ownName: String? { process.withLock { $0?.name } }
+  /// This process's file, if it was made; somebody's hand may have removed it since.
+  var knownProcess: AccessProcess? { process.withLock { $0 } }
+
+  var ownName: String? { knownProcess?.name }
 
   // MARK: The accesses in it
 

@@ -18,6 +18,8 @@ package struct FileStatus: Sendable {
   package let mode: FileMode
   /// Nanoseconds since 1970; what lies before that year, or after 2255, is told as its edge.
   package let modified: Int64
+  /// The same of its last change, its names or its status; nobody can set that.
+  package let changed: Int64
 
   private static let latestSecond: Int64 = 9_000_000_000
 
@@ -38,9 +40,14 @@ package struct FileStatus: Sendable {
     owner = status.st_uid
     group = status.st_gid
     mode = status.st_mode & 0o7777
+    modified = Self.nanoseconds(status.st_mtim)
+    changed = Self.nanoseconds(status.st_ctim)
+  }
+
+  private static func nanoseconds(_ time: timespec) -> Int64 {
     // Anybody may give a file of theirs any time, and a file system may hold more than this does.
-    let seconds = min(max(Int64(status.st_mtim.tv_sec), 0), Self.latestSecond)
-    modified = seconds * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+    let seconds = min(max(Int64(time.tv_sec), 0), latestSecond)
+    return seconds * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
   /// Whether both speak of one and the same file.

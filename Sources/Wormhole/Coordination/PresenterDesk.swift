@@ -62,6 +62,12 @@ final class PresenterDesk: Sendable {
     }
   }
 
+  /// Whether its process was asked before, and no word of that one's end has come.
+  static func knows(_ entry: PresenterEntry, in room: AccessRoom) -> Bool {
+    guard let desk = room.desk.withLock({ $0 as? PresenterDesk }) else { return false }
+    return desk.guest.live.peers.isKnown(LiveAddress(folder: .guests, name: entry.guest))
+  }
+
   // MARK: Being asked
 
   func add(_ file: PresentedFile, _ number: Int) { state.withLock { $0.files[number] = file } }

@@ -90,7 +90,7 @@ final class PresenterRound: Sendable {
     _ room: AccessRoom, _ paths: [AccessPath], but purposes: Set<String>
   ) throws(WormholeError) -> [PresenterName: PresenterEntry] {
     do throws(Errno) {
-      return try room.presenters(of: paths, but: purposes)
+      return try room.presenters(of: paths, but: purposes) { PresenterDesk.knows($0, in: room) }
     } catch {
       throw WormholeError(error, "look for presenters in", room.container.path)
     }

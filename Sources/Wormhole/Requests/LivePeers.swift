@@ -126,6 +126,9 @@ final class LivePeers: Sendable {
     }
   }
 
+  /// Whether one is watched, and no word of its end has come.
+  func isKnown(_ peer: LiveAddress) -> Bool { cached(peer) != nil }
+
   /// Whether an incarnation is still the one that lives.
   func lives(_ incarnation: Incarnation, of peer: LiveAddress) -> Bool {
     if cached(peer)?.incarnation == incarnation { return true }

@@ -1,0 +1,94 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Who presents is read anew whenever it may have changed, and only then.
+@Suite(.blocking) struct PresenterListingTests {
+  private let scene: FileScene
+  private let clock = Monitor(Duration.zero)
+
+  init() throws { scene = try FileScene() }
+
+  /// Accesses of one process; another's clock is ahead by what the test says.
+  private func room(isAhead: Bool = true) throws -> AccessRoom {
+    var options = ContainerOptions.testing()
+    if isAhead {
+      options.environment.sinceEpoch = { [clock] in
+        Clocks.sinceEpoch + clock.withLock { $0 }.inNanoseconds
+      }
+    }
+    let arbiters = Arbiters(options, root: scene.folder.path + "/groups")
+    return try arbiters.room(for: AccessPath(scene.path("a")))
+  }
+
+  private func present(in room: AccessRoom) throws -> PresenterName {
+    let entry = PresenterEntry(
+      [AccessPath(scene.path("a"))], purpose: "x", guest: "0123456789abcdef", mindsReaders: true)
+    return try room.present(entry) { _ in }
+  }
+
+  private var noListing: FaultRule {
+    FaultRule(.open, path: "presenters", persistent: true, .fail(.inputOutput))
+  }
+
+  /// The kernel's clock for changes stands still for milliseconds.
+  @Test func whoComesRightAfterALookIsFound() throws {
+    let (looking, presenting) = (try room(), try room())
+    var all: Set<PresenterName> = []
+    for _ in 0..<50 {
+      all.insert(try present(in: presenting))
+      #expect(try Set(looking.everyPresenter().keys) == all)
+    }
+    for name in all {
+      presenting.unpresent(name)
+      all.remove(name)
+      #expect(try Set(looking.everyPresenter().keys) == all)
+    }
+  }
+
+  @Test func whatHasNotChangedForASecondIsNotListedAgain() throws {
+    let (looking, presenting) = (try room(), try room(isAhead: false))
+    var all: Set<PresenterName> = [try present(in: presenting)]
+    func look() throws -> Set<PresenterName> { try Set(looking.everyPresenter().keys) }
+    #expect(try look() == all)
+    try FaultPoints.with([noListing]) { () throws in
+      #expect(throws: Errno.inputOutput) { try look() }
+    }
+    clock.withLock { $0 = .seconds(2) }
+    #expect(try look() == all)
+    try FaultPoints.with([noListing]) { () throws in
+      #expect(try look() == all)
+      #expect(try look() == all)
+    }
+    all.insert(try present(in: presenting))
+    #expect(try look() == all)
+    for name in all { presenting.unpresent(name) }
+    #expect(try look().isEmpty)
+  }
+
+  /// What could not be read is read the next time, whether or not anything has changed.
+  @Test func whatCouldNotBeReadIsReadTheNextTime() throws {
+    let (looking, presenting) = (try room(), try room(isAhead: false))
+    let name = try present(in: presenting)
+    clock.withLock { $0 = .seconds(2) }
+    let rule = FaultRule(.open, path: name.text, .fail(.tooManyOpenFiles))
+    try FaultPoints.with([rule]) { () throws in
+      #expect(try looking.everyPresenter().isEmpty)
+    }
+    #expect(try looking.everyPresenter().keys.map(\.text) == [name.text])
+  }
+
+  /// A clock that is set back tells nothing of what has changed.
+  @Test func aClockThatIsSetBackHasAllListed() throws {
+    let (looking, presenting) = (try room(), try room(isAhead: false))
+    let name = try present(in: presenting)
+    clock.withLock { $0 = .seconds(-3600) }
+    #expect(try looking.everyPresenter().keys.map(\.text) == [name.text])
+    try FaultPoints.with([noListing]) { () throws in
+      #expect(throws: Errno.inputOutput) { try looking.everyPresenter() }
+    }
+  }
+}
