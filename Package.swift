@@ -191,8 +191,8 @@ let package = Package(
     .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",
-      "AppGroups", "CommandLine", "MMWormhole", "WatchConnectivity", "Wormhole", "WormholeCommand",
-      "WormholeTesting"),
+      "AppGroups", "CommandLine", "Communicator", "MMWormhole", "WatchConnectivity", "Wormhole",
+      "WormholeCommand", "WormholeTesting"),
     tests("TidyTests"),
   ],
   swiftLanguageModes: [.v6]

@@ -49,6 +49,7 @@ extension Wormhole {
   /// Joins under a name for as long as the body runs, and leaves however that ends.
   ///
   /// As `leave()`, also if the task is cancelled.
+  @discardableResult
   public nonisolated(nonsending) func withMember<Result>(
     as name: String, info: [String: String] = [:],
     _ body: nonisolated(nonsending) (Member) async throws -> Result
@@ -70,6 +71,7 @@ extension Wormhole {
   /// leaves however that ends.
   ///
   /// As the one whose body does.
+  @discardableResult
   public func withMember<Result>(
     as name: String, info: [String: String] = [:], _ body: (Member) throws -> Result
   ) async throws -> Result {

@@ -4,37 +4,8 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// The recipes for a program's own log compile, and do what they say.
+/// The recipes for a program's own log do what they say.
 @Suite(.blocking) struct LoggingTests {
-  /// The Swift blocks of the article's section, each without what it is indented by.
-  private func recipes() throws -> [[Substring]] {
-    let text = try contents("Sources/Wormhole/Wormhole.docc/ThreadsAndLifetimes.md")
-    let section = try #require(text.split(separator: "### A program's own log\n").last)
-    let parts = section.split(separator: "```", omittingEmptySubsequences: false)
-    return stride(from: 1, to: parts.count, by: 2).map {
-      parts[$0].dropFirst("swift\n".count).split(separator: "\n").map(trimmed)
-    }
-  }
-
-  private func contents(_ path: String) throws -> String {
-    let file = try Descriptor.open(path: Programs.source + "/" + path, [.readOnly])
-    return String(decoding: try file.contents(), as: UTF8.self)
-  }
-
-  private func trimmed(_ line: Substring) -> Substring { line.drop { $0 == " " } }
-
-  @Test func theArticlesRecipesAreThoseThatCompile() throws {
-    let lines = try contents("Tests/ReadmeTests/Examples/Logging.swift")
-      .split(separator: "\n").map(trimmed)
-    let recipes = try recipes()
-    #expect(recipes.count == 3)
-    for recipe in recipes {
-      #expect(lines.contains { $0 == recipe.first })
-      let isThere = lines.indices.contains { lines[$0...].starts(with: recipe) }
-      #expect(isThere, "\(recipe.joined(separator: "\n"))")
-    }
-  }
-
   @Test func aLoggerIsToldLevelTextAndFields() throws {
     typealias Logger = UsualLogging.Logger
     let told = Monitor<[(Logger.Level, String, Logger.Metadata)]>([])

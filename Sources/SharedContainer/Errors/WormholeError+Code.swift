@@ -7,6 +7,9 @@ extension WormholeError {
   /// do {
   ///   try channel.put(1, ifVersion: 0)
   /// } catch WormholeError.Code.conflict {
+  ///   // Somebody was faster.
+  /// } catch {
+  ///   throw error
   /// }
   /// ```
   public struct Code: RawRepresentable, Hashable, Sendable, CaseIterable {

@@ -67,6 +67,7 @@ extension Wormhole {
   /// Joins under a name for as long as the body runs, and leaves however that ends.
   ///
   /// As `join(as:info:)` and `leave()`.
+  @discardableResult
   public func withMember<Result>(
     as name: String, info: [String: String] = [:], _ body: (Member) throws -> Result
   ) throws -> Result {

@@ -1,0 +1,318 @@
+import Foundation
+import Wormhole
+
+// What the articles of the documentation show, as it stands there, with what it takes for granted.
+
+enum ErrorsArticle {
+  static func retry() throws {}
+  static func report(_ text: String) {}
+
+  static func put(_ seats: Wormhole.Channel<Int>) throws {
+    do {
+      try seats.put(1, ifVersion: 3)
+    } catch WormholeError.Code.conflict {
+      try retry()
+    } catch {
+      report("\(error)")
+    }
+  }
+}
+
+enum GettingStartedArticle {
+  static func write() throws {
+    let hole = try Wormhole(directory: "/var/lib/cinema")
+    let seats = hole.channel("seats", of: Int.self)
+    try seats.put(120)
+  }
+
+  static func read() throws {
+    let seats = try Wormhole(directory: "/var/lib/cinema").channel("seats", of: Int.self)
+    try print(seats.value ?? 0)
+    try seats.watch { snapshot in print("now", snapshot.value ?? 0) }
+
+    try seats.update(default: 120) { $0 -= 2 }
+  }
+}
+
+enum ChannelsArticle {
+  struct Film: Codable, Sendable { let title: String }
+
+  static func change(_ hole: Wormhole, to next: Film) throws {
+    let film = hole.channel("film", of: Film.self)
+    try film.put(Film(title: "Back to the Future"))
+    let title = try film.value?.title
+
+    let seats = hole.channel("seats", of: Int.self)
+    try seats.update(default: 120) { $0 -= 2 }
+
+    guard let read = try film.latest else { return }
+    do {
+      try film.put(next, ifVersion: read.version)
+    } catch {
+      guard error.code == .conflict else { throw error }
+      // Somebody else has put one meanwhile: read again.
+    }
+    print(title ?? "none yet")
+  }
+
+  static func watch(_ seats: Wormhole.Channel<Int>) async throws {
+    let watching = try seats.watch { print($0.value ?? 0) }
+    for try await snapshot in seats.snapshots() { print(snapshot.version) }
+    watching.stop()
+  }
+}
+
+enum SettingsAndNoticesArticle {
+  static func reload() {}
+
+  static func both(_ hole: Wormhole) throws -> Int {
+    let settings = hole.defaults("cinema")
+    settings.register(defaults: ["rows": 12])
+    try settings.set(14, forKey: "rows")
+    let rows = try settings.integer(forKey: "rows")
+
+    let changed = hole.notice("movies-changed")
+    try changed.watch { reload() }
+    try changed.post()
+    return rows
+  }
+}
+
+enum NamedLocksArticle {
+  static let money = 12
+  static func count(the money: Int) throws {}
+  static func build(as generation: Int) throws {}
+
+  static func hold(_ hole: Wormhole) throws {
+    try hole.lock("till").hold {
+      try count(the: money)
+    }
+
+    try hole.lock("build").hold(breakAfter: .seconds(60)) { generation in
+      try build(as: generation)
+    }
+  }
+}
+
+enum MembersArticle {
+  static func join() throws {
+    let hole = try Wormhole(group: "group.com.example.cinema")
+    let watch = try hole.join(as: "watch", info: ["version": "2"])
+    let phone = watch.peer("phone")
+    try phone.watchReachability { reachability in
+      // notReachable, backgroundOnly or immediatelyReachable
+    }
+  }
+}
+
+enum MessagesArticle {
+  struct Order: Codable, Sendable { let film: String }
+
+  actor Kitchen { func cook(_ order: Order) throws {} }
+
+  static func send(_ hole: Wormhole) async throws {
+    let till = try await hole.join(as: "till")
+    let sent = try await till.peer("watch").send(Order(film: "Metropolis"))
+    try await sent.waitUntilDelivered(within: .seconds(10))
+  }
+
+  static func receive(_ hole: Wormhole, _ kitchen: Kitchen) async throws {
+    let watch = try await hole.join(as: "watch")
+    try watch.receive(Order.self) { order, message in
+      try await kitchen.cook(order)  // what it throws is a failed attempt
+    }
+    for try await message in watch.messages {
+      try message.acknowledge()  // or as a sequence
+    }
+  }
+}
+
+enum FilesArticle {
+  struct Report: Codable, Sendable { let day: Int }
+
+  static func hand(to phone: Wormhole.Peer, and watch: Wormhole.Member) throws -> Wormhole.Sent {
+    let sent = try phone.send(file: "today.log", metadata: Report(day: 12))
+
+    try watch.receive(kinds: ["Report"]) { message in
+      let report = try message.value(as: Report.self)
+      try message.file?.take(to: "reports/\(report.day).log")
+    }
+    return sent
+  }
+}
+
+enum RequestsArticle {
+  struct Question: Wormhole.Askable { typealias Answer = RequestsArticle.Answer }
+  struct Answer: Codable, Sendable {
+    init(to question: Question) {}
+  }
+  struct Glance: Codable, Sendable {}
+
+  static func ask(_ hole: Wormhole) async throws -> Answer {
+    let watch = try await hole.join(as: "watch")
+    watch.respond(to: Question.self) { question in
+      Answer(to: question)
+    }
+
+    let phone = try await hole.join(as: "phone")
+    let answer: Answer = try await phone.peer("watch").request(Question(), within: .seconds(2))
+    try await phone.peer("watch").send(Glance(), .immediate)
+    return answer
+  }
+
+  static func ask(_ steps: [Question], as phone: Wormhole.Member) {
+    for step in steps {
+      phone.peer("watch").request(step, as: Answer.self) { end in
+        // The answer, or why there is none.
+      }
+    }
+  }
+
+  static func wake(_ hole: Wormhole, _ phone: Wormhole.Member) async throws -> Answer {
+    try await hole.registerStart(of: "watch", program: "watch-agent", arguments: ["--quietly"])
+
+    try await phone.peer("watch").wake(within: .seconds(5))
+    let answer: Answer = try await phone.peer("watch").request(Question(), waking: true)
+    return answer
+  }
+}
+
+enum ThreadsAndLifetimesArticle {
+  struct Ticket: Codable, Sendable {}
+  struct Order: Codable, Sendable {}
+
+  actor Kitchen { func cook(_ order: Order) throws {} }
+  actor Drawer { func open() throws {} }
+
+  final class Paper: Sendable { func print(_ ticket: Ticket) throws {} }
+
+  static func receive(_ paper: Paper) async throws {
+    let hole = try await Wormhole(group: "group.com.example.cinema")
+    let member = try await hole.join(as: "printer")
+    let printing = try member.receive(Ticket.self) { ticket, _ in
+      try paper.print(ticket)
+    }
+    try await printing.finished()
+    await member.leave()
+  }
+
+  static func send(_ ticket: Ticket, _ hole: Wormhole) throws {
+    try hole.withMember(as: "till") { till in
+      try till.peer("printer").send(ticket)
+    }
+  }
+
+  static func change(_ speed: Wormhole.Channel<Int>) async throws {
+    try await speed.put(88)
+    try await speed.update(default: 0) { $0 += 1 }
+  }
+
+  actor Car {
+    private let channel: Wormhole.Channel<Int>
+    private var speed = 0
+
+    init(_ channel: Wormhole.Channel<Int>) { self.channel = channel }
+
+    func goFaster() async throws {
+      let next = speed + 1  // a property of the actor
+      try await channel.update { $0 = next }
+    }
+  }
+
+  @MainActor final class Dial {
+    func show(_ speed: Int?) {}
+
+    func watch(
+      _ speed: Wormhole.Channel<Int>, _ member: Wormhole.Member, _ kitchen: Kitchen
+    ) throws {
+      try speed.watch { @MainActor [weak self] in self?.show($0.value) }
+      try member.receive(Order.self) { order, _ in
+        try await kitchen.cook(order)
+      }
+    }
+  }
+
+  static func hold(_ hole: Wormhole, _ drawer: Drawer) async throws {
+    try await hole.lock("till").hold {
+      try await drawer.open()
+    }
+  }
+
+  static func serve(_ paper: Paper) async throws {
+    signal(SIGTERM, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+    let service = Task {
+      let hole = try await Wormhole(group: "group.com.example.cinema")
+      try await hole.withMember(as: "printer") { printer in
+        try await printer.receive(Ticket.self) { ticket, _ in try paper.print(ticket) }.finished()
+      }
+    }
+    source.setEventHandler { service.cancel() }
+    source.resume()
+    try await service.value
+  }
+}
+
+enum CoordinationArticle {
+  final class Editor: Sendable {
+    func pause() {}
+    func goOn() {}
+    func save(to path: String) throws {}
+    func readAgain() {}
+  }
+
+  static let editor = Editor()
+  // What uses it is compiled alone, and called by nobody.
+  nonisolated(unsafe) static var presenting: Wormhole.Subscription?
+
+  static func replace() throws {
+    let coordinator = Wormhole.Coordinator()
+    let text = try coordinator.read("notes/today.md") { path in
+      try String(contentsOfFile: path, encoding: .utf8)
+    }
+    try coordinator.replace("notes/today.md") { new, _ in
+      try (text + "one more line\n").write(toFile: new, atomically: false, encoding: .utf8)
+    }
+  }
+
+  static func present(by coordinator: Wormhole.Coordinator) throws -> Wormhole.Subscription {
+    var presenter = Wormhole.Coordinator.Presenter()
+    presenter.relinquish = { use, goOn in
+      editor.pause()
+      goOn { editor.goOn() }
+    }
+    presenter.save = { done in
+      try? coordinator.write("notes/today.md") { path in try editor.save(to: path) }
+      done()
+    }
+    presenter.changed = { _ in editor.readAgain() }
+    let presenting = try coordinator.present("notes/today.md", as: presenter)
+    return presenting
+  }
+
+  static func move(by coordinator: Wormhole.Coordinator) throws {
+    let intents: [Wormhole.Coordinator.Intent] = [
+      .writing("notes/today.md"), .writing("old/monday.md"),
+    ]
+    try coordinator.access(intents) { access in
+      try FileManager.default.moveItem(atPath: access.paths[0], toPath: access.paths[1])
+      try access.moved(access.paths[0], to: access.paths[1])
+    }
+  }
+
+  static func hearOfSuspension(
+    _ coordinator: Wormhole.Coordinator, _ presenter: Wormhole.Coordinator.Presenter
+  ) {
+    signal(SIGTSTP, SIG_IGN)
+    let suspension = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: .main)
+    suspension.setEventHandler {
+      try? coordinator.write("notes/today.md") { path in try editor.save(to: path) }
+      presenting?.stop()
+      raise(SIGSTOP)
+      // From here on it was told to go on: nobody has told it of anything meanwhile.
+      presenting = try? coordinator.present("notes/today.md", as: presenter)
+      editor.readAgain()
+    }
+    suspension.resume()
+  }
+}
