@@ -23,12 +23,13 @@ struct Meeting {
     return options
   }
 
-  /// Where whoever holds a lock keeps it, however slow the machine is.
+  /// Where whoever holds a lock keeps it, and who waits goes on, however slow the machine is.
   static func patient() throws -> Meeting { try Meeting(havePatience) }
 
   static func havePatience(_ options: inout Wormhole.Options) {
     options.lease = .seconds(60)
     options.cap = .seconds(600)
+    options.timeout = .seconds(600)
   }
 
   var path: String { hole.directory }
