@@ -34,7 +34,7 @@ import Testing
   @Test func tenMegabytesAreUnchanged() throws {
     let stage = try Stage()
     var random = SeededRandom(seed: 10)
-    let chunk = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &random) }
+    let chunk = random.bytes(65_536)
     let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
     for _ in 0..<160 { try file.write(chunk) }
     try compare(stage, "wormhole put it - <in && wormhole get it >out")

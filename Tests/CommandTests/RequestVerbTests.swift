@@ -44,7 +44,7 @@ import Testing
     let stage = try Stage()
     var random = SeededRandom(seed: 11)
     let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)
-    try file.write((0..<3_000_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+    try file.write(random.bytes(3_000_000))
     let replier = try replier(stage, "cat", "--raw --type data")
     let ask = "wormhole request --to watch --raw --timeout 60 - <in >out && cmp in out"
     #expect(try done(stage, ask) == "")

@@ -12,4 +12,22 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return mixed ^ (mixed >> 31)
   }
+
+  /// Bytes of which none can be told from the others.
+  ///
+  /// They are not mapped one by one: in a debug build the library's generic code takes a lock of
+  /// the runtime's for each, and of several threads that do so at once none gets on.
+  package mutating func bytes(_ count: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      let bytes = UnsafeMutableRawBufferPointer(buffer)
+      var place = 0
+      while place < count {
+        var word = next()
+        let length = min(8, count - place)
+        bytes.baseAddress!.advanced(by: place).copyMemory(from: &word, byteCount: length)
+        place += length
+      }
+      initialized = count
+    }
+  }
 }

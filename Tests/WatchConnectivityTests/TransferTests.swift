@@ -58,7 +58,8 @@ import Testing
     let file = URL(fileURLWithPath: sides.folder.path + "/large")
     try sides.folder.write("", to: "large")
     let handle = try FileHandle(forWritingTo: file)
-    let megabyte = Data((0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 37) })
+    var random = SeededRandom(seed: 37)
+    let megabyte = Data(random.bytes(1 << 20))
     let megabytes = TestRun.isLong ? 1024 : 64
     for _ in 0..<megabytes { try handle.write(contentsOf: megabyte) }
     try handle.close()

@@ -76,7 +76,7 @@ struct FilePair {
 
 func makeFile(_ path: String, size: Int, seed: UInt64 = 1) throws {
   var random = SeededRandom(seed: seed)
-  let part = (0..<min(size, 1 << 20)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+  let part = random.bytes(min(size, 1 << 20))
   let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
   var left = size
   while left > 0 {
