@@ -256,7 +256,8 @@ import Testing
     .begin(.send(to: "w", tokens: ["a", "b"])), .begin(.leave),
     .end(.version(4, "-")), .end(.refused("a reason")), .end(.truth(false)),
     .got(token: "a", from: "w", isRedelivered: true), .broken("it is"),
-    .holding(descriptors: 4, threads: 2, memory: 9000), .heard(token: "a", from: "w"),
+    .holding(descriptors: 4, threads: 3, ownThreads: 2, memory: 9000),
+    .heard(token: "a", from: "w"),
     .told(token: "a", end: "delivered"),
     .begin(.tell(to: "w", token: "a")), .begin(.stray(isRead: true)),
     .begin(

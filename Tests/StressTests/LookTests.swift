@@ -9,12 +9,13 @@ import Testing
 
   /// Looks that are a second apart.
   private func held(
-    _ threads: [Int], memory: Int = 9000, every interval: Int64 = 1_000_000_000
+    _ threads: [Int], own: [Int]? = nil, memory: Int = 9000, every interval: Int64 = 1_000_000_000
   ) -> [Violation.Kind] {
     let entries = threads.enumerated().map { place, threads in
       Journal.Entry(
         time: Int64(place) * interval,
-        event: .holding(descriptors: 40, threads: threads, memory: memory))
+        event: .holding(
+          descriptors: 40, threads: threads, ownThreads: own?[place] ?? 4, memory: memory))
     }
     return HoldingHistory(0, entries).violations.map(\.kind)
   }
@@ -33,6 +34,13 @@ import Testing
       held((0..<60).map { 4 + $0 / 2 }, every: 100_000_000).isEmpty,
       "a thread of Dispatch that is not needed any more is there for five seconds")
     #expect(held(Array(repeating: 4, count: 4), memory: 300_000).contains(.leak))
+  }
+
+  /// Threads of Dispatch that a burst of work has started are used in turn, and stay.
+  @Test func ofThreadsThatStayOnlyOnesOwnAreALeak() {
+    let stay = Array(repeating: 10, count: 30) + Array(repeating: 20, count: 30)
+    #expect(held(stay).isEmpty)
+    #expect(held(stay, own: stay) == [.leak])
   }
 
   // MARK: States that were told

@@ -11,20 +11,24 @@
 /// Dispatch's. They were the lock's: each channel that is made for one change left the thread that
 /// had waited for its lock behind for a fifth of a second. With that mended there are 3 to 15.
 ///
-/// Dispatch keeps a thread that it has started for five seconds after its last use. So what a burst
-/// of work has started is there at every look of a short life, and threads are taken to grow only
-/// where the looks last several times as long.
+/// Dispatch keeps a thread that it has started for five seconds after its last use, and uses those
+/// that it has in turn. So what a burst of work has started is there at every look of a short life,
+/// and as long as there is a little to do for each: once ten became twenty and stayed so. Threads
+/// are taken to grow only where the looks last several times as long, and Dispatch's only if there
+/// are more in each third of them than in the one before.
 struct HoldingHistory {
   struct Holding {
     var descriptors: Int
     var threads: Int
+    /// But for those of queues.
+    var ownThreads: Int
     var memory: Int
   }
 
   /// More than these is never held.
-  static let most = Holding(descriptors: 160, threads: 40, memory: 200_000)
+  static let most = Holding(descriptors: 160, threads: 40, ownThreads: 40, memory: 200_000)
   /// By more than this the least that is held does not grow.
-  static let growth = Holding(descriptors: 40, threads: 8, memory: 24_000)
+  static let growth = Holding(descriptors: 40, threads: 8, ownThreads: 8, memory: 24_000)
   /// After how many looks it has opened what it keeps open, and how many are enough to tell.
   private static let (first, enough) = (10, 30)
   /// For how long it must have been looked at before more threads mean anything, in nanoseconds.
@@ -39,8 +43,9 @@ struct HoldingHistory {
       case .life:
         judge(looks, worker)
         looks = []
-      case .holding(let descriptors, let threads, let memory):
-        let held = Holding(descriptors: descriptors, threads: threads, memory: memory)
+      case .holding(let descriptors, let threads, let ownThreads, let memory):
+        let held = Holding(
+          descriptors: descriptors, threads: threads, ownThreads: ownThreads, memory: memory)
         looks.append((entry.time, held))
       default: break
       }
@@ -50,7 +55,8 @@ struct HoldingHistory {
 
   private mutating func judge(_ looks: [(time: Int64, held: Holding)], _ worker: Int) {
     let ways: [(KeyPath<Holding, Int>, String)] = [
-      (\.descriptors, "descriptors"), (\.threads, "threads"), (\.memory, "KiB"),
+      (\.descriptors, "descriptors"), (\.threads, "threads"),
+      (\.ownThreads, "threads of its own"), (\.memory, "KiB"),
     ]
     for (way, what) in ways {
       let held = looks.map { $0.held[keyPath: way] }
@@ -58,11 +64,16 @@ struct HoldingHistory {
         violations.append(Violation(.leak, "worker \(worker) holds \(most) \(what)"))
       }
       guard held.count >= Self.enough else { continue }
-      if way == \.threads, looks.last!.time - looks[0].time < Self.longEnoughForThreads { continue }
+      let isOfThreads = way == \.threads || way == \.ownThreads
+      let time = looks.last!.time - looks[0].time
+      if isOfThreads, time < Self.longEnoughForThreads { continue }
       let settled = held.dropFirst(Self.first)
       let third = settled.count / 3
       let (begin, end) = (settled.prefix(third).min()!, settled.suffix(third).min()!)
-      if end - begin > Self.growth[keyPath: way] {
+      let bound = Self.growth[keyPath: way]
+      let middle = settled.dropFirst(third).prefix(third).min()!
+      let isSteady = middle - begin > bound / 2 && end - middle > bound / 2
+      if end - begin > bound, way != \.threads || isSteady {
         violations.append(
           Violation(.leak, "worker \(worker) never held less than \(begin) \(what), then \(end)"))
       }

@@ -15,8 +15,8 @@ extension Journal.Event {
     case .inside(let token): ["inside", token]
     case .outside(let token, let before, let after):
       ["outside", token] + (before + after).map(\.text)
-    case .holding(let descriptors, let threads, let memory):
-      ["holding", "\(descriptors)", "\(threads)", "\(memory)"]
+    case .holding(let descriptors, let threads, let ownThreads, let memory):
+      ["holding", "\(descriptors)", "\(threads)", "\(ownThreads)", "\(memory)"]
     }
   }
 
@@ -47,10 +47,11 @@ extension Journal.Event {
       self = .outside(
         token: rest[0], before: Array(contents.prefix(half)), after: Array(contents.dropFirst(half))
       )
-    case ("holding", 3):
-      guard let descriptors = Int(rest[0]), let threads = Int(rest[1]), let memory = Int(rest[2])
-      else { return nil }
-      self = .holding(descriptors: descriptors, threads: threads, memory: memory)
+    case ("holding", 4):
+      let numbers = rest.compactMap { Int($0) }
+      guard numbers.count == 4 else { return nil }
+      self = .holding(
+        descriptors: numbers[0], threads: numbers[1], ownThreads: numbers[2], memory: numbers[3])
     default: return nil
     }
   }

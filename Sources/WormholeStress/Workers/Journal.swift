@@ -31,8 +31,9 @@ final class Journal: Sendable {
     case outside(token: String, before: [SharedFiles.Content], after: [SharedFiles.Content])
     /// Something was seen that must not be.
     case broken(String)
-    /// How many descriptors and threads there are, and how much memory, in KiB.
-    case holding(descriptors: Int, threads: Int, memory: Int)
+    /// How many descriptors and threads there are, how many of these are no queue's, and how much
+    /// memory, in KiB.
+    case holding(descriptors: Int, threads: Int, ownThreads: Int, memory: Int)
   }
 
   /// A call, and what it is made with.

@@ -92,10 +92,13 @@ final class Worker {
   private func noteHolding() {
     // The pages that it has, as the second number says.
     let pages = Self.content("/proc/self/statm").split(separator: " ").dropFirst().first
+    let threads = Self.names("/proc/self/task")
+    // Dispatch names its threads by the quality of service of what they do.
+    let own = threads.filter { !Self.content("/proc/self/task/\($0)/comm").contains("qos") }
     journal.note(
       .holding(
-        descriptors: Self.entries("/proc/self/fd"), threads: Self.entries("/proc/self/task"),
-        memory: 4 * (pages.flatMap { Int($0) } ?? 0)))
+        descriptors: Self.names("/proc/self/fd").count, threads: threads.count,
+        ownThreads: own.count, memory: 4 * (pages.flatMap { Int($0) } ?? 0)))
   }
 
   private static func content(_ path: String) -> String {
@@ -110,8 +113,8 @@ final class Worker {
     (try? Descriptor.open(path: plan.stop, [.path])) != nil
   }
 
-  private static func entries(_ path: String) -> Int {
-    (try? Descriptor.open(path: path, [.readOnly, .directory]).names().count) ?? 0
+  private static func names(_ path: String) -> [String] {
+    (try? Descriptor.open(path: path, [.readOnly, .directory]).names()) ?? []
   }
 
   func token() -> String {
