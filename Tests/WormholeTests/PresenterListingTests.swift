@@ -8,18 +8,15 @@ import Wormhole
 /// Who presents is read anew whenever it may have changed, and only then.
 @Suite(.blocking) struct PresenterListingTests {
   private let scene: FileScene
-  private let clock = Monitor(Duration.zero)
+  /// What some take for present time, in nanoseconds since 1970; nil: they look at the clock.
+  private let clock = Monitor<Int64?>(nil)
 
   init() throws { scene = try FileScene() }
 
-  /// Accesses of one process; another's clock is ahead by what the test says.
-  private func room(isAhead: Bool = true) throws -> AccessRoom {
+  /// Accesses of one process, which has the clock that the test sets.
+  private func room() throws -> AccessRoom {
     var options = ContainerOptions.testing()
-    if isAhead {
-      options.environment.sinceEpoch = { [clock] in
-        Clocks.sinceEpoch + clock.withLock { $0 }.inNanoseconds
-      }
-    }
+    options.environment.sinceEpoch = { [clock] in clock.withLock { $0 } ?? Clocks.sinceEpoch }
     let arbiters = Arbiters(options, root: scene.folder.path + "/groups")
     return try arbiters.room(for: AccessPath(scene.path("a")))
   }
@@ -28,6 +25,12 @@ import Wormhole
     let entry = PresenterEntry(
       [AccessPath(scene.path("a"))], purpose: "x", guest: "0123456789abcdef", mindsReaders: true)
     return try room.present(entry) { _ in }
+  }
+
+  /// Lets so much time have passed since the directory has changed.
+  private func letPass(_ time: Duration) throws {
+    let changed = try Descriptor.status(ofPath: scene.place + "/presenters").changed
+    clock.withLock { $0 = changed + time.inNanoseconds }
   }
 
   private var noListing: FaultRule {
@@ -50,14 +53,15 @@ import Wormhole
   }
 
   @Test func whatHasNotChangedForASecondIsNotListedAgain() throws {
-    let (looking, presenting) = (try room(), try room(isAhead: false))
+    let (looking, presenting) = (try room(), try room())
     var all: Set<PresenterName> = [try present(in: presenting)]
     func look() throws -> Set<PresenterName> { try Set(looking.everyPresenter().keys) }
+    try letPass(.nanoseconds(999_999_999))
     #expect(try look() == all)
     try FaultPoints.with([noListing]) { () throws in
       #expect(throws: Errno.inputOutput) { try look() }
     }
-    clock.withLock { $0 = .seconds(2) }
+    try letPass(.seconds(1))
     #expect(try look() == all)
     try FaultPoints.with([noListing]) { () throws in
       #expect(try look() == all)
@@ -71,9 +75,9 @@ import Wormhole
 
   /// What could not be read is read the next time, whether or not anything has changed.
   @Test func whatCouldNotBeReadIsReadTheNextTime() throws {
-    let (looking, presenting) = (try room(), try room(isAhead: false))
+    let (looking, presenting) = (try room(), try room())
     let name = try present(in: presenting)
-    clock.withLock { $0 = .seconds(2) }
+    try letPass(.seconds(1))
     let rule = FaultRule(.open, path: name.text, .fail(.tooManyOpenFiles))
     try FaultPoints.with([rule]) { () throws in
       #expect(try looking.everyPresenter().isEmpty)
@@ -83,9 +87,9 @@ import Wormhole
 
   /// A clock that is set back tells nothing of what has changed.
   @Test func aClockThatIsSetBackHasAllListed() throws {
-    let (looking, presenting) = (try room(), try room(isAhead: false))
+    let (looking, presenting) = (try room(), try room())
     let name = try present(in: presenting)
-    clock.withLock { $0 = .seconds(-3600) }
+    try letPass(.seconds(-3600))
     #expect(try looking.everyPresenter().keys.map(\.text) == [name.text])
     try FaultPoints.with([noListing]) { () throws in
       #expect(throws: Errno.inputOutput) { try looking.everyPresenter() }
