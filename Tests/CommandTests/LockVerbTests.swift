@@ -68,6 +68,19 @@ import Testing
     #expect(outcome.errors == "wormhole: the lock was taken over while the command ran\n")
   }
 
+  @Test func aRunningHoldersLockIsNotBroken() throws {
+    let stage = try Stage()
+    let holder = try hold(stage, "--break-after 60")
+    let other = try stage.run("wormhole lock build --break-after 2 --timeout 4 -- echo mine")
+    #expect(other.status == .exited(1))
+    #expect(other.output == "")
+    #expect(other.errors.contains("running"), "\(other.errors)")
+    try release(stage)
+    let outcome = try holder.outcome()
+    #expect(outcome.output == "held\nover\n")
+    #expect(outcome.errors == "")
+  }
+
   @Test func aKilledHoldersLockIsFree() throws {
     let stage = try Stage()
     let holder = try hold(stage)

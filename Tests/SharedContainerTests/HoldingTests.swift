@@ -29,13 +29,26 @@ import Testing
     #expect(try other.slot(.system, "lock.print").hold("lock") { $0 }.result == 1)
   }
 
+  /// Each says for itself how long others have to stand still; how often it shows itself is nothing
+  /// to do with that.
+  @Test func whoGivesOthersMoreTimeIsNotPassedByAnyEarlier() throws {
+    let other = try Container.open(container.path, options: .testing())
+    let held = try slot.hold("lock", breakAfter: .seconds(60)) { _ in
+      try Self.onAnotherThread(
+        other, Patience(until: .now + .seconds(4)), breakAfter: .seconds(2))
+    }
+    #expect(held.result?.code == .timedOut)
+    #expect(!held.wasSuperseded)
+  }
+
   private static func onAnotherThread(
-    _ container: Container, _ patience: Patience
+    _ container: Container, _ patience: Patience, breakAfter: Duration? = nil
   ) throws -> WormholeError? {
     let found = Monitor<WormholeError?>(nil)
     let thread = try Thread("waiter") {
       do {
-        _ = try container.slot(.system, "lock.print").hold("lock", patience: patience) { $0 }
+        _ = try container.slot(.system, "lock.print")
+          .hold("lock", breakAfter: breakAfter, patience: patience) { $0 }
       } catch {
         found.signal { $0 = error as? WormholeError }
       }

@@ -25,6 +25,12 @@ package struct ContainerOptions: Sendable {
   package var environment = Environment()
 
   package init() {}
+
+  /// The lease by which running holders show themselves: no longer than the usual one.
+  ///
+  /// Others may have the usual one where this process is more patient, and ask for less before they
+  /// take a lock over.
+  var shownLease: Duration { min(lease, .seconds(1)) }
 }
 
 /// For how long a call waits, and what may end the wait earlier.

@@ -2,7 +2,8 @@ internal import Syscalls
 
 /// How a lock is waited for, and for how long it may be kept.
 package struct LockPolicy: Sendable {
-  /// How long a holder's mark may stand still before it is superseded; nil: never.
+  /// How long the mark of the one who is waited for may stand still before it is superseded; nil:
+  /// never.
   package var lease: Duration?
   /// For how long the mark of a running holder is renewed; nil: as long as it holds.
   package var cap: Duration?
@@ -375,8 +376,8 @@ struct LockExecutor {
     state.mark = mark
     try mark.write(to: state.file!.file)
     tenure = try slot.container.leases.begin(
-      mark, in: state.file!.file, lease: policy.lease ?? slot.container.options.lease,
-      cap: policy.cap, at: environment.now())
+      mark, in: state.file!.file, lease: slot.container.options.shownLease, cap: policy.cap,
+      at: environment.now())
     return .marked
   }
 
