@@ -204,6 +204,34 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  private static let noRemoval = FaultRule(
+    .rmdir, path: ".wormhole-", persistent: true, .fail(.noSpace))
+
+  @Test func whatCannotBeRemovedOfADeadOneIsRemovedByTheNext() throws {
+    let killed = try scene.peer(
+      .replace, scene.path("a"), .write("killed"),
+      environment: ["WORMHOLE_FAULTS=rename~running@1:after:kill"])
+    #expect(try killed.outcome().status == .signalled(9))
+    try FaultPoints.with([Self.noRemoval]) { try scene.another().write(scene.path("a")) { _ in } }
+    #expect(try scene.leftovers().filter { $0.hasPrefix("passed") }.count == 1)
+    #expect(try scene.leftovers().count == 2)
+    try scene.another().write(scene.path("b")) { _ in }
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// At the end of an access, and before it begins.
+  @Test(arguments: ["", ";open~.wormhole-@1:before:fail=EMFILE"])
+  func whatOneCannotRemoveItselfIsRemovedOnceItHasEnded(_ more: String) throws {
+    let peer = try scene.peer(
+      .replace, scene.path("a"), .write("peer"),
+      environment: ["WORMHOLE_FAULTS=\(Self.noRemoval)\(more)"])
+    _ = try peer.outcome()
+    #expect(try scene.leftovers().filter { $0.hasPrefix("passed") }.count == 1)
+    #expect(try scene.leftovers().count == 2)
+    try scene.another().write(scene.path("b")) { _ in }
+    #expect(try scene.leftovers() == [])
+  }
+
   @Test func anOvertakerThatIsKilledInTheMiddleLeavesTheRestToTheNext() throws {
     try scene.folder.write("old", to: "files/a")
     let peer = try scene.stopped(.replace, "a")

@@ -32,6 +32,8 @@ package final class AccessExecutor: @unchecked Sendable {
   private var lock: LockExecutor?
   var process: AccessProcess?
   private var hiddenPaths: [String] = []
+  /// What was made there could not be removed: its file is kept for whoever sweeps.
+  private var leavesHidden = false
   var rings = 0
   var isWaiting = false
   private var seen: Set<AccessName> = []
@@ -179,7 +181,9 @@ package final class AccessExecutor: @unchecked Sendable {
     case .hide: return try hide()
     case .unhide:
       defer { files = [] }
+      leavesHidden = true
       for box in files { try retrying { () throws(Errno) in try box.file.remove() } }
+      leavesHidden = false
       return .unhidden
     case .enter:
       endWaiting()
@@ -343,7 +347,10 @@ package final class AccessExecutor: @unchecked Sendable {
       } catch {
         if let name {
           for path in hiddenPaths {
-            try? retrying { () throws(Errno) in try HiddenFile.remove(path, of: name) }
+            let failure = Errno.of { () throws(Errno) in
+              try retrying { () throws(Errno) in try HiddenFile.remove(path, of: name) }
+            }
+            if failure != nil { leavesHidden = true }
           }
         }
         files = []
@@ -382,6 +389,7 @@ package final class AccessExecutor: @unchecked Sendable {
     endWaiting()
     let home = try open()
     guard let name, let place = machine.place else { return .left }
+    if leavesHidden, (try? room.keep(name, from: place, in: home)) == true { return .left }
     if try room.remove(name, from: place, in: home) {
       return .left
     }

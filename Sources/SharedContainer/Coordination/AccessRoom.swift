@@ -7,7 +7,8 @@ package import Syscalls
 ///     waiting/ running/ overtaken/
 ///                    a file for each access; where it lies says how far it is
 ///     passed/        those that were passed over while they waited, until their processes have
-///                    taken back what they made for them; there once somebody was
+///                    taken back what they made for them, and those that have ended and left
+///                    something that could not be removed then; there once somebody was
 ///     processes/     a file for each process that has accesses, locked as long as it lives
 ///     presenters/    a file for each presenter; there only while somebody presents something
 ///
@@ -235,16 +236,30 @@ package final class AccessRoom: Sendable {
   /// Its file is kept: its process may have made hidden directories for it, or make them still,
   /// and may die before it hears that it has to begin again.
   func pass(_ name: AccessName, in home: OpenDirectory) throws(Errno) -> Bool {
+    let entry = try? entry(of: name, in: .waiting, of: home)
+    do throws(Errno) {
+      return try keep(name, from: .waiting, in: home)
+    } catch {
+      // On a full disk there may be no room to keep it; nobody is to be held up by that.
+      guard try remove(name, from: .waiting, in: home) else { return false }
+      _ = removeHidden(entry, of: name)
+      return true
+    }
+  }
+
+  /// Moves its file to where it is in nobody's way, and is found by whoever sweeps; false if it is
+  /// not there any more.
+  func keep(
+    _ name: AccessName, from place: AccessPlace, in home: OpenDirectory
+  ) throws(Errno) -> Bool {
     do throws(Errno) {
       _ = try container.staging.ensureDirectory(Self.passedName, in: home.descriptor)
       try home.descriptor.rename(
-        AccessPlace.waiting.name + "/" + name.text, to: home.descriptor,
-        Self.passedName + "/" + name.text)
+        place.name + "/" + name.text, to: home.descriptor, Self.passedName + "/" + name.text)
       return true
     } catch {
-      guard error != .noSuchFile else { return false }
-      // On a full disk there may be no room to keep it; nobody is to be held up by that.
-      return try remove(name, from: .waiting, in: home)
+      guard error == .noSuchFile else { throw error }
+      return false
     }
   }
 
@@ -302,25 +317,33 @@ package final class AccessRoom: Sendable {
   /// Removes what a dead process's access has left, its hidden directories first.
   func discard(_ name: AccessName, in home: OpenDirectory) throws(Errno) {
     let entry = try entry(of: name, in: .waiting, of: home)
-    removeHidden(entry, of: name)
-    for place in AccessPlace.allCases { _ = try remove(name, from: place, in: home) }
+    let isClean = removeHidden(entry, of: name)
+    for place in AccessPlace.allCases {
+      if !isClean, (try? keep(name, from: place, in: home)) == true { continue }
+      _ = try remove(name, from: place, in: home)
+    }
     guard let claim = entry?.claim, claim.writes else { return }
     buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
   }
 
-  private func removeHidden(_ entry: AccessEntry?, of name: AccessName) {
+  /// False if that may be possible later: where they lie they do no harm.
+  private func removeHidden(_ entry: AccessEntry?, of name: AccessName) -> Bool {
+    var isClean = true
     for path in entry?.hidden ?? [] {
-      // Its process is dead, so it does no harm where it cannot be removed.
       let failure = Errno.of { () throws(Errno) in try HiddenFile.remove(path, of: name) }
-      if let failure { container.log(.notice, "could not remove '\(path)': \(failure)") }
+      guard let failure else { continue }
+      container.log(.notice, "could not remove '\(path)': \(failure)")
+      let meaning = WormholeError(failure, "remove", path)
+      if meaning.mayPass || meaning.code == .full { isClean = false }
     }
+    return isClean
   }
 
   /// Removes what those have left that were passed over and died before they heard of it.
   private func sweepPassed(in home: OpenDirectory) throws(Errno) -> Int {
     var swept = 0
     for name in try passedNames(in: home) where try !isAlive(name.process, in: home) {
-      removeHidden(try passedEntry(of: name, in: home), of: name)
+      guard removeHidden(try passedEntry(of: name, in: home), of: name) else { continue }
       try forgetPassed(name, in: home)
       swept += 1
     }
