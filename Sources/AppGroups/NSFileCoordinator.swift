@@ -22,7 +22,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     var coordinator: Wormhole.Coordinator
     /// That of the presenter that it was made with.
     var presenter: String?
-    var timeout = Wormhole.Coordinator.defaultTimeout
+    var timeout: Duration?
     var takeOverAfter: Duration?
     /// Those whose accessors run, with numbers of their own.
     var underWay: [Int: Wormhole.Coordinator.Access] = [:]
@@ -121,11 +121,11 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
   }
 
-  /// How long a call waits before it fails; 30 seconds by default.
+  /// How long a call waits before it fails; 30 seconds by default, and ``takeOverAfter`` more.
   ///
   /// Devices have no such property, and wait for as long as it takes.
   public var timeout: Duration {
-    get { state.withLock { $0.timeout } }
+    get { state.withLock { Wormhole.Coordinator.timeout($0.timeout, $0.takeOverAfter) } }
     set { state.withLock { $0.timeout = newValue } }
   }
 
@@ -317,7 +317,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// - Parameter body: gets no access where it uses copies alone: others go on meanwhile.
   private func access(
     _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Wormhole.Coordinator,
-    _ call: Wormhole.Coordinator.AnnouncedCall, _ timeout: Duration, _ takeOver: Duration?,
+    _ call: Wormhole.Coordinator.AnnouncedCall, _ timeout: Duration?, _ takeOver: Duration?,
     _ body: ([URL], Wormhole.Coordinator.Access?) -> Void
   ) throws {
     var snapshots: [UploadSnapshot] = []

@@ -109,6 +109,16 @@ import Wormhole
     #expect(error.flatMap(\.self) == nil)
   }
 
+  @Test func whoPassesTheStoppedWaitsSoMuchLonger() {
+    let coordinator = NSFileCoordinator()
+    #expect(coordinator.timeout == .seconds(30))
+    coordinator.takeOverAfter = .seconds(60)
+    #expect(coordinator.timeout == .seconds(90))
+    coordinator.timeout = .seconds(5)
+    #expect(coordinator.timeout == .seconds(5))
+    #expect(Wormhole.Coordinator.timeout(nil, .seconds(-1)) == .seconds(30))
+  }
+
   @Test func aWaitThatEndsSetsTheErrorAndDoesNotRunTheAccessor() throws {
     try whileSomebodyWrites("a") {
       let coordinator = NSFileCoordinator()

@@ -88,6 +88,15 @@ import Testing
     try till.hold {}
   }
 
+  @Test(.blocking) func whoeverAsksToPassTheStoppedWaitsForThat() throws {
+    let stopped = try Running(.holdLock(meeting.path, "lock.till"))
+    try stopped.waitUntilStopped()
+    let till = try meeting.another { $0.timeout = .seconds(3) }.lock("till")
+    #expect(try till.hold(breakAfter: .milliseconds(3500)) { $0 } == 2)
+    try stopped.child.send(.go)
+    #expect(try stopped.outcome().output == "superseded\n")
+  }
+
   // MARK: For tasks
 
   @Test func aTaskHoldsItWhileItWaitsForOthers() async throws {

@@ -48,8 +48,13 @@ extension Wormhole {
       self.presenter = presenter
     }
 
-    /// How long a call waits that does not say so.
+    /// How long a call waits that does not say so; with `takeOverAfter` so much longer.
     public static let defaultTimeout = Duration.seconds(30)
+
+    /// Whoever does not say how long, but asks to pass who stands still, waits for that to happen.
+    package static func timeout(_ given: Duration?, _ takeOverAfter: Duration?) -> Duration {
+      given ?? defaultTimeout + max(takeOverAfter ?? .zero, .zero)
+    }
 
     // MARK: Accesses
 
@@ -59,12 +64,12 @@ extension Wormhole {
     ///
     /// - Parameters:
     ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most.
+    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
     ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
     ///     for an error that names it.
     ///   - body: gets the path to read.
     public func read<Result>(
-      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ path: String) throws -> Result
     ) throws -> Result {
       try access([.reading(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
@@ -79,12 +84,12 @@ extension Wormhole {
     ///
     /// - Parameters:
     ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most.
+    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
     ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
     ///     for an error that names it.
     ///   - body: gets the path to write.
     public func write<Result>(
-      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ path: String) throws -> Result
     ) throws -> Result {
       try access([.writing(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
@@ -99,13 +104,13 @@ extension Wormhole {
     ///
     /// - Parameters:
     ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most.
+    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
     ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
     ///     for an error that names it.
     ///   - body: gets the path at which it makes the new file, or directory, and that of the old
     ///     one.
     public func replace<Result>(
-      _ path: String, within timeout: Duration = defaultTimeout, takeOverAfter: Duration? = nil,
+      _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ new: String, _ old: String) throws -> Result
     ) throws -> Result {
       try access([.replacing(path)], within: timeout, takeOverAfter: takeOverAfter) { access in
@@ -124,7 +129,7 @@ extension Wormhole {
     ///   - intents: what is read and written; all of it is had at once, and lost at once. Without
     ///     any the body runs at once.
     ///   - timeout: how long to wait before it throws
-    ///     ``WormholeError/Code-swift.struct/timedOut``.
+    ///     ``WormholeError/Code-swift.struct/timedOut``; by default as ``defaultTimeout`` says.
     ///   - takeOverAfter: how long a process must have stood still, no shorter than a second,
     ///     before its access is taken over; by default this throws
     ///     ``WormholeError/Code-swift.struct/stopped``.
@@ -132,7 +137,7 @@ extension Wormhole {
     /// - Throws: ``WormholeError/Code-swift.struct/superseded``, once the body has run, if this
     ///   process stood still and others took over: what is *replaced* is then as it was.
     public func access<Result>(
-      _ intents: [Intent], within timeout: Duration = defaultTimeout,
+      _ intents: [Intent], within timeout: Duration? = nil,
       takeOverAfter: Duration? = nil, _ body: (Access) throws -> Result
     ) throws -> Result {
       try access(
@@ -141,7 +146,7 @@ extension Wormhole {
 
     /// The same, for a call that was announced.
     package func access<Result>(
-      _ intents: [Intent], within timeout: Duration, takeOverAfter: Duration?,
+      _ intents: [Intent], within timeout: Duration?, takeOverAfter: Duration?,
       announced call: AnnouncedCall, _ body: (Access) throws -> Result
     ) throws -> Result {
       defer { forget(call) }
@@ -178,7 +183,7 @@ extension Wormhole {
     /// waits the body does not run. Tasks that the body starts count as the same, until it has
     /// ended.
     public func access<Result>(
-      _ intents: [Intent], within timeout: Duration = defaultTimeout,
+      _ intents: [Intent], within timeout: Duration? = nil,
       takeOverAfter: Duration? = nil, _ body: (Access) async throws -> Result
     ) async throws -> Result {
       let subject = intents.first?.path ?? ""
@@ -239,13 +244,14 @@ extension Wormhole {
     package func forget(_ call: AnnouncedCall) { waits.withLock { $0[call.number] = nil } }
 
     private func stay(
-      _ intents: [Intent], _ timeout: Duration, _ takeOver: Duration?,
+      _ intents: [Intent], _ timeout: Duration?, _ takeOver: Duration?,
       _ cancellation: Cancellation, _ isAnswering: Bool
     ) throws(WormholeError) -> AccessStay {
       try AccessStay(
         // In a copy of the process the presenter is somebody else's.
         intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
-        Patience(until: .now + timeout, cancellation: cancellation), isAnswering)
+        Patience(until: .now + Self.timeout(timeout, takeOver), cancellation: cancellation),
+        isAnswering)
     }
 
     /// What says which container orders a file.

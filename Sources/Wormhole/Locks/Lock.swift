@@ -47,7 +47,7 @@ extension Wormhole {
     /// As `hold(within:_:)`. When the other one goes on, both may run at once.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait; by default what the options say.
+    ///   - timeout: how long to wait; by default what the options say, and `breakAfter` more.
     ///   - breakAfter: how long the holder must have stood still; no shorter than the lease.
     ///   - body: gets a number that rises with each such takeover, so that what it changes can
     ///     refuse the older one.
@@ -59,7 +59,8 @@ extension Wormhole {
       defer { mark.end() }
       let held = try naming {
         try slot().hold(
-          "hold lock", breakAfter: breakAfter, patience: patience(timeout), isOutermost: true
+          "hold lock", breakAfter: breakAfter, patience: patience(timeout, breakAfter),
+          isOutermost: true
         ) { generation in
           HeldLock.$current.withValue(mark) { Swift.Result { try body(generation) } }
         }
@@ -98,7 +99,7 @@ extension Wormhole {
       defer { mark.end() }
       let (slot, name) = (try slot(), name)
       let cancellation = Cancellation()
-      let patience = patience(timeout, cancellation)
+      let patience = patience(timeout, breakAfter, cancellation)
       let stay = LockStay(cancellation) { stay in
         try slot.hold("hold lock", breakAfter: breakAfter, patience: patience, isOutermost: true) {
           stay.enter($0)
@@ -162,9 +163,12 @@ extension Wormhole {
       try hole.container.slot(.system, "lock." + name)
     }
 
-    private func patience(_ timeout: Duration?, _ cancellation: Cancellation? = nil) -> Patience {
+    /// Whoever does not say how long, but asks to pass who stands still, waits for that to happen.
+    private func patience(
+      _ timeout: Duration?, _ breakAfter: Duration?, _ cancellation: Cancellation? = nil
+    ) -> Patience {
       Patience(
-        until: .now + (timeout ?? hole.options.timeout),
+        until: .now + (timeout ?? hole.options.timeout + max(breakAfter ?? .zero, .zero)),
         cancellation: cancellation ?? OffPool.cancellation)
     }
 

@@ -20,8 +20,8 @@ extension Verb {
         + "another reason.",
       "A program that has ended is in nobody's way. If one is stopped, whoever waits for it is "
         + "told at once who it is. With --take-over, it goes on all the same once that one has "
-        + "stood still for so long: when it wakes, both may use the files. If that happens to "
-        + "CMD, a message says so when it has ended.",
+        + "stood still for so long, for which it waits beyond the 30 seconds: when that one wakes, "
+        + "both may use the files. If that happens to CMD, a message says so when it has ended.",
       "No container is named: files in the directory of a group are ordered by that group's, and "
         + "all others by one that the user has for it. Whoever does not coordinate is not kept "
         + "away. If the command itself is killed by SIGKILL, CMD runs on, and nobody waits for it.",
@@ -44,7 +44,7 @@ extension Verb {
         throw Failure.usage(
           "cannot coordinate a '\(invocation.operands[0])': it is read or write")
       }
-      let timeout = try invocation.seconds(.timeout) ?? Wormhole.Coordinator.defaultTimeout
+      let timeout = try invocation.seconds(.timeout)
       let takeOver = try invocation.seconds(.takeOver)
       let intents = invocation.operands.dropFirst().map(kind.intent)
       try InheritedAccesses.within(Processes.environment(insideVariable) ?? "") {
