@@ -49,6 +49,24 @@ import Testing
     try later.open("container.plist", [.writeOnly, .truncate]).write(bytes)
   }
 
+  /// Programs have such a umask that keep what they write to themselves.
+  @Test func directoriesCanBeEnteredWhateverTheUmask() throws {
+    let stage = try Stage()
+    for mask in ["0177", "0277", "0377"] {
+      let outcome = try stage.run(
+        """
+        export WORMHOLE_ROOT="$STAGE/groups"; umask \(mask)
+        wormhole put speed 88 && wormhole get speed \
+        && wormhole send --to till seat && wormhole receive --as till --count 1 \
+        && wormhole coordinate write file -- true && find . -type d ! -perm 700
+        rm -rf hole groups
+        """)
+      #expect(outcome.status == .exited(0))
+      #expect(outcome.errors == "")
+      #expect(outcome.output == "88\nseat\n", "\(mask)")
+    }
+  }
+
   @Test func aContainerOfSomebodyElseIsRefused() throws {
     guard Processes.effectiveUser == 0 else {
       skip("a container of another user", because: "only root can make one")

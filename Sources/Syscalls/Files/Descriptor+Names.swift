@@ -53,9 +53,28 @@ extension Descriptor {
     _ = try perform(.unlink, on: directory, name) { Glibc.unlinkat(directory, name, 0) }
   }
 
+  /// Makes a directory, with all of this mode.
   package func makeDirectory(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
     let directory = try number
-    _ = try perform(.mkdir, on: directory, name) { Glibc.mkdirat(directory, name, mode) }
+    _ = try perform(.mkdir, on: directory, name) { Self.makeWhole(name, in: directory, mode) }
+  }
+
+  /// Programs that keep their files to themselves by a umask of 0177 would make directories that
+  /// nobody can enter.
+  private static func makeWhole(
+    _ name: UnsafePointer<CChar>, in directory: CInt, _ mode: FileMode
+  ) -> CInt {
+    guard Glibc.mkdirat(directory, name, mode) == 0 else { return -1 }
+    var status = stat()
+    guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+      status.st_mode & mode != mode
+    else { return 0 }
+    let flags = OpenFlags.directory.union(.always).rawValue
+    let made = Glibc.openat(directory, name, flags)
+    guard made >= 0 else { return 0 }
+    _ = Glibc.fchmod(made, status.st_mode & 0o7777 | mode)
+    _ = Glibc.close(made)
+    return 0
   }
 
   package func removeDirectory(_ name: UnsafePointer<CChar>) throws(Errno) {
@@ -65,11 +84,11 @@ extension Descriptor {
     }
   }
 
-  /// Makes a directory at a path of the user's.
+  /// Makes a directory at a path of the user's, with all of this mode.
   package static func makeDirectory(
     path: UnsafePointer<CChar>, mode: FileMode
   ) throws(Errno) {
-    _ = try perform(.mkdir, path) { Glibc.mkdirat(AT_FDCWD, path, mode) }
+    _ = try perform(.mkdir, path) { makeWhole(path, in: AT_FDCWD, mode) }
   }
 
   /// Removes an empty directory at a path of the user's.

@@ -33,7 +33,7 @@ package struct OpenFlags: OptionSet, Sendable {
   /// To make what must not be there yet.
   package static let writeOnlyNew = OpenFlags(rawValue: O_WRONLY | O_CREAT | O_EXCL)
 
-  fileprivate static let always =
+  static let always =
     OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
   fileprivate static let alwaysFollowing = OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY)
 }
