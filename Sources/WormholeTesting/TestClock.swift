@@ -22,6 +22,9 @@ public final class TestClock: Sendable {
     var alarms: [Alarm] = []
   }
 
+  /// So far that what is added to its time can still be said.
+  private static let furthest = Duration.seconds(50 * 365 * 86_400)
+
   private let start = Instant.now
   private let startSinceBoot = Clocks.sinceBoot
   private let startSinceEpoch = Clocks.sinceEpoch
@@ -49,10 +52,10 @@ public final class TestClock: Sendable {
   /// Moves the clock, and has each alarm ring that it comes to, in order.
   ///
   /// When this returns the alarms have rung; what they set off goes on elsewhere, and alarms that
-  /// it sets are reckoned from then.
+  /// it sets are reckoned from then. It goes fifty years ahead at most.
   public func advance(by duration: Duration) {
     precondition(duration >= .zero, "a clock does not go back")
-    let target = state.withLock { start + $0.moved + duration }
+    let target = state.withLock { min(start + $0.moved + duration, start + Self.furthest) }
     while true {
       let due = state.withLock { state -> Alarm? in
         let next = state.alarms.indices.min { state.alarms[$0].moment < state.alarms[$1].moment }

@@ -148,6 +148,8 @@ import Testing
     #expect(Duration.seconds(Int64.min).inNanoseconds == .min)
     #expect(Instant(nanoseconds: 5) + .seconds(Int64.max) == Instant(nanoseconds: .max))
     #expect(Instant(nanoseconds: 5) - Instant(nanoseconds: 3) == .nanoseconds(2))
+    #expect(Instant(nanoseconds: .min) - Instant(nanoseconds: 3) == .nanoseconds(Int64.min))
+    #expect(Instant(nanoseconds: 3) - Instant(nanoseconds: .min) == .nanoseconds(Int64.max))
     #expect(Clocks.sinceBoot > 0)
     #expect(Clocks.sinceEpoch > Clocks.sinceBoot)
   }

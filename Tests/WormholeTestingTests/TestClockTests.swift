@@ -40,6 +40,10 @@ import WormholeTesting
     #expect(try await late.outcome(within: .seconds(1)) == .expired)
     #expect(try await inTime.outcome(within: .seconds(1)) == .delivered)
     #expect(heard.all == [2])
+    // As far as it goes; it goes on to be a time.
+    clock.advance(by: .seconds(Int64.max))
+    let last = try await two.toSecond.send(3, options)
+    #expect(try await last.outcome(within: .seconds(1)) == .delivered)
     receiving.stop()
   }
 

@@ -75,6 +75,13 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .wait(until: nil))
   }
 
+  @Test func aPauseOfHoursGrowsNoShorter() {
+    var settings = MailboxMachine.Settings()
+    settings.firstDelay = 3 * 3_600_000_000_000
+    settings.longestDelay = settings.firstDelay
+    for attempt in 1...60 { #expect(settings.delay(after: attempt) == settings.firstDelay) }
+  }
+
   @Test func whatFailsComesLaterAndLater() {
     var machine = machine([nil], [name(1)]) {
       $0.firstDelay = 10

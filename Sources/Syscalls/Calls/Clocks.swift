@@ -18,8 +18,10 @@ public struct Instant: Comparable, Hashable, Sendable {
     return Instant(nanoseconds: overflow ? .max : sum)
   }
 
+  /// Clamped as well: a deadline may lie as far back as can be said.
   package static func - (left: Instant, right: Instant) -> Duration {
-    .nanoseconds(left.nanoseconds - right.nanoseconds)
+    let (difference, overflow) = left.nanoseconds.subtractingReportingOverflow(right.nanoseconds)
+    return .nanoseconds(overflow ? (left < right ? .min : .max) : difference)
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Syscalls
+
 extension Wormhole {
   /// What holds for the messages that members send and receive through one opened container.
   public struct MailOptions: Sendable {
@@ -14,6 +16,7 @@ extension Wormhole {
     /// How many files of messages may wait in one inbox.
     ///
     /// A batch is one file. What several senders send at the same time may exceed this by a little.
+    /// All who send to a member say the same, as they share one account of its inbox.
     public var largestQueue = 262_144
 
     /// How many bytes may wait in one inbox; the same holds.
@@ -58,9 +61,6 @@ extension Int64 {
 }
 
 extension Duration {
-  var inNanosecondsClamped: Int64 {
-    let (seconds, attoseconds) = components
-    guard seconds < 1 << 32 else { return 1 << 62 }
-    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-  }
+  /// What can still be added to the present time: 146 years at most.
+  var inNanosecondsClamped: Int64 { min(max(inNanoseconds, -1 << 62), 1 << 62) }
 }

@@ -42,7 +42,9 @@ extension MailboxMachine {
 
     func delay(after attempt: Int) -> Int64 {
       let doublings = min(max(attempt - 1, 0), 20)
-      return min(longestDelay, firstDelay << Int64(doublings))
+      // Of a day the doublings are soon more than 64 bits hold.
+      guard firstDelay <= longestDelay >> doublings else { return longestDelay }
+      return firstDelay << doublings
     }
   }
 
