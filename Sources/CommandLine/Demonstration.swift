@@ -49,7 +49,7 @@ package final class Demonstration: Sendable {
     do throws(Errno) {
       return try body()
     } catch {
-      throw WormholeError(error, "show the demonstration in", path)
+      throw WormholeError(proc: error, "show the demonstration in", path)
     }
   }
 

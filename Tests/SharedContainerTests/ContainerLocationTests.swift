@@ -60,6 +60,14 @@ import Testing
     _ = try Container.open(location.container)
   }
 
+  /// As for services, whose homes are none.
+  @Test func whereNothingCanBeMadeTheWayOutIsNamed() throws {
+    let location = try ContainerLocation(
+      group: "a", environment: ["XDG_STATE_HOME": "/proc/none"], home: nil)
+    let error = try failure { try location.prepare(.owner) }
+    #expect(error.hint?.contains("set WORMHOLE_ROOT") == true, "\(error)")
+  }
+
   @Test func aGroupsDirectoryIsForItsMembers() throws {
     let folder = try TemporaryDirectory()
     let location = try ContainerLocation(

@@ -124,6 +124,11 @@ import Testing
     let heard = try watch.outcome()
     #expect(heard.output == "seven\n")
     #expect(heard.status == .exited(0), "\(heard.errors)")
+    for words in [["coordinate", "read", path, "--", "true"], ["demo"]] {
+      let refused = try run("unshare", Array(hidden.dropLast(2)) + words)
+      #expect(refused.status != .exited(0))
+      #expect(refused.errors.contains("/proc is not there"), "\(refused.errors)")
+    }
   }
 
   /// An inspection may ask for the lock of a file between its making and its locking.

@@ -123,7 +123,14 @@ package struct ContainerLocation: Hashable, Sendable {
     do throws(Errno) {
       try Self.makeAll(base)
     } catch {
-      throw WormholeError(error, "make directory", base)
+      var failure = WormholeError(error, "make directory", base)
+      // Services have homes that are none.
+      if [.permissionDenied, .readOnly, .notFound].contains(failure.code) {
+        failure.hint =
+          "set WORMHOLE_ROOT to a directory that this user may write to, for all programs that are "
+          + "to meet"
+      }
+      throw failure
     }
     var path = base
     for name in own {

@@ -75,7 +75,7 @@ extension AccessPath {
       guard isLink, let end = try end(of: path) else { return [own] }
       return [own, end]
     } catch {
-      throw WormholeError(error, "coordinate", path)
+      throw WormholeError(proc: error, "coordinate", path)
     }
   }
 

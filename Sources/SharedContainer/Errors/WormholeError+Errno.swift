@@ -12,6 +12,16 @@ extension WormholeError {
     self.init(code, operation, subject, because: reason, hint: hint, errno: error)
   }
 
+  /// What the system has said where `/proc` has to tell where something lies.
+  package init(proc error: Errno, _ operation: String, _ subject: String) {
+    self.init(error, operation, subject)
+    guard error == .noSuchFile, ProcessIdentity.current.namespace == 0 else { return }
+    self.init(
+      .system, operation, subject,
+      because: "/proc is not there, which has to tell where things lie",
+      hint: "mount it with 'mount -t proc proc /proc'")
+  }
+
   /// What the system has said of a part of a member's directory; where that is not for this user to
   /// write to, whose it is.
   package init(
