@@ -1,3 +1,4 @@
+import SharedContainer
 import Syscalls
 import TestSupport
 import TestTraits
@@ -19,6 +20,12 @@ import Wormhole
     thread.join()
     try lock.hold(within: .seconds(Int64.max), breakAfter: .seconds(Int64.max)) { _ in }
     try lock.hold(within: .seconds(Int64.max), breakAfter: .seconds(Int64.min)) { _ in }
+  }
+
+  /// Those who wait would ask without a pause.
+  @Test(.blocking, arguments: past) func aLeaseLastsForAMoment(_ time: Duration) throws {
+    let meeting = try Meeting { $0.lease = time }
+    #expect(meeting.hole.container.options.lease == .milliseconds(10))
   }
 
   @Test(arguments: past) func aRequestIsTooLate(_ time: Duration) async throws {
@@ -57,7 +64,10 @@ import Wormhole
       message.putBack(after: .seconds(isFirst ? Int64.min : .max))
     }
     try heard.wait("all") { $0.count == 4 }
-    #expect(heard.all.sorted() == [1, 1, 2, 3])
+    // What came again at once would come before this.
+    try pair.send([4])
+    try heard.wait("the last") { $0.contains(4) }
+    #expect(heard.all.sorted() == [1, 1, 2, 3, 4])
     receiving.stop()
   }
 }
