@@ -16,7 +16,7 @@ extension SuiteOfDefaults where Self: UserDefaults {
   /// container. All others are Foundation's, as before. An argument that is a `String?` still
   /// reaches Foundation's own initialiser: unwrap it.
   public init?(suiteName: String) {
-    if suiteName.hasPrefix("group.") {
+    if suiteName.utf8.starts(with: "group.".utf8) {
       guard let suite = GroupDefaults(group: suiteName) as? Self else { return nil }
       self = suite
     } else {

@@ -35,7 +35,7 @@ int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode
   memset(&how, 0, sizeof how);
   how.flags = flags;
   how.mode = flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? mode : 0;
-  how.resolve = beneath ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS : 0;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (beneath ? RESOLVE_BENEATH : 0);
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 

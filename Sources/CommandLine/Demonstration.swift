@@ -103,14 +103,13 @@ package final class Demonstration: Sendable {
   }
 
   private func remove() {
-    guard let slash = path.lastIndex(of: "/"),
-      let parent = try? Descriptor.open(path: String(path[..<slash]) + "/.", [.path, .directory])
-    else { return }
-    let name = String(path[path.index(after: slash)...])
+    let place = UserPath(path)
+    guard let parent = try? place.openParent([.path, .directory]) else { return }
     // What a process that was killed had started may still be writing for a moment.
     let deadline = Instant.now + .seconds(2)
     repeat {
-      let failure = Errno.of { () throws(Errno) in try removeTree(name, in: parent, depth: 9) }
+      let failure = Errno.of { () throws(Errno) in try removeTree(place.name, in: parent, depth: 9)
+      }
       if failure == nil { return }
     } while Instant.now < deadline
   }

@@ -1,3 +1,5 @@
+internal import Syscalls
+
 /// The manual page, in the macros of man(7).
 package struct Manual {
   private let table: Table
@@ -32,7 +34,7 @@ package struct Manual {
       let text = word.drop { $0 == "[" }
       let name = text.prefix { $0 != "]" }
       let font =
-        name.hasPrefix("-") || name == table.name
+        name.begins(with: "-") || name == table.name
         ? "B" : name.contains { $0.isLetter } && name.uppercased() == name ? "I" : "R"
       let styled =
         font == "R" ? Self.escaped(String(name)) : "\\f\(font)\(Self.escaped(String(name)))\\fR"

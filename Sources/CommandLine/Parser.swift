@@ -1,3 +1,5 @@
+internal import Syscalls
+
 /// Reads a command line by the table.
 package struct Parser {
   private let table: Table
@@ -53,8 +55,8 @@ package struct Parser {
 
   /// A dash alone is standard input, and a negative number a value.
   private static func isOption(_ word: String) -> Bool {
-    guard word.utf8.count > 1, word.hasPrefix("-") else { return false }
-    return word.hasPrefix("--")
+    guard word.utf8.count > 1, word.begins(with: "-") else { return false }
+    return word.begins(with: "--")
       || !(word.dropFirst().first.map { $0.isNumber || $0 == "." } ?? true)
   }
 
@@ -91,12 +93,12 @@ package struct Parser {
   private mutating func readOption(
     _ word: String, _ rest: inout ArraySlice<String>
   ) throws(Failure) {
-    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = word.parts(between: "=", most: 1, keepingEmpty: true)
     let known = table.options + (verb?.options ?? [])
     guard let option = known.first(where: { "--" + $0.name == parts[0] }) else {
       if readShorthand(word) { return }
       let help = verb.map { "\(table.name) help \($0.name)" } ?? "\(table.name) --help"
-      let guess = Spelling.guess(String(parts[0]), among: known.map { "--" + $0.name })
+      let guess = Spelling.guess(parts[0], among: known.map { "--" + $0.name })
       throw .usage(
         "cannot use '\(parts[0])': there is no such option; "
           + (guess.map { "did you mean '\($0)'?" } ?? "try '\(help)'"))
@@ -111,7 +113,7 @@ package struct Parser {
       options.append(Invocation.Given(name: option.name, value: ""))
       return
     }
-    guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+    guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else {
       throw .usage("cannot use '--\(option.name)': its \(argument.name) is missing")
     }
     if case .oneOf(_, let words) = argument, !words.contains(value) {

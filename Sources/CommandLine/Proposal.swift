@@ -1,3 +1,5 @@
+internal import Syscalls
+
 /// What can stand at the end of a command line that is being typed.
 package struct Proposal {
   package enum Kind: String {
@@ -39,8 +41,10 @@ package struct Proposal {
           kind = .command
           return
         }
-      } else if !hasDashes, word.hasPrefix("-"), word != "-" {
-        guard let option = option(word), option.argument != nil, !word.contains("=") else {
+      } else if !hasDashes, word.begins(with: "-"), word != "-" {
+        guard let option = option(word), option.argument != nil,
+          !word.utf8.contains(UInt8(ascii: "="))
+        else {
           note(word)
           continue
         }
@@ -61,23 +65,23 @@ package struct Proposal {
   }
 
   private func option(_ word: String) -> Option? {
-    let name = word.prefix { $0 != "=" }
+    let name = word.parts(between: "=", most: 1, keepingEmpty: true)[0]
     return (table.options + (verb?.options ?? [])).first { "--" + $0.name == name }
   }
 
   private mutating func note(_ word: String) {
     guard let option = option(word) else { return }
-    let value = word.drop { $0 != "=" }.dropFirst()
-    given.append(Invocation.Given(name: option.name, value: String(value)))
+    let parts = word.parts(between: "=", most: 1, keepingEmpty: true)
+    given.append(Invocation.Given(name: option.name, value: parts.count == 2 ? parts[1] : ""))
   }
 
   // MARK: The word that is being typed
 
   private mutating func propose(_ last: String) {
-    if !hasDashes, last.hasPrefix("-") {
-      guard last.contains("="), let option = option(last) else { return proposeOptions(last) }
-      let start = last.prefix { $0 != "=" } + "="
-      return propose(option, String(last.dropFirst(start.count)), after: String(start))
+    if !hasDashes, last.begins(with: "-") {
+      let parts = last.parts(between: "=", most: 1, keepingEmpty: true)
+      guard parts.count == 2, let option = option(last) else { return proposeOptions(last) }
+      return propose(option, parts[1], after: parts[0] + "=")
     }
     guard let verb else {
       return offer(table.verbs.map { Word($0.name, $0.summary) }, last)
@@ -120,7 +124,7 @@ package struct Proposal {
     self.words = words.filter { word in
       // Where options are still taken, a name that looks like one would be taken for one.
       word.text.utf8.starts(with: last.utf8)
-        && (hasDashes || !word.text.hasPrefix("-") || last.hasPrefix("-"))
+        && (hasDashes || !word.text.begins(with: "-") || last.begins(with: "-"))
     }
   }
 

@@ -13,7 +13,7 @@ extension Table {
     Signals.quitQuietly()
     StandardStream.keepNumbers()
     var (arguments, damaged) = Self.arguments()
-    if let verb, arguments.first?.hasPrefix("-") != false,
+    if let verb, arguments.first?.begins(with: "-") != false,
       !Self.answers.contains(where: { $0.name == arguments.first })
     {
       arguments.insert(verb, at: 0)

@@ -10,7 +10,8 @@ package enum SharedOpenings {
   private static let opened = Monitor(State())
 
   private struct State {
-    var holes: [String: Wormhole] = [:]
+    /// By the bytes of their paths, as texts that look alike may be different ones.
+    var holes: [[UInt8]: Wormhole] = [:]
     /// The process that has opened them: a copy of it has to open anew.
     var process: Int32?
   }
@@ -33,15 +34,15 @@ package enum SharedOpenings {
   private static func opening(
     _ path: String, _ open: (Wormhole.Options) throws(WormholeError) -> Wormhole
   ) throws(WormholeError) -> Wormhole {
-    let process = Int32(Processes.current)
+    let (process, place) = (Int32(Processes.current), Array(path.utf8))
     return try opened.withLock { state throws(WormholeError) in
       if state.process != process { state = State(process: process) }
       // Whoever has removed the directory and goes on, as tests do, means a new container.
-      if let hole = state.holes[path], hole.container.isInPlace { return hole }
+      if let hole = state.holes[place], hole.container.isInPlace { return hole }
       var options = Wormhole.Options()
       options.log = { DropInLog.tell($0) }
       let hole = try open(options)
-      state.holes[path] = hole
+      state.holes[place] = hole
       return hole
     }
   }

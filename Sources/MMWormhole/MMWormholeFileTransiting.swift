@@ -53,7 +53,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
 
   /// The directory that the links to messages lie in.
   public func messagePassingDirectoryPath() -> String? {
-    let parent = hole.directory.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+    let parent = hole.directory.parts(between: "/").dropLast().map { "/" + $0 }.joined()
     return ([parent] + messages.names).joined(separator: "/")
   }
 

@@ -1,4 +1,5 @@
 internal import SharedContainer
+internal import Syscalls
 
 /// The directory that messages lie in, however it is spelt.
 struct MessagePlace {
@@ -9,8 +10,8 @@ struct MessagePlace {
 
   init(_ directory: String?) throws(WormholeError) {
     var names: [String] = []
-    for name in (directory ?? "").split(separator: "/") where name != "." {
-      names.append(try Container.escape(String(name)))
+    for name in (directory ?? "").parts(between: "/") where name != "." {
+      names.append(try Container.escape(name))
     }
     self.names = names
     prefix = "MMWormhole/" + names.map { $0 + "/" }.joined()

@@ -102,7 +102,7 @@ private struct MailInspection {
   private mutating func inspectDead() throws(Errno) {
     let reason = ",reason"
     let dead = try sort(.dead) { file in
-      MessageName(file.hasSuffix(reason) ? String(file.dropLast(reason.count)) : file)
+      MessageName(file.ends(with: reason) ? String(file.dropLast(reason.count)) : file)
     }
     let letters = Set(dead).sorted()
     for name in letters.prefix(Self.most) {

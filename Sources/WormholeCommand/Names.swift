@@ -1,5 +1,6 @@
 import CommandLine
 import SharedContainer
+import Syscalls
 import Wormhole
 
 /// What has a name in a container.
@@ -56,8 +57,8 @@ extension Wormhole {
   }
 
   private func system(_ prefix: String) throws -> [String] {
-    try container.names(in: .system).filter { $0.hasPrefix(prefix) }.map {
-      String($0.dropFirst(prefix.count))
+    try container.names(in: .system).filter { $0.begins(with: prefix) }.map {
+      String(Substring($0.utf8.dropFirst(prefix.utf8.count)))
     }
   }
 }

@@ -141,13 +141,14 @@ enum Programs {
       return try body()
     } catch {
       // A directory of PATH that may not be looked into denies access to what is nowhere.
-      let isNowhere = error == .accessDenied && !program.contains("/") && !isInPath(program)
+      let isNowhere =
+        error == .accessDenied && !program.utf8.contains(UInt8(ascii: "/")) && !isInPath(program)
       throw NeverRan(error: WormholeError(isNowhere ? .noSuchFile : error, "run", program))
     }
   }
 
   private static func isInPath(_ program: String) -> Bool {
-    (Processes.environment("PATH") ?? "").split(separator: ":").contains { folder in
+    (Processes.environment("PATH") ?? "").parts(between: ":").contains { folder in
       (try? Descriptor.status(ofPath: "\(folder)/\(program)")) != nil
     }
   }

@@ -23,7 +23,7 @@ enum ValueType: String, CaseIterable {
       }
     } catch {
       let place = error.offset.map { " (byte \($0))" } ?? ""
-      let isNull = self == .json && error.reason.hasPrefix("null")
+      let isNull = self == .json && error.reason.begins(with: "null")
       throw Failure(
         WormholeError(
           .invalidValue, "use the \(rawValue) for", subject, because: error.reason + place,

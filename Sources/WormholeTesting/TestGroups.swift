@@ -34,7 +34,7 @@ public enum TestGroups {
   private static func make() throws(WormholeError) -> String {
     // Of a process that a test has started, the groups are the test's.
     if let given = Processes.environment("WORMHOLE_ROOT"),
-      given.split(separator: "/").last?.hasPrefix(prefix) == true
+      given.parts(between: "/").last?.begins(with: prefix) == true
     {
       return given
     }
@@ -66,7 +66,7 @@ public enum TestGroups {
     guard let folder = try? Descriptor.open(path: parent, [.readOnly, .directory]),
       let names = try? folder.names()
     else { return }
-    for name in names where name.hasPrefix(prefix) {
+    for name in names where name.begins(with: prefix) {
       let parts = name.dropFirst(prefix.count).split(separator: "-")
       guard parts.count == 2, let process = Int32(parts[0]), let started = UInt64(parts[1]),
         !(ProcessStatus(of: process)?.started(at: started) ?? false)

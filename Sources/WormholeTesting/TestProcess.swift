@@ -176,7 +176,7 @@ public final class TestProcess: Sendable {
   // MARK: Programs
 
   private static func path(of program: String) -> String {
-    guard !program.contains("/") else { return program }
+    guard !program.utf8.contains(UInt8(ascii: "/")) else { return program }
     for folder in built {
       guard let directory = try? Descriptor.open(path: folder, [.path, .directory]),
         let status = try? directory.status(of: program), status.kind == .regular
@@ -198,7 +198,7 @@ public final class TestProcess: Sendable {
       programs.insert(String(decoding: own, as: UTF8.self), at: 0)
     }
     return programs.compactMap { program in
-      program.lastIndex(of: "/").map { String(program[..<$0]) }
+      program.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(program[..<$0]) }
     }
   }()
 }

@@ -29,6 +29,19 @@ import Testing
     #expect(try stage.run("ls -I room \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
   }
 
+  /// An accent after the sign is one letter with it to Swift, which is no sign.
+  @Test func whatStandsAfterTheSignMayBeginWithAnAccent() throws {
+    let stage = try Stage()
+    let sent = try stage.run(
+      "echo one >seats; wormhole send --to=\u{301}w --id=\u{301}i --file seats --meta k=\u{301}v")
+    #expect(sent.status.code == 0, "\(sent.errors)")
+    let queue = try stage.run("wormhole queue \u{301}w | cut -f 1")
+    #expect(Array(queue.output.utf8) == Array("\u{301}i\n".utf8), "\(queue.errors)")
+    _ = try stage.run("wormhole wake \u{301}w --register --env A=\u{301}b -- true")
+    let start = try stage.run("wormhole wake \u{301}w --show --json").output
+    #expect(start.utf8.contains("\"A\":\"\u{301}b\"".utf8), "\(start)")
+  }
+
   @Test func whatCannotBeSentOrTakenIsSaid() throws {
     let stage = try Stage()
     let directory = try stage.run("wormhole send --to watch --file .")

@@ -46,6 +46,38 @@ import Testing
     #expect(ContainerLocation.home(of: 1000, in: accounts) == "/tmp/me")
     #expect(ContainerLocation.home(of: 0, in: accounts) == "/tmp/root")
     #expect(ContainerLocation.home(of: 1, in: accounts) == nil)
+    let accented = "a:x:7:7:\u{301}x\u{600}:/\u{301}home\u{600}:/bin/sh\n"
+    #expect(ContainerLocation.home(of: 7, in: accented) == "/\u{301}home\u{600}")
+  }
+
+  /// To Swift a slash and an accent after it are one letter, which is no slash.
+  @Test func directoriesMayHaveAnyName() throws {
+    let folder = try TemporaryDirectory()
+    let root = "\(folder.path)/\u{301}x\u{600}/\u{301}y\u{600}/"
+    let location = try ContainerLocation(
+      group: "a", environment: ["WORMHOLE_ROOT": root], home: nil)
+    #expect(Array(location.directory.utf8) == Array((root + "a").utf8))
+    try location.prepare(.owner)
+    #expect(try Container.open(location.container).path == location.container)
+    let container = root + "\u{301}c"
+    let identity = try Container.open(container + "//.").identity
+    #expect(try Container.open(container).identity == identity)
+    #expect(try Descriptor.open(path: root, [.readOnly, .directory]).names().count == 2)
+  }
+
+  /// Each access to a file asks for it, so the last answer is kept; and a program may be told of
+  /// another place while it runs.
+  @Test func whatIsKnownOfAPlaceEndsWithWhatItWasKnownBy() throws {
+    for root in ["/tmp/one", "/tmp/two", "/tmp/one"] {
+      #expect(try ContainerLocation(group: "known", root: root).directory == "\(root)/known")
+      #expect(try ContainerLocation(group: "other", root: root).directory == "\(root)/other")
+    }
+    // To Swift these are the same.
+    for name in ["\u{e9}", "e\u{301}"] {
+      let (root, escaped) = ("/tmp/" + name, try Container.escape(name))
+      let location = try ContainerLocation(group: name, root: root)
+      #expect(Array(location.directory.utf8) == Array("\(root)/\(escaped)".utf8))
+    }
   }
 
   @Test func directoriesAreMadePrivate() throws {

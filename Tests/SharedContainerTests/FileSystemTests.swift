@@ -124,7 +124,13 @@ import Testing
     let heard = try watch.outcome()
     #expect(heard.output == "seven\n")
     #expect(heard.status == .exited(0), "\(heard.errors)")
-    for words in [["coordinate", "read", path, "--", "true"], ["demo"]] {
+    // Where a link leads is asked there; where there is none nothing has to be asked.
+    try folder.descriptor.makeSymbolicLink("link", to: path)
+    let read = ["coordinate", "read", folder.path + "/c", "--", "true"]
+    let root = "WORMHOLE_ROOT=\(folder.path)/groups"
+    let straight = try run("env", [root, "unshare"] + hidden.dropLast(2) + read)
+    #expect(straight.status == .exited(0), "\(straight.errors)")
+    for words in [["coordinate", "read", folder.path + "/link", "--", "true"], ["demo"]] {
       let refused = try run("unshare", Array(hidden.dropLast(2)) + words)
       #expect(refused.status != .exited(0))
       #expect(refused.errors.contains("/proc is not there"), "\(refused.errors)")

@@ -68,8 +68,14 @@ import Testing
     let folder = try TemporaryDirectory()
     try folder.write("", to: "file")
     try folder.descriptor.makeSymbolicLink("link", to: "file")
+    // The first look only spares others.
+    let refused = FaultRule(.open, path: "/link", .fail(.tooManyOpenFiles))
+    try FaultPoints.with([refused]) {
+      let found = try AccessPath.resolve(folder.path + "/link")
+      #expect(found.count == 2)
+    }
     for rule in [
-      FaultRule(.open, path: "/link", .fail(.tooManyOpenFiles)),
+      FaultRule(.open, path: "/link", number: 2, .fail(.tooManyOpenFiles)),
       FaultRule(.fstatat, path: "/link", .fail(.inputOutput)),
     ] {
       FaultPoints.with([rule]) {

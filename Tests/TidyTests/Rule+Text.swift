@@ -40,6 +40,15 @@ extension Rule {
 
   private static let printers: Set<Substring> = ["print", "debugPrint", "dump", "NSLog"]
 
+  /// To Swift a slash and an accent after it are one letter, which is no slash.
+  static let bytes = Rule("bytes") { word, file in
+    let rest: Set = ["PropertyLists", "WormholeBenchmarks", "WormholeStress"]
+    guard file.isSource, !rest.contains(file.room), letters.contains(word.text) else { return nil }
+    return "'\(word.text)' compares letters, and names and paths are bytes: take 'begins' or 'ends'"
+  }
+
+  private static let letters: Set<Substring> = ["hasPrefix", "hasSuffix"]
+
   /// Code that is not used is in the history; a comment is for words.
   static let deadCode = Rule("dead code", in: \.comments) { line, file in
     guard file.isSwift else { return nil }

@@ -49,7 +49,7 @@ extension Rule {
   static let all = [
     imports, testing, calls, fileCalls, sleeps, blocking, lineLength, whitespace, fileLength,
     debris,
-    printing, deadCode, documentation, reasons, monitors, fileNames, machinePaths, hosts,
+    printing, bytes, deadCode, documentation, reasons, monitors, fileNames, machinePaths, hosts,
   ]
 }
 

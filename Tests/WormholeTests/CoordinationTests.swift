@@ -105,7 +105,7 @@ import Wormhole
       try scene.another().replace(path) { new, old in
         #expect(old == path)
         try scene.folder.write(text, to: "made")
-        try Descriptor.open(path: UserPath(new).parentPath, [.readOnly, .directory]).take(
+        try Descriptor.open(path: UserPath(new).directory, [.readOnly, .directory]).take(
           "made", from: scene.folder)
         #expect(try scene.read("a") == (text == "one" ? nil : "one"))
       }
@@ -113,13 +113,33 @@ import Wormhole
     }
     #expect(throws: Missing.self) {
       try scene.another().replace(path) { new, _ in
-        try Descriptor.open(path: UserPath(new).parentPath, [.readOnly, .directory]).take(
+        try Descriptor.open(path: UserPath(new).directory, [.readOnly, .directory]).take(
           "files/a", from: scene.folder, moving: false)
         throw Missing()
       }
     }
     #expect(try scene.read("a") == "two")
     #expect(try failure { try scene.another().replace(path) { _, _ in } }.code == .notFound)
+    #expect(try scene.leftovers() == [])
+  }
+
+  /// Names are bytes, however many letters these are to Swift.
+  @Test(arguments: ["B\u{fc}cher", "e\u{301}", "\u{301}x", "x\u{600}", "\u{672c}", "\u{1f39f}"])
+  func whatIsReplacedMayHaveAnyName(_ name: String) throws {
+    let folder = scene.path(name)
+    try Descriptor.makeDirectory(path: folder, mode: 0o700)
+    for text in ["one", "two"] {
+      try scene.another().replace(folder + "/" + name) { new, old in
+        #expect(Array(old.utf8) == Array((folder + "/" + name).utf8))
+        #expect(UserPath(UserPath(new).directory).directory == folder)
+        try scene.folder.write(text, to: "made")
+        try Descriptor.open(path: UserPath(new).directory, [.readOnly, .directory]).take(
+          "made", from: scene.folder)
+      }
+      #expect(try scene.read(name + "/" + name) == text)
+    }
+    #expect(try Descriptor.open(path: folder, [.readOnly, .directory]).names() == [name])
+    #expect(try scene.folder.descriptor.names().sorted() == ["files", "groups"])
     #expect(try scene.leftovers() == [])
   }
 
@@ -283,10 +303,6 @@ import Wormhole
       #expect(try scene.names(in: .running).count == 1)
     }
   }
-}
-
-extension UserPath {
-  fileprivate var parentPath: String { String(path.dropLast(name.utf8.count + 1)) }
 }
 
 extension Descriptor {

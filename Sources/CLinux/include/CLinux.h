@@ -25,6 +25,7 @@ extern const int linux_open_path, linux_open_temporary, linux_open_directory, li
 extern const uint32_t linux_rename_noreplace, linux_rename_exchange;
 
 int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags);
+/* Through no symbolic link; beneath: nor out of the directory. */
 int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, int beneath);
 /* kind: 0 unlock, 1 shared, 2 exclusive; never waits. */
 int linux_ofd_lock(int descriptor, int kind);

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import Syscalls
 
 /// The images of tickets that one side has: a directory of its own with a file a film.
 public struct Album: Sendable {
@@ -7,9 +8,10 @@ public struct Album: Sendable {
 
   /// The album of one of the sides, beside the container that both share.
   public init(of role: Role, beside container: String) {
-    var place = container
-    while place.count > 1, place.hasSuffix("/") { place.removeLast() }
-    path = "\(place).\(role.rawValue)"
+    // As bytes: with an accent after it a slash is another letter to Swift.
+    var place = container.utf8[...]
+    while place.count > 1, place.last == UInt8(ascii: "/") { place.removeLast() }
+    path = "\(Substring(place)).\(role.rawValue)"
   }
 
   /// Where a film's image lies, if there is one.
@@ -20,7 +22,7 @@ public struct Album: Sendable {
 
   /// The same; throws if nobody can tell.
   func findMovies() throws -> Set<Movie.ID> {
-    Set(try findNames().filter { $0.hasSuffix(".png") }.compactMap { Movie.ID($0.dropLast(4)) })
+    Set(try findNames().filter { $0.ends(with: ".png") }.compactMap { Movie.ID($0.dropLast(4)) })
   }
 
   /// A film's image; nil if there is none.
@@ -48,7 +50,7 @@ public struct Album: Sendable {
 
   /// Removes what is left of writing that was cut short; for the app, before it writes.
   public func sweep() {
-    for name in (try? findNames()) ?? [] where name.hasPrefix(".") {
+    for name in (try? findNames()) ?? [] where name.begins(with: ".") {
       try? FileManager.default.removeItem(atPath: "\(path)/\(name)")
     }
   }

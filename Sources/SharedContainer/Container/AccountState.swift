@@ -27,8 +27,8 @@ struct AccountState {
       throw WormholeError(
         .notFound, operation, account, because: "it has no home directory", hint: hint)
     }
-    above = base.split(separator: "/").map(String.init).filter { $0 != "." }
-    guard base.hasPrefix("/"), !above.contains("..") else {
+    above = base.parts(between: "/").filter { $0 != "." }
+    guard base.begins(with: "/"), !above.contains("..") else {
       throw WormholeError(
         .refused, operation, account, because: "'\(base)' is no absolute path", hint: hint)
     }

@@ -68,7 +68,7 @@ package final class Container: Sendable {
     _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
   ) throws(WormholeError) -> Container {
     let opening = ContainerOpening(
-      path: ContainerOpening.withoutSlashes(path), options: options, mayCreate: create)
+      path: UserPath.withoutSlashes(path), options: options, mayCreate: create)
     let root = try opening.openRoot()
     let marker = try opening.findMarker(root)
     do throws(Errno) {

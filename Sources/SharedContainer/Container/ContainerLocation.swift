@@ -15,10 +15,11 @@ package struct ContainerLocation: Hashable, Sendable {
   package let base: String
   /// The directories below it that are the package's, from the top down.
   package let own: [String]
-
+  /// The directory that all groups lie in.
+  let groups: String
   /// The directory of the group, for its programs' files.
-  package var directory: String { ([base] + own).joined(separator: "/") }
-  package var container: String { directory + "/.wormhole" }
+  package let directory: String
+  package let container: String
 
   /// Where the groups of this process lie, in place of what its environment says; for tests.
   package static var givenRoot: String? {
@@ -35,36 +36,83 @@ package struct ContainerLocation: Hashable, Sendable {
     let escaped = try Container.escape(group)
     func absolute(_ variable: String) throws(WormholeError) -> String? {
       guard let path = environment[variable], !path.isEmpty else { return nil }
-      guard path.hasPrefix("/") else {
+      guard path.begins(with: "/") else {
         throw WormholeError(
           .refused, "find the directory of group", group,
           because: "\(variable) is '\(path)', which does not begin with a slash",
           hint: "set \(variable) to an absolute path, or unset it")
       }
-      return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+      return UserPath.withoutSlashes(path)
     }
+    var above: [String] = []
     if let root = try absolute("WORMHOLE_ROOT") {
       base = root
-      own = [escaped]
-      return
-    }
-    own = ["wormhole", "groups", escaped]
-    if let state = try absolute("XDG_STATE_HOME") {
-      base = state
-    } else if let home = try home() {
-      base = [home, ".local", "state"].joined(separator: "/")
-    } else if let home = try absolute("HOME") {
-      base = [home, ".local", "state"].joined(separator: "/")
     } else {
-      throw WormholeError(
-        .notFound, "find the directory of group", group,
-        because: "this user has no home directory",
-        hint: "set WORMHOLE_ROOT, XDG_STATE_HOME or HOME")
+      above = ["wormhole", "groups"]
+      if let state = try absolute("XDG_STATE_HOME") {
+        base = state
+      } else if let home = try home() {
+        base = [home, ".local", "state"].joined(separator: "/")
+      } else if let home = try absolute("HOME") {
+        base = [home, ".local", "state"].joined(separator: "/")
+      } else {
+        throw WormholeError(
+          .notFound, "find the directory of group", group,
+          because: "this user has no home directory",
+          hint: "set WORMHOLE_ROOT, XDG_STATE_HOME or HOME")
+      }
+    }
+    own = above + [escaped]
+    groups = ([base] + above).joined(separator: "/")
+    directory = groups + "/" + escaped
+    container = directory + "/.wormhole"
+  }
+
+  /// What the places of this process's groups follow from.
+  private struct Source: Equatable {
+    var environment: [String: String]
+    let user: UInt32
+
+    // Two texts that look alike may be two places.
+    static func == (left: Source, right: Source) -> Bool {
+      left.user == right.user && left.environment.count == right.environment.count
+        && left.environment.allSatisfy { name, value in
+          right.environment[name]?.utf8.elementsEqual(value.utf8) == true
+        }
     }
   }
 
+  /// Each file that is coordinated asks for one, and there are few.
+  private static let last = Monitor<[[UInt8]: (source: Source, location: ContainerLocation)]>([:])
+
   /// Works the place out for this process.
-  package init(group: String) throws(WormholeError) {
+  ///
+  /// - Parameter root: where all groups lie, in place of what the environment says.
+  package init(group: String, root: String? = nil) throws(WormholeError) {
+    var source = Source(environment: [:], user: Processes.effectiveUser)
+    if let root = root ?? Self.givenRoot {
+      source.environment["WORMHOLE_ROOT"] = root
+    } else {
+      source.environment = try Self.environment(for: group)
+    }
+    let key = Array(group.utf8)
+    if let last = Self.last.withLock({ $0[key] }), last.source == source {
+      self = last.location
+      return
+    }
+    let user = source.user
+    try self.init(
+      group: group, environment: source.environment, home: try Self.home(of: user))
+    let location = self
+    Self.last.withLock { last in
+      if last.count > 64 { last = [:] }
+      last[key] = (source, location)
+    }
+  }
+
+  private static func environment(
+    for group: String
+  ) throws(WormholeError) -> [String: String] {
     var environment: [String: String] = [:]
     for name in ["WORMHOLE_ROOT", "XDG_STATE_HOME", "HOME"] {
       guard !Processes.isGarbled(environment: name) else {
@@ -74,13 +122,9 @@ package struct ContainerLocation: Hashable, Sendable {
       }
       environment[name] = Processes.environment(name)
     }
-    if let root = Self.givenRoot { environment["WORMHOLE_ROOT"] = root }
-    try self.init(
-      group: group, environment: environment,
-      home: try Self.home(of: Processes.effectiveUser))
+    return environment
   }
 
-  /// Each file that is coordinated asks for it.
   private static let homes = Monitor<[UInt32: String]>([:])
 
   /// The home directory that the machine has for a user: the same for as long as the process lives.
@@ -93,10 +137,10 @@ package struct ContainerLocation: Hashable, Sendable {
 
   /// The home directory that a list of accounts has for a user.
   package static func home(of user: UInt32, in accounts: String) -> String? {
-    for line in accounts.split(separator: "\n") {
-      let fields = line.split(separator: ":", omittingEmptySubsequences: false)
-      guard fields.count >= 7, UInt32(fields[2]) == user, fields[5].hasPrefix("/") else { continue }
-      return String(fields[5])
+    for line in accounts.parts(between: "\n") {
+      let fields = line.parts(between: ":", keepingEmpty: true)
+      guard fields.count >= 7, UInt32(fields[2]) == user else { continue }
+      if fields[5].begins(with: "/") { return fields[5] }
     }
     return nil
   }
@@ -176,9 +220,9 @@ package struct ContainerLocation: Hashable, Sendable {
       return try Descriptor.makeDirectory(path: path, mode: 0o700)
     } catch {
       if error == .fileExists { return }
-      guard error == .noSuchFile, let slash = path.lastIndex(of: "/"), slash != path.startIndex
-      else { throw error }
-      try makeAll(String(path[..<slash]))
+      let above = UserPath(path).directory
+      guard error == .noSuchFile, above != ".", above != "/" else { throw error }
+      try makeAll(above)
     }
     do throws(Errno) {
       try Descriptor.makeDirectory(path: path, mode: 0o700)

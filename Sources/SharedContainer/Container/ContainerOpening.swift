@@ -13,15 +13,6 @@ struct ContainerOpening {
 
   static let markerName = "container.plist"
 
-  /// The path without what at its end would let the kernel follow a link there.
-  static func withoutSlashes(_ path: String) -> String {
-    var path = Substring(path)
-    while path.utf8.count > 1, path.hasSuffix("/") || path.hasSuffix("/.") {
-      path.removeLast()
-    }
-    return String(path)
-  }
-
   func openRoot() throws(WormholeError) -> Descriptor {
     let root = try openOrRefuse()
     let status = try translating { try root.status() }
@@ -58,7 +49,7 @@ struct ContainerOpening {
     } catch {
       guard error == .noSuchFile, mayCreate else { throw error }
     }
-    let place = UserPath(path.hasSuffix("/") ? String(path.dropLast()) : path)
+    let place = UserPath(path)
     let parent = try place.openParent([.path, .directory])
     return try options.sharing.ensureBeside(
       place.name, in: parent, Sharing.hiddenName(options.environment))
@@ -195,7 +186,7 @@ struct ContainerOpening {
     }
     let ours = Set(Container.Folder.allCases.map(\.rawValue) + [Self.markerName])
     if let foreign = try root.names().first(where: {
-      !ours.contains($0) && !$0.hasPrefix(".") && $0 != "lost+found"
+      !ours.contains($0) && !$0.begins(with: ".") && $0 != "lost+found"
     }) {
       throw WormholeError(
         .notAContainer, "make a container of", path,

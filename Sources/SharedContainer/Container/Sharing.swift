@@ -176,7 +176,7 @@ extension Container {
 
   /// The same for the first of `staging/` and the directories on the way to a path.
   func firstDenial(on path: String) -> String? {
-    let parts = path.split(separator: "/")
+    let parts = path.parts(between: "/")
     let way = parts.indices.map { parts[...$0].joined(separator: "/") }
     return (["staging", "staging/\(Staging.ownName)"] + way).lazy.compactMap(denial).first
   }

@@ -34,11 +34,39 @@ package struct AccessPath: Sendable {
 
   /// Nil unless it is absolute, and no component of it leads elsewhere.
   package init?(plain text: String) {
-    let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-    guard parts.count > 1, parts[0].isEmpty,
-      parts.dropFirst().allSatisfy({ UserPath.isName(String(decoding: $0, as: UTF8.self)) })
-    else { return nil }
+    guard let path = AccessPath(squeezing: text), path.text.utf8.count == text.utf8.count else {
+      return nil
+    }
     self.init(text)
+  }
+
+  /// Without what leads nowhere, a slash after another and a dot alone; nil unless it is absolute,
+  /// and no component of it leads up.
+  ///
+  /// Each access does this twice: in parts of strings it would take as long as three calls of the
+  /// system.
+  init?(squeezing text: String) {
+    let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+    var text = text
+    let bytes = text.withUTF8 { all -> [UInt8]? in
+      guard all.first == slash else { return nil }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(all.count)
+      var place = 0
+      while place < all.count {
+        let end = all[(place + 1)...].firstIndex(of: slash) ?? all.count
+        let part = all[(place + 1)..<end]
+        if UserPath.isName(part) {
+          bytes += all[place..<end]
+        } else if !part.isEmpty, part.count > 1 || part.first != dot {
+          return nil
+        }
+        place = end
+      }
+      return bytes
+    }
+    guard let bytes, !bytes.isEmpty else { return nil }
+    self.init(String(decoding: bytes, as: UTF8.self))
   }
 
   package func isRelated(to other: AccessPath) -> Bool {
@@ -65,30 +93,53 @@ extension AccessPath {
   package static func resolve(_ path: String) throws(WormholeError) -> [AccessPath] {
     do throws(Errno) {
       guard !path.isEmpty, !path.utf8.contains(0) else { throw .noSuchFile }
-      let place = UserPath(ContainerOpening.withoutSlashes(path))
+      let path = UserPath.withoutSlashes(path)
+      if let own = straight(path) { return [own] }
+      let place = UserPath(path)
       guard UserPath.isName(place.name) else {
         return [AccessPath(try real(Descriptor.open(following: path, [.path])))]
       }
       let (text, isLink) = try unlinked(place)
       let own = AccessPath(text)
       // One that leads nowhere counts for itself.
-      guard isLink, let end = try end(of: path) else { return [own] }
+      guard isLink, let end = try followed(path) else { return [own] }
       return [own, end]
     } catch {
       throw WormholeError(proc: error, "coordinate", path)
     }
   }
 
-  /// Where a path leads, by whatever links; nil if there is nothing.
+  /// Where a path leads, by whatever links, or would if there were anything; nil if nobody can say.
   ///
   /// That the system cannot say so now does not mean that: others would not be kept away.
   static func end(of path: String) throws(Errno) -> AccessPath? {
+    if let own = straight(path) { return own }
+    return try followed(path)
+  }
+
+  private static func followed(_ path: String) throws(Errno) -> AccessPath? {
+    let file: Descriptor
     do throws(Errno) {
-      return AccessPath(try real(Descriptor.open(following: path, [.path])))
+      file = try Descriptor.open(following: path, [.path])
     } catch {
       guard error.leadsNowhere else { throw error }
       return nil
     }
+    return AccessPath(try real(file))
+  }
+
+  /// The path itself, if no component of it is a link, and all of them are there, or all but the
+  /// last; nil also if that cannot be told so.
+  ///
+  /// So it is with nearly all, and to ask where a path leads takes three times as long.
+  private static func straight(_ path: String) -> AccessPath? {
+    guard let own = AccessPath(squeezing: path) else { return nil }
+    var failure = Errno.of { () throws(Errno) in _ = try Descriptor.open(straight: own.text) }
+    if failure == .noSuchFile {
+      let above = UserPath(own.text).directory
+      failure = Errno.of { () throws(Errno) in _ = try Descriptor.open(straight: above) }
+    }
+    return failure == nil ? own : nil
   }
 
   /// The path in a directory without links, and whether it is one itself.
@@ -101,8 +152,8 @@ extension AccessPath {
       isLink = try Self.isLink(place.name, in: parent)
       above = try real(parent)
     } catch {
-      let parent = ContainerOpening.withoutSlashes(String(place.path.dropLast(place.name.count)))
-      guard error == .noSuchFile, !parent.isEmpty, parent != "/" else { throw error }
+      let parent = place.directory
+      guard error == .noSuchFile, parent != ".", parent != "/" else { throw error }
       above = try unlinked(UserPath(parent)).path
     }
     return (above == "/" ? above + place.name : above + "/" + place.name, isLink)

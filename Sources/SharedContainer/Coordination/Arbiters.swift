@@ -14,7 +14,7 @@ package final class Arbiters: Sendable {
   static let userGroup = "wormhole.user"
 
   private let options: ContainerOptions
-  private let environment: [String: String]?
+  private let root: String?
   private let rooms = Monitor<[String: AccessRoom]>([:])
 
   package convenience init() { self.init(ContainerOptions(), root: nil) }
@@ -22,12 +22,11 @@ package final class Arbiters: Sendable {
   /// - Parameter root: where the groups lie, in place of what the environment says.
   package init(_ options: ContainerOptions, root: String?) {
     self.options = options
-    environment = root.map { ["WORMHOLE_ROOT": $0] }
+    self.root = root
   }
 
   private func location(_ group: String) throws(WormholeError) -> ContainerLocation {
-    guard let environment else { return try ContainerLocation(group: group) }
-    return try ContainerLocation(group: group, environment: environment, home: nil)
+    try ContainerLocation(group: group, root: root)
   }
 
   /// The room for the files of the user that are no group's.
@@ -54,14 +53,11 @@ package final class Arbiters: Sendable {
   /// Here and below, what the system cannot say now is an error: in another container than theirs
   /// nobody would meet the others.
   private func groupsDirectory(_ user: ContainerLocation) throws(WormholeError) -> AccessPath? {
-    // The directory of the user's group without its own name.
-    let directory = user.directory
-    let above = directory.utf8.dropLast(UserPath(directory).name.utf8.count + 1)
-    let path = String(decoding: above, as: UTF8.self)
+    let path = user.groups
     do throws(Errno) {
       if let end = try AccessPath.end(of: path) { return end }
     } catch {
-      throw WormholeError(error, "coordinate", path)
+      throw WormholeError(proc: error, "coordinate", path)
     }
     do throws(WormholeError) {
       return try AccessPath.resolve(path).last

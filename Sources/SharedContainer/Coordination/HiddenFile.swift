@@ -22,8 +22,7 @@ struct HiddenFile: ~Copyable, Sendable {
 
   /// The path of the directory, before it is there.
   static func path(beside target: AccessPath, _ name: AccessName, _ index: Int) -> String {
-    let place = UserPath(target.text)
-    return target.text.dropLast(place.name.utf8.count) + prefix(of: name) + ".\(index)"
+    UserPath(target.text).parent + prefix(of: name) + ".\(index)"
   }
 
   private static func prefix(of name: AccessName) -> String { ".wormhole-" + name.text }
@@ -83,7 +82,9 @@ struct HiddenFile: ~Copyable, Sendable {
   /// Nothing is touched whose name does not hold that of the access.
   static func remove(_ path: String, of name: AccessName) throws(Errno) {
     let place = UserPath(path)
-    guard UserPath.isName(place.name), place.name.hasPrefix(prefix(of: name) + ".") else { return }
+    guard UserPath.isName(place.name), place.name.begins(with: prefix(of: name) + ".") else {
+      return
+    }
     do throws(Errno) {
       try remove(place.name, in: place.openParent())
     } catch {
@@ -135,7 +136,7 @@ struct HiddenFile: ~Copyable, Sendable {
     } catch {
       guard error == .isADirectory || error == .notPermitted else { throw error }
     }
-    if String(validatingCString: name)?.hasPrefix(doomedPrefix) == true {
+    if String(validatingCString: name)?.begins(with: doomedPrefix) == true {
       return try removeTree(name, in: directory, depth: depth)
     }
     let doomed = doomedPrefix + Environment().randomName()

@@ -1,4 +1,5 @@
 internal import PropertyLists
+internal import Syscalls
 
 /// The name of a presenter's file, which is never used twice: `<process>,<number>`.
 ///
@@ -69,7 +70,7 @@ extension PresenterEntry {
   init?(_ bytes: [UInt8]) {
     guard let list = try? BinaryPropertyList.decode(bytes),
       let paths = list["paths"]?.arrayValue?.compactMap(\.stringValue), !paths.isEmpty,
-      paths.allSatisfy({ $0.hasPrefix("/") }),
+      paths.allSatisfy({ $0.begins(with: "/") }),
       let purpose = list["purpose"]?.stringValue,
       // It becomes the name of a directory.
       let guest = list["guest"]?.stringValue, Staging.isOurs(guest)

@@ -42,11 +42,7 @@ extension Descriptor {
 
   /// Makes the name of a directory durable in the directory above it.
   static func syncParent(of path: String) throws(Errno) {
-    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard let slash = trimmed.lastIndex(of: "/") else {
-      return try open(path: ".", [.readOnly, .directory]).sync()
-    }
-    let parent = slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
+    let parent = UserPath(UserPath.withoutSlashes(path)).directory
     do throws(Errno) {
       try open(path: parent, [.readOnly, .directory]).sync()
     } catch {

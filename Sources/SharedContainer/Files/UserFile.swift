@@ -3,26 +3,48 @@ package import Syscalls
 /// A file at a path of the user's: to be sent from there, or where one is to be taken.
 package struct UserPath: Sendable {
   package let path: String
-  /// The directory it lies in; the working directory if the path names none.
-  private let parent: String
+  /// The directory it lies in, with a slash at its end; empty if the path names none.
+  package let parent: String
   /// Its last component.
   package let name: String
 
   package init(_ path: String) {
     self.path = path
     if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
-      parent = String(path[...slash])
-      name = String(path[path.utf8.index(after: slash)...])
+      let start = path.utf8.index(after: slash)
+      parent = String(path[..<start])
+      name = String(path[start...])
     } else {
       parent = ""
       name = path
     }
   }
 
+  /// The directory it lies in, without a slash at its end.
+  package var directory: String {
+    parent.isEmpty ? "." : Self.withoutSlashes(parent)
+  }
+
+  /// The path without what at its end would let the kernel follow a link there.
+  package static func withoutSlashes(_ path: String) -> String {
+    var bytes = path.utf8[...]
+    while bytes.count > 1,
+      bytes.last == UInt8(ascii: "/") || bytes.suffix(2).elementsEqual("/.".utf8)
+    {
+      bytes.removeLast()
+    }
+    return bytes.count == path.utf8.count ? path : String(Substring(bytes))
+  }
+
   /// Whether a file can have this name.
-  package static func isName(_ name: String) -> Bool {
-    !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 255
-      && name.utf8.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 }
+  package static func isName(_ name: String) -> Bool { isName(name.utf8) }
+
+  @inline(__always)
+  static func isName(_ name: some Collection<UInt8>) -> Bool {
+    let (dot, count) = (UInt8(ascii: "."), name.count)
+    guard 1...255 ~= count else { return false }
+    if count <= 2, name.allSatisfy({ $0 == dot }) { return false }
+    return name.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 }
   }
 
   /// The directory, through whatever links lead to it.

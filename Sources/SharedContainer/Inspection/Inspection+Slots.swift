@@ -98,7 +98,9 @@ extension Inspection {
     if path == "system/epoch" {
       return "once nobody uses the container, move \(path) away"
     }
-    if path.hasPrefix(suite), let name = EscapedName.unescape(String(path.dropFirst(suite.count))) {
+    if path.begins(with: suite),
+      let name = EscapedName.unescape(String(path.dropFirst(suite.count)))
+    {
       return "'wormhole defaults delete \(name)' removes all of it; it goes to damaged/"
     }
     return "put a new value; the damaged one goes to damaged/"

@@ -94,8 +94,8 @@ struct Inspection {
   }
 
   mutating func addForeign(_ path: String) {
-    let name = path.split(separator: "/").last ?? ""
-    if name.hasPrefix(".fuse_hidden") || name.hasPrefix(".nfs") {
+    let name = path.parts(between: "/").last ?? ""
+    if name.begins(with: ".fuse_hidden") || name.begins(with: ".nfs") {
       add(
         Finding(
           .note, path, "a removed file that somebody has open still",
@@ -210,8 +210,8 @@ struct Inspection {
   }
 
   private mutating func inspectDamaged(in damaged: OpenDirectory) throws(Errno) {
-    for name in try damaged.descriptor.names().sorted() where !name.hasSuffix(".reason") {
-      guard name.hasSuffix(".plist") else {
+    for name in try damaged.descriptor.names().sorted() where !name.ends(with: ".reason") {
+      guard name.ends(with: ".plist") else {
         addForeign("damaged/\(name)")
         continue
       }
@@ -282,7 +282,9 @@ extension Container {
     for folder in [Folder.channels, .system] {
       for name in (try? names(in: folder)) ?? [] {
         let slot = try slot(folder, name)
-        guard findings.contains(where: { $0.subject.hasPrefix(slot.path + "/") }) else { continue }
+        guard findings.contains(where: { $0.subject.begins(with: slot.path + "/") }) else {
+          continue
+        }
         repair(slot.path) { try slot.tidy() }
       }
     }

@@ -41,7 +41,7 @@ package struct MemberStart: Equatable, Sendable {
   /// Nil if it is of no such form, or another member's.
   init?(_ bytes: [UInt8], of name: String) {
     guard let list = try? BinaryPropertyList.decode(bytes), list["name"]?.stringValue == name,
-      let program = list["program"]?.stringValue, program.hasPrefix("/"),
+      let program = list["program"]?.stringValue, program.begins(with: "/"),
       let arguments = list["arguments"]?.arrayValue,
       let environment = list["environment"]?.dictionaryValue
     else { return nil }
@@ -225,7 +225,7 @@ extension Container {
     let own = "/proc/\(Processes.current)/fd"
     guard let numbers = try? Descriptor.open(path: own, [.readOnly, .directory]),
       let bytes = try? numbers.readSymbolicLink("\(root.rawValue)"),
-      let path = String(validating: bytes, as: UTF8.self), path.hasPrefix("/")
+      let path = String(validating: bytes, as: UTF8.self), path.begins(with: "/")
     else { return path }
     return path
   }

@@ -26,7 +26,7 @@ extension Slot {
   /// Whether its name is a time, a dot, and the name of this.
   private func isOurs(_ file: String) -> Bool {
     let time = file.prefix { $0.isNumber }
-    return !time.isEmpty && file.hasSuffix(".plist") && stem(file) == "\(time).\(escaped)"
+    return !time.isEmpty && file.ends(with: ".plist") && stem(file) == "\(time).\(escaped)"
   }
 
   private func stem(_ file: String) -> String { String(file.dropLast(".plist".count)) }

@@ -86,7 +86,7 @@ extension Slot {
   /// A generation lasts for a lease at least, so nobody comes to greater numbers, and whoever went
   /// by one would go through all that are below it.
   static func generation(_ name: String) -> Int? {
-    let digits = name.hasSuffix(".d") ? String(name.dropLast(2)) : name
+    let digits = name.ends(with: ".d") ? String(name.dropLast(2)) : name
     guard let number = Int(digits), "\(number)" == digits, number <= 999_999 else { return nil }
     return number
   }

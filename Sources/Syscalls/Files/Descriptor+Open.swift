@@ -63,6 +63,17 @@ extension Descriptor {
       adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, 0) })
   }
 
+  /// Opens a handle, as ``OpenFlags/path`` does, on what lies at a path on which no component is a
+  /// symbolic link, nor the last one.
+  ///
+  /// Kernels before 5.6 do not know this, and a sandbox may refuse it.
+  package static func open(straight path: UnsafePointer<CChar>) throws(Errno) -> Descriptor {
+    // Unlike openat, this refuses flags that mean nothing beside that one.
+    let flags = UInt64(linux_open_path | O_CLOEXEC)
+    return Descriptor(
+      adopting: try perform(.open, path) { linux_openat2(AT_FDCWD, path, flags, 0, 0) })
+  }
+
   /// Opens a name in this directory, beneath it and through no symbolic link.
   ///
   /// - Parameter isGuarded: whether a forked copy of this process gets a harmless file under the

@@ -7,14 +7,14 @@ extension Processes {
   /// ENOENT if there is none, EACCES if there is something that nobody may run.
   package static func path(ofProgram program: String) throws(Errno) -> String {
     guard !program.utf8.contains(UInt8(ascii: "/")) else {
-      let name = program.hasPrefix("./") ? String(program.dropFirst(2)) : program
-      let path = name.hasPrefix("/") ? name : try workingDirectory() + "/" + name
+      let name = program.begins(with: "./") ? String(Substring(program.utf8.dropFirst(2))) : program
+      let path = name.begins(with: "/") ? name : try workingDirectory() + "/" + name
       try checkProgram(path)
       return path
     }
     var failure = Errno.noSuchFile
-    for folder in (environment("PATH") ?? "/usr/bin:/bin").split(separator: ":") {
-      let path = folder.hasPrefix("/") ? "\(folder)/\(program)" : ""
+    for folder in (environment("PATH") ?? "/usr/bin:/bin").parts(between: ":") {
+      let path = folder.begins(with: "/") ? "\(folder)/\(program)" : ""
       guard !path.isEmpty, !program.isEmpty else { continue }
       do throws(Errno) {
         try checkProgram(path)

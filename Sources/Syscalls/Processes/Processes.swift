@@ -42,8 +42,9 @@ package enum Processes {
     setting settings: [String], without unwanted: [String] = []
   ) -> [[CChar]] {
     let names =
-      settings.map { Array(($0.prefix { $0 != "=" } + "=").utf8CString.dropLast()) }
-      + unwanted.map { Array(($0 + "=").utf8CString.dropLast()) }
+      (settings.map { $0.parts(between: "=", most: 1, keepingEmpty: true)[0] } + unwanted).map {
+        Array(($0 + "=").utf8CString.dropLast())
+      }
     var all: [[CChar]] = []
     var next = environ
     while let setting = next.pointee {

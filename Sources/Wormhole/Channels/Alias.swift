@@ -29,12 +29,12 @@ extension Wormhole {
     package init(
       _ path: [String], channel: String, in hole: Wormhole
     ) throws(WormholeError) {
-      let (parent, name) = hole.directory.splitAtLastSlash
-      self.parent = parent
+      let place = UserPath(hole.directory)
+      parent = place.directory
       self.path = path
       let up = [String](repeating: "..", count: path.count - 1)
       let slot = ["channels", try Container.escape(channel), Slot.valueName]
-      target = (up + [name] + slot).joined(separator: "/")
+      target = (up + [place.name] + slot).joined(separator: "/")
       location = ([parent] + path).joined(separator: "/")
       targetBytes = Array(target.utf8)
     }
@@ -156,15 +156,5 @@ extension Wormhole.Channel {
         .warning, "the link '\(alias.location)' may be wrong: \(error)",
         about: writer.slot.logSubject, because: error)
     }
-  }
-}
-
-extension String {
-  /// What comes before its last slash, and what after.
-  fileprivate var splitAtLastSlash: (String, String) {
-    guard let slash = lastIndex(of: "/") else { return (".", self) }
-    return (
-      slash == startIndex ? "/" : String(self[..<slash]), String(self[index(after: slash)...])
-    )
   }
 }

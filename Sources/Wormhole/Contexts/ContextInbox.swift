@@ -21,7 +21,7 @@ enum ContextName {
 
   /// The sender of one that is not yet received; nil for all other names.
   static func waiting(_ file: String) -> String? {
-    for end in [",next", ",taking"] where file.hasSuffix(end) {
+    for end in [",next", ",taking"] where file.ends(with: end) {
       let from = String(file.dropLast(end.count))
       return EscapedName.unescape(from) == nil ? nil : from
     }

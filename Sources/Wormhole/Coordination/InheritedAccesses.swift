@@ -19,10 +19,10 @@ package enum InheritedAccesses {
   package static func within<Result>(
     _ text: String, _ body: () throws -> Result
   ) rethrows -> Result {
-    let tokens = text.split(separator: ":").prefix(most).compactMap { word -> AccessToken? in
-      let parts = word.split(separator: "/", omittingEmptySubsequences: false)
+    let tokens = text.parts(between: ":").prefix(most).compactMap { word -> AccessToken? in
+      let parts = word.parts(between: "/", keepingEmpty: true)
       guard parts.count == 2 else { return nil }
-      return AccessToken(container: String(parts[0]), name: String(parts[1]))
+      return AccessToken(container: parts[0], name: parts[1])
     }
     guard !tokens.isEmpty, !Mutants.has(.noInheritance) else { return try body() }
     let rooms = Arbiters.shared.current.all()

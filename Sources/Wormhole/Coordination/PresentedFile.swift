@@ -35,7 +35,7 @@ final class PresentedFile: Lasting {
     var isLooking = false
     var isStopped = false
     /// What is still to be told, by path; a call for it is on its way.
-    var changes: [String: Bool] = [:]
+    var changes: [AccessPath: Bool] = [:]
   }
 
   /// Where others find it.
@@ -286,9 +286,9 @@ final class PresentedFile: Lasting {
 
   private func noteChange(_ path: String, isNew: Bool) {
     let ownPath = ownPath ?? path
-    let path = state.withLock { state -> String? in
+    let path = state.withLock { state -> AccessPath? in
       // Of too many, that there were some.
-      let path = state.changes.count < Self.mostChanges ? path : ownPath
+      let path = AccessPath(state.changes.count < Self.mostChanges ? path : ownPath)
       if let before = state.changes[path] {
         state.changes[path] = before || isNew
         return nil
@@ -299,7 +299,7 @@ final class PresentedFile: Lasting {
     guard let path else { return }
     call { [self] in
       guard let isNew = state.withLock({ $0.changes.removeValue(forKey: path) }) else { return }
-      calls.changed(.init(path: path, isNew: isNew, below: below(path)))
+      calls.changed(.init(path: path.text, isNew: isNew, below: below(path.text)))
     }
   }
 

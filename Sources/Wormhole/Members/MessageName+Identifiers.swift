@@ -54,7 +54,7 @@ extension Wormhole {
   func sweepIdentifiers(of home: MemberDirectory) {
     do throws(Errno) {
       try home.sweepUnique {
-        $0.hasPrefix(MessageName.uniquePrefix)
+        $0.begins(with: MessageName.uniquePrefix)
       } isOver: { (name) throws(Errno) in
         try home.isOver(name)
       }

@@ -58,7 +58,7 @@ extension Wormhole.Defaults {
   public func url(forKey key: String) throws(WormholeError) -> URL? {
     guard case .string(let text)? = try object(forKey: key) else { return nil }
     if let url = URL(string: text), url.scheme != nil { return url }
-    guard text.hasPrefix("~/"), let home = Processes.environment("HOME") else {
+    guard text.begins(with: "~/"), let home = Processes.environment("HOME") else {
       return URL(filePath: text)
     }
     return URL(filePath: home + text.dropFirst())

@@ -97,10 +97,12 @@ extension Wormhole {
     func unusable(_ reason: String) -> WormholeError {
       WormholeError(.invalidValue, "register the start of", name, because: reason)
     }
-    if let directory = start.directory, !directory.hasPrefix("/") {
+    if let directory = start.directory, !directory.begins(with: "/") {
       throw unusable("'\(directory)' is no absolute path to begin in")
     }
-    if let odd = start.environment.keys.first(where: { $0.isEmpty || $0.contains("=") }) {
+    if let odd = start.environment.keys.first(where: {
+      $0.isEmpty || $0.utf8.contains(UInt8(ascii: "="))
+    }) {
       throw unusable("'\(odd)' cannot name a variable")
     }
     guard start.words.allSatisfy(MemberStart.canBePassed) else {

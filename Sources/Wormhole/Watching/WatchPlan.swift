@@ -2,6 +2,7 @@ internal import Dispatch
 internal import PropertyLists
 internal import SharedContainer
 internal import Synchronization
+internal import Syscalls
 
 /// A closure, and the actor that it runs on.
 struct IsolatedHandler<Element: Sendable>: Sendable {
@@ -223,9 +224,4 @@ extension Wormhole {
     }
     listener.keep(watch)
   }
-}
-
-extension String {
-  /// As bytes, which is what names are.
-  func begins(with prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
 }

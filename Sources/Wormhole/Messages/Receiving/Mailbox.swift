@@ -113,7 +113,7 @@ final class Mailbox: Sendable {
     switch signal {
     case .changed(let names):
       let messages = hasLink ? [] : names.compactMap { MessageName($0) }
-      let isUrgent = names.contains { $0.hasPrefix("0") }
+      let isUrgent = names.contains { $0.begins(with: "0") }
       let now = now
       // A lull begins before the wake-up, as who is woken and has nothing more to do ends it.
       let runners = state.withLock { state in

@@ -1,6 +1,7 @@
 import CommandLine
 import PropertyLists
 import SharedContainer
+import Syscalls
 import Wormhole
 
 extension Verb {
@@ -73,10 +74,11 @@ extension Invocation {
     }
     var environment: [String: String] = [:]
     for setting in values(.setting) {
-      guard let place = setting.firstIndex(of: "="), place != setting.startIndex else {
+      let parts = setting.parts(between: "=", most: 1, keepingEmpty: true)
+      guard parts.count == 2, !parts[0].isEmpty else {
         throw Failure.usage("cannot use \(Option.setting.usage): '\(setting)' sets nothing")
       }
-      environment[String(setting[..<place])] = String(setting[setting.index(after: place)...])
+      environment[parts[0]] = parts[1]
     }
     try open(create: true).registerStart(
       of: name, program: program, arguments: Array(command.dropFirst()), environment: environment,

@@ -74,7 +74,7 @@ extension Verb {
       let (log, output) = (options.log, invocation.output)
       // That something is left where it is.
       options.log = { entry in
-        let hint = entry.text.hasSuffix("takes files") ? "; give a directory with --files" : ""
+        let hint = entry.text.ends(with: "takes files") ? "; give a directory with --files" : ""
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
       }
     }

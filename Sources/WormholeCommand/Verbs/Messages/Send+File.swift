@@ -30,11 +30,11 @@ extension Invocation {
   private func givenMetadata() throws(Failure) -> PropertyListValue? {
     var fields: [String: PropertyListValue] = [:]
     for text in values(.meta) {
-      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = text.parts(between: "=", most: 1, keepingEmpty: true)
       guard parts.count == 2, !parts[0].isEmpty else {
         throw .usage("cannot use '--meta \(text)': it is not of the form K=V")
       }
-      guard fields.updateValue(.string(String(parts[1])), forKey: String(parts[0])) == nil else {
+      guard fields.updateValue(.string(parts[1]), forKey: parts[0]) == nil else {
         throw .usage("cannot use '--meta \(text)': '\(parts[0])' is given twice")
       }
     }

@@ -1,0 +1,30 @@
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// Texts in which a separator and what stands beside it are one letter to Swift.
+@Suite(.blocking) struct StringBytesTests {
+  @Test func whatIsLookedForIsBytes() {
+    let path = "/\u{301}a/\u{600}/b"
+    #expect(path.begins(with: "/") && path.begins(with: ""))
+    #expect("a\u{600}/".ends(with: "/"))
+    #expect(!"e\u{301}".begins(with: "\u{e9}") && "e\u{301}".begins(with: "e"))
+    #expect(!"/".ends(with: "a/"))
+    #expect(path.parts(between: "/") == ["\u{301}a", "\u{600}", "b"])
+    #expect("a=\u{301}=b".parts(between: "=", most: 1) == ["a", "\u{301}=b"])
+    #expect("=".parts(between: "=", keepingEmpty: true) == ["", ""])
+    #expect("".parts(between: "=", keepingEmpty: true) == [""])
+    #expect("".parts(between: "=") == [])
+  }
+
+  /// One that is taken for another variable would stand beside the one that it is to replace.
+  @Test func aVariableIsReplacedWhateverItsNewValueIs() {
+    let environment = Processes.environment(setting: ["PATH=\u{301}"])
+    let texts = environment.map { setting in
+      String(decoding: setting.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+    let paths = texts.filter { $0.begins(with: "PATH=") }
+    #expect(paths == ["PATH=\u{301}"])
+  }
+}
