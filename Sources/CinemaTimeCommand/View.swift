@@ -80,7 +80,6 @@ struct View {
 
   /// Without what would move the cursor.
   private func shown(_ text: String) -> String {
-    String(
-      text.map { $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F } ? $0 : "?" })
+    String(text.map { $0.unicodeScalars.contains(where: \.isControl) ? "?" : $0 })
   }
 }

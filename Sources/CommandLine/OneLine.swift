@@ -8,7 +8,7 @@ extension PropertyListValue {
   }
 
   private static func fits(_ text: String) -> Bool {
-    !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+    !text.isEmpty && !text.unicodeScalars.contains(where: \.isControl)
   }
 }
 

@@ -75,7 +75,7 @@ package struct Output: Sendable {
 
   private func complain(_ sentence: String) {
     // Where standard error cannot be written there is nobody left to tell; the exit code says it.
-    try? StandardStream.error.write("\(program): \(sentence)\n")
+    try? StandardStream.error.write("\(program): \(sentence.withoutControls)\n")
   }
 }
 

@@ -1,3 +1,4 @@
+internal import PropertyLists
 internal import Syscalls
 public import Wormhole
 
@@ -34,6 +35,6 @@ public enum DropInLog {
   private static let standard: LogHook = { entry in
     guard entry.level == .error || entry.level == .warning else { return }
     // Nobody can be told that there is nobody to tell.
-    try? StandardStream.error.write("wormhole: \(entry)\n")
+    try? StandardStream.error.write("wormhole: \("\(entry)".withoutControls)\n")
   }
 }

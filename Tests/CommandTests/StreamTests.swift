@@ -47,6 +47,18 @@ import Testing
           + "&& cmp in out") == "")
   }
 
+  /// Names may be others' choice.
+  @Test func noNameIsMoreThanLettersToATerminal() throws {
+    try stage.directory.write("a\u{1b}[31m\nb\u{9b}1m\u{2028}c", to: "in")
+    let shown = #"a\u001b[31m\nb\u009b1m\u2028c"#
+    _ = try stage.run("wormhole put x 1")
+    let missing = try stage.run("wormhole get \"$(cat in)\" --wait --timeout 0.1")
+    #expect(
+      missing.errors == "wormhole: cannot read channel '\(shown)': no value came in time\n")
+    #expect(try output("wormhole put \"$(cat in)\" 1; wormhole list | head -1") == "\"\(shown)\"\n")
+    #expect(try output("wormhole list --json").contains("\"channel\":\"\(shown)\""))
+  }
+
   @Test func whatIsNoTextKeepsItsLastByte() throws {
     let odd = "printf '\\377\\n'"
     #expect(try output("\(odd) | wormhole put x && wormhole get x | wc -c") == "2\n")

@@ -60,6 +60,15 @@ import Testing
         """)
   }
 
+  /// Terminals take some of them for orders, and some programs for ends of lines.
+  @Test func jsonShowsControlCharacters() throws {
+    let text = "\u{1b}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\r\n\u{a0}\u{202a}"
+    let shown = #"\u001b\u007f\u0085\u009b\u2028\u2029\r\n"# + "\u{a0}\u{202a}"
+    #expect(try JSONPropertyList.encode(.string(text)) == "\"\(shown)\"")
+    #expect(try json("\"\(shown)\"") == .string(text))
+    #expect(text.withoutControls == shown)
+  }
+
   @Test func jsonReadsWhatOthersWrite() throws {
     #expect(try json(" [ 1 , -0.5e1 , \"\\ud83c\\udfac\\u00e9\\/\" ] ") == [1, -5.0, "🎬é/"])
     #expect(try json("\u{FEFF}true") == true)
