@@ -51,7 +51,7 @@ extension Pairing {
       // In this order: what comes later is not among them.
       let names = try own.names()
       let current = try currentDirectory(of: watch)
-      for name in names where name != current { try Self.remove(name, from: own, depth: 0) }
+      for name in names where name != current { try Self.remove(name, from: own) }
       if current == nil { try? all.removeDirectory(name) }
     } catch let error as WormholeError {
       throw error
@@ -66,16 +66,14 @@ extension Pairing {
   ///
   /// What somebody else has removed meanwhile is gone.
   private static func remove(
-    _ name: String, from directory: borrowing Descriptor, depth: Int
+    _ name: String, from directory: borrowing Descriptor
   ) throws(Errno) {
-    guard depth < 64 else { throw .nameTooLong }
     do throws(Errno) {
-      if try directory.status(of: name).kind == .directory {
-        let inside = try directory.open(name, [.readOnly, .directory])
-        for name in try inside.names() { try remove(name, from: inside, depth: depth + 1) }
-        try directory.removeDirectory(name)
-      } else {
+      do throws(Errno) {
         try directory.unlink(name)
+      } catch {
+        guard error == .isADirectory || error == .notPermitted else { throw error }
+        try removeTree(name, in: directory, depth: 64)
       }
     } catch {
       if error != .noSuchFile { throw error }
