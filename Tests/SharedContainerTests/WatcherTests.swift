@@ -165,28 +165,32 @@ import Testing
     #expect(outcome.errors.contains("too many open files"))
   }
 
+  /// In a process of its own: inotify is asked again for all that a process polls.
   @Test func withoutAWatchItPolls() throws {
-    let log = Monitor("")
-    var options = ContainerOptions.testing()
-    options.environment.log = { entry in log.withLock { $0 += entry.text } }
-    let slot = try Container.open(container.path, options: options).slot(.channels, "n")
-    let ear = Ear(slot)
-    var watch: NamedWatch?
-    try FaultPoints.with([FaultRule(.inotifyAdd, persistent: true, .fail(.noSpace))]) {
-      watch = try slot.watch { ear.listen() }
+    let slot = try container.slot(.channels, "n")
+    let listener = try Running(
+      .watch(container.path, "n", until: 2),
+      environment: ["WORMHOLE_FAULTS=inotifyAdd@1+:before:fail=ENOSPC"])
+    func hears(_ number: Int) throws {
+      try eventually("\(number) is heard") {
+        try listener.output.hasSuffix("heard \(number)\n")
+      }
     }
-    #expect(watch?.isPolling == true)
-    #expect(log.withLock { $0 }.contains("inotify failed: no space left on device"))
+    try eventually("it polls") { try listener.output.contains("polling\n") }
     try slot.add()
-    try ear.waitFor(1)
+    try hears(1)
     // A directory that goes while it is polled is polled anew, once.
     for _ in 0..<3 {
       #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
-      try ear.waitFor(0)
+      try hears(0)
       #expect(try run(.add(container.path, "n", times: 1)).output == "1\n")
-      try ear.waitFor(1)
+      try hears(1)
     }
-    watch?.stop()
+    #expect(try run(.add(container.path, "n", times: 1)).output == "2\n")
+    let outcome = try listener.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.errors.contains("inotify failed: no space left on device"))
+    #expect(!outcome.output.contains("told\n"))
   }
 
   /// Without inotify a watch keeps nothing open, so that a process may have as many as with it.

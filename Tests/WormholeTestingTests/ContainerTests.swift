@@ -84,7 +84,7 @@ import Wormhole
     #expect(try two.toSecond.reachability == .immediatelyReachable)
     #expect(try two.toFirst.reachability == .immediatelyReachable)
     let responding = two.first.respond(to: Int.self) { $0 + 1 }
-    #expect(try await two.toFirst.request(1, as: Int.self) == 2)
+    #expect(try await two.toFirst.request(1, as: Int.self, within: patience) == 2)
     responding.stop()
   }
 

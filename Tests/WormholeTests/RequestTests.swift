@@ -35,7 +35,7 @@ import Wormhole
     }
     let pair = try Pair()
     let responding = pair.watch.respond(to: Price.self) { $0.film == "Metropolis" ? 9.5 : 0 }
-    #expect(try await pair.phone.request(Price(film: "Metropolis")) == 9.5)
+    #expect(try await pair.phone.request(Price(film: "Metropolis"), within: long) == 9.5)
     responding.stop()
   }
 
@@ -55,7 +55,7 @@ import Wormhole
     let pair = try Pair()
     let responding = pair.watch.respond(to: Int.self) { (_: Int) throws -> Int in throw Refusal() }
     let error = await #expect(throws: WormholeError.self) {
-      try await pair.phone.request(1, as: Int.self)
+      try await pair.phone.request(1, as: Int.self, within: long)
     }
     #expect(error?.code == .rejected)
     #expect(error?.reason == "Refusal()")
@@ -65,7 +65,7 @@ import Wormhole
   @Test func nobodyAnswersSuchRequests() async throws {
     let pair = try Pair()
     let error = await #expect(throws: WormholeError.self) {
-      try await pair.phone.request(1, as: Int.self)
+      try await pair.phone.request(1, as: Int.self, within: long)
     }
     #expect(error?.code == .rejected)
   }
@@ -107,7 +107,7 @@ import Wormhole
     for name in ["nobody", "gone"] {
       if name == "gone" { try await pair.meeting.another().join(as: "gone").leave() }
       let error = await #expect(throws: WormholeError.self) {
-        try await pair.sender.peer(name).request(1, as: Int.self)
+        try await pair.sender.peer(name).request(1, as: Int.self, within: long)
       }
       #expect(error?.code == .unreachable)
     }
@@ -128,7 +128,7 @@ import Wormhole
     try kept.all[0].answer(2)
     responding.stop()
     let answering = pair.watch.respond(to: Int.self) { $0 }
-    #expect(try await pair.phone.request(7, as: Int.self) == 7)
+    #expect(try await pair.phone.request(7, as: Int.self, within: long) == 7)
     answering.stop()
   }
 
@@ -163,10 +163,10 @@ import Wormhole
       try? request.answer("yes")
     }
     let hole = try pair.meeting.another()
-    #expect(try await hole.peer("watch").request("?", as: String.self) == "yes")
-    #expect(try await hole.peer("watch").request("?", as: String.self) == "yes")
+    #expect(try await hole.peer("watch").request("?", as: String.self, within: long) == "yes")
+    #expect(try await hole.peer("watch").request("?", as: String.self, within: long) == "yes")
     let guest = try await hole.guest()
-    #expect(try await guest.peer("watch").request("?", as: String.self) == "yes")
+    #expect(try await guest.peer("watch").request("?", as: String.self, within: long) == "yes")
     await guest.leave()
     responding.stop()
   }
@@ -194,7 +194,7 @@ import Wormhole
     let responding = pair.watch.respond(to: String.self) { (text: String) throws -> Int in
       try back.request(text.count, as: Int.self, within: .seconds(20))
     }
-    #expect(try await pair.phone.request("abc", as: Int.self) == 4)
+    #expect(try await pair.phone.request("abc", as: Int.self, within: long) == 4)
     responding.stop()
     clock.stop()
   }
@@ -216,7 +216,7 @@ import Wormhole
   @Test func nothingIsLeftBehind() async throws {
     let pair = try Pair()
     let responding = pair.watch.respond(to: Int.self) { $0 }
-    _ = try await pair.phone.request(1, as: Int.self)
+    _ = try await pair.phone.request(1, as: Int.self, within: long)
     responding.stop()
     for name in ["watch", "phone"] {
       let member = name == "watch" ? pair.watch : pair.sender
