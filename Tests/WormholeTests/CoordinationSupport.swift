@@ -117,3 +117,8 @@ struct FileScene {
     return code == nil
   }
 }
+
+extension String {
+  /// The tests may lie in a directory of any name.
+  func dropping(bytes count: Int) -> String { String(Substring(utf8.dropFirst(count))) }
+}

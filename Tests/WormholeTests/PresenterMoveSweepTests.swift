@@ -36,8 +36,8 @@ import Wormhole
       try scene.folder.write("", to: "files/a")
       var presenter = Wormhole.Coordinator.Presenter()
       let (heard, top) = (heard, scene.path("").utf8.count)
-      presenter.changed = { heard.add("changed \($0.path.dropFirst(top))") }
-      presenter.moved = { heard.add("moved to \($0.to.dropFirst(top))") }
+      presenter.changed = { heard.add("changed \($0.path.dropping(bytes: top))") }
+      presenter.moved = { heard.add("moved to \($0.to.dropping(bytes: top))") }
       subscription = try scene.another().present(scene.path("a"), as: presenter)
       mover = try Running(
         .moveInside(scene.path("a"), to: scene.path("b")),

@@ -22,9 +22,9 @@ import Wormhole
       heard.add("\(use)")
       goOn { heard.add("resumed") }
     }
-    presenter.changed = { heard.add("changed \($0.path.dropFirst(top))") }
+    presenter.changed = { heard.add("changed \($0.path.dropping(bytes: top))") }
     presenter.moved = { move in
-      let (from, to) = (move.from.dropFirst(top), move.to.dropFirst(top))
+      let (from, to) = (move.from.dropping(bytes: top), move.to.dropping(bytes: top))
       heard.add("\(from) to \(to), \(move.below ?? ".") to \(move.nowBelow ?? ".")")
     }
     adjust(&presenter)
