@@ -13,7 +13,7 @@ import Testing
       skip("a release build holds no fault points", because: "swiftc is not in PATH")
       return
     }
-    let folder = try TemporaryDirectory()
+    let folder = try TemporaryDirectory(isPlain: true)
     let plain = try compile(compiler, [], in: folder)
     #expect(plain.count > 10_000, "the room was compiled")
     for trace in Self.traces { #expect(!contains(plain, trace), "\(trace)") }

@@ -36,7 +36,7 @@ import Wormhole
     guard let compiler = Programs.installed("swiftc") else {
       return skip("a release build that hears", because: "swiftc is not in PATH")
     }
-    let folder = try TemporaryDirectory()
+    let folder = try TemporaryDirectory(isPlain: true)
     try folder.write(Self.program, to: "Program.swift")
     // Only what uses the module: that is where lives end.
     let outcome = try run(
