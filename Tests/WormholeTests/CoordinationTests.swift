@@ -143,6 +143,20 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
+  /// Also if an accent follows what stands in texts for bytes that are none.
+  @Test(arguments: ["", "\u{301}"])
+  func throughAFolderWhoseNameIsNoTextTheGivenPathIsHandedOn(_ accent: String) throws {
+    let commands = #"cd "$0" && name=$(printf "\377$1") && mkdir "$name" && ln -s "$name" link"#
+    #expect(try run("sh", ["-c", commands, scene.path(""), accent]).status == .exited(0))
+    let path = scene.path("link/a")
+    try scene.another().write(path) { given in
+      #expect(Array(given.utf8) == Array(path.utf8))
+      try Descriptor.open(path: given, [.writeOnly, .create], mode: 0o600).write("new")
+    }
+    let made = try Descriptor.open(path: path, [.readOnly])
+    #expect(try String(decoding: made.contents(), as: UTF8.self) == "new")
+  }
+
   @Test func replacingIsRefusedWhereNothingCanBeMadeBesideIt() throws {
     let path = "/proc/version"
     let error = try failure { try scene.another().replace(path) { _, _ in } }

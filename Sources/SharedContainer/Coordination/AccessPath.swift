@@ -8,7 +8,9 @@ package struct AccessPath: Sendable {
   package init(_ text: String) { self.text = text }
 
   /// Whether it stands for the kernel's bytes: those that are no text have come to be other ones.
-  package var isText: Bool { !text.utf8.contains(0xEF) || !text.contains("\u{FFFD}") }
+  package var isText: Bool {
+    !text.utf8.contains(0xEF) || !text.unicodeScalars.contains("\u{FFFD}")
+  }
 
   /// Whether the other one is this one, or lies below it; `/a` is not above `/ab`.
   package func isAtOrAbove(_ other: AccessPath) -> Bool {

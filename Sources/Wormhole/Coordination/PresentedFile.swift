@@ -276,7 +276,8 @@ final class PresentedFile: Lasting {
 
   func tell(_ news: PresenterNews, as guest: String) {
     resume(Asking(guest: guest, presenter: news.presenter, access: news.access))
-    for path in news.changed { noteChange(path, isNew: news.made.contains(path)) }
+    let made = Set(news.made.map(AccessPath.init(_:)))
+    for path in news.changed { noteChange(path, isNew: made.contains(AccessPath(path))) }
   }
 
   private func resume(_ asking: Asking) {

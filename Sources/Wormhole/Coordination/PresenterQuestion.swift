@@ -40,5 +40,5 @@ struct PresenterNews: Codable, Sendable {
   /// What it may have changed: absolute paths, without links on the way to them.
   let changed: [String]
   /// Which of them were not there before.
-  let made: Set<String>
+  let made: [String]
 }

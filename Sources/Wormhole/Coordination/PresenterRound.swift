@@ -252,7 +252,7 @@ final class PresenterRound: Sendable {
         let made = made.subtracting(known.map(\.to))
         let news = PresenterNews(
           presenter: name.number, access: access, changed: changed.map(\.text),
-          made: Set(made.map(\.text)))
+          made: made.map(\.text))
         desk.tell(news, entry)
         told(name)
       }
