@@ -73,7 +73,7 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
     let now = Int(Date().timeIntervalSince1970 * 1_000_000)
     try change(identifier) { context in
       let before = SessionMessage(context[identifier])?.number ?? 0
-      context[identifier] = SessionMessage(number: max(before + 1, now), value: value).packed
+      context[identifier] = SessionMessage(number: max(before &+ 1, now), value: value).packed
     }
   }
 

@@ -46,6 +46,20 @@ import Testing
     }
   }
 
+  @Test(arguments: [(0, -1), (-1, 0), (Int.max, 0), (0, Int.max), (Int.min, Int.max)])
+  func numbersThatNobodyCanCountFurtherFromAreRefused(_ sold: Int, _ takenBack: Int) throws {
+    func books(_ sold: Int, _ takenBack: Int) throws -> Books {
+      try JSONDecoder().decode(
+        Books.self,
+        from: Data(
+          """
+          {"tickets": [], "returned": [], "sold": \(sold), "takenBack": \(takenBack)}
+          """.utf8))
+    }
+    #expect(try books(3, 3).addUp)
+    #expect(throws: DecodingError.self) { try books(sold, takenBack) }
+  }
+
   @Test func whatIsRefusedChangesNothing() throws {
     var books = Books()
     _ = try books.sell(34340, to: "me", by: .phone, at: now)

@@ -38,7 +38,9 @@ enum MMSessionSide {
     }
     if words[0] == "broken" {
       try WCSession.default.updateApplicationContext([
-        words[1]: ["MMWormhole.message": ["MMWormhole.archive": Data([1, 2, 3])], "number": 1]
+        words[1]: [
+          "MMWormhole.message": ["MMWormhole.archive": Data([1, 2, 3])], "number": Int.max,
+        ]
       ])
     }
     if words[0] == "read" { try read(wormhole(group, .sessionContext), words[1]) }

@@ -106,11 +106,15 @@ import Testing
     _ = phone
   }
 
+  /// It has the greatest number that there is, too, after which another one must come.
   @Test(.blocking) func aMessageThatCannotBeUnarchivedIsTold() throws {
     let folder = try TemporaryDirectory()
-    let phone = try side("phone", in: folder, ["broken=context", "wait"])
-    let watch = try side("watch", in: folder, ["read=context", "wait"])
+    let phone = try side(
+      "phone", in: folder, ["broken=context", "after=\(folder.path)/told", "context=2", "wait"])
+    let watch = try side("watch", in: folder, ["listen", "read=context", "wait"])
     try eventually("the failure") { try watch.output.contains("it cannot be unarchived") }
+    try folder.write("", to: "told")
+    try eventually("the next one") { try watch.output.hasSuffix("context 2\n") }
     _ = phone
   }
 }

@@ -22,6 +22,24 @@ public struct Books: Codable, Hashable, Sendable {
   /// Books in which nothing is written yet.
   public init() {}
 
+  /// Throws for numbers with which nobody could count further: whoever may write in the container
+  /// may have written any.
+  public init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    func number(_ key: CodingKeys) throws -> Int {
+      let number = try values.decode(Int.self, forKey: key)
+      guard (0..<Int.max).contains(number) else {
+        throw DecodingError.dataCorruptedError(
+          forKey: key, in: values, debugDescription: "\(number) tickets cannot be")
+      }
+      return number
+    }
+    tickets = try values.decode([Ticket].self, forKey: .tickets)
+    returned = try values.decode([Ticket].self, forKey: .returned)
+    sold = try number(.sold)
+    takenBack = try number(.takenBack)
+  }
+
   /// Whether what was sold, less what was taken back, is what is valid, with no film sold beyond
   /// its seats and no customer with two tickets of one.
   public var addUp: Bool {
