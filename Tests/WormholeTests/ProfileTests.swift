@@ -198,6 +198,18 @@ import Wormhole
     member.leave()
   }
 
+  /// Not that it is no member any more.
+  @Test func aMemberThatCannotLookIsToldWhy() throws {
+    let member = try hole.join(as: "phone")
+    let rule = FaultRule(.fstatat, path: "presence", .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      let error = #expect(throws: WormholeError.self) { try member.update(info: ["a": "b"]) }
+      #expect(error?.errno == Errno.inputOutput.rawValue)
+    }
+    try member.update(info: ["a": "b"])
+    member.leave()
+  }
+
   @Test func aMemberWhoseDirectoryWasRemovedIsTold() throws {
     let member = try hole.join(as: "phone")
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))

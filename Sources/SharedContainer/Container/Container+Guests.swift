@@ -16,7 +16,7 @@ extension Container {
         let name = options.environment.randomName()
         do throws(Errno) {
           let home = try makeMember(name, name, .guests)
-          if let presence = try home.takePresence(), home.isNamed { return (home, presence) }
+          if let presence = try home.takePresence(), try home.isNamed { return (home, presence) }
         } catch {
           guard error == .noSuchFile else { throw error }
         }

@@ -18,7 +18,7 @@ extension Container {
         }
         defer { presence.release() }
         // Another was faster.
-        guard home.isNamed else { continue }
+        guard try home.isNamed else { continue }
         try home.remove()
         return true
       } catch let error as Errno {

@@ -80,10 +80,15 @@ package final class MemberDirectory: Sendable {
 
   /// Whether it is still the directory of that name.
   var isNamed: Bool {
-    guard let named = try? parent.descriptor.status(of: escaped),
-      let own = try? home.descriptor.status()
-    else { return false }
-    return named.isSameFile(as: own)
+    get throws(Errno) {
+      do throws(Errno) {
+        let named = try parent.descriptor.status(of: escaped)
+        return named.isSameFile(as: try home.descriptor.status())
+      } catch {
+        if error == .noSuchFile { return false }
+        throw error
+      }
+    }
   }
 
   /// One of the directories in it; made again if it was removed by hand.
@@ -144,9 +149,10 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// Forgets the open parts whose names others have by now; false if another has its own.
+  /// Forgets the open parts whose names others have by now; false if another has its own, or if
+  /// that cannot be told.
   package func lookAgain() -> Bool {
-    guard isNamed else { return false }
+    guard (try? isNamed) == true else { return false }
     for part in Part.allCases where parts.withLock({ $0[part.place] }) != nil {
       // One that cannot be looked at is used as before.
       _ = try? named(part)

@@ -136,8 +136,9 @@ extension MemberDirectory {
 
   /// Whether the presence that was taken is still that of this name: the directory or the file in
   /// it may have been removed by hand.
-  package func keeps(_ presence: Presence) -> Bool {
-    presence.isHeld && !isStale && (try? presence.isNamed(in: home.descriptor)) == true
+  package func keeps(_ presence: Presence) throws(Errno) -> Bool {
+    guard presence.isHeld, !isStale else { return false }
+    return try presence.isNamed(in: home.descriptor)
   }
 
   private func openPresence() throws(Errno) -> GuardedFile {

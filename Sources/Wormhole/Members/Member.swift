@@ -57,7 +57,7 @@ extension Wormhole {
       try Self.check(info, name)
       try hole.container.checkOwner("update info of", name)
       try profile.withLock { profile throws(WormholeError) in
-        guard home.keeps(presence) else {
+        guard try keepsPresence else {
           throw WormholeError(
             .notJoined, "update info of", name,
             because: presence.isHeld ? "its directory was removed" : "it has left",
@@ -67,6 +67,16 @@ extension Wormhole {
         changed.info = info
         try home.write(changed)
         profile = changed
+      }
+    }
+
+    private var keepsPresence: Bool {
+      get throws(WormholeError) {
+        do throws(Errno) {
+          return try home.keeps(presence)
+        } catch {
+          throw WormholeError(error, "update info of", name)
+        }
       }
     }
 
