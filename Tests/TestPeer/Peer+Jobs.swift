@@ -98,6 +98,7 @@ extension Peer {
     case .moveInside(let path, let new): try moveInside(path, to: new)
     case .coordinateAdd(let path, let times): try coordinateAdd(path, times: times)
     case .present(let path, let manner): try present(path, manner)
+    case .presentAmong(let hung, let path): try present(path, among: hung)
     case .presentAndAdd(let path, let times): try presentAndAdd(path, times: times)
     case .as(let user, let group, let job): try become(user, group, for: job)
     case .linked(let name): try linked(name)

@@ -18,6 +18,17 @@ extension Peer {
     subscription.stop()
   }
 
+  static func present(_ path: String, among hung: [String]) throws {
+    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    var hanging = Wormhole.Coordinator.Presenter()
+    hanging.relinquish = { _, _ in
+      tell("hangs")
+      waitToBeKilled()
+    }
+    for path in hung { try coordinator.present(path, as: hanging) }
+    try present(path, .plainly)
+  }
+
   private static func answer(
     in presenter: inout Wormhole.Coordinator.Presenter, _ path: String,
     _ manner: PeerJob.Presenting, _ coordinator: Wormhole.Coordinator

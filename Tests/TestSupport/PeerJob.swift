@@ -212,6 +212,8 @@ package indirect enum PeerJob: Codable, Sendable {
   case coordinateAdd(_ path: String, times: Int)
   /// Presents a file, and says what it is asked and told.
   case present(_ path: String, Presenting)
+  /// Presents files and never answers for them, and then one properly.
+  case presentAmong(_ hung: [String], _ path: String)
   /// Presents a file while it adds 1 to the number in it as often, some of it only when others ask
   /// for it; says each number that it shows, and when it has added all.
   case presentAndAdd(_ path: String, times: Int)

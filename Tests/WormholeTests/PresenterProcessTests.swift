@@ -82,6 +82,23 @@ extension FileScene {
     }
   }
 
+  /// There are more of them than threads that hear of changes.
+  @Test func thoseThatHangKeepNoOtherOfTheirProgramFromAnswering() throws {
+    let hung = (1...6).map { scene.path("hung \($0)") }
+    let peer = try Running(
+      .presentAmong(hung, scene.path("a")),
+      environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups"])
+    try eventually("it presents") { try peer.output == "presenting\n" }
+    let askers = try hung.map { path in
+      try Thread("asker") { [scene] in try? scene.another().write(path) { _ in } }
+    }
+    try eventually("all hang") { try peer.output.split(separator: "\n").count == 1 + hung.count }
+    let next = try time { try scene.another().write(scene.path("a")) { _ in } }
+    #expect(next.least < bound / 2)
+    #expect(try peer.output.contains("asked before writing\n"))
+    for asker in askers { asker.join() }
+  }
+
   /// It would be taken for one that hangs, and would not be asked for an hour.
   @Test func anAnswerThatCannotBeGivenForAMomentIsGivenLater() throws {
     let peer = try scene.presenting("a", faults: "rename~,a,@1:before:fail=EIO")

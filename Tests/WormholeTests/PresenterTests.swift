@@ -108,6 +108,36 @@ import Wormhole
     try eventually("it goes on") { other.all.sorted() == (once + once).sorted() }
   }
 
+  /// Several threads hear of questions, and what holds up one of them does not hold up the others.
+  @Test func aPresenterIsCalledOnceAtATimeAndInNobodysWay() throws {
+    let (gate, calls) = (Gate(), Monitor((now: 0, most: 0)))
+    let coordinator = scene.another()
+    _ = try present("a", coordinator) { presenter in
+      presenter.relinquish = { _, goOn in
+        calls.withLock { calls in
+          calls.now += 1
+          calls.most = max(calls.most, calls.now)
+        }
+        gate.pass()
+        calls.withLock { $0.now -= 1 }
+        goOn(nil)
+      }
+    }
+    let (heard, _) = try present("b", coordinator)
+    let askers = try (1...2).map { number in
+      try Thread("asker \(number)") { [scene] in
+        try? scene.another().read(scene.path("a")) { _ in }
+      }
+    }
+    try gate.waitForSomebody()
+    let other = scene.another()
+    for _ in 1...50 { try other.read(scene.path("b")) { _ in } }
+    #expect(heard.all.filter { $0 == "save" }.count == 50)
+    gate.open()
+    for asker in askers { asker.join() }
+    #expect(calls.withLock { $0.most } == 1)
+  }
+
   /// What it is to do after one access is not taken from it by the end of another.
   @Test func whoGoesOnAfterAReadIsToldSoForEachAccess() throws {
     let turns = Heard<Int>()
@@ -185,6 +215,24 @@ import Wormhole
     try eventually("it is told") { heard.all.last == "changed ." }
     try eventually("what is below is told") { below.all.filter { $0 == "changed ." }.count == 2 }
     #expect(below.all.filter { $0 == "writing" }.count == 2)
+  }
+
+  /// To Swift the two are one text.
+  @Test func whatIsNewIsToldApartByItsBytes() throws {
+    try scene.folder.descriptor.makeDirectory("files/folder", mode: 0o700)
+    let (old, new) = ("folder/e\u{301}", "folder/\u{e9}")
+    try scene.folder.write("", to: "files/" + old)
+    let told = Monitor<[[UInt8]: Bool]>([:])
+    _ = try present("folder") { presenter in
+      presenter.changed = { change in told.signal { $0[Array(change.path.utf8)] = change.isNew } }
+    }
+    let paths = [old, new].map { scene.path($0) }
+    try scene.another().access(paths.map { .writing($0) }) { access in
+      _ = try Descriptor.open(path: access.paths[1], [.writeOnly, .create], mode: 0o600)
+    }
+    try eventually("it is told of both") {
+      told.withLock { $0 } == [Array(paths[0].utf8): false, Array(paths[1].utf8): true]
+    }
   }
 
   /// Only those that would not be there any more are asked to let it go.
