@@ -33,9 +33,10 @@ import Testing
   /// to do with that.
   @Test func whoGivesOthersMoreTimeIsNotPassedByAnyEarlier() throws {
     let other = try Container.open(container.path, options: .testing())
-    let held = try slot.hold("lock", breakAfter: .seconds(60)) { _ in
+    let breakAfter = patience / 15
+    let held = try slot.hold("lock", breakAfter: breakAfter * 30) { _ in
       try Self.onAnotherThread(
-        other, Patience(until: .now + .seconds(4)), breakAfter: .seconds(2))
+        other, Patience(until: .now + breakAfter * 2), breakAfter: breakAfter)
     }
     #expect(held.result?.code == .timedOut)
     #expect(!held.wasSuperseded)

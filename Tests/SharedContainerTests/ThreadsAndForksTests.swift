@@ -9,6 +9,8 @@ import Testing
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot
+  /// How long somebody waits for a lock that is free soon.
+  private let longest = TestSupport.patience
 
   init() throws { (folder, container, slot) = try Container.forTest() }
 
@@ -74,7 +76,7 @@ import Testing
     try holding.end()
     // What was given up is in the kernel's queue still; it must not keep the lock for nobody.
     for slot in [try another(), waiter, slot] {
-      try slot.add(policy: never, patience: Patience(until: .now + .seconds(20)))
+      try slot.add(policy: never, patience: Patience(until: .now + longest))
     }
     #expect(try slot.number() == 3)
   }
@@ -92,7 +94,7 @@ import Testing
     try holding.end()
     again.join()
     #expect(try slot.number() == 1)
-    #expect(try slot.add(policy: never, patience: Patience(until: .now + .seconds(20))) == 2)
+    #expect(try slot.add(policy: never, patience: Patience(until: .now + longest)) == 2)
   }
 
   // MARK: Children
@@ -121,7 +123,7 @@ import Testing
     let open = try Descriptor.open(path: "/proc/\(child)/fd", [.readOnly, .directory]).names()
     #expect(open.sorted() == ["0", "1", "2"])
     let sum = try slot.add(
-      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + .seconds(20)))
+      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + longest))
     #expect(sum == 1)
     #expect(container.counters.takeovers == 0)
     let state = try Processes.state(child)
@@ -144,7 +146,7 @@ import Testing
     try parent.child.send(.kill)
     _ = try parent.outcome()
     let sum = try slot.add(
-      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + .seconds(20)))
+      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + longest))
     #expect(sum == 1)
     #expect(container.counters.takeovers == 0)
     let state = try Processes.state(child)

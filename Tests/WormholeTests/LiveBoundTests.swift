@@ -235,7 +235,8 @@ import Testing
     for number in 0..<200 {
       let member = try others.join(as: "m\(number)")
       let responding = member.respond(to: Int.self) { $0 }
-      #expect(try guest.peer("m\(number)").request(number, as: Int.self) == number)
+      let peer = guest.peer("m\(number)")
+      #expect(try peer.request(number, as: Int.self, within: patience) == number)
       #expect(guest.live.peers.count <= LivePeers.most + 1)
       responding.stop()
       if number % 2 == 0 { member.leave() }
