@@ -69,7 +69,8 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
     failure: @escaping @Sendable (any Error) -> Void
   ) throws {
     let value = try StoredMessage.store(object, identifier)
-    // Also after a clear it is another number than any before, which the other side may know.
+    // Also after a clear it is another number than any before, which the other side may know; and
+    // if somebody has made up the greatest there is.
     let now = Int(Date().timeIntervalSince1970 * 1_000_000)
     try change(identifier) { context in
       let before = SessionMessage(context[identifier])?.number ?? 0

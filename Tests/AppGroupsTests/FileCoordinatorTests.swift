@@ -217,7 +217,7 @@ import Wormhole
     queue.cancelAllOperations()
     queue.isSuspended = false
     let coordinator = NSFileCoordinator()
-    coordinator.timeout = patience
+    coordinator.timeout = .seconds(10)
     var error: NSError?
     coordinator.coordinate(writingItemAt: url("a"), error: &error) { _ in }
     #expect(error == nil)
@@ -268,7 +268,7 @@ import Wormhole
       #expect(copy.lastPathComponent == name)
       // Others go on meanwhile.
       let other = NSFileCoordinator()
-      other.timeout = patience
+      other.timeout = .milliseconds(500)
       other.coordinate(writingItemAt: url(name), error: nil) { url in
         try? Data("other".utf8).write(to: url)
       }

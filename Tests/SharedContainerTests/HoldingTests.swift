@@ -33,10 +33,9 @@ import Testing
   /// to do with that.
   @Test func whoGivesOthersMoreTimeIsNotPassedByAnyEarlier() throws {
     let other = try Container.open(container.path, options: .testing())
-    let breakAfter = patience / 15
-    let held = try slot.hold("lock", breakAfter: breakAfter * 30) { _ in
+    let held = try slot.hold("lock", breakAfter: .seconds(60)) { _ in
       try Self.onAnotherThread(
-        other, Patience(until: .now + breakAfter * 2), breakAfter: breakAfter)
+        other, Patience(until: .now + .seconds(4)), breakAfter: .seconds(2))
     }
     #expect(held.result?.code == .timedOut)
     #expect(!held.wasSuperseded)

@@ -9,8 +9,6 @@ import Testing
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot
-  /// How long somebody waits for a lock that is free soon.
-  private let longest = TestSupport.patience
 
   init() throws { (folder, container, slot) = try Container.forTest() }
 
@@ -76,7 +74,7 @@ import Testing
     try holding.end()
     // What was given up is in the kernel's queue still; it must not keep the lock for nobody.
     for slot in [try another(), waiter, slot] {
-      try slot.add(policy: never, patience: Patience(until: .now + longest))
+      try slot.add(policy: never, patience: Patience(until: .now + .seconds(20)))
     }
     #expect(try slot.number() == 3)
   }
@@ -94,7 +92,7 @@ import Testing
     try holding.end()
     again.join()
     #expect(try slot.number() == 1)
-    #expect(try slot.add(policy: never, patience: Patience(until: .now + longest)) == 2)
+    #expect(try slot.add(policy: never, patience: Patience(until: .now + .seconds(20))) == 2)
   }
 
   // MARK: Children
@@ -123,7 +121,7 @@ import Testing
     let open = try Descriptor.open(path: "/proc/\(child)/fd", [.readOnly, .directory]).names()
     #expect(open.sorted() == ["0", "1", "2"])
     let sum = try slot.add(
-      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + longest))
+      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + .seconds(20)))
     #expect(sum == 1)
     #expect(container.counters.takeovers == 0)
     let state = try Processes.state(child)
@@ -146,7 +144,7 @@ import Testing
     try parent.child.send(.kill)
     _ = try parent.outcome()
     let sum = try slot.add(
-      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + longest))
+      policy: LockPolicy(lease: nil, cap: nil), patience: Patience(until: .now + .seconds(20)))
     #expect(sum == 1)
     #expect(container.counters.takeovers == 0)
     let state = try Processes.state(child)

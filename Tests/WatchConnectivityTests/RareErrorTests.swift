@@ -82,7 +82,7 @@ import Wormhole
 
   @Test(.blocking) func whatTakesTooLongHasTimedOut() throws {
     let sides = try TwoSides {
-      $0.transferTimeout = patience / 10
+      $0.transferTimeout = .seconds(1)
       $0.messageTimeout = .milliseconds(200)
     }
     // The watch does not run, so that the transfer waits.

@@ -111,7 +111,7 @@ import Wormhole
       "wormhole", ["receive", "--as", "watch", "--count", "2"], in: container)
     let watch = phone.peer("watch")
     let sent = try await watch.send("hello")
-    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
     try await process.says("hello")
     #expect(!process.hasEnded)
 
@@ -119,7 +119,7 @@ import Wormhole
     #expect(try watch.profile?.isStopped == true)
     let waiting = try await watch.send("and again")
     try process.resume()
-    #expect(try await waiting.outcome(within: patience) == .delivered)
+    #expect(try await waiting.outcome(within: .seconds(30)) == .delivered)
     #expect(try await process.ending() == .exited(0))
     #expect(try process.output.contains("and again"))
     #expect(try process.errors == "")

@@ -1,5 +1,4 @@
 import Syscalls
-import TestSupport
 import Testing
 import Wormhole
 
@@ -26,7 +25,7 @@ import Wormhole
     let path = scene.path("a")
     let error = await #expect(throws: WormholeError.self) {
       try await scene.another().access([.writing(path)]) { _ in
-        try await scene.another().access([.reading(path)], within: patience) { _ in
+        try await scene.another().access([.reading(path)], within: .seconds(10)) { _ in
           await Task.yield()
         }
       }
@@ -36,7 +35,7 @@ import Wormhole
     try await scene.another().access([.reading(path)]) { _ in
       writer = try Thread("writer") { try? scene.another().write(path) { _ in } }
       try await eventuallyAsync("it waits") { try scene.names(in: .waiting).count == 1 }
-      try await scene.another().access([.reading(path)], within: patience) { _ in
+      try await scene.another().access([.reading(path)], within: .seconds(10)) { _ in
         await Task.yield()
       }
     }

@@ -236,9 +236,9 @@ import Wormhole
     let writer = try coordinator.read(scene.path("a")) { path in
       let writer = try Thread("writer") { try? scene.another().write(path) { _ in } }
       try scene.waitForWaiting(1)
-      #expect(try scene.another().read(path, within: patience) { _ in true })
+      #expect(try scene.another().read(path, within: .milliseconds(50)) { _ in true })
       // The outer one does not keep others from reading, so this would have to wait.
-      let error = try failure { try coordinator.write(path, within: patience) { _ in } }
+      let error = try failure { try coordinator.write(path, within: .seconds(5)) { _ in } }
       #expect(error.code == .deadlock)
       return writer
     }

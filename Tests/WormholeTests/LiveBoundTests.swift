@@ -235,8 +235,7 @@ import Testing
     for number in 0..<200 {
       let member = try others.join(as: "m\(number)")
       let responding = member.respond(to: Int.self) { $0 }
-      let peer = guest.peer("m\(number)")
-      #expect(try peer.request(number, as: Int.self, within: patience) == number)
+      #expect(try guest.peer("m\(number)").request(number, as: Int.self) == number)
       #expect(guest.live.peers.count <= LivePeers.most + 1)
       responding.stop()
       if number % 2 == 0 { member.leave() }

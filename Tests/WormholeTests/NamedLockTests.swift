@@ -91,9 +91,8 @@ import Testing
   @Test(.blocking) func whoeverAsksToPassTheStoppedWaitsForThat() throws {
     let stopped = try Running(.holdLock(meeting.path, "lock.till"))
     try stopped.waitUntilStopped()
-    let timeout = patience / 10
-    let till = try meeting.another { $0.timeout = timeout }.lock("till")
-    #expect(try till.hold(breakAfter: timeout + .milliseconds(500)) { $0 } == 2)
+    let till = try meeting.another { $0.timeout = .seconds(3) }.lock("till")
+    #expect(try till.hold(breakAfter: .milliseconds(3500)) { $0 } == 2)
     try stopped.child.send(.go)
     #expect(try stopped.outcome().output == "superseded\n")
   }

@@ -192,7 +192,7 @@ import Wormhole
     let back = pair.watch.peer("clock")
     // Synchronously, on the thread that handles requests: its answer must not wait for that thread.
     let responding = pair.watch.respond(to: String.self) { (text: String) throws -> Int in
-      try back.request(text.count, as: Int.self, within: long)
+      try back.request(text.count, as: Int.self, within: .seconds(20))
     }
     #expect(try await pair.phone.request("abc", as: Int.self, within: long) == 4)
     responding.stop()
