@@ -62,7 +62,7 @@ extension WatcherTests {
     _ = try noise.open("a", [.writeOnly, .create], mode: 0o600)
     try noise.rename("a", to: noise, "b")
     #expect(gate.wait(until: .now + patience) { $0.isHeld ? true : nil } == true)
-    let most = try Self.setting("max_queued_events")
+    let most = try inotifyLimit("max_queued_events")
     for _ in 0...(most / 2 + 1) {
       try noise.rename("b", to: noise, "a")
       try noise.rename("a", to: noise, "b")
@@ -97,7 +97,7 @@ extension WatcherTests {
     hold(1)
     // Of these the thread reads some at a time; the first one it tells when it comes to the other.
     try make("2", in: a)
-    for number in 0..<(try Self.setting("max_queued_events") + 10) { try make("\(number)", in: b) }
+    for number in 0..<(try inotifyLimit("max_queued_events") + 10) { try make("\(number)", in: b) }
     gate.signal { $0.open = 1 }
     hold(2)
     try make("late", in: a)
@@ -111,11 +111,5 @@ extension WatcherTests {
     #expect(overflow < late, "\(signals)")
     first.stop()
     second.stop()
-  }
-
-  private static func setting(_ name: String) throws -> Int {
-    let file = try Descriptor.open(path: "/proc/sys/fs/inotify/" + name, [.readOnly])
-    let text = String(decoding: try file.contents(), as: UTF8.self)
-    return try #require(Int(text.filter(\.isNumber)))
   }
 }

@@ -55,3 +55,15 @@ extension Descriptor {
     }
   }
 }
+
+/// How much the kernel lets a user have of inotify: `max_queued_events` and its like.
+package func inotifyLimit(_ name: String) throws -> Int {
+  let path = "/proc/sys/fs/inotify/" + name
+  let text = try Descriptor.open(path: path, [.readOnly]).contents()
+  guard let limit = Int(String(decoding: text, as: UTF8.self).filter(\.isNumber)) else {
+    throw UnexpectedForm(description: "'\(path)' holds no number")
+  }
+  return limit
+}
+
+private struct UnexpectedForm: Error { let description: String }

@@ -42,6 +42,7 @@ package struct Mutants: OptionSet, Sendable {
   package static let trustOldLook = Mutants(rawValue: 1 << 32)
   package static let keepOldFinding = Mutants(rawValue: 1 << 33)
   package static let trustYoungListing = Mutants(rawValue: 1 << 34)
+  package static let noHoldingBack = Mutants(rawValue: 1 << 35)
 
   /// The names by which `WORMHOLE_MUTANT` asks for them.
   package static let named: [(name: String, mutant: Mutants)] = [
@@ -63,7 +64,7 @@ package struct Mutants: OptionSet, Sendable {
     ("no-inheritance", .noInheritance),
     ("every-new-boot-raises", .everyNewBootRaises), ("decide-at-once", .decideAtOnce),
     ("trust-old-look", .trustOldLook), ("keep-old-finding", .keepOldFinding),
-    ("trust-young-listing", .trustYoungListing),
+    ("trust-young-listing", .trustYoungListing), ("no-holding-back", .noHoldingBack),
   ]
 
   #if FAULT_POINTS

@@ -178,14 +178,17 @@ package final class Watcher: Sendable {
   }
 
   private func tell(_ number: CInt, of instance: Inotify, _ signal: Signal) {
-    let watches = state.withLock { state -> [Watch]? in
+    let (watches, upgraded) = state.withLock { state -> ([Watch], Set<ObjectIdentifier>) in
       // Another instance has come meanwhile, and its numbers mean other directories.
-      guard state.instance === instance else { return nil }
-      guard signal == .gone else { return state.watches[number] }
+      guard state.instance === instance else { return ([], []) }
+      guard signal == .gone else { return (state.watches[number] ?? [], state.upgraded) }
       state.calls.hear(endOf: number)
-      return state.watches.removeValue(forKey: number)
+      return (state.watches.removeValue(forKey: number) ?? [], [])
     }
-    for watch in watches ?? [] { watch.tell(signal) }
+    for watch in watches {
+      // One that has not looked since it was polled does not know what came before these names.
+      watch.tell(upgraded.contains(ObjectIdentifier(watch)) ? .lookAgain : signal)
+    }
   }
 
   private func tellAllToLookAgain() {

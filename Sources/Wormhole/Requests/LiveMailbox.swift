@@ -22,8 +22,7 @@ final class LiveMailbox: Sendable {
   private let folder: OpenDirectory
   private let watch = Monitor<Watch?>(nil)
   private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
-  private let arrived = Monitor(
-    (answers: [LiveName](), others: [LiveName]()))
+  private let arrived = Monitor(LiveArrivals())
   /// One listing of the folder at a time: they share the place that it has come to.
   private let listing = Monitor(0)
   private let relisting = Monitor<Errand?>(nil)
@@ -134,16 +133,24 @@ final class LiveMailbox: Sendable {
 
   private func hear(_ signal: Watcher.Signal) {
     switch signal {
-    case .changed(let names): arrive(names.compactMap { LiveName($0) })
-    // Not here, where others wait: the file system may not answer.
-    case .lookAgain, .replaced, .gone: relisting.withLock { $0 }?.ask()
+    case .changed(let names):
+      let names = names.compactMap { LiveName($0) }
+      arrive { $0.notice(names) }
+    case .lookAgain, .replaced, .gone:
+      arrived.withLock { $0.lose() }
+      // Not here, where others wait: the file system may not answer.
+      relisting.withLock { $0 }?.ask()
     }
   }
 
   func list() {
+    let clock = hole.options.environment.sinceBoot
+    let losses = arrived.withLock { $0.losses }
+    let began = clock()
     do throws(Errno) {
-      // Named by when they were sent; what comes twice is found only once.
-      arrive(try names().sorted { $0.text < $1.text })
+      let names = try names()
+      let ended = clock()
+      arrive { $0.find(names, from: began, to: ended, losses: losses) }
     } catch {
       log(.warning, "cannot see what has come for '\(home.name)': \(error)")
       listLater()
@@ -160,16 +167,10 @@ final class LiveMailbox: Sendable {
     return names.compactMap { LiveName($0) }
   }
 
-  private func arrive(_ names: [LiveName]) {
+  private func arrive(_ takeIn: (inout LiveArrivals) -> Void) {
     let (hasAnswers, hasOthers) = arrived.withLock { arrived in
-      for name in names {
-        if name.letter == .answer {
-          arrived.answers.append(name)
-        } else {
-          arrived.others.append(name)
-        }
-      }
-      return (!arrived.answers.isEmpty, !arrived.others.isEmpty)
+      takeIn(&arrived)
+      return (arrived.hasAnswers, arrived.hasOthers)
     }
     if hasAnswers { answerRunner.kick() }
     if hasOthers { otherRunner.kick() }
@@ -197,10 +198,7 @@ final class LiveMailbox: Sendable {
 
   private func handleAnswers() -> Int64? {
     while true {
-      let names = arrived.withLock { arrived in
-        defer { arrived.answers = [] }
-        return arrived.answers
-      }
+      let names = arrived.withLock { $0.takeAnswers() }
       if names.isEmpty { return nil }
       for name in names { takeAnswer(name) }
     }
@@ -232,10 +230,7 @@ final class LiveMailbox: Sendable {
 
   private func handleOthers() -> Int64? {
     while true {
-      let names = arrived.withLock { arrived in
-        defer { arrived.others = [] }
-        return arrived.others
-      }
+      let names = arrived.withLock { $0.takeOthers() }
       let carried = carried.withLock { carried in
         defer { carried = [] }
         return carried

@@ -1,0 +1,151 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// What one thread sends for now comes in the order of its calls, also when notices were lost.
+@Suite(.blocking) struct LiveOrderTests {
+  /// Names of messages that were sent at these moments.
+  private func names(_ moments: Int64...) -> [LiveName] {
+    moments.map { moment in
+      LiveName(
+        MessageStamp(epoch: 1, nanoseconds: moment), .message, id: "0123456789abcdef",
+        deadline: .max)
+    }
+  }
+
+  private func taken(_ arrivals: inout LiveArrivals) -> [Int64] {
+    arrivals.takeOthers().map(\.sent)
+  }
+
+  @Test func whatIsNoticedBeforeTheFirstListingWaitsForIt() {
+    var arrivals = LiveArrivals()
+    arrivals.notice(names(5))
+    #expect(!arrivals.hasOthers)
+    arrivals.find(names(5, 3, 4), from: 4, to: 6, losses: 1)
+    // The one that was sent since comes once, as it was noticed.
+    #expect(taken(&arrivals) == [3, 4, 5])
+    arrivals.notice(names(7))
+    #expect(taken(&arrivals) == [7])
+  }
+
+  @Test func whatWasSentSinceAListingBeganIsLeftToItsNotice() {
+    var arrivals = LiveArrivals()
+    arrivals.find(names(2, 12), from: 10, to: 20, losses: 1)
+    #expect(taken(&arrivals) == [2])
+    arrivals.notice(names(11, 12))
+    #expect(taken(&arrivals) == [11, 12])
+  }
+
+  /// Nothing lies there for ever because its sender's clock is not this one's.
+  @Test func whatWasSentInTheFutureIsTakenAsItIsFound() {
+    var arrivals = LiveArrivals()
+    arrivals.find(names(30, 2, 21), from: 10, to: 20, losses: 1)
+    #expect(taken(&arrivals) == [2, 21, 30])
+  }
+
+  @Test func aListingMakesGoodOnlyWhatWasLostBeforeIt() {
+    var arrivals = LiveArrivals()
+    arrivals.find([], from: 1, to: 1, losses: 1)
+    arrivals.lose()
+    arrivals.notice(names(5))
+    arrivals.lose()
+    arrivals.find(names(3), from: 4, to: 5, losses: 2)
+    #expect(taken(&arrivals) == [3])
+    arrivals.notice(names(9))
+    #expect(!arrivals.hasOthers)
+    arrivals.find(names(9, 7), from: 10, to: 11, losses: 3)
+    #expect(taken(&arrivals) == [7, 9, 5, 9])
+  }
+
+  /// No question waits for the order in which others come.
+  @Test func answersAreNotHeldBack() {
+    var arrivals = LiveArrivals()
+    let answer = LiveName(
+      MessageStamp(epoch: 1, nanoseconds: 5), .answer, id: "0123456789abcdef")
+    arrivals.notice([answer])
+    #expect(arrivals.takeAnswers() == [answer])
+    arrivals.find([answer], from: 4, to: 6, losses: 1)
+    #expect(arrivals.takeAnswers() == [answer])
+  }
+
+  /// The kernel throws notices away while the peer stands; it takes its time to list what is there.
+  @Test func whatIsNoticedAfterALossWaitsForWhatWasLost() throws {
+    let pair = try Listening(faults: "getdents~/live/@3+:before:delay=300")
+    try pair.send(1)
+    try eventually("it hears") { try pair.heard() == [0] }
+    try pair.hearer.child.send(.stop)
+    try pair.hearer.waitUntilStopped()
+    try pair.send(50)
+    let lives = try Descriptor.open(
+      path: "\(pair.meeting.path)/members/watch/live", [.readOnly, .directory])
+    let live = try lives.open(try #require(try lives.names().first), [.readOnly, .directory])
+    _ = try live.open("a", [.writeOnly, .create], mode: 0o600)
+    for _ in 0...(try inotifyLimit("max_queued_events") / 2) {
+      try live.rename("a", to: live, "b")
+      try live.rename("b", to: live, "a")
+    }
+    try pair.send(100)
+    try pair.hearer.child.send(.go)
+    try pair.send(150)
+    try pair.end()
+  }
+
+  /// Whoever looks again and again is told by inotify some day, of what comes then.
+  @Test func whatInotifyTellsAtFirstWaitsForWhatCameBefore() throws {
+    let pair = try Listening(
+      faults: "inotifyAdd~/live/@1:before:fail=ENOSPC;inotifyAdd~/live/@2:before:delay=50")
+    // It asks once more after five seconds.
+    let end = Instant.now + .seconds(7)
+    while Instant.now < end {
+      try pair.send(1)
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(2)) { _ in nil }
+    }
+    try pair.end()
+  }
+}
+
+/// A process that says what it hears, and one that sends numbers to it in their order.
+private struct Listening {
+  let meeting: Meeting
+  let hearer: Running
+  private let sender: Wormhole.Member
+  private let sent = Monitor(0)
+
+  init(faults: String) throws {
+    meeting = try Meeting()
+    hearer = try Running(
+      .hear(meeting.path, "watch"), environment: ["WORMHOLE_FAULTS=\(faults)"])
+    sender = try meeting.another().join(as: "phone")
+    try eventually("it listens") { [hearer] in
+      try hearer.output.contains("\n") || hearer.hasEnded
+    }
+  }
+
+  func send(_ count: Int) throws {
+    for _ in 0..<count {
+      try sender.peer("watch").send(sent.withLock { $0 }, .immediate, within: .seconds(600))
+      sent.withLock { $0 += 1 }
+    }
+  }
+
+  func heard() throws -> [Int] {
+    try hearer.output.split(separator: "\n").compactMap { line in
+      let words = line.split(separator: " ")
+      return words.first == "heard" ? Int(words[1]) : nil
+    }
+  }
+
+  /// Waits until all is heard, which is to be in the order of the calls.
+  func end() throws {
+    let count = sent.withLock { $0 }
+    try eventually("it hears all") { try heard().count >= count }
+    #expect(try heard() == Array(0..<count))
+    sender.leave()
+    try hearer.child.send(.kill)
+    _ = try hearer.outcome()
+  }
+}
