@@ -39,7 +39,7 @@ import Testing
       for (here, there) in [("", Self.later), (Self.later, "")] {
         let replier = try stage.start("\(there) wormhole reply --as watch --count 1 --exec cat")
         try eventually("it replies") {
-          try stage.run("wormhole members").output.contains("running")
+          try stage.run("wormhole members").output.contains("\trunning\t")
         }
         let answer = try stage.run("\(here) wormhole request --to watch --timeout 20 it")
         #expect(answer.output == "it\n", "\(answer.errors)")
@@ -53,7 +53,7 @@ import Testing
     try ifPossible(stage, "a stopped member, seen from a time namespace") {
       let member = try stage.start("wormhole reply --as watch --exec cat")
       try eventually("it has joined") {
-        try stage.run("wormhole members").output.contains("running")
+        try stage.run("wormhole members").output.contains("\trunning\t")
       }
       try member.child.send(.stop)
       try member.waitUntilStopped()
