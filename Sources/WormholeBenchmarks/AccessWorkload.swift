@@ -71,6 +71,10 @@ struct AccessPresented: Benchmark {
 
   /// What the other process does.
   static func present(_ path: String) throws {
+    // Who reads what another process presents finds it there.
+    for name in ["file", "other"] {
+      try Data(repeating: 7, count: 100).write(to: URL(fileURLWithPath: "\(path)/\(name)"))
+    }
     var presenter = Wormhole.Coordinator.Presenter()
     presenter.save = { done in done() }
     try coordinator(path).present(path + "/file", as: presenter)

@@ -63,20 +63,19 @@ package struct Fuzzer {
     _ indices: Range<Int>, before: (Int) -> Void = { _ in }
   ) throws(Failure) -> Tally {
     var tally = Tally()
+    let yardstick = Yardstick(limits)
     for index in indices {
       before(index)
       let bytes = file(index)
       func fail(_ reason: String) -> Failure {
         Failure(seed: seed, index: index, reason: reason, bytes: bytes)
       }
-      var took = Duration.seconds(1)
       var reading = Reading.refused
+      var took = Yardstick.time { reading = Reading(bytes, limits) }
       // Of the processor, which others may have meanwhile; and what they leave in its caches is
       // not the case's, so only one that is slow each time is slow.
       for _ in 0..<30 where took > .milliseconds(100) {
-        let begin = Clocks.ofThread
-        reading = Reading(bytes, limits)
-        took = .nanoseconds(Clocks.ofThread - begin)
+        took = yardstick.measure { reading = Reading(bytes, limits) }
       }
       if took > .milliseconds(100) { throw fail("took \(took)") }
       if let reason = reading.brokenPromise(limits) { throw fail(reason) }
@@ -85,5 +84,37 @@ package struct Fuzzer {
       tally.slowest = max(tally.slowest, took)
     }
     return tally
+  }
+}
+
+/// A file that is always the same, to tell a slow case from a slow machine.
+///
+/// One that gives its time away, for seconds on end, counts that as the thread's.
+private struct Yardstick {
+  private let bytes = SharedReferences.file(levels: 40, width: 3)
+  private let limits: PropertyListLimits
+  private let best: Duration
+
+  init(_ limits: PropertyListLimits) {
+    self.limits = limits
+    let bytes = bytes
+    best = (0..<10).map { _ in Self.time { _ = Reading(bytes, limits) } }.min()!
+  }
+
+  /// How many times as long as at best the file takes now.
+  private var slowness: Double { max(1, Self.time { _ = Reading(bytes, limits) } / best) }
+
+  /// How long the body would take were the machine as fast as at best.
+  func measure(_ body: () -> Void) -> Duration {
+    let before = slowness
+    let took = Self.time(body)
+    return took / min(before, slowness)
+  }
+
+  /// How much of the processor's time the body takes.
+  static func time(_ body: () -> Void) -> Duration {
+    let begin = Clocks.ofThread
+    body()
+    return .nanoseconds(Clocks.ofThread - begin)
   }
 }

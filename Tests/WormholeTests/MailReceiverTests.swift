@@ -4,7 +4,8 @@ import Syscalls
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
+
+@testable import Wormhole
 
 /// Receivers that begin, end, fail and forget.
 @Suite struct MailReceiverTests {
@@ -197,10 +198,18 @@ import Wormhole
       _ = isOver.wait(until: .now + patience) { $0 ? true : nil }
     }
     var sent = 0
-    try eventually("the slow one has one") {
-      sent += 1
-      try pair.send([sent])
-      return slow.count == 1
+    do {
+      try eventually("the slow one has one") {
+        sent += 1
+        try pair.send([sent])
+        return slow.count == 1
+      }
+    } catch {
+      let state = pair.watch.mailbox.state.withLock { state in
+        "busy: \(state.receivers.mapValues(\.isBusy)), \("\(state.machine)".prefix(4000))"
+      }
+      Issue.record("of \(sent) the quick one has \(quick.count); \(state)")
+      throw error
     }
     try pair.send(sent + 1...sent + 20)
     try quick.wait("all the others") { $0.count == sent + 19 }
