@@ -95,6 +95,7 @@ private let namesTable: [Row] = [
     try $0.folder.descriptor.makeSymbolicLink("another", to: "file")
   },
   Row(.readlink, "readSymbolicLink(_:)") { _ = try $0.folder.descriptor.readSymbolicLink("link") },
+  Row(.mknod, "makeFile(_:mode:)") { try $0.folder.descriptor.makeFile("empty", mode: 0o600) },
   Row(.mknod, "makeFIFO(_:mode:)") { try $0.folder.descriptor.makeFIFO("fifo", mode: 0o600) },
   Row(.mknod, "makeSocket(_:mode:)") {
     try $0.folder.descriptor.makeSocket("socket", mode: 0o600)

@@ -64,12 +64,14 @@ import Testing
   /// No question waits for the order in which others come.
   @Test func answersAreNotHeldBack() {
     var arrivals = LiveArrivals()
-    let answer = LiveName(
-      MessageStamp(epoch: 1, nanoseconds: 5), .answer, id: "0123456789abcdef")
-    arrivals.notice([answer])
-    #expect(arrivals.takeAnswers() == [answer])
-    arrivals.find([answer], from: 4, to: 6, losses: 1)
-    #expect(arrivals.takeAnswers() == [answer])
+    let answers = [LiveName.Letter.answer, .yes, .no].map { letter in
+      LiveName(MessageStamp(epoch: 1, nanoseconds: 5), letter, id: "0123456789abcdef")
+    }
+    arrivals.notice(answers)
+    #expect(arrivals.takeAnswers() == answers)
+    arrivals.find(answers, from: 4, to: 6, losses: 1)
+    #expect(arrivals.takeAnswers() == answers)
+    #expect(!arrivals.hasOthers)
   }
 
   /// The kernel throws notices away while the peer stands; it takes its time to list what is there.

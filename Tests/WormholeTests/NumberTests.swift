@@ -274,14 +274,20 @@ import Wormhole
     let receiving = try watch.receive { _ in }
     #expect(sent.waitForEnd(until: .now + patience) == .delivered)
     receiving.stop()
-    // In the way of a question.
+    // In the way of a question, to one that does not read what comes.
+    let clock = try Running(.respond(hole.directory, "clock"))
+    let incarnation = try eventually("it has joined") {
+      try clock.output.split(separator: "\n").first.map(String.init)
+    }
+    try clock.child.send(.stop)
+    try clock.waitUntilStopped()
     let zeros = String(repeating: "0", count: 36)
     for letter in "ab" {
       let id = zeros.prefix(15) + String(letter)
       try makeHuge(
-        "watch/live/\(watch.incarnation)/\(zeros.prefix(20)),q,\(id),7\(zeros.prefix(15))")
+        "clock/live/\(incarnation)/\(zeros.prefix(20)),q,\(id),7\(zeros.prefix(15))")
     }
-    let error = try failure { try phone.peer("watch").send(1, .immediate) }
+    let error = try failure { try phone.peer("clock").send(1, .immediate) }
     #expect(error.code == .full)
   }
 

@@ -84,33 +84,21 @@ import Testing
     listener.stop()
   }
 
-  /// A question whose name nobody has told lies there, and the look for such ones failed.
+  /// What comes waits for the first listing, as it may have come after what that shows; and that
+  /// listing failed.
   @Test func whatCouldNotBeListedIsAnsweredLater() throws {
-    let asked = Heard<Int>()
-    watch.respond(to: Int.self) { number in
-      asked.add(number)
-      return number
+    let rule = FaultRule(.getdents, path: "live/", .fail(.inputOutput))
+    let joined = Monitor<Wormhole.Member?>(nil)
+    let calls = try FaultPoints.with([rule]) {
+      let member = try meeting.another().join(as: "clock")
+      joined.withLock { $0 = member }
     }
-    let phone = try join()
-    let question = PropertyListValue.dictionary([
-      "from": "phone", "incarnation": .string(phone.incarnation.rawValue), "kind": "Int",
-      "deadline": .integer(.max), "value": 7,
-    ])
-    let folder = try Descriptor.open(
-      path: "\(meeting.path)/members/watch/live/\(watch.incarnation)", [.readOnly, .directory])
-    let name = LiveName(
-      try MessageStamp(meeting.hole.container), .question, id: "0123456789abcdef", deadline: .max)
-    // What is made in its place is not told of, other than what is put there.
-    let file = try folder.open(name.text, [.writeOnly, .create, .exclusive], mode: 0o600)
-    let bytes = try BinaryEncoder().encode(question)
-    let failure = bytes.withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-    }
-    #expect(failure == nil)
-    let rule = FaultRule(.getdents, path: "live", .fail(.inputOutput))
-    let calls = FaultPoints.with([rule]) { watch.live.list() }
-    #expect(calls.contains { $0.hasPrefix("getdents") })
-    try asked.wait("it is answered") { $0 == [7] }
+    #expect(calls.contains { $0.hasPrefix("getdents") && $0.contains("live/") })
+    let clock = try #require(joined.withLock { $0 })
+    let responding = clock.respond(to: Int.self) { $0 * 2 }
+    let answer = try join().peer("clock").request(7, as: Int.self, within: patience)
+    #expect(answer == 14)
+    responding.stop()
   }
 
   /// Their names came once, and nothing that comes tells that they can be watched now.

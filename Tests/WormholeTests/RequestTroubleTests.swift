@@ -130,6 +130,70 @@ import Wormhole
     #expect(try folder(of: watch).names() == [])
   }
 
+  // MARK: Yes and no
+
+  /// Calls that are made to say a word to who asks, with something wrong.
+  private func words(
+    _ rules: [FaultRule] = [], _ ask: (Wormhole.Peer) throws -> Void
+  ) throws -> [String] {
+    let calls = Monitor<[String]>([])
+    let saying = watch.respond(toKind: "word") { request in
+      let made = FaultPoints.with(rules) {
+        _ = try? request.answer((try? request.value(as: Bool.self)) ?? false)
+      }
+      calls.withLock { $0 += made }
+    }
+    try ask(phone.peer("watch"))
+    saying.stop()
+    return calls.withLock { $0 }
+  }
+
+  /// Nothing is written, nor read.
+  @Test func aWordIsTheNameOfAnEmptyFile() throws {
+    let heard = Monitor<[Bool]>([])
+    let calls = try words { peer in
+      for word in [true, false, true] {
+        let answer = try peer.request(word, as: Bool.self, kind: "word", within: patience)
+        heard.withLock { $0.append(answer) }
+      }
+    }
+    #expect(heard.withLock { $0 } == [true, false, true])
+    #expect(calls.filter { $0.hasPrefix("mknod") }.count == 3)
+    let writing = calls.filter { call in
+      ["write", "rename", "flock"].contains { call.hasPrefix($0) }
+    }
+    #expect(writing == [])
+    #expect(try folder(of: phone).names() == [])
+  }
+
+  /// A file system may know no such call, and a sandbox may refuse it.
+  @Test(arguments: [Errno.notPermitted, .notImplemented, .accessDenied])
+  func aWordThatCannotBeSaidSoIsWritten(_ error: Errno) throws {
+    let calls = try words([FaultRule(.mknod, persistent: true, .fail(error))]) { peer in
+      for word in [true, false] {
+        let answer = try peer.request(word, as: Bool.self, kind: "word", within: patience)
+        #expect(answer == word)
+      }
+    }
+    #expect(calls.filter { $0.hasPrefix("rename") }.count == 2)
+  }
+
+  /// It is the same to whoever asks as if it had been written.
+  @Test func aWordIsNoAnswerOfAnotherType() throws {
+    _ = try words { peer in
+      let error = try failure {
+        _ = try peer.request(true, as: String.self, kind: "word", within: patience)
+      }
+      #expect(error.code != .timedOut, "\(error)")
+      let list = try peer.request(
+        true, as: PropertyListValue.self, kind: "word", within: patience)
+      #expect(list == true)
+      let perhaps = try peer.request(true, as: Bool?.self, kind: "word", within: patience)
+      #expect(perhaps == true)
+    }
+    #expect(try ask(2) == 4)
+  }
+
   // MARK: What cannot be read for a moment
 
   @Test func aQuestionThatCannotBeReadNowIsAnsweredLater() throws {
@@ -206,7 +270,7 @@ import Wormhole
     let own = try folder(of: phone)
     let others = try folder(of: watch)
     for (number, bytes) in try hostile.enumerated() {
-      for letter in ["q", "m", "a"] {
+      for letter in ["q", "m", "a", "y", "n"] {
         try place(bytes, in: others, as: name(letter, number))
         try place(bytes, in: own, as: name(letter, number))
       }
@@ -219,7 +283,8 @@ import Wormhole
     let others = try folder(of: watch)
     let elsewhere = try Descriptor.open(path: meeting.folder.path, [.readOnly, .directory])
     try elsewhere.write("precious", to: "mine")
-    for letter in ["q", "m", "a"] {
+    let letters = ["a", "m", "n", "q", "y"]
+    for letter in letters {
       try elsewhere.makeDirectory("d", mode: 0o700)
       try elsewhere.rename("d", to: others, name(letter, 1))
       #expect(try run("mkfifo", [meeting.folder.path + "/f"]).status == .exited(0))
@@ -229,7 +294,7 @@ import Wormhole
       try place([1], in: others, as: "foreign \(letter)")
       #expect(try ask(5) == 10)
     }
-    let kept = ["foreign a", "foreign m", "foreign q"] + ["a", "m", "q"].map { name($0, 1) }
+    let kept = letters.map { "foreign \($0)" } + letters.map { name($0, 1) }
     try eventually("the rest is dropped") { try others.names().sorted() == kept.sorted() }
     #expect(try meeting.folder.read("mine") == "precious")
     // Leaving and joining again removes what has a life's name, with all in it.

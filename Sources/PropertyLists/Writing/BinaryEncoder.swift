@@ -51,8 +51,8 @@ package struct BinaryEncoder: Sendable {
   }
 
   /// The leaves alone.
-  package func encode(_ leaves: (BinaryLeaves) -> Void) throws -> [UInt8] {
-    try write { leaves(BinaryLeaves($0)) }
+  package func encode(_ leaves: (BinaryLeaves) throws -> Void) throws -> [UInt8] {
+    try write { try leaves(BinaryLeaves($0)) }
   }
 
   private func write(_ body: (BinaryWriter) throws -> Void) throws -> [UInt8] {

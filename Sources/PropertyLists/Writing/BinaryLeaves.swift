@@ -1,6 +1,6 @@
 package import FoundationEssentials
 
-/// The dictionary at the top of a file, for leaves that are written one by one.
+/// The dictionary at the top of a file, for leaves, and arrays, that are written one by one.
 package struct BinaryLeaves {
   private let writer: BinaryWriter
   private let dictionary: UInt32
@@ -13,6 +13,13 @@ package struct BinaryLeaves {
   package func add(_ key: StaticString, _ value: Int) { put(writer.add(Int64(value)), key) }
   package func add(_ key: StaticString, _ value: Date) { put(writer.add(value), key) }
   package func add(_ key: StaticString, _ value: String) { put(writer.add(value), key) }
+
+  package func add<Element>(
+    _ key: StaticString, _ elements: [Element], _ value: (Element) -> PropertyListValue
+  ) throws(PropertyListError) {
+    let array = writer.container(isDictionary: false, at: place(for: key))
+    for element in elements { try writer.add(value(element), to: writer.addLink(to: array)) }
+  }
 
   private func put(_ object: UInt32, _ key: StaticString) {
     let link = Int(place(for: key))  // Adds one, so not within the next line.

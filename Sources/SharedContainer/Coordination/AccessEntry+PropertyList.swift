@@ -2,18 +2,17 @@ internal import PropertyLists
 
 extension AccessEntry {
   func encoded() throws -> [UInt8] {
-    var entries: [String: PropertyListValue] = [
-      "paths": .array(claim.parts.map { .string($0.path.text) }),
-      "writes": .array(claim.parts.map { .boolean($0.writes) }),
-      "purpose": .string(claim.purpose),
-    ]
-    if !held.isEmpty {
-      entries["held"] = .array(held.map { .array([.string($0.container), .string($0.name)]) })
-    }
-    if !hidden.isEmpty { entries["hidden"] = .array(hidden.map { .string($0) }) }
     var limits = PropertyListLimits.default
     limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+    return try BinaryEncoder(limits: limits).encode { leaves in
+      try leaves.add("paths", claim.parts) { .string($0.path.text) }
+      try leaves.add("writes", claim.parts) { .boolean($0.writes) }
+      leaves.add("purpose", claim.purpose)
+      if !held.isEmpty {
+        try leaves.add("held", held) { .array([.string($0.container), .string($0.name)]) }
+      }
+      if !hidden.isEmpty { try leaves.add("hidden", hidden) { .string($0) } }
+    }
   }
 
   /// Nil if it is in no form of ours.

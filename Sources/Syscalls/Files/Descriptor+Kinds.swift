@@ -34,6 +34,14 @@ extension Descriptor {
     }
   }
 
+  /// Makes an empty file, and does not open it.
+  package func makeFile(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
+    let directory = try number
+    _ = try perform(.mknod, on: directory, name) {
+      Glibc.mknodat(directory, name, S_IFREG | mode, 0)
+    }
+  }
+
   /// Makes a FIFO, which holds up whoever opens it without ``OpenFlags/nonBlocking``.
   package func makeFIFO(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
     let directory = try number

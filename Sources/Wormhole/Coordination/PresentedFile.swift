@@ -209,7 +209,7 @@ final class PresentedFile: Lasting {
     let isOver = state.withLock { state in
       guard !state.isStopped else { return true }
       state.holds[asking] = Hold(
-        room: room, process: question.process, writes: question.writes)
+        room: room, process: question.process, writes: question.writes == true)
       state.answers[asking] = answer
       return false
     }
@@ -217,7 +217,7 @@ final class PresentedFile: Lasting {
     lookLater()
     guard let relinquish = calls.relinquish else { return prepare(question, asking) }
     callAndAwait { [self] call in
-      relinquish(question.writes ? .writing : .reading) { [self] resume in
+      relinquish(question.writes == true ? .writing : .reading) { [self] resume in
         guard call.end() else { return }
         holdOff(asking, resume)
         prepare(question, asking)
@@ -237,11 +237,12 @@ final class PresentedFile: Lasting {
 
   private func prepare(_ question: PresenterQuestion, _ asking: Asking) {
     var steps: [@Sendable (@escaping @Sendable () -> Void) -> Void] = []
-    if let step = question.deletes ? calls.delete : question.saves ? calls.save : nil {
+    let isDeleted = question.deletes == true
+    if let step = isDeleted ? calls.delete : question.saves == true ? calls.save : nil {
       steps.append(step)
     }
-    if let delete = calls.deleteBelow, !question.deletes {
-      for path in question.deleted.compactMap(below) {
+    if let delete = calls.deleteBelow, !isDeleted {
+      for path in (question.deleted ?? []).compactMap(below) {
         steps.append { done in delete(path, done) }
       }
     }

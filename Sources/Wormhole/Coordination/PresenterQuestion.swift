@@ -8,12 +8,13 @@ struct PresenterQuestion: Codable, Sendable {
   let access: String
   /// As which process the access's shows that it lives.
   let process: String
-  let writes: Bool
-  let saves: Bool
+  // What does not apply is left out: most of it does not, and every access writes and reads this.
+  let writes: Bool?
+  let saves: Bool?
   /// Whether it is removed, or a folder that it lies in.
-  let deletes: Bool
+  let deletes: Bool?
   /// What is removed in it: absolute paths, without links on the way to them.
-  let deleted: [String]
+  let deleted: [String]?
 }
 
 /// What an access tells a presenter, and waits for, when something was moved inside of it.

@@ -103,9 +103,11 @@ final class PresenterRound: Sendable {
       let deleted = parts.filter { $0.manner == .deleting }.map(\.path)
       let question = PresenterQuestion(
         presenter: one.name.number, access: access, process: process,
-        writes: parts.contains { $0.writes }, saves: parts.contains { $0.manner == .usual },
-        deletes: deleted.contains { path in one.entry.paths.contains { path.isAtOrAbove($0) } },
-        deleted: deleted.map(\.text))
+        writes: parts.contains { $0.writes } ? true : nil,
+        saves: parts.contains { $0.manner == .usual } ? true : nil,
+        deletes: deleted.contains { path in one.entry.paths.contains { path.isAtOrAbove($0) } }
+          ? true : nil,
+        deleted: deleted.isEmpty ? nil : deleted.map(\.text))
       return one.desk.ask(question, one.name, one.entry, in: one.room) { [state] holdsOff in
         if !holdsOff { state.withLock { _ = $0.careless.insert(one.name) } }
         end()

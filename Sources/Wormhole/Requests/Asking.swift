@@ -5,7 +5,7 @@ internal import Syscalls
 /// The questions that wait for an answer, each until exactly one end comes first: the answer, the
 /// end of the peer, the deadline, or that nobody wants it any more.
 final class Asking: Sendable {
-  typealias End = Result<[UInt8], WormholeError>
+  typealias End = Result<LiveAnswer, WormholeError>
 
   /// What is known of whether the peer has seen a question.
   enum Sight { case unseen, perhaps, answered }
@@ -73,10 +73,10 @@ final class Asking: Sendable {
     state.withLock { $0.waiting.removeValue(forKey: id) }
   }
 
-  func answer(_ id: String, _ bytes: [UInt8]) {
+  func answer(_ id: String, _ answer: LiveAnswer) {
     guard let question = take(id) else { return }
     question.sight.withLock { $0 = .answered }
-    question.end(.success(bytes))
+    question.end(.success(answer))
   }
 
   /// - Returns: whether it was waited for still.

@@ -24,7 +24,7 @@ struct LiveArrivals {
 
   mutating func notice(_ names: [LiveName]) {
     for name in names {
-      if name.letter == .answer {
+      if name.letter.isAnswer {
         answers.append(name)
       } else if made == losses || Mutants.has(.noHoldingBack) {
         others.append(name)
@@ -43,10 +43,10 @@ struct LiveArrivals {
   ///   - ended: what is named for a later moment was not sent by this clock.
   ///   - losses: how often notices had been lost when it began.
   mutating func find(_ names: [LiveName], from began: Int64, to ended: Int64, losses: Int) {
-    answers += names.filter { $0.letter == .answer }
+    answers += names.filter(\.letter.isAnswer)
     others +=
       names
-      .filter { $0.letter != .answer && !(began < $0.sent && $0.sent <= ended) }
+      .filter { !$0.letter.isAnswer && !(began < $0.sent && $0.sent <= ended) }
       .sorted { $0.text < $1.text }
     made = max(made, losses)
     guard made == self.losses else { return }

@@ -5,16 +5,28 @@ internal import SharedContainer
 /// The name of a file in `live/<incarnation>/`: `<stamp>,<what>,<id>,<deadline>`.
 ///
 /// What it is: `q` a question, `m` a message that nobody answers, `c` one whose sender waits to be
-/// told that it was heard, `a` an answer, with the id of its question and no deadline. By the
-/// deadline whoever makes room knows what nobody reads any
-/// more.
+/// told that it was heard, `a` an answer, with the id of its question and no deadline; `y` and `n`
+/// are answers that say yes or no, and nothing else. By the deadline whoever makes room knows what
+/// nobody reads any more.
 struct LiveName: Hashable, Sendable {
   enum Letter: Character {
     case question = "q"
     case message = "m", confirmed = "c"
     case answer = "a"
+    case yes = "y"
+    case no = "n"
 
     var isMessage: Bool { self == .message || self == .confirmed }
+    var isAnswer: Bool { self == .answer || word != nil }
+
+    /// What it says by itself, without a look at the file.
+    var word: Bool? {
+      switch self {
+      case .yes: true
+      case .no: false
+      case .question, .message, .confirmed, .answer: nil
+      }
+    }
   }
 
   let letter: Letter
@@ -154,4 +166,32 @@ enum LiveFile {
   }
 
   struct Refusal: Error { let reason: String }
+}
+
+/// An answer on its way.
+///
+/// Many only say yes: a presenter's, and that a message was heard. Such a word stands in the name
+/// of an empty file, which takes two calls of the system; to write a file, to rename it, to read it
+/// and to remove it takes ten.
+enum LiveAnswer: Sendable {
+  case word(Bool)
+  /// The bytes of a file.
+  case content([UInt8])
+
+  /// - Parameter value: what is answered.
+  init<Value: Encodable>(_ value: Value, limits: PropertyListLimits) throws {
+    if Value.self == Bool.self, let word = value as? Bool {
+      self = .word(word)
+    } else {
+      self = .content(try BinaryEncoder(limits: limits).encode(LiveFile.Answering(value: value)))
+    }
+  }
+
+  /// What a file of it holds.
+  func bytes() throws -> [UInt8] {
+    switch self {
+    case .word(let word): try BinaryEncoder().encode(LiveFile.Answering(value: word))
+    case .content(let bytes): bytes
+    }
+  }
 }

@@ -90,7 +90,7 @@ final class LiveMailbox: Sendable {
     relisting.withLock { $0 = Errand { [weak self] in self?.list() } }
     do throws(Errno) {
       let watch = try Watcher.shared.watch(
-        folder.descriptor, .movedTo, keeping: folder
+        folder.descriptor, [.movedTo, .created], keeping: folder
       ) { [weak self] signal in self?.hear(signal) }
       self.watch.withLock { $0 = watch }
     } catch {
@@ -212,20 +212,27 @@ final class LiveMailbox: Sendable {
         try? folder.descriptor.unlink(name.text)
         return
       }
-      guard let bytes = content(of: name) else { return }
-      guard let link = hole.options.link else { return asking.answer(name.id, bytes) }
+      guard let answer = answer(of: name) else { return }
+      guard let link = hole.options.link else { return asking.answer(name.id, answer) }
       // No handler may be in the way of an answer.
       let from = asking.peer(asked: name.id)
       link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
-        self?.asking.answer(name.id, bytes)
+        self?.asking.answer(name.id, answer)
       }
     }
+  }
+
+  private func answer(of name: LiveName) -> LiveAnswer? {
+    guard let word = name.letter.word else { return content(of: name).map { .content($0) } }
+    // Whatever lies there under that name is not looked at.
+    try? folder.descriptor.unlink(name.text)
+    return .word(word)
   }
 
   /// Takes all answers that are there, and waits for those that are being taken.
   func takeAnswers() {
     takingAnswers.withLock { _ in }
-    for name in (try? names()) ?? [] where name.letter == .answer { takeAnswer(name) }
+    for name in (try? names()) ?? [] where name.letter.isAnswer { takeAnswer(name) }
   }
 
   private func handleOthers() -> Int64? {
@@ -306,7 +313,7 @@ final class LiveMailbox: Sendable {
     }
     guard name.letter == .confirmed else { return }
     guard isHeard else { return refuse(name, core, Self.tooMuch) }
-    reply(name, core) { try BinaryEncoder().encode(LiveFile.Answering(value: true)) }
+    reply(name, core) { .word(true) }
   }
 
   /// Waits until the senders of what was heard have been told so.

@@ -30,7 +30,7 @@ struct LiveRoom: Sendable {
     var found = (files: 0, bytes: 0)
     // By a descriptor of its own: a listing moves what all who use one have in common.
     let names = (try? folder.descriptor.open(".", [.readOnly, .directory]).names()) ?? []
-    for name in names.lazy.compactMap({ LiveName($0) }) where name.letter != .answer {
+    for name in names.lazy.compactMap({ LiveName($0) }) where !name.letter.isAnswer {
       if let deadline = name.deadline, deadline <= now {
         try? folder.descriptor.unlink(name.text)
       } else if let status = try? folder.descriptor.status(of: name.text) {

@@ -362,8 +362,8 @@ struct Asked: Sendable {
 
   fileprivate func answer<Answer: Decodable>(_ end: Asking.End) throws(Unanswered) -> Answer {
     switch end {
-    case .success(let bytes):
-      return try Unanswered.unless { () throws(WormholeError) in try answer(bytes) }
+    case .success(let given):
+      return try Unanswered.unless { () throws(WormholeError) in try answer(given) }
     case .failure(let error):
       throw Unanswered(
         error: error, isUnseen: error.code == .unreachable && !wasSeen)
@@ -374,11 +374,12 @@ struct Asked: Sendable {
     try answer(end.get())
   }
 
-  private func answer<Answer: Decodable>(_ bytes: [UInt8]) throws(WormholeError) -> Answer {
+  private func answer<Answer: Decodable>(_ given: LiveAnswer) throws(WormholeError) -> Answer {
+    if case .word(let word) = given, let answer = word as? Answer { return answer }
     let decoder = BinaryDecoder(limits: hole.options.limits)
     let answer = try WormholeError.reading("read the answer of", peer.name) {
       // To read the file was to check its seal.
-      let document = try decoder.open(bytes, isSealChecked: true)
+      let document = try decoder.open(given.bytes(), isSealChecked: true)
       return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)
     }
     switch answer.result {

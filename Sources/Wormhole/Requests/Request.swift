@@ -63,25 +63,23 @@ extension Wormhole {
     /// A second answer does nothing, and the log is told; nor does one for an asker that is gone.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.limits
-      let bytes = try WormholeError.writing("answer request", kind) {
-        try BinaryEncoder(limits: limits).encode(LiveFile.Answering(value: value))
-      }
-      try end(bytes)
+      try end(
+        WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
     }
 
     /// Says that there will be no answer, and why.
     public func refuse(_ reason: String) {
       do throws(WormholeError) {
-        let bytes = try WormholeError.writing("refuse request", kind) {
-          try BinaryEncoder().encode(LiveFile.Refusing(error: reason))
-        }
-        try end(bytes)
+        try end(
+          WormholeError.writing("refuse request", kind) {
+            .content(try BinaryEncoder().encode(LiveFile.Refusing(error: reason)))
+          })
       } catch {
         core.hole?.log(.error, error, about: core.subject)
       }
     }
 
-    private func end(_ bytes: [UInt8]) throws(WormholeError) {
+    private func end(_ answer: LiveAnswer) throws(WormholeError) {
       guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else {
         core.hole?.log(
           .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already",
@@ -89,10 +87,10 @@ extension Wormhole {
         return
       }
       switch asker {
-      case .test(let record): record.end(bytes)
+      case .test(let record): record.end(answer)
       case .live(let live, let id):
         do throws(WormholeError) {
-          try live.answer(core.header, id, bytes)
+          try live.answer(core.header, id, answer)
         } catch {
           // It is not answered: it can be refused still, and the asker need not wait.
           isAnswered.store(false, ordering: .releasing)

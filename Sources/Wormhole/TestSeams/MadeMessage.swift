@@ -75,11 +75,11 @@ package final class MadeFile: Sendable {
 
 /// What became of a request that a test has made.
 package final class MadeRequest: Sendable {
-  private let ended = Monitor<[UInt8]?>(nil)
+  private let ended = Monitor<LiveAnswer?>(nil)
 
   package init() {}
 
-  func end(_ bytes: [UInt8]) { ended.withLock { $0 = bytes } }
+  func end(_ answer: LiveAnswer) { ended.withLock { $0 = answer } }
 
   /// Whether it was answered or refused.
   package var hasEnded: Bool { ended.withLock { $0 } != nil }
@@ -88,9 +88,9 @@ package final class MadeRequest: Sendable {
   package func answer<Answer: Decodable>(
     as type: Answer.Type
   ) throws(WormholeError) -> (answer: Answer?, refusal: String?)? {
-    guard let bytes = ended.withLock({ $0 }) else { return nil }
+    guard let given = ended.withLock({ $0 }) else { return nil }
     let answer = try WormholeError.reading("read the answer to", "a made request") {
-      try BinaryDecoder().decode(LiveFile.Answer<Answer>.self, from: bytes)
+      try BinaryDecoder().decode(LiveFile.Answer<Answer>.self, from: given.bytes())
     }
     return switch answer.result {
     case .success(let value): (value, nil)
@@ -100,8 +100,8 @@ package final class MadeRequest: Sendable {
 
   /// Why it was refused; nil if it was not.
   package var refusal: String? {
-    guard let bytes = ended.withLock({ $0 }) else { return nil }
-    return (try? BinaryDecoder().decode(LiveFile.Refusing.self, from: bytes))?.error
+    guard let given = ended.withLock({ $0 }) else { return nil }
+    return (try? BinaryDecoder().decode(LiveFile.Refusing.self, from: given.bytes()))?.error
   }
 }
 

@@ -53,7 +53,7 @@ package struct LinkLetter: Sendable {
       switch name.letter {
       case .message, .confirmed: .immediate
       case .question: .question
-      case .answer: .answer
+      case .answer, .yes, .no: .answer
       }
     self.name = name.text
     self.from = from ?? ""
