@@ -176,21 +176,27 @@ import Wormhole
   }
 
   /// Its end may be heard of before the answer, and the answer is there.
-  @Test func anAnswerThatWasGivenBeforeTheEndCounts() throws {
+  @Test(arguments: [false, true])
+  func anAnswerThatWasGivenBeforeTheEndCounts(_ isWord: Bool) throws {
     let asker = try meeting.another().join(as: "phone")
     let hole = try meeting.another()
     for number in 0..<(isLong ? 5000 : 250) {
       let member = try hole.join(as: "watch")
       let isAnswered = Monitor(false)
       let responding = member.respond(toKind: nil) { request in
-        try? request.answer(number * 2)
+        if isWord { try? request.answer(true) } else { try? request.answer(number * 2) }
         isAnswered.signal { $0 = true }
       }
       let thread = try Thread("leaving") {
         _ = isAnswered.wait(until: .now + patience) { $0 ? true : nil }
         member.leave()
       }
-      #expect(try asker.peer("watch").request(number, as: Int.self) == number * 2)
+      let peer = asker.peer("watch")
+      if isWord {
+        #expect(try peer.request(number, as: Bool.self))
+      } else {
+        #expect(try peer.request(number, as: Int.self) == number * 2)
+      }
       thread.join()
       responding.stop()
     }
