@@ -105,13 +105,13 @@ let package = Package(
       dependencies: [
         "AllocationCounter", "CFloor", "MMWormhole", "Pairings", "PropertyLists", "SharedContainer",
         "Syscalls", "WatchConnectivity", "Wormhole",
-      ], swiftSettings: house),
+      ], path: "Tests/WormholeBenchmarks", swiftSettings: house),
     .executableTarget(
       name: "WormholeStress",
       dependencies: ["CommandLine", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
-      swiftSettings: house),
-    .target(name: "AllocationCounter"),
-    .target(name: "CFloor"),
+      path: "Tests/WormholeStress", swiftSettings: house),
+    .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
+    .target(name: "CFloor", path: "Tests/CFloor"),
 
     .target(
       name: "TestTraits", dependencies: ["Syscalls"], path: "Tests/TestTraits", swiftSettings: house
@@ -191,8 +191,12 @@ let package = Package(
     .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",
-      "AppGroups", "CommandLine", "Communicator", "MMWormhole", "WatchConnectivity", "Wormhole",
-      "WormholeCommand", "WormholeTesting"),
+      "AppGroups", "CinemaTimeCommand", "CommandLine", "Communicator", "MMWormhole",
+      "ReadmeProgram", "WatchConnectivity", "Wormhole", "WormholeCommand", "WormholeTesting"),
+    // The program in README, by a user's rules; tests run it.
+    .executableTarget(
+      name: "ReadmeProgram", dependencies: ["Wormhole"], path: "Tests/ReadmeProgram",
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     tests("TidyTests"),
   ],
   swiftLanguageModes: [.v6]

@@ -3,13 +3,12 @@ import Testing
 
 @testable import WormholeStress
 
-/// What is held against accesses to files finds what it is for, and nothing where all is well.
+/// The checks of accesses to files find their violations, and nothing where all is well.
 @Suite(.blocking) struct AccessHistoryTests {
   private typealias Use = SharedFiles.Use
   private typealias Content = SharedFiles.Content
 
-  /// One access of a worker of its own: when its call began, its body was at work and its call
-  /// ended.
+  /// One access of a separate worker: when its call began, its body was at work and its call ended.
   private struct Access {
     let token: String
     var uses: [Use]
@@ -73,10 +72,10 @@ import Testing
           // Readers share.
           Access("r", .read, at: (11, 12, 20, 21), from: (2, "b")),
           Access("s", .read, "patient", at: (11, 13, 19, 22), from: (2, "b")),
-          // Its process died in it, before it wrote or after that.
+          // The process died inside the access, before the write or after it.
           Access("c", at: (30, 31, nil, nil), from: (2, "b"), nil),
           Access("d", at: (32, 33, 34, 35), from: (2, "b")),
-          // Somebody was in its way.
+          // A conflicting access was in the way.
           Access("e", at: (36, nil, nil, 37), .refused("stopped: by w1")),
         ], last: (3, "d")
       ).isEmpty)
@@ -93,7 +92,7 @@ import Testing
       found([first, Access("r", .read, "patient/01", at: (3, 4, 7, 8))], last: (1, "a")).isEmpty)
   }
 
-  /// Whoever asks for it goes past one that stands still, which is told; nobody else does.
+  /// Only an access that asks to take over overtakes a suspended access, which must be notified.
   @Test(arguments: [
     (true, true, true), (true, false, false), (false, true, false), (false, false, false),
   ])
@@ -106,7 +105,7 @@ import Testing
         Access("b", .write, "loose/0", at: (1, 3, 4, 5), takesOver: asks),
       ], last: (1, "a"), in: "loose/0")
     #expect(kinds == (isRight ? [] : [.order]))
-    // It was let in first, and stopped before its body had begun.
+    // The access was let in first, and stopped before its body had begun.
     let late = found(
       [
         Access("a", .write, "loose/0", at: (1, 4, 5, 6), isTold ? superseded : .done),
@@ -151,7 +150,7 @@ import Testing
     #expect(found([first, reader], last: (1, "a")) == [.order])
   }
 
-  /// Whoever asks to go past one that stands still meets it when it wakes, and nobody else does.
+  /// Only an access that asked to take over may meet a suspended access that wakes.
   @Test(arguments: [
     (true, true, true), (true, false, false), (false, true, false), (false, false, false),
   ])
@@ -182,7 +181,7 @@ import Testing
         .contains(.order))
   }
 
-  /// In the body of one that has something another may close a ring.
+  /// Only inside the body of an access with a path can an inner access close a cycle.
   @Test func onlyWhoeverHasSomethingIsInARing() {
     let outer = Access("a", at: (1, 2, 7, 8))
     let inner = Access("b", .write, "patient/1", at: (3, nil, nil, 4), .refused("deadlock: w"))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WormholeStress
 
-/// Each checker finds what it is for, and nothing where all is well.
+/// Each checker finds its violations, and nothing where all is well.
 @Suite(.blocking) struct HistoryTests {
   private func call(
     _ operation: Journal.Operation, _ result: Journal.Result?, _ begin: Int64, _ end: Int64,
@@ -33,7 +33,7 @@ import Testing
         // At the same time: either may have been first.
         call(put("b"), .version(3, "b"), 5, 30), call(put("c"), .version(2, "c"), 6, 20),
         call(read, .version(1, "a"), 8, 19),
-        // Its process died, and it happened all the same.
+        // The process of the change died, and the change happened all the same.
         call(put("d"), nil, 31, .max), call(read, .version(4, "d"), 40, 50),
         call(put("e", 3), .refused("conflict: another was there"), 41, 51),
       ]
@@ -47,7 +47,7 @@ import Testing
       ]) == [.order])
   }
 
-  /// That something else may have happened long before says nothing of a refusal.
+  /// A different change that may have happened long before is no reason for a refusal.
   @Test func aRefusalForNothingIsFoundAfterADeathToo() {
     var dead = call(put("a"), nil, 0, .max)
     dead.over = 5
@@ -64,7 +64,7 @@ import Testing
     #expect(history.violations().isEmpty)
   }
 
-  /// A process that is stopped for a moment does not run for that moment alone.
+  /// A process that is stopped for a moment does not run for just the moment.
   @Test func howLongACallTookIsTheTimeItRan() {
     let call = call(read, .version(0, "-"), 100, 200)
     #expect(call.time(without: []) == 100)
@@ -201,7 +201,7 @@ import Testing
         == [.untrue])
   }
 
-  /// The one whose claim has failed is there for the next life of its receiver.
+  /// The message whose claim has failed is delivered to the receiver's next incarnation.
   @Test(arguments: [("rename~claimed@1:before:fail=EIO", true), ("rename@1:before:stop", false)])
   func onlyWhereCallsFailMayAMessageBeOvertaken(_ faults: String, _ isRight: Bool) {
     let kinds = letters(
@@ -213,7 +213,7 @@ import Testing
     #expect(kinds == (isRight ? [] : [.order]))
   }
 
-  /// Where there is no room for the record of a batch, only single messages are done for sure.
+  /// Without space for the record of a batch, only single messages are done for sure.
   @Test(arguments: [
     (["a"], "-", true), (["a", "b"], "-", true), (["a"], "pwrite@4:before:fail=ENOSPC", true),
     (["a", "b"], "pwrite@4:before:fail=ENOSPC", false),
@@ -231,12 +231,13 @@ import Testing
     #expect(letters(calls, events) == (isFound ? [.twice] : []))
   }
 
-  /// It may have been taken back, and nobody was told.
+  /// The message may have been cancelled without a notice to any process.
   @Test func whoeverDiesTakingBackLosesNothing() {
     #expect(letters([send("a"), call(.cancel(token: "a"), nil, 2, .max)], []).isEmpty)
   }
 
-  /// What waits in an inbox that somebody removes is gone, and what is sent right afterwards.
+  /// Messages in an inbox are lost when another tool removes the inbox, and so are messages sent
+  /// right afterwards.
   @Test(arguments: [(500, true), (500_000_000, false)])
   func onlyWhatWasSentBeforeAnInboxWasTakenMayBeGone(_ begin: Int64, _ isGone: Bool) {
     var mail = MailHistory()

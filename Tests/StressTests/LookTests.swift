@@ -3,11 +3,11 @@ import Testing
 
 @testable import WormholeStress
 
-/// What is looked at beside calls finds what it is for, and nothing where all is well.
+/// The checks beside calls find their violations, and nothing where all is well.
 @Suite(.blocking) struct LookTests {
   // MARK: What is held
 
-  /// Looks that are a second apart.
+  /// Samples that are a second apart.
   private func held(
     _ threads: [Int], own: [Int]? = nil, memory: Int = 9000, every interval: Int64 = 1_000_000_000
   ) -> [Violation.Kind] {
@@ -26,7 +26,7 @@ import Testing
     #expect(held([4, 50, 5]) == [.leak])
   }
 
-  /// A thread for each time that somebody joins stays below each bound for long.
+  /// A thread leaked at each join stays below each bound for long.
   @Test func whatGrowsIsFound() {
     #expect(held((0..<60).map { 4 + $0 % 7 * 4 }).isEmpty, "it goes up and down")
     #expect(held((0..<60).map { 4 + $0 / 2 }) == [.leak], "it goes up")
@@ -43,7 +43,7 @@ import Testing
     #expect(held(stay, own: stay) == [.leak])
   }
 
-  // MARK: States that were told
+  // MARK: Contexts that were set
 
   private func heard(_ tokens: [String], told: [(String, Journal.Result?)]) -> [Violation.Kind] {
     var states = ToldHistory()
@@ -59,7 +59,8 @@ import Testing
   }
 
   @Test func statesThatComeAsPromisedAreNoViolation() {
-    // Of what was told only the latest counts; whoever dies hears it again.
+    // Only the latest of several contexts counts; a member receives the context again after a
+    // death.
     #expect(heard(["a", "c", "c"], told: [("a", .done), ("b", .done), ("c", .done)]).isEmpty)
     #expect(heard(["b"], told: [("a", .done), ("b", nil)]).isEmpty)
   }

@@ -5,15 +5,15 @@ import Testing
 
 @testable import WormholeStress
 
-/// The program as a whole: it finds nothing where nothing is wrong, and what is wrong it finds, and
-/// finds again from the line that it prints.
-@Suite(.blocking) struct StressTests {
+/// The program as a whole: without a fault it finds no violation; with a fault it finds a
+/// violation, and finds it again from the printed line.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct StressTests {
   private func stress(_ arguments: [String], in folder: TemporaryDirectory) throws -> Outcome {
     try TestSupport.run(
       Programs.built("wormhole-stress"), arguments, environment: ["TMPDIR=\(folder.path)"])
   }
 
-  /// Of everything, channels, messages and accesses to files one each.
+  /// One run of everything, then channels, messages and accesses to files in one run each.
   @Test(arguments: [3, 4, 5, 12])
   func allPromisesAreKept(_ seed: Int) throws {
     let folder = try TemporaryDirectory()
@@ -40,10 +40,10 @@ import Testing
     _ = try findings(Array(words[begin...]), kinds, in: folder)
   }
 
-  /// Runs until such a promise is broken, as the machine decides when exactly something befalls
-  /// whom.
+  /// Runs until a promise of the given kinds is broken, because the machine decides when exactly a
+  /// fault hits which process.
   ///
-  /// - Returns: the line that runs it again.
+  /// - Returns: the line that repeats the run.
   private func findings(
     _ arguments: [String], _ kinds: [String], in folder: TemporaryDirectory
   ) throws -> Substring {
@@ -103,7 +103,7 @@ import Testing
     #expect(!String(decoding: mounts, as: UTF8.self).contains(folder.path))
   }
 
-  /// The workers that use a directory in the folder.
+  /// The workers on a directory in the folder.
   private static func workers(in folder: TemporaryDirectory) throws -> [Int32] {
     try users(of: folder) { $0.contains("--worker") }
   }
@@ -125,10 +125,10 @@ import Testing
     let folder = try TemporaryDirectory()
     let result = try stress(["--mutant", "nothing"], in: folder)
     #expect(result.status == .exited(64))
-    #expect(result.errors.contains("cannot take out 'nothing': there are no-fence"))
+    #expect(result.errors.contains("cannot disable 'nothing': the mutants are no-fence"))
     #expect(
       try stress(["run", "--on", "vfat"], in: folder).errors
-        .contains("cannot run on 'vfat': there are ext4, "))
+        .contains("cannot run on 'vfat': the kinds are ext4, "))
     #expect(try stress(["--seed", "x"], in: folder).status == .exited(64))
     #expect(try stress(["--help"], in: folder).output.contains("wormhole-stress"))
   }

@@ -1,0 +1,115 @@
+import Foundation
+
+/// The program `wormhole-bench`.
+@main enum Benchmarks {
+  static let all: [any Benchmark.Type] = [
+    EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
+    DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
+    PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
+    DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
+  ]
+
+  static let usage = """
+    usage: wormhole-bench [--small | --large] [--json] [--gate] [workload ...]
+
+    Measures the library against a baseline in the same run; all workloads in both sizes by default.
+
+      --small, --large   only this size
+      --json             one object per line
+      --ours             the library without the baseline, for a profiler
+      --gate             repeat, and exit 1 if a required ratio or a limit is missed
+
+    workloads:
+
+    """ + all.map { "  \($0.name)  \($0.summary)" }.joined(separator: "\n")
+
+  static func main() {
+    do {
+      let arguments = Array(CommandLine.arguments.dropFirst())
+      if arguments.first == UpdateProcess.argument {
+        return try UpdateProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == EchoProcess.argument {
+        return try EchoProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == RequestProcess.argument {
+        return try RequestProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == MailProcess.argument {
+        return try MailProcess.run(Array(arguments.dropFirst()))
+      }
+      let options = try Options(arguments)
+      if options.wantsHelp {
+        print(usage)
+        return
+      }
+      exit(try run(options) ? 0 : 1)
+    } catch let error as Options.Failure {
+      complain("cannot run '\(error.argument)': \(error.reason)\n\(usage)")
+      exit(64)
+    } catch {
+      complain("cannot measure: \(error)")
+      exit(70)
+    }
+  }
+
+  /// Measures the requested workloads; returns false if the gate fails.
+  private static func run(_ options: Options) throws -> Bool {
+    var report = Report(machine: Machine.line)
+    if !options.wantsJSON { print("\(report.machine)\n\(Report.heading)") }
+    for type in options.benchmarks {
+      for size in options.sizes {
+        if options.isProfiled {
+          try Outcome.run(type, size)
+          continue
+        }
+        let outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
+        report.outcomes.append(outcome)
+        if !options.wantsJSON { print(Report.lines(outcome)) }
+      }
+    }
+    if options.wantsJSON { print(try report.json()) }
+    return !options.isGate || !report.outcomes.contains { $0.isMissed }
+  }
+
+  private static func complain(_ text: String) {
+    FileHandle.standardError.write(Data((text + "\n").utf8))
+  }
+}
+
+/// The options of the command line.
+struct Options {
+  struct Failure: Error {
+    var argument: String
+    var reason: String
+  }
+
+  var benchmarks: [any Benchmark.Type] = []
+  var sizes = Size.allCases
+  var wantsJSON = false
+  var isGate = false
+  var isProfiled = false
+  var wantsHelp = false
+
+  init(_ arguments: [String]) throws {
+    for argument in arguments {
+      switch argument {
+      case "--small": sizes = [.small]
+      case "--large": sizes = [.large]
+      case "--json": wantsJSON = true
+      case "--ours": isProfiled = true
+      case "--gate": isGate = true
+      case "-h", "--help": wantsHelp = true
+      default:
+        guard !argument.hasPrefix("-") else {
+          throw Failure(argument: argument, reason: "there is no such option")
+        }
+        guard let type = Benchmarks.all.first(where: { $0.name == argument }) else {
+          throw Failure(argument: argument, reason: "there is no such workload")
+        }
+        benchmarks.append(type)
+      }
+    }
+    if benchmarks.isEmpty { benchmarks = Benchmarks.all }
+  }
+}

@@ -1,0 +1,196 @@
+import CFloor
+import Foundation
+import Syscalls
+import Wormhole
+
+/// The time from a put in one process to the call of a watcher in another process, there and back.
+///
+/// Each watcher replies from its closure, so only the transmission is measured: the thread that
+/// waits for the end of a rally is woken once. In the small size both processes share a processor;
+/// in the large size each process has its own.
+struct PutToWatch: Benchmark {
+  static let name = "put-to-watch"
+  static let summary = "ten times there and back between processes, against the bare calls in C"
+  static let isPaired = true
+  /// The number of round trips of a rally.
+  static let rally = 10
+
+  private let channels: Answering
+  private let floor: FloorAnswering
+  private let scratch: Scratch
+
+  init(size: Size) throws {
+    scratch = try Scratch()
+    EchoProcess.pin(0)
+    channels = try Answering(scratch.path, size)
+    floor = try FloorAnswering(scratch.path, size)
+    for _ in 0..<5 {
+      try channels.exchange()
+      try floor.exchange()
+    }
+  }
+
+  func ours() throws { try channels.exchange() }
+  func baseline() throws { try floor.exchange() }
+
+  func details() throws -> [Detail] {
+    defer { EchoProcess.pin(-1) }  // Details come last; other workloads may use both processors.
+    let there = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
+    let bare = try Measurement.measure(for: .milliseconds(200)) { try floor.exchange() }
+    // The counts of this process: ten puts, and the reads of ten replies.
+    let counts = [
+      try Detail.calls("calls, ten times there and back", limit: 230) { try channels.exchange() },
+      Detail(
+        "allocations, ten times there and back",
+        try Allocations.count { try channels.exchange() } ?? 0, limit: 300),
+    ]
+    return counts + [
+      Detail("one way, us", there.median / Double(2000 * Self.rally)),
+      Detail("one way with the bare calls, us", bare.median / Double(2000 * Self.rally)),
+      Detail("times the bare calls", there.median / bare.median),
+    ]
+  }
+}
+
+/// The second process: this program, started again with a hidden argument.
+///
+/// The process replies to each number.
+enum EchoProcess {
+  static let argument = "--echoing-process"
+
+  static func start(_ side: String, _ size: Size, _ path: String) throws -> Child {
+    try Child.spawn(
+      Bundle.main.executablePath ?? CommandLine.arguments[0],
+      [argument, side, size.rawValue, path])
+  }
+
+  static func run(_ arguments: [String]) throws {
+    guard arguments.count == 3, let size = Size(rawValue: arguments[1]) else {
+      throw BenchmarkError.wrongResult("the arguments of a process")
+    }
+    pin(size == .small ? 0 : 1)
+    if arguments[0] == "floor" {
+      try FloorAnswering.echo(arguments[2])
+    } else if arguments[0] == "pass" {
+      try Passing.echo(arguments[2])
+    } else {
+      try Answering.echo(arguments[2], onQueue: arguments[0] == "queue")
+    }
+  }
+
+  /// On a host with a single processor the call fails, and the failure is ignored.
+  static func pin(_ processor: Int32) { _ = floor_pin(processor) }
+}
+
+/// Both ends of the exchange through channels.
+final class Answering {
+  private let there: Wormhole.Channel<Int>
+  private let watching: Wormhole.Subscription
+  private let heard: Monitor<Rally>
+  private let other: Child
+
+  private struct Rally {
+    var number = 0
+    /// The number that ends the rally.
+    var last = 0
+  }
+
+  /// - Parameter onQueue: whether both watchers are called on a queue of their own.
+  init(_ path: String, _ size: Size, onQueue: Bool = false) throws {
+    let hole = try Wormhole(directory: path + "/holes")
+    let there = hole.channel("there", of: Int.self)
+    let heard = Monitor(Rally())
+    let queue = Self.queue(onQueue)
+    watching = try hole.channel("back", of: Int.self).watch(on: queue) { snapshot in
+      let number = snapshot.value ?? 0
+      let isOver = heard.withLock { $0.last <= number }
+      if isOver { heard.signal { $0.number = number } } else { _ = try? there.put(number + 1) }
+    }
+    (self.there, self.heard) = (there, heard)
+    other = try EchoProcess.start(onQueue ? "queue" : "ours", size, path)
+    // Before the second process watches, only a repeated put is sure to arrive.
+    while try !isAnswered(rally: 1, within: .milliseconds(50)) {}
+  }
+
+  deinit {
+    try? other.send(.kill)
+    _ = try? other.wait()
+  }
+
+  func exchange() throws {
+    guard try isAnswered(rally: PutToWatch.rally, within: .seconds(5)) else {
+      throw BenchmarkError.nothingMeasured(PutToWatch.name)
+    }
+  }
+
+  private func isAnswered(rally: Int, within time: Duration) throws -> Bool {
+    let (first, last) = heard.withLock { state in
+      let first = state.last + 1
+      state.last += rally
+      return (first, state.last)
+    }
+    try there.put(first)
+    return heard.wait(until: .now + time) { $0.number >= last ? true : nil } ?? false
+  }
+
+  private static func queue(_ isWanted: Bool) -> DispatchQueue? {
+    isWanted ? DispatchQueue(label: "watcher") : nil
+  }
+
+  static func echo(_ path: String, onQueue: Bool = false) throws {
+    let hole = try Wormhole(directory: path + "/holes")
+    let back = hole.channel("back", of: Int.self)
+    let there = hole.channel("there", of: Int.self)
+    let watching = try there.watch(on: queue(onQueue)) { snapshot in
+      if let number = snapshot.value { _ = try? back.put(number) }
+    }
+    _ = Monitor(()).wait(until: .now + .seconds(120)) { _ in Bool?.none }
+    watching.stop()
+  }
+}
+
+/// Both ends of the exchange with bare calls.
+final class FloorAnswering {
+  private var there = floor_bell()
+  private var back = floor_bell()
+  private let other: Child
+  private var number: Int64 = 0
+
+  init(_ path: String, _ size: Size) throws {
+    guard floor_bell_open(&there, path + "/there") == 0,
+      floor_bell_open(&back, path + "/back") == 0
+    else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
+    other = try EchoProcess.start("floor", size, path)
+    // The second process rings once when it listens.
+    guard floor_hear(&back, -1) >= 0 else { throw BenchmarkError.floor("hear") }
+  }
+
+  deinit {
+    try? other.send(.kill)
+    _ = try? other.wait()
+    floor_bell_close(&there)
+    floor_bell_close(&back)
+  }
+
+  func exchange() throws {
+    for _ in 0..<PutToWatch.rally {
+      number += 1
+      guard floor_ring(&there, number) == 0, floor_hear(&back, number - 1) == number else {
+        throw BenchmarkError.floor(String(cString: strerror(errno)))
+      }
+    }
+  }
+
+  static func echo(_ path: String) throws {
+    var there = floor_bell()
+    var back = floor_bell()
+    guard floor_bell_open(&there, path + "/there") == 0,
+      floor_bell_open(&back, path + "/back") == 0, floor_ring(&back, 0) == 0
+    else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
+    var number: Int64 = 0
+    while true {
+      number = floor_hear(&there, number)
+      guard number >= 0, floor_ring(&back, number) == 0 else { return }
+    }
+  }
+}

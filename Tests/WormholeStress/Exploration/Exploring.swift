@@ -1,0 +1,146 @@
+import SharedContainer
+
+/// The models that `explore` searches: small ones, each with a purpose of its own.
+///
+/// Models with fewer states than their share come first; the following models take the remaining
+/// states.
+enum Exploring: String, CaseIterable {
+  case lockTwo = "lock-two"
+  case lockPower = "lock-power"
+  case lockThree = "lock-three"
+  case lockHeal = "lock-heal"
+  case mail = "mail"
+  case mailOrder = "mail-order"
+  case mailBatch = "mail-batch"
+  case mailHeard = "mail-heard"
+  case mailPoison = "mail-poison"
+  case mailKinds = "mail-kinds"
+  case mailTwo = "mail-two"
+
+  var purpose: String {
+    switch self {
+    case .lockTwo: "two processes change a value twice each, and one may die"
+    case .lockPower: "the same, with the power cut at any moment"
+    case .lockThree: "three processes change a value, and two may die"
+    case .lockHeal: "two processes change a value that is damaged"
+    case .mailOrder: "two senders, and a receiver that lists its inbox and may die"
+    case .mailBatch: "a cancelled batch, a message, and a receiver that may die twice"
+    case .mail: "two senders, two that cancel, and a receiver that lists its inbox"
+    case .mailHeard: "a sender, and a receiver that is notified, with lulls in between"
+    case .mailPoison: "a batch with a message that kills its receiver, and a harmless message"
+    case .mailTwo: "two receivers of one process"
+    case .mailKinds: "two receivers of one process, and one accepts both messages"
+    }
+  }
+
+  /// The model's weight in the total number of states, relative to the other models.
+  private var share: Int {
+    switch self {
+    case .lockTwo: 12
+    case .lockPower: 26
+    case .lockThree: 28
+    case .lockHeal: 4
+    case .mailOrder: 8
+    case .mailBatch: 8
+    case .mail: 10
+    case .mailHeard: 10
+    case .mailPoison: 2
+    case .mailTwo: 5
+    case .mailKinds: 8
+    }
+  }
+
+  /// The mechanisms that can be disabled here.
+  static let mutants = [
+    "no-fence", "no-removal", "steal-without-generation", "no-file-sync", "no-directory-sync",
+    "heal-by-rename", "trust-open-file", "read-before-claim", "trust-listing", "no-progress",
+    "cancel-by-putting-back", "no-end-of-lull",
+  ]
+
+  /// Returns the model's share of the remaining states; the following models get the states that a
+  /// model does not need.
+  func share(of states: Int, among worlds: ArraySlice<Exploring>) -> Int {
+    states * share / max(1, worlds.reduce(0) { $0 + $1.share })
+  }
+
+  /// Searches all of the shortest paths, and then follows as many longer random paths as requested.
+  func walk(states: Int, wandering runs: Int, seed: UInt64, _ mutant: Mutants?) -> Walked {
+    return switch world(mutant) {
+    case .lock(let world): walk(world, states, runs, seed)
+    case .mail(let world): walk(world, states, runs, seed)
+    }
+  }
+
+  private func walk<World: ModelWorld>(
+    _ world: World, _ states: Int, _ runs: Int, _ seed: UInt64
+  ) -> Walked {
+    var walk = Exploration(world)
+    var found = Walked(walk.walk(states: states))
+    guard found.violation == nil, runs > 0 else { return found }
+    var wander = Exploration(world)
+    let deeper = wander.wander(runs, steps: 600, seed: seed)
+    found.wandered = deeper.steps
+    found.deepest = deeper.depth
+    found.cuts += deeper.cuts
+    found.violation = deeper.violation
+    found.path = deeper.path
+    return found
+  }
+
+  /// Follows one path again; returns the broken promise.
+  func replay(_ path: [Way], _ mutant: Mutants?, _ tell: (String) -> Void) -> String? {
+    switch world(mutant) {
+    case .lock(let world): Exploration.replay(world, path, tell)
+    case .mail(let world): Exploration.replay(world, path, tell)
+    }
+  }
+
+  private enum World {
+    case lock(LockWorld)
+    case mail(MailWorld)
+  }
+
+  private func world(_ mutant: Mutants?) -> World {
+    var lock = LockWorld.Rules()
+    var mail = MailWorld.Rules()
+    (lock.mutant, mail.mutant) = (mutant, mutant)
+    switch self {
+    case .lockTwo: (lock.updates, lock.hasPower, lock.generations) = (2, false, 2)
+    case .lockPower: (lock.updates, lock.generations) = (2, 2)
+    case .lockThree: (lock.processes, lock.deaths, lock.hasPower) = (3, 2, false)
+    case .lockHeal: lock.isDamaged = true
+    case .mailOrder: (mail.files, mail.cancelled) = ([[1, 1], [1]], [])
+    case .mailBatch: (mail.files, mail.cancelled, mail.deaths) = ([[2], [1]], [0], 2)
+    case .mail: break
+    case .mailHeard: (mail.files, mail.cancelled, mail.hears) = ([[1, 1]], [1], true)
+    case .mailPoison:
+      (mail.files, mail.cancelled, mail.deaths) = ([[3], [1]], [], 0)
+      mail.poison = MailWorld.Piece(file: 0, index: 1)
+    case .mailTwo: (mail.receivers, mail.files, mail.failures) = (2, [[2, 1]], 1)
+    case .mailKinds:
+      (mail.receivers, mail.files, mail.cancelled) = (2, [[], [1, 1]], [])
+      (mail.chooses, mail.hears, mail.deaths) = (true, true, 0)
+    }
+    return rawValue.hasPrefix("lock") ? .lock(LockWorld(lock)) : .mail(MailWorld(mail))
+  }
+}
+
+/// The result of a search.
+struct Walked: Sendable {
+  var states: Int
+  var steps: Int
+  var cuts: Int
+  var depth: Int
+  var isComplete: Bool
+  var violation: String?
+  var path: [Way]
+  /// The number of random steps, and the length of the longest random path.
+  var wandered = 0
+  var deepest = 0
+
+  init<World>(_ result: Exploration<World>.Result) {
+    (states, steps, cuts) = (result.states, result.steps, result.cuts)
+    (depth, isComplete) = (result.depth, result.isComplete)
+    (violation, path) = (result.violation, result.path)
+  }
+}

@@ -1,0 +1,190 @@
+import FoundationEssentials
+import SharedContainer
+import Syscalls
+import Wormhole
+
+/// The worker's communication with other workers.
+extension Worker {
+  private func other() -> String {
+    // Never the worker itself: a worker that waits for its own reply would only wait.
+    let step = dice.number(1..<max(2, plan.processes))
+    return plan.name((number + step) % plan.processes)
+  }
+
+  func send(_ membership: Membership) {
+    let to = other()
+    let count = dice.oneIn(4) ? dice.number(2..<9) : 1
+    let tokens = (0..<count).map { _ in token() }
+    var options = Wormhole.SendOptions()
+    options.durability = dice.oneIn(8) ? .power : .process
+    follow(tokens[0], &options)
+    perform(.send(to: to, tokens: tokens)) { [options] in
+      let peer = membership.member.peer(to)
+      guard count == 1 else {
+        try peer.send(contentsOf: tokens.map { Payload($0) }, options)
+        return .done
+      }
+      membership.sent.append((tokens[0], try peer.send(Payload(tokens[0]), options)))
+      return .done
+    }
+  }
+
+  private func follow(_ token: String, _ options: inout Wormhole.SendOptions) {
+    options.kind = Payload.kind(token)
+    let isFollowed = Payload.isFollowed(token)
+    options.wantsOutcome = isFollowed
+    if isFollowed { options.id = token }
+  }
+
+  /// Cancels one of the latest messages, which may have been handled long ago.
+  func cancel(_ membership: Membership) {
+    guard let (token, sent) = membership.sent.popLast() else { return send(membership) }
+    perform(.cancel(token: token)) { .truth(try sent.cancel()) }
+    if membership.sent.count > 8 { membership.sent.removeFirst(membership.sent.count - 8) }
+  }
+
+  func sendFile(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    let path = "\(plan.directory)/file.\(token)"
+    var options = Wormhole.SendOptions()
+    follow(token, &options)
+    perform(.sendFile(to: to, token: token)) { [options] in
+      let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
+      let content = Array(Payload.filling(token))
+      try content.withUnsafeBytes { try file.writeFully($0) }
+      try membership.member.peer(to)
+        .send(file: path, metadata: token, by: .moving, options)
+      return .done
+    }
+  }
+
+  func tell(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    let durability: Durability = dice.oneIn(8) ? .power : .process
+    perform(.tell(to: to, token: token)) {
+      try membership.member.peer(to).setContext(Payload(token), durability: durability)
+      return .done
+    }
+  }
+
+  func ask(_ membership: Membership) {
+    let (to, token) = (other(), token())
+    perform(.ask(of: to, token: token)) {
+      let answer: String = try membership.member.peer(to)
+        .request(token, within: .milliseconds(100))
+      if answer != token + "!" { journal.note(.broken("'\(token)' was answered with '\(answer)'")) }
+      return .done
+    }
+  }
+}
+
+/// A worker as a member: it receives all messages, and replies to requests.
+final class Membership {
+  let member: Wormhole.Member
+  /// The messages that were sent last and may be cancelled.
+  var sent: [(token: String, sent: Wormhole.Sent)] = []
+  private let receiving: Any
+  private let responding: Any
+  private let listening: Any
+  private let following: Any
+
+  init(_ hole: Wormhole, _ name: String, _ journal: Journal) throws {
+    member = try Self.join(hole, name)
+    receiving = try Self.receive(member, journal)
+    responding = member.respond(to: String.self) { token in
+      journal.note(.asked(token: token))
+      return token + "!"
+    }
+    listening = try member.watchContexts { Self.hear($0, journal) }
+    following = try Self.follow(member, journal)
+  }
+
+  /// Records the outcomes of the member's own messages.
+  static func follow(
+    _ member: Wormhole.Member, _ journal: Journal
+  ) throws -> Wormhole.Subscription {
+    try member.watchOutcomes { outcome in
+      let end =
+        switch outcome.end {
+        case .delivered: "delivered"
+        case .cancelled: "cancelled"
+        case .expired: "expired"
+        case .givenUp: "given up"
+        @unknown default: "unknown"
+        }
+      journal.note(.told(token: outcome.id, end: end))
+    }
+  }
+
+  /// Starts one receiver for all kinds, or one for each kind.
+  static func receive(
+    _ member: Wormhole.Member, _ journal: Journal
+  ) throws -> [Wormhole.Subscription] {
+    let wanted = Plan.chooses(member.name) ? Payload.kinds.map { [$0] } : [Set(Payload.kinds)]
+    return try wanted.map { kinds in
+      try member.receive(kinds: kinds, acknowledging: .explicit) { message in
+        if !kinds.contains(message.kind) {
+          journal.note(.broken("'\(message.kind)' came to whoever wants \(kinds.sorted())"))
+        }
+        try handle(message, journal)
+      }
+    }
+  }
+
+  static func hear(_ context: Wormhole.Context, _ journal: Journal) {
+    do {
+      let payload: Payload = try context.value()
+      journal.note(.heard(token: payload.token, from: context.from))
+      if let damage = payload.damage { journal.note(.broken(damage)) }
+    } catch {
+      journal.note(.broken("a state that was told cannot be read: \(error)"))
+    }
+  }
+
+  func leave() { member.leave() }
+
+  /// The name is free as soon as its last holder is gone, which takes a moment.
+  private static func join(_ hole: Wormhole, _ name: String) throws -> Wormhole.Member {
+    let deadline = Instant.now + .seconds(10)
+    while true {
+      do throws(WormholeError) {
+        return try hole.join(as: name)
+      } catch {
+        guard error.code == .nameTaken, Instant.now < deadline else { throw error }
+      }
+    }
+  }
+
+  private static func handle(_ message: Wormhole.Message, _ journal: Journal) throws {
+    let token: String
+    if let file = message.file {
+      token = try file.metadata() ?? "-"
+      journal.note(
+        .got(token: token, from: message.from ?? "-", isRedelivered: message.isRedelivered))
+      let content = try contents(file.path)
+      if content != Array(Payload.filling(token)) {
+        journal.note(.broken("file '\(token)' is not what was sent"))
+      }
+    } else {
+      let payload: Payload = try message.value()
+      token = payload.token
+      journal.note(
+        .got(token: token, from: message.from ?? "-", isRedelivered: message.isRedelivered))
+      if let damage = payload.damage { journal.note(.broken(damage)) }
+    }
+    do {
+      try message.acknowledge()
+      journal.note(.acknowledged(token: token, isSure: true))
+    } catch {
+      journal.note(.acknowledged(token: token, isSure: false))
+      throw error
+    }
+  }
+
+  private static func contents(_ path: String) throws -> [UInt8] {
+    let file = try Descriptor.open(path: path, [.readOnly])
+    var bytes = [UInt8](repeating: 0, count: try file.status().size)
+    let count = try bytes.withUnsafeMutableBytes { try file.readFully(into: $0) }
+    return Array(bytes[..<count])
+  }
+}
