@@ -8,8 +8,9 @@ int checksum_can_fold(void) {
   return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 }
 
-/* What carries a block of 128 bits over as many blocks: for each of its halves, the remainder of
-   the power of x it is multiplied by, bits in the order of the polynomial's. */
+/* The factors that carry a block of 128 bits over one, four or eight blocks: for each half of the
+   block, the remainder of the power of x by which the half is multiplied. The bits are in the
+   order of the polynomial's. */
 #define BY_ONE 0x0ccaa009e, 0x1751997d0   /* x to the 96th and the 160th */
 #define BY_FOUR 0x1c6e41596, 0x154442bd4  /* x to the 480th and the 544th */
 #define BY_EIGHT 0x14a7fe880, 0x1e88ef372 /* x to the 992nd and the 1056th */
@@ -17,28 +18,28 @@ int checksum_can_fold(void) {
 #define NARROW __attribute__((target("pclmul,sse4.1")))
 #define WIDE __attribute__((target("vpclmulqdq,avx2,pclmul")))
 
-/* A block, carried over what lies between it and `next` and added to that. */
+/* Returns a block, carried over the distance to `next` and added to `next`. */
 NARROW static inline __m128i carry(__m128i block, __m128i by, __m128i next) {
   __m128i low = _mm_clmulepi64_si128(block, by, 0x00);
   __m128i high = _mm_clmulepi64_si128(block, by, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* Two blocks. */
+/* Does the same for two blocks. */
 WIDE static inline __m256i carry_two(__m256i blocks, __m256i by, __m256i next) {
   __m256i low = _mm256_clmulepi64_epi128(blocks, by, 0x00);
   __m256i high = _mm256_clmulepi64_epi128(blocks, by, 0x11);
   return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
 }
 
-/* Folds all blocks from `next` on into the one before them. */
+/* Folds all blocks from `next` on into the block before `next`. */
 NARROW static void fold_rest(__m128i block, const __m128i *next, const __m128i *end, void *into) {
   const __m128i by_one = _mm_set_epi64x(BY_ONE);
   for (; next < end; next++) block = carry(block, by_one, _mm_loadu_si128(next));
   _mm_storeu_si128(into, block);
 }
 
-/* Four at a time: each instruction waits for its own last one only. */
+/* Folds four blocks at a time: each instruction waits only for its own previous result. */
 NARROW static void fold_by_four(
     __m128i first, const __m128i *next, const __m128i *end, void *into) {
   const __m128i by_four = _mm_set_epi64x(BY_FOUR);
@@ -55,7 +56,7 @@ NARROW static void fold_by_four(
   fold_rest(a, next, end, into);
 }
 
-/* Four times two at a time. */
+/* Folds four times two blocks at a time. */
 WIDE static void fold_by_eight(
     __m128i first, const __m128i *next, const __m128i *end, void *into) {
   const __m256i by_eight = _mm256_broadcastsi128_si256(_mm_set_epi64x(BY_EIGHT));
@@ -90,7 +91,7 @@ NARROW void checksum_fold(uint32_t start, const void *bytes, size_t count, void 
 int checksum_can_fold(void) { return 0; }
 
 void checksum_fold(uint32_t start, const void *bytes, size_t count, void *into) {
-  __builtin_trap();  /* Nobody calls it who has asked. */
+  __builtin_trap();  /* No call gets here after checksum_can_fold has returned 0. */
 }
 
 #endif

@@ -52,8 +52,8 @@ int linux_ofd_lock(int descriptor, int kind) {
   return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
 
-int linux_ofd_query(int descriptor) {
-  struct flock lock = whole_file(2);
+int linux_ofd_query(int descriptor, int kind) {
+  struct flock lock = whole_file(kind);
   if (fcntl(descriptor, F_OFD_GETLK, &lock) == -1) return -1;
   return lock.l_type != F_UNLCK;
 }
@@ -93,13 +93,15 @@ ssize_t linux_getdents(int directory, void *buffer, size_t size) {
 
 static char **arguments;
 
-/* Run before main, with what main gets: where /proc is missing Swift does not find it. */
+/* Runs before main, with main's arguments: if /proc is missing, Swift cannot find the arguments. */
 __attribute__((constructor)) static void keep_arguments(int count, char **words) {
   (void)count;
   arguments = words;
 }
 
 char **linux_arguments(void) { return arguments; }
+
+int linux_is_main_thread(void) { return gettid() == getpid(); }
 
 void linux_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
@@ -124,7 +126,7 @@ ssize_t linux_copy_file_range(int from, int to, size_t count) {
 }
 
 int linux_shutdown_file_system(int descriptor) {
-  /* XFS_IOC_GOINGDOWN and EXT4_IOC_SHUTDOWN are one number; 2: do not flush the log. */
+  /* XFS_IOC_GOINGDOWN and EXT4_IOC_SHUTDOWN have the same number; 2: do not flush the log. */
   uint32_t without_flushing = 2;
   return ioctl(descriptor, _IOR('X', 125, uint32_t), &without_flushing);
 }
@@ -141,13 +143,9 @@ int linux_close_others(void *file_actions) {
   return posix_spawn_file_actions_addclosefrom_np(file_actions, 3);
 }
 
-int linux_begin_in(void *file_actions, const char *directory) {
-  return posix_spawn_file_actions_addchdir_np(file_actions, directory);
-}
-
 const int linux_spawn_session = POSIX_SPAWN_SETSID;
 
-/* The kernel keeps fifteen characters. */
+/* The kernel stores fifteen characters. */
 void linux_name_thread(const char *name) {
   char kept[16];
   strncpy(kept, name, sizeof kept - 1);

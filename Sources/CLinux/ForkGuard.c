@@ -9,23 +9,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Descriptors that a forked copy of this process must not have.
+/* Descriptors that a forked child of this process must not have.
 
-   The mutex is taken before a fork and given back on both sides of it, so no fork comes in the
-   middle of what is done here. Nothing that may take long is done here: a file is opened first and
-   noted afterwards, and if a fork came in between it has to be opened anew. What runs in the child
-   is dup3 and stores to this table: a child of a process with threads may do no more. */
+   The mutex is taken before a fork and released on both sides after the fork, so no fork happens
+   in the middle of a change made here. No slow call runs under the mutex: a file is opened first
+   and noted afterwards, and if a fork happened in between, the file has to be opened again. The
+   child runs only dup3 and stores to this table: a child of a process with threads may do no
+   more. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *noted;       /* by descriptor: whether it is one */
-static size_t room;          /* how many descriptors the table has room for */
-static unsigned forks;       /* how many there have been */
-static int harmless = -1;    /* a name without rights, for the numbers in the child */
+static uint8_t *noted;       /* by descriptor: whether it is noted */
+static size_t room;          /* the number of descriptors that fit into the table */
+static unsigned forks;       /* the number of forks so far */
+static int harmless = -1;    /* a handle without rights, for the numbers in the child */
 static int is_installed;
 
-/* Which copy this is: see linux_copy_number. */
+/* The number of this process among its copies: see linux_copy_number. */
 uint32_t *linux_copy_page;
-static uint32_t unwiped;     /* where there is no memory that is wiped: wiped by hand */
-static uint32_t latest;      /* the highest number of this process and those it is a copy of */
+static uint32_t unwiped;     /* if no memory is wiped on fork: wiped by the child itself */
+static uint32_t latest;      /* the highest number of this process and its ancestors */
 
 static void before_fork(void) {
   pthread_mutex_lock(&mutex);
@@ -39,7 +40,8 @@ static void after_fork_in_child(void) {
   unwiped = 0;
   for (size_t i = 0; i < room; i++) {
     if (!noted[i]) continue;
-    /* The number stays taken, so that whoever closes it here closes nobody else's file. */
+    /* The number stays taken, so that a close of the number in the child closes no unrelated
+       file. */
     if (dup3(harmless, (int)i, O_CLOEXEC) == -1) close((int)i);
     noted[i] = 0;
   }
@@ -58,7 +60,7 @@ static int install(void) {
   return 0;
 }
 
-/* Gives the mutex back, and leaves the error where it was. */
+/* Releases the mutex, and preserves errno. */
 static int unlocked(int result) {
   int error = errno;
   pthread_mutex_unlock(&mutex);
@@ -91,8 +93,8 @@ int linux_note_for_forks(int descriptor, unsigned count) {
 }
 
 int linux_close_noted(int descriptor) {
-  /* To close a file may take as long as its file system likes, and no fork is to wait for that. So
-     it is closed by having its number lead to what closes at once. */
+  /* Closing a file may take as long as its file system likes, and no fork must wait for that. So
+     dup3 first replaces the file by one that closes at once. */
   int result = dup3(harmless, descriptor, O_CLOEXEC) == -1 ? -1 : 0;
   int error = errno;
   pthread_mutex_lock(&mutex);
@@ -125,20 +127,20 @@ uint32_t linux_find_copy_number(void) {
   if (page == NULL) {
     uint32_t *made = wiped_page();
     if (made == NULL) made = number_by_hand();
-    /* Of several threads one is first; a page too many does no harm. */
+    /* If several threads get here, one is first; an unused page does no harm. */
     if (__atomic_compare_exchange_n(
             &linux_copy_page, &page, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
       page = made;
   }
-  /* Counted before it is used: a copy that is made in between counts on. */
+  /* Incremented before use: a child forked in between continues the count. */
   uint32_t number = __atomic_add_fetch(&latest, 1, __ATOMIC_ACQ_REL), none = 0;
   errno = error;
   return __atomic_compare_exchange_n(page, &none, number, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
              ? number : none;
 }
 
-/* Before there are threads: of two that ask at once, and first, one would take the second number,
-   which says that this is a copy. */
+/* Runs before any thread is started: if two threads made the first call at once, one would take
+   the second number, which marks a forked child. */
 __attribute__((constructor)) static void number_this_process(void) { linux_find_copy_number(); }
 
 void linux_number_copies_by_hand(void) {

@@ -9,11 +9,12 @@
 struct linux_gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;
-  /* The copy of the process that uses it, and the one that has made it: see linux_copy_number. */
+  /* The numbers of the process that uses the gate, and of the process that made the gate: see
+     linux_copy_number. */
   uint32_t user, maker;
 };
 
-/* Set in a gate's user while a copy takes it over. */
+/* Set in a gate's user while a forked child takes the gate over. */
 enum { taking_over = 0x80000000 };
 
 static void set_up(struct linux_gate *gate) {
@@ -33,8 +34,9 @@ struct linux_gate *linux_gate_make(void) {
   return gate;
 }
 
-/* What a copy of the process has inherited may be locked by a thread, or waited for by one, that
-   the copy does not have: it would wait for ever. So it sets it up anew. */
+/* In a forked child, an inherited gate may be locked by a thread, or waited for by a thread, that
+   does not exist in the child: the child would wait forever. So the child initializes the gate
+   again. */
 static void take_over(struct linux_gate *gate) {
   uint32_t here = linux_copy_number(), user;
   while ((user = __atomic_load_n(&gate->user, __ATOMIC_ACQUIRE)) != here) {

@@ -10,7 +10,7 @@ import Testing
 struct Row: Sendable, CustomTestStringConvertible {
   let call: Call
   let wrapper: String
-  /// What the wrapper makes of EINTR.
+  /// How the wrapper treats EINTR.
   let interruption: Interruption
   let body: @Sendable (Scene) throws -> Void
 
@@ -55,7 +55,7 @@ final class Scene {
     return child
   }
 
-  // A child that the row has waited for is no longer there to be waited for.
+  // A child that the row has waited for cannot be waited for again.
   deinit { for child in children { _ = try? child.wait() } }
 }
 
@@ -148,7 +148,7 @@ private let otherTable: [Row] = [
     do throws(Errno) {
       try $0.pipe.reading.cutFileSystem()
     } catch {
-      // A pipe lies on no file system that could be lost.
+      // A pipe is on no file system that could be lost.
       guard error == .unknownRequest else { throw error }
     }
   },
@@ -158,6 +158,7 @@ private let otherTable: [Row] = [
   Row(.ofdlock, "tryPresenceLock()") { _ = try $0.file.tryPresenceLock() },
   Row(.ofdlock, "releasePresenceLock()") { try $0.file.releasePresenceLock() },
   Row(.ofdquery, "isPresenceLocked()") { _ = try $0.file.isPresenceLocked() },
+  Row(.ofdquery, "isPresenceLockedOrShared()") { _ = try $0.file.isPresenceLockedOrShared() },
   Row(.duplicate, "duplicate()") { _ = try $0.file.duplicate() },
   Row(.inotifyInit, "Inotify()") { _ in _ = try Inotify() },
   Row(.inotifyAdd, "watch(_:_:)") { _ = try $0.inotify.watch($0.folder.descriptor, .movedTo) },

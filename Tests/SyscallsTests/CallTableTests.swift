@@ -2,7 +2,7 @@ import Syscalls
 import TestTraits
 import Testing
 
-/// What every wrapper does with errors and interruptions.
+/// The treatment of errors and interruptions in every wrapper.
 @Suite(.blocking) struct CallTableTests {
   @Test func everyCallHasARow() {
     #expect(Set(table.map(\.call)) == Set(Call.allCases))

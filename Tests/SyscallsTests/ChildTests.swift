@@ -25,14 +25,14 @@ import Testing
 
   @Test func whatDoesNotExistIsNotStarted() throws {
     let folder = try TemporaryDirectory()
-    // By its path: a PATH may lead through folders that this user may not search.
+    // By its path: PATH may lead through folders that this user may not search.
     #expect(throws: Errno.noSuchFile) { _ = try Child.spawn(folder.path + "/nothing") }
     try folder.write("", to: "closed")
     #expect(throws: Errno.accessDenied) { _ = try Child.spawn(folder.path + "/closed") }
   }
 
   @Test func aChildInheritsTheStandardDescriptorsOnly() throws {
-    // The shell leaves descriptor 7 open, and not closed on exec, to what it runs.
+    // The shell passes descriptor 7 to its program, open and without close-on-exec.
     let script = "exec 7</dev/null; exec \"$0\" \"$1\""
     func says(_ job: PeerJob) throws -> String {
       try run("sh", ["-c", script, PeerJob.program] + job.arguments).output
@@ -68,7 +68,7 @@ import Testing
       patient = try Child.spawn("cat", input: pipe.reading.rawValue)
       #expect(try patient.poll() == nil)
     }
-    // The pipe's writing end is closed, so cat comes to the end of its input.
+    // The pipe's writing end is closed, so cat reaches the end of its input.
     try eventually("it ends") { try patient.poll() == .exited(0) }
     let ended = try Child.spawn("true")
     #expect(try !ended.waitUntilStopped())

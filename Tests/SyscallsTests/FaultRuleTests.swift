@@ -3,7 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// How fault rules are written, and when they are due.
+/// The text form of fault rules, and the calls at which rules are due.
 @Suite(.blocking) struct FaultRuleTests {
   @Test(arguments: [
     FaultRule(.rename, number: 3, .kill),
@@ -77,7 +77,7 @@ import Testing
     #expect(calls == ["mkdir \(folder.path)/made", "rmdir \(folder.path)/made"])
   }
 
-  /// Which of four calls fail under the rule.
+  /// The numbers of the calls, of four, that fail under the rule.
   private func failures(of rule: FaultRule, _ folder: TemporaryDirectory) -> [Int] {
     var failed: [Int] = []
     FaultPoints.with([rule]) {

@@ -3,7 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Files that a forked copy does not have.
+/// Files that a forked child does not have.
 @Suite(.blocking) struct GuardedFileTests {
   private let folder: TemporaryDirectory
 
@@ -29,15 +29,15 @@ import Testing
     let copies = [words[0], words[3]].compactMap { Int32($0) }
     defer { for copy in copies { try? Processes.send(.kill, to: copy) } }
     try #require(copies.count == 2)
-    // Then it has come through the guard.
+    // A waiting child has come through the guard.
     try eventually("they wait") { try copies.allSatisfy { try Processes.state($0) == "S" } }
     let copy = copies[0]
     let file = folder.path + "/file"
     #expect(try target(parent.child.process, words[1]) == file)
     #expect(try target(copy, words[2]) == file)
-    // What the first copy has opened under the number is no affair of the guard's.
+    // A file that the first child has opened under the number is no concern of the guard.
     #expect(try target(copies[1], words[1]) == "/dev/null")
-    // Something without rights, and closed by exec as all are.
+    // A descriptor without rights, and closed by exec as all descriptors are.
     #expect(try target(copy, words[1]) == "/")
     let status = try Descriptor.open(path: "/proc/\(copy)/fdinfo/\(words[1])", [.readOnly])
     let flags = String(decoding: try status.contents(), as: UTF8.self)
@@ -57,11 +57,11 @@ import Testing
 
   @Test func whatCannotBeOpenedKeepsNobodyOut() throws {
     #expect(throws: Errno.noSuchFile) { try open("none") }
-    // Were forks still kept out, this would wait for ever.
+    // If forks were still kept out, the call would wait for ever.
     try open().close()
   }
 
-  /// Of files or of room in the table: who has too many is told, and has room again afterwards.
+  /// Of files or of entries in the table: the caller gets an error, and has room again afterwards.
   @Test func tooManyAreAnError() throws {
     let outcome = try run(.guardMany(folder.path, "file"))
     #expect(outcome.errors == "")

@@ -53,13 +53,27 @@ import Testing
   @Test func askingForPresenceTakesNoLock() throws {
     let (member, prober) = (try Held(open()), try Held(open()))
     #expect(try !prober.descriptor.isPresenceLocked())
-    // Had the question left a lock behind, this could not be had.
+    // If the check had left a lock behind, the member could not get its lock.
     #expect(try member.descriptor.tryPresenceLock())
     for _ in 0..<100 { #expect(try prober.descriptor.isPresenceLocked()) }
     try member.descriptor.releasePresenceLock()
     #expect(try !prober.descriptor.isPresenceLocked())
     #expect(try prober.descriptor.tryPresenceLock())
     #expect(try !member.descriptor.tryPresenceLock())
+  }
+
+  /// A process that may read a file can have a shared lock on the file, without showing presence.
+  @Test func aSharedLockIsNoPresence() throws {
+    let (member, prober, reader) = (try Held(open()), try Held(open()), try Held(open()))
+    #expect(try reader.descriptor.trySharedPresenceLock())
+    #expect(try !prober.descriptor.isPresenceLocked())
+    #expect(try prober.descriptor.isPresenceLockedOrShared())
+    #expect(try !member.descriptor.tryPresenceLock())
+    try reader.descriptor.releasePresenceLock()
+    #expect(try !prober.descriptor.isPresenceLockedOrShared())
+    #expect(try member.descriptor.tryPresenceLock())
+    #expect(try prober.descriptor.isPresenceLockedOrShared())
+    #expect(try prober.descriptor.isPresenceLocked())
   }
 
   @Test func presenceEndsWithTheLastDescriptor() throws {
@@ -99,7 +113,7 @@ import Testing
   }
 }
 
-/// A descriptor that closures can share; it lives as long as the test.
+/// A descriptor for use in closures, open as long as the test.
 private final class Held: Sendable {
   let descriptor: Descriptor
   init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }

@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  /// What fences a holder that was taken over: nothing comes out of a removed directory.
+  /// The fence of a holder that was taken over: no file comes out of a removed directory.
   @Test func nothingIsMadeInARemovedDirectory() throws {
     try folder.descriptor.makeDirectory("dead", mode: 0o700)
     let dead = try folder.descriptor.open("dead", [.readOnly, .directory])

@@ -94,7 +94,8 @@ import Testing
     #expect(lines[4] == "5 rename \(folder.path)/value")
   }
 
-  /// Kills it before and after each of its calls: the value is the old or the new one, never less.
+  /// Kills the peer before and after each of its calls: the value is the old or the new value,
+  /// never a part of a value.
   @Test func noDeathLeavesHalfAValue() throws {
     for moment in ["before", "after"] {
       for number in 1...8 {

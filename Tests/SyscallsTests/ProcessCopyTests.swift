@@ -3,8 +3,9 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What a copy of a process finds of what was made before.
-@Suite(.blocking) struct ProcessCopyTests {
+/// The view of a forked child on objects that were made before the fork.
+@Suite(.blocking, .notSanitized("a copy of a process with threads may hang in its code"))
+struct ProcessCopyTests {
   @Test func aProcessIsOne() throws {
     let before = ProcessCopy.current
     #expect(before.isCurrent)

@@ -3,27 +3,27 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Fault points are for tests: what users run must not hold them.
-@Suite(.blocking) struct ReleaseBuildTests {
+/// Fault points are for tests: the programs of users must not contain them.
+@Suite(.blocking, .notSanitized("it builds for release")) struct ReleaseBuildTests {
   private static let traces = ["WORMHOLE_FAULT", "FaultPoints", "FaultRule"]
 
   @Test
   func aReleaseBuildHoldsNoFaultPoints() throws {
     guard let compiler = Programs.installed("swiftc") else {
-      skip("a release build holds no fault points", because: "swiftc is not in PATH")
+      skip("a release build holds no fault points", missing: "swiftc")
       return
     }
     let folder = try TemporaryDirectory(isPlain: true)
     let plain = try compile(compiler, [], in: folder)
     #expect(plain.count > 10_000, "the room was compiled")
     for trace in Self.traces { #expect(!contains(plain, trace), "\(trace)") }
-    // The same look finds them where they are.
+    // The same search finds the traces in code with fault points.
     let armed = try compile(compiler, ["-D", "FAULT_POINTS"], in: folder)
     for trace in Self.traces { #expect(contains(armed, trace), "\(trace)") }
   }
 
-  /// Compiles the room as a release build does, but for optimizing, which takes long and would at
-  /// most remove some of it; answers the object's bytes.
+  /// Compiles the module as a release build does, but without optimizing, which takes long and
+  /// would at most remove a part of the code; returns the object's bytes.
   private func compile(
     _ compiler: String, _ options: [String], in folder: TemporaryDirectory
   ) throws -> [UInt8] {

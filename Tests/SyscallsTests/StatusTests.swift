@@ -3,7 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What the kernel says of files and file systems.
+/// The kernel's information on files and file systems.
 @Suite(.blocking) struct StatusTests {
   private let folder: TemporaryDirectory
 

@@ -3,8 +3,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Texts in which a separator and what stands beside it are one letter to Swift.
-@Suite(.blocking) struct StringBytesTests {
+/// Texts in which Swift combines a separator and its neighbour to one character.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct StringBytesTests {
   @Test func whatIsLookedForIsBytes() {
     let path = "/\u{301}a/\u{600}/b"
     #expect(path.begins(with: "/") && path.begins(with: ""))
@@ -18,7 +18,7 @@ import Testing
     #expect("".parts(between: "=") == [])
   }
 
-  /// One that is taken for another variable would stand beside the one that it is to replace.
+  /// A setting that is taken for another variable would be added beside the setting to be replaced.
   @Test func aVariableIsReplacedWhateverItsNewValueIs() {
     let environment = Processes.environment(setting: ["PATH=\u{301}"])
     let texts = environment.map { setting in

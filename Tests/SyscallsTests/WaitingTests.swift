@@ -82,7 +82,7 @@ import Testing
     #expect(try set.wait(until: .now) == nil, "it was told")
     try set.tellAgain(of: second.descriptor, as: 2)
     #expect(try set.wait(until: nil) == 2)
-    // Also while it is readable still.
+    // Also while the descriptor is still readable.
     second.raise()
     #expect(try set.wait(until: nil) == 2)
     second.lower()
@@ -90,7 +90,7 @@ import Testing
     #expect(try set.wait(until: .now) == nil)
   }
 
-  /// What comes while nobody waits is told to the next who does.
+  /// An event that arrives while no thread waits is reported to the next waiting thread.
   @Test func aWaitSetWakesOneThreadForEach() throws {
     final class Shared: Sendable {
       let set: WaitSet
@@ -108,7 +108,7 @@ import Testing
       try Thread("waiter") {
         guard (try? shared.set.wait(until: .now + patience)) == .some(7) else { return }
         told.signal { $0 += 1 }
-        // The next one, as those do who take turns.
+        // Wakes the next thread, as threads do that take turns.
         shared.wake.raise()
       }
     }

@@ -1,16 +1,17 @@
-/* The part of a CRC-32 that a processor's own instructions make fast. */
+/* The part of a CRC-32 that special processor instructions make fast. */
 #ifndef WORMHOLE_CCHECKSUM_H
 #define WORMHOLE_CCHECKSUM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether this processor can do what follows. */
+/* Returns whether this processor can run checksum_fold. */
 int checksum_can_fold(void);
 
-/* Makes of `count` bytes, a multiple of 16 and at least 64, the 16 bytes that have the same
-   remainder, so that their CRC-32 begun with 0 is that of all the bytes begun with `start`.
-   `start` is the inner state: what zlib's crc32 takes and gives, with all bits inverted. */
+/* Reduces `count` bytes, a multiple of 16 and at least 64, to 16 bytes with the same remainder:
+   the CRC-32 of the 16 bytes, started with 0, is the CRC-32 of all the bytes, started with
+   `start`. `start` is the inner state: the value that zlib's crc32 takes and returns, with all
+   bits inverted. */
 void checksum_fold(uint32_t start, const void *bytes, size_t count, void *into);
 
 #endif

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The system calls this room makes, by the names the kernel gives them.
+/// The system calls of this module, by their kernel names.
 ///
-/// Fault rules and traces speak of them by these names.
+/// Fault rules and traces use these names.
 package enum Call: String, CaseIterable, Sendable {
   case open, close, read, pread, write, pwrite, fsync, fdatasync, rename, link, unlink, mkdir
   case rmdir, fstat, fstatat, fchmod, fchown, ftruncate, utimensat, flock, ofdlock, ofdquery
@@ -12,14 +12,15 @@ package enum Call: String, CaseIterable, Sendable {
   case shutdown
 }
 
-/// How often one call is begun again after EINTR before the caller is told.
+/// The number of repeated attempts after EINTR before a call fails.
 ///
-/// No real signal storm comes near; the bound keeps a broken kernel from holding a thread for ever.
+/// No real signal storm reaches this limit. The limit keeps a broken kernel from holding a thread
+/// forever.
 private let interruptionLimit = 1000
 
-/// Makes one system call: counts it, begins it again after EINTR, throws what errno says.
+/// Makes one system call: counts the call, repeats it after EINTR, and throws the errno.
 ///
-/// The descriptor and the name that the call concerns are there for fault rules and traces.
+/// Fault rules and traces use the descriptor and the name that the call concerns.
 @inline(__always)
 func perform<Result: FixedWidthInteger>(
   _ call: Call, on descriptor: CInt = -1, _ name: UnsafePointer<CChar>? = nil,
@@ -30,7 +31,8 @@ func perform<Result: FixedWidthInteger>(
     let error: Errno
     #if FAULT_POINTS
       if let injected = FaultPoints.before(call, descriptor, name) {
-        // Whatever close reports, the number is free afterwards, and the locks with it.
+        // Whatever close reports, the kernel frees the number and releases the locks. So the call
+        // is made even if a fault rule makes it fail.
         if call == .close { _ = body() }
         error = injected
       } else {

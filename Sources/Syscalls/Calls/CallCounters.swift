@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What this process has asked of the kernel since it started, through this room.
+/// The number of calls and syncs made through this module since the start of the process.
 package struct CallCounters: Equatable, Sendable {
   package let calls: Int
   package let syncs: Int

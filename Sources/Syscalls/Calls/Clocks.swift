@@ -1,6 +1,6 @@
 import Glibc
 
-/// A moment on the monotonic clock, which stands still while the machine sleeps.
+/// A moment on the monotonic clock, which stops while the host sleeps.
 public struct Instant: Comparable, Hashable, Sendable {
   @usableFromInline package var nanoseconds: Int64
 
@@ -8,7 +8,7 @@ public struct Instant: Comparable, Hashable, Sendable {
 
   package static var now: Instant { Instant(nanoseconds: read(CLOCK_MONOTONIC)) }
 
-  /// Whether one comes before the other.
+  /// Returns whether the left instant precedes the right instant.
   @inlinable public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
@@ -18,7 +18,7 @@ public struct Instant: Comparable, Hashable, Sendable {
     return Instant(nanoseconds: overflow ? .max : sum)
   }
 
-  /// Clamped as well: a deadline may lie as far back as can be said.
+  /// Clamps the difference as well: a deadline may be as far in the past as an `Instant` can hold.
   package static func - (left: Instant, right: Instant) -> Duration {
     let (difference, overflow) = left.nanoseconds.subtractingReportingOverflow(right.nanoseconds)
     return .nanoseconds(overflow ? (left < right ? .min : .max) : difference)
@@ -26,7 +26,7 @@ public struct Instant: Comparable, Hashable, Sendable {
 }
 
 extension Duration {
-  /// Clamped to what 64 bits hold: 292 years.
+  /// The duration in nanoseconds, clamped to the range of 64 bits: 292 years.
   package var inNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -36,25 +36,27 @@ extension Duration {
 }
 
 package enum Clocks {
-  /// Nanoseconds since the machine started, its sleep included: the same for all processes, and
-  /// never going back while the machine runs.
+  /// Nanoseconds since the host started, including the time that the host slept.
+  ///
+  /// The value is the same for all processes, and never decreases while the host runs.
   package static var sinceBoot: Int64 { read(CLOCK_BOOTTIME) - bootOffset }
 
-  /// How many nanoseconds the kernel adds to what it tells this process of the time since boot,
-  /// because it is in a time namespace.
+  /// The nanoseconds that the kernel adds to the time since boot for this process, because the
+  /// process is in a time namespace.
   ///
-  /// Asked for once: a process is in the same one for all of its life, but for those that change it
-  /// themselves. Where `/proc` does not tell, it is taken for 0.
+  /// Read once: a process stays in the same time namespace until it ends, unless the process
+  /// changes its namespace itself. If `/proc` does not contain the offset, the value is 0.
   package static let bootOffset: Int64 = {
     var namespace = stat()
-    // Most are in the first one, which has this number in every kernel, and no offset.
+    // Most processes are in the initial namespace, which has this inode number in every kernel, and
+    // no offset.
     guard stat("/proc/self/ns/time", &namespace) == 0, namespace.st_ino != 0xefff_fffa,
       let text = readSmallFile("/proc/self/timens_offsets")
     else { return 0 }
     return bootOffset(in: String(decoding: text, as: UTF8.self)) ?? 0
   }()
 
-  /// Reads lines of a clock's name, seconds, and the nanoseconds that are added to those.
+  /// Parses lines that contain a clock's name, seconds, and nanoseconds to add to the seconds.
   static func bootOffset(in offsets: String) -> Int64? {
     for line in offsets.split(separator: "\n") {
       let fields = line.split(separator: " ")
@@ -68,13 +70,13 @@ package enum Clocks {
     return nil
   }
 
-  /// Nanoseconds since 1970, as far as anybody knows.
+  /// Nanoseconds since 1970, by the host's clock, which may be wrong.
   package static var sinceEpoch: Int64 { read(CLOCK_REALTIME) }
 
-  /// Nanoseconds that processors have worked for this process, with all of its threads.
+  /// Processor time of this process, with all of its threads, in nanoseconds.
   package static var ofProcess: Int64 { read(CLOCK_PROCESS_CPUTIME_ID) }
 
-  /// The same for the thread that asks.
+  /// Processor time of the calling thread, in nanoseconds.
   package static var ofThread: Int64 { read(CLOCK_THREAD_CPUTIME_ID) }
 }
 
@@ -86,7 +88,7 @@ private func read(_ clock: clockid_t) -> Int64 {
 }
 
 extension Clocks {
-  /// The kernel's name for this run of the machine; empty where it gives none.
+  /// The kernel's identifier of this boot of the host; empty if the kernel gives none.
   package static var bootIdentifier: String {
     guard let file = try? Descriptor.open(path: "/proc/sys/kernel/random/boot_id", .readOnly)
     else { return "" }

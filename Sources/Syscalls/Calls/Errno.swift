@@ -1,12 +1,12 @@
 import Glibc
 
-/// Why a system call failed.
+/// The reason why a system call failed.
 package struct Errno: Error, Hashable, Sendable {
   package let rawValue: CInt
 
   package init(rawValue: CInt) { self.rawValue = rawValue }
 
-  /// The calling thread's errno: to be read on the very next line after the call.
+  /// The calling thread's errno, to be read on the very next line after the call.
   package static var current: Errno { Errno(rawValue: errno) }
 }
 
@@ -43,12 +43,12 @@ extension Errno {
   package static let quotaExceeded = Errno(rawValue: EDQUOT)
   package static let timedOut = Errno(rawValue: ETIMEDOUT)
   package static let cancelled = Errno(rawValue: ECANCELED)
-  /// What a file answers to a request that it does not know.
+  /// The file does not know the request.
   package static let unknownRequest = Errno(rawValue: ENOTTY)
-  /// What a copy of a process is answered that uses what it has inherited.
+  /// A forked child uses an inherited object.
   package static let ownerDied = Errno(rawValue: EOWNERDEAD)
   package static let stale = Errno(rawValue: ESTALE)
-  /// What a program is answered for that is none the kernel knows.
+  /// The program has a format that the kernel does not know.
   package static let notExecutable = Errno(rawValue: ENOEXEC)
   package static let busyText = Errno(rawValue: ETXTBSY)
   package static let argumentsTooLong = Errno(rawValue: E2BIG)
@@ -66,16 +66,16 @@ extension Errno: CustomStringConvertible {
     ESTALE: "ESTALE", EMLINK: "EMLINK", EOWNERDEAD: "EOWNERDEAD", ETXTBSY: "ETXTBSY",
   ]
 
-  /// The name programmers know it by, as in `ENOSPC`.
+  /// The name that programmers use for the error, as in `ENOSPC`.
   package var name: String { Self.names[rawValue] ?? "errno \(rawValue)" }
 
-  /// The error of that name, if it is one of those known here.
+  /// Creates the error with this name, if the table above contains the name.
   package init?(name: some StringProtocol) {
     guard let found = Self.names.first(where: { $0.value == name }) else { return nil }
     rawValue = found.key
   }
 
-  /// What the C library says of it, beginning with a small letter.
+  /// The C library's text for the error, beginning with a lower-case letter.
   package var description: String {
     guard let text = strerror(rawValue) else { return name }
     let words = String(cString: text)

@@ -2,18 +2,18 @@
   import Glibc
   import Synchronization
 
-  /// Faults on demand, before and after every system call of this room.
+  /// Faults on demand, before and after every system call of this module.
   ///
-  /// A test gives a child process its rules in `WORMHOLE_FAULTS` (separated by `;`) and the child
-  /// calls ``arm()``; without that call the environment is not even looked at. With
-  /// `WORMHOLE_FAULT_TRACE` naming a file, every call is written there, a line each, so that a test
-  /// learns how many points an operation has. Within a process, ``with(_:_:)`` applies rules to the
-  /// calls of the current thread alone, so that tests running side by side do not meet.
+  /// A test passes rules to a child process in `WORMHOLE_FAULTS` (separated by `;`), and the child
+  /// calls ``arm()``; without that call the child does not even read the environment. If
+  /// `WORMHOLE_FAULT_TRACE` names a file, every call is written to the file, one line each, so that
+  /// a test learns how many points an operation has. Within a process, ``with(_:_:)`` applies rules
+  /// to the calls of the current thread alone, so that parallel tests do not disturb each other.
   package enum FaultPoints {
     private static let armed = Atomic<Bool>(false)
     private static let everywhere = Monitor(Plan())
 
-    /// Rules with their counts, and where calls are traced.
+    /// Rules with their counts, and the destination of the trace.
     struct Plan {
       var rules: [FaultRule] = []
       var seen: [Int] = []
@@ -22,9 +22,9 @@
       var names: [String]?
     }
 
-    /// One thread's plan.
+    /// The plan of one thread.
     ///
-    /// Only that thread touches it.
+    /// Only that thread accesses the plan.
     private final class Local {
       var plan: Plan
       init(_ plan: Plan) { self.plan = plan }
@@ -36,7 +36,7 @@
       return key
     }()
 
-    /// Obeys the environment from now on.
+    /// Applies the rules of the environment from now on.
     package static func arm() {
       var plan = Plan()
       if let text = getenv("WORMHOLE_FAULTS") {
@@ -56,7 +56,8 @@
       armed.store(true, ordering: .releasing)
     }
 
-    /// Applies the rules to this thread's calls while the body runs; returns what calls it made.
+    /// Applies the rules to this thread's calls while the body runs; returns the calls of the
+    /// thread.
     @discardableResult
     package static func with(
       _ rules: [FaultRule] = [], _ body: () throws -> Void
@@ -74,7 +75,8 @@
       return local.plan.names ?? []
     }
 
-    /// How many threads have a plan of their own, so that all others skip the look-up.
+    /// The number of threads with a plan of their own: while it is 0, every thread skips the
+    /// look-up.
     private static let active = Atomic<Int>(0)
 
     private static func consult(_ body: (inout Plan) -> FaultRule.Action?) -> FaultRule.Action? {
@@ -86,7 +88,7 @@
       return everywhere.withLock { body(&$0) }
     }
 
-    /// An error that is to be reported instead of making the call.
+    /// Returns an error to report instead of making the call.
     static func before(
       _ call: Call, _ descriptor: CInt, _ name: UnsafePointer<CChar>?
     ) -> Errno? {
@@ -105,7 +107,7 @@
       if let action { carryOut(action) }
     }
 
-    /// How many of `count` bytes a read or write is to be given.
+    /// Returns how many of `count` bytes a read or write may transfer.
     static func limit(_ call: Call, _ descriptor: CInt, _ count: Int) -> Int {
       guard count > 1 else { return count }
       let action = consult { $0.due(call, descriptor, nil, .before, short: true) }
@@ -115,8 +117,8 @@
     private static func carryOut(_ action: FaultRule.Action) {
       switch action {
       case .kill: Glibc.kill(Glibc.getpid(), SIGKILL)
-      // To this very thread: sent to the process, another thread may take it, and this one may
-      // make its call before it stands.
+      // The signal goes to this very thread. If it went to the process, another thread could take
+      // the signal, and this thread could make its call before the process is suspended.
       case .stop: Glibc.raise(SIGSTOP)
       case .delay(let milliseconds): Glibc.usleep(UInt32(milliseconds) * 1000)
       case .fail, .short: break
@@ -137,7 +139,7 @@
       _ = line.withCString { Glibc.write(trace, $0, strlen($0)) }
     }
 
-    /// Counts the call against each rule it matches; the first rule that is due wins.
+    /// Counts the call against each matching rule; the first rule that is due applies.
     fileprivate mutating func due(
       _ call: Call, _ descriptor: CInt, _ name: UnsafePointer<CChar>?,
       _ moment: FaultRule.Moment, short: Bool

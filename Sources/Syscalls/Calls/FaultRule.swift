@@ -1,5 +1,5 @@
 #if FAULT_POINTS
-  /// What is to go wrong, where, and when.
+  /// A rule for a fault: the call concerned, the failure, and the moment.
   ///
   /// Written as `call[~path][@n][+]:moment:action`:
   ///
@@ -7,10 +7,10 @@
   ///     fsync@1+:before:fail=EIO      every sync fails from the first on
   ///     any@17:after:stop             stop just after the seventeenth call of any kind
   ///     open~value.plist:before:delay=50
-  ///     write@2:before:short          write only half of what the second write was given
+  ///     write@2:before:short          write only half of the bytes of the second write
   ///
-  /// `~path` picks the calls whose path contains that text, `@n` the n-th of those that match
-  /// (the first if left out), `+` that one and all later ones.
+  /// `~path` selects the calls whose path contains that text, `@n` the n-th of the matching calls
+  /// (the first if left out), `+` that call and all later ones.
   package struct FaultRule: Sendable, Equatable {
     package enum Moment: String, Sendable { case before, after }
 
@@ -69,7 +69,7 @@
       }
       if moment == .after {
         switch action {
-        case .fail, .short: return nil  // What has happened can no longer fail.
+        case .fail, .short: return nil  // A finished call can no longer fail.
         case .kill, .stop, .delay: break
         }
       }

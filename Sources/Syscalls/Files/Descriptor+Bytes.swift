@@ -2,7 +2,7 @@ internal import CLinux
 import Glibc
 
 extension Descriptor {
-  /// Reads once, from the present offset; 0 at the end.
+  /// Reads once, from the current offset; returns 0 at the end of the file.
   package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     let descriptor = try number
     let count = shortened(.read, descriptor, buffer.count)
@@ -11,7 +11,7 @@ extension Descriptor {
     }
   }
 
-  /// Reads once, from an offset of the caller's.
+  /// Reads once, from the given offset.
   package func read(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(Errno) -> Int {
@@ -22,7 +22,7 @@ extension Descriptor {
     }
   }
 
-  /// Reads until the buffer is full or the file ends; answers how many bytes came.
+  /// Reads until the buffer is full or the file ends; returns the number of bytes read.
   package func readFully(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0
   ) throws(Errno) -> Int {
@@ -36,7 +36,7 @@ extension Descriptor {
     return done
   }
 
-  /// Writes once, at the present offset; may take fewer bytes than it is given.
+  /// Writes once, at the current offset; may write fewer bytes than the buffer contains.
   package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
     let descriptor = try number
     let count = shortened(.write, descriptor, bytes.count)
@@ -45,23 +45,23 @@ extension Descriptor {
     }
   }
 
-  /// Writes all the bytes at the present offset.
+  /// Writes all the bytes at the current offset.
   package func writeFully(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
     var done = 0
     while done < bytes.count {
       let count = try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
-      // Not for a regular file, and for no other may it become a loop without an end.
+      // A regular file never takes 0 bytes; for any other kind this check prevents an endless loop.
       guard count > 0 else { throw .inputOutput }
       done += count
     }
   }
 
-  /// Writes all the bytes at an offset of the caller's.
+  /// Writes all the bytes at the given offset.
   package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
     try Self.writeFully(bytes, at: offset, toOpen: number)
   }
 
-  /// The same for a descriptor that its owner promises to keep open meanwhile.
+  /// Writes all the bytes to a number that its owner promises to keep open during the call.
   package static func writeFully(
     _ bytes: UnsafeRawBufferPointer, at offset: Int, toOpen descriptor: CInt
   ) throws(Errno) {
@@ -78,7 +78,7 @@ extension Descriptor {
     }
   }
 
-  /// Sets aside room for that many bytes, so that writing them later cannot fail for want of it.
+  /// Reserves space for `size` bytes, so that a later write cannot fail for lack of space.
   package func reserve(_ size: Int) throws(Errno) {
     let descriptor = try number
     _ = try perform(.fallocate, on: descriptor) { linux_fallocate(descriptor, size) }
@@ -89,9 +89,10 @@ extension Descriptor {
     _ = try perform(.ftruncate, on: descriptor) { Glibc.ftruncate(descriptor, size) }
   }
 
-  /// Where data begins, at an offset or behind it; nil if only holes follow, or nothing.
+  /// Returns where data begins, at the offset or behind it; nil if only holes follow, or nothing.
   ///
-  /// Where the file system knows of no holes, there are none. It moves the present offset.
+  /// If the file system does not support holes, the file has none. The call moves the current
+  /// offset.
   package func nextData(from offset: Int) throws(Errno) -> Int? {
     let descriptor = try number
     do throws(Errno) {
@@ -103,9 +104,9 @@ extension Descriptor {
     }
   }
 
-  /// Where a hole begins, at an offset or behind it; the end of the file counts as one.
+  /// Returns where a hole begins, at the offset or behind it; the end of the file counts as a hole.
   ///
-  /// Nil if the offset is behind that, or if the file system knows of no holes.
+  /// Nil if the offset is behind the end, or if the file system does not support holes.
   package func nextHole(from offset: Int) throws(Errno) -> Int? {
     let descriptor = try number
     do throws(Errno) {
@@ -117,13 +118,13 @@ extension Descriptor {
     }
   }
 
-  /// Makes this file's blocks those of another, where the file system can share them.
+  /// Makes this file share the blocks of another file, if the file system can share blocks.
   package func clone(from source: borrowing Descriptor) throws(Errno) {
     let (to, from) = (try number, try source.number)
     _ = try perform(.clone, on: from) { linux_clone_file(to, from) }
   }
 
-  /// Copies up to `count` bytes within the kernel, at both files' present offsets.
+  /// Copies up to `count` bytes inside the kernel, at the current offsets of both files.
   package func copy(from source: borrowing Descriptor, count: Int) throws(Errno) -> Int {
     let (to, from) = (try number, try source.number)
     return try perform(.copyRange, on: from) { linux_copy_file_range(from, to, count) }
@@ -136,7 +137,7 @@ extension Descriptor {
     _ = try perform(.fsync, on: descriptor) { Glibc.fsync(descriptor) }
   }
 
-  /// Forces the file's content to disk, and of its status only what reading it back needs.
+  /// Forces the file's content to disk, and only the part of its status that a later read needs.
   package func syncData() throws(Errno) {
     let descriptor = try number
     CallCounters.countSync()

@@ -1,11 +1,11 @@
 internal import CLinux
 import Glibc
 
-/// Files of other kinds than regular ones and directories, and what else a file can be given.
+/// Files that are neither regular files nor directories, and further attributes of files.
 extension Descriptor {
   /// Makes a symbolic link.
   ///
-  /// Nobody in this package follows one; it is made to see that.
+  /// This package never follows a link; tests make links to check that.
   package func makeSymbolicLink(
     _ name: UnsafePointer<CChar>, to target: UnsafePointer<CChar>
   ) throws(Errno) {
@@ -13,12 +13,12 @@ extension Descriptor {
     _ = try perform(.symlink, on: directory, name) { Glibc.symlinkat(target, directory, name) }
   }
 
-  /// What a symbolic link says, at most 4096 bytes of it.
+  /// Returns the target of a symbolic link, at most 4096 bytes.
   package func readSymbolicLink(_ name: UnsafePointer<CChar>) throws(Errno) -> [UInt8] {
     try Self.readLink(of: number, name)
   }
 
-  /// What a symbolic link at a path of the user's says, at most 4096 bytes of it.
+  /// Returns the target of a symbolic link at a user's path, at most 4096 bytes.
   package static func readSymbolicLink(path: UnsafePointer<CChar>) throws(Errno) -> [UInt8] {
     try readLink(of: AT_FDCWD, path)
   }
@@ -34,7 +34,7 @@ extension Descriptor {
     }
   }
 
-  /// Makes an empty file, and does not open it.
+  /// Creates an empty file without opening it.
   package func makeFile(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
     let directory = try number
     _ = try perform(.mknod, on: directory, name) {
@@ -42,7 +42,7 @@ extension Descriptor {
     }
   }
 
-  /// Makes a FIFO, which holds up whoever opens it without ``OpenFlags/nonBlocking``.
+  /// Creates a FIFO; a process that opens a FIFO without ``OpenFlags/nonBlocking`` is blocked.
   package func makeFIFO(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
     let directory = try number
     _ = try perform(.mknod, on: directory, name) {
@@ -50,7 +50,7 @@ extension Descriptor {
     }
   }
 
-  /// Makes the name of a socket that nobody listens on.
+  /// Creates the name of a socket on which no process listens.
   package func makeSocket(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
     let directory = try number
     _ = try perform(.mknod, on: directory, name) {
@@ -58,16 +58,16 @@ extension Descriptor {
     }
   }
 
-  /// Gives the file to another group; its owner stays.
+  /// Changes the file's group; the owner stays.
   package func setGroup(_ group: UInt32) throws(Errno) {
     let descriptor = try number
     _ = try perform(.fchown, on: descriptor) { Glibc.fchown(descriptor, UInt32.max, group) }
   }
 
-  /// Stops the whole file system that the file lies on, as a power cut would: nothing that is not
-  /// on disk gets there any more, and every later call on it fails.
+  /// Stops the whole file system of this file, as a power cut would: data that is not on disk is
+  /// lost, and every later call on the file system fails.
   ///
-  /// For root, and for tests that have mounted one to lose it.
+  /// For root, and for tests that have mounted a file system in order to lose it.
   package func cutFileSystem() throws(Errno) {
     let descriptor = try number
     _ = try perform(.shutdown, on: descriptor) { linux_shutdown_file_system(descriptor) }

@@ -3,22 +3,23 @@ import Glibc
 
 /// The names in a directory, read in one pass from the start.
 ///
-/// A listing is no snapshot: a name that came or went meanwhile may be there or not, whatever the
-/// order in which names came.
+/// A listing is not a snapshot: a name that was added or removed during the listing may appear or
+/// be missing, regardless of the order in which the names were added.
 extension Descriptor {
-  /// Calls the body with each name but `.` and `..`, until it answers false.
+  /// Calls the body with each name except `.` and `..`, until the body returns false.
   ///
-  /// The names are the kernel's bytes: a foreign one need not be UTF-8. The descriptor's offset is
-  /// moved, so one listing at a time.
+  /// The names are the kernel's bytes: a foreign name need not be UTF-8. A listing moves the
+  /// descriptor's offset, so only one listing may run at a time.
   ///
-  /// - Parameter isFresh: whether it has been opened for this, and is at the start already.
+  /// - Parameter isFresh: whether the descriptor was opened for this listing, and is still at the
+  ///   start.
   package func forEachName(
     isFresh: Bool = false, _ body: (UnsafePointer<CChar>) throws(Errno) -> Bool
   ) throws(Errno) {
     try forEachEntry(isFresh: isFresh) { name, _ throws(Errno) in try body(name) }
   }
 
-  /// As ``forEachName(isFresh:_:)``, with the kind of file as the kernel's letter for it.
+  /// Lists as ``forEachName(isFresh:_:)`` does, and adds the kernel's code for the kind of file.
   private func forEachEntry(
     isFresh: Bool = false, _ body: (UnsafePointer<CChar>, UInt8) throws(Errno) -> Bool
   ) throws(Errno) {
@@ -49,6 +50,19 @@ extension Descriptor {
     }
   }
 
+  /// As ``forEachName(isFresh:_:)``, and says of each whether it is a plain file.
+  package func forEachFile(
+    isFresh: Bool = false, _ body: (UnsafePointer<CChar>, _ isPlain: Bool) throws(Errno) -> Bool
+  ) throws(Errno) {
+    try forEachEntry(isFresh: isFresh) { name, kind throws(Errno) in
+      // Some file systems do not say.
+      let isPlain =
+        kind == UInt8(DT_UNKNOWN)
+        ? (try? status(of: name).kind) == .regular : kind == UInt8(DT_REG)
+      return try body(name, isPlain)
+    }
+  }
+
   /// The names of all directories in this one that are UTF-8, in no order.
   package func directoryNames() throws(Errno) -> [String] {
     var names: [String] = []
@@ -56,14 +70,14 @@ extension Descriptor {
     try forEachEntry { name, kind throws(Errno) in
       guard let name = String(validatingCString: name) else { return true }
       if kind == UInt8(DT_DIR) { names.append(name) }
-      if kind == UInt8(DT_UNKNOWN) { unsure.append(name) }  // The file system does not say.
+      if kind == UInt8(DT_UNKNOWN) { unsure.append(name) }  // The file system does not report it.
       return true
     }
     for name in unsure where (try? status(of: name).kind) == .directory { names.append(name) }
     return names
   }
 
-  /// All names that are UTF-8, in no order.
+  /// Returns all names that are UTF-8, in no order.
   package func names() throws(Errno) -> [String] {
     var names: [String] = []
     try forEachName { name throws(Errno) in

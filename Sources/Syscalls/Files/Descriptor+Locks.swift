@@ -2,19 +2,19 @@ internal import CLinux
 import Glibc
 
 /// The two kinds of lock: flock(2) for mutual exclusion, and open-file-description locks for
-/// presence, because those can be asked about without being taken.
+/// presence, because a process can query the second kind without taking the lock.
 extension Descriptor {
   package enum LockKind: Sendable { case shared, exclusive }
 
   /// Takes the flock, waiting in the kernel's queue.
   ///
-  /// A signal ends the wait with EINTR, so that the
-  /// caller can look whether it still wants it.
+  /// A signal ends the wait with EINTR, so that the caller can check whether it still wants the
+  /// lock.
   package func lock(_ kind: LockKind) throws(Errno) {
     try changeLock(kind == .shared ? LOCK_SH : LOCK_EX)
   }
 
-  /// Takes the flock if nobody has it in the way.
+  /// Takes the flock unless a conflicting lock is held.
   package func tryLock(_ kind: LockKind) throws(Errno) -> Bool {
     do {
       try changeLock((kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB)
@@ -25,21 +25,21 @@ extension Descriptor {
     }
   }
 
-  /// Gives the flock back.
+  /// Releases the flock.
   ///
-  /// Closing alone would not, while a child being spawned holds a copy.
+  /// Closing the file alone would not release the lock while a child being spawned holds a copy.
   package func unlock() throws(Errno) { try changeLock(LOCK_UN) }
 
   private func changeLock(_ operation: CInt) throws(Errno) {
     let descriptor = try number
-    // Only a wait may be given up; neither a try nor giving back is one.
+    // Only a wait may be interrupted; neither an attempt nor a release is a wait.
     let waits = operation & (LOCK_NB | LOCK_UN) == 0
     _ = try perform(.flock, on: descriptor, retrying: !waits) {
       flock(descriptor, operation)
     }
   }
 
-  /// Takes the exclusive description lock; false if another description has one.
+  /// Takes the exclusive description lock; returns false if another description has a lock.
   package func tryPresenceLock() throws(Errno) -> Bool {
     let descriptor = try number
     do {
@@ -51,7 +51,8 @@ extension Descriptor {
     }
   }
 
-  /// Takes the shared description lock; false if another description has the exclusive one.
+  /// Takes the shared description lock; returns false if another description has the exclusive
+  /// lock.
   package func trySharedPresenceLock() throws(Errno) -> Bool {
     let descriptor = try number
     do {
@@ -68,11 +69,19 @@ extension Descriptor {
     _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, 0) }
   }
 
+  /// Whether another description holds the presence lock exclusively.
+  ///
+  /// Asking takes no lock. A shared lock does not count: every process that may read the file can
+  /// have one.
+  package func isPresenceLocked() throws(Errno) -> Bool { try wouldRefuse(1) }
+
   /// Whether another description holds the presence lock, shared or exclusive.
   ///
   /// Asking takes no lock.
-  package func isPresenceLocked() throws(Errno) -> Bool {
+  package func isPresenceLockedOrShared() throws(Errno) -> Bool { try wouldRefuse(2) }
+
+  private func wouldRefuse(_ kind: CInt) throws(Errno) -> Bool {
     let descriptor = try number
-    return try perform(.ofdquery, on: descriptor) { linux_ofd_query(descriptor) } == 1
+    return try perform(.ofdquery, on: descriptor) { linux_ofd_query(descriptor, kind) } == 1
   }
 }

@@ -1,7 +1,7 @@
 internal import CLinux
 import Glibc
 
-/// What the kernel knows of a file.
+/// The status of a file as the kernel reports it.
 package struct FileStatus: Sendable {
   package enum Kind: Sendable, Equatable {
     case regular, directory, symbolicLink, fifo, socket, device
@@ -14,11 +14,12 @@ package struct FileStatus: Sendable {
   package let links: Int
   package let owner: UInt32
   package let group: UInt32
-  /// The permission bits, set-id and sticky bits among them.
+  /// The permission bits, including the set-id and sticky bits.
   package let mode: FileMode
-  /// Nanoseconds since 1970; what lies before that year, or after 2255, is told as its edge.
+  /// Nanoseconds since 1970; a time before that year, or after 2255, is clamped.
   package let modified: Int64
-  /// The same of its last change, its names or its status; nobody can set that.
+  /// The time of the last change of content, names or status, in the same unit; no process can set
+  /// it.
   package let changed: Int64
 
   private static let latestSecond: Int64 = 9_000_000_000
@@ -45,12 +46,12 @@ package struct FileStatus: Sendable {
   }
 
   private static func nanoseconds(_ time: timespec) -> Int64 {
-    // Anybody may give a file of theirs any time, and a file system may hold more than this does.
+    // An owner may set any time on a file, and a file system may hold later times than this field.
     let seconds = min(max(Int64(time.tv_sec), 0), latestSecond)
     return seconds * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
-  /// Whether both speak of one and the same file.
+  /// Returns whether both statuses describe the same file.
   package func isSameFile(as other: FileStatus) -> Bool {
     inode == other.inode && device == other.device
   }
@@ -64,8 +65,8 @@ extension Descriptor {
     return FileStatus(status)
   }
 
-  /// The status of what a path of the user's leads to, through links too; or, of one that is a link
-  /// itself, the link's own.
+  /// Returns the status of the file that a user's path leads to, through links too; if
+  /// `isFollowing` is false and the path is a link, the link's own status.
   package static func status(
     ofPath path: UnsafePointer<CChar>, following isFollowing: Bool = true
   ) throws(Errno) -> FileStatus {
@@ -75,7 +76,7 @@ extension Descriptor {
     return FileStatus(status)
   }
 
-  /// The status of a name in this directory; of a symbolic link, the link's own.
+  /// Returns the status of a name in this directory; for a symbolic link, the link's own status.
   package func status(of name: UnsafePointer<CChar>) throws(Errno) -> FileStatus {
     let directory = try number
     var status = stat()
@@ -90,19 +91,19 @@ extension Descriptor {
     _ = try perform(.fchmod, on: descriptor) { Glibc.fchmod(descriptor, mode) }
   }
 
-  /// Sets both times to now: for other processes to notice.
+  /// Sets both times to now, as a notice for other processes.
   package func touch() throws(Errno) {
     let descriptor = try number
     _ = try perform(.utimensat, on: descriptor) { Glibc.futimens(descriptor, nil) }
   }
 }
 
-/// What the kernel knows of the file system a descriptor lies on.
+/// The status of the file system that contains a descriptor's file.
 package struct FileSystemStatus: Sendable {
   /// The magic number of statfs(2).
   package let type: UInt32
   package let freeBytes: UInt64
-  /// Nil where files are not counted, as on btrfs: there is always room for one more.
+  /// Nil if the file system does not count files, as on btrfs: one more file always fits.
   package let freeFiles: UInt64?
   package let isReadOnly: Bool
 }

@@ -1,24 +1,25 @@
 internal import CLinux
 import Glibc
 
-/// An open file, directory or other kernel object; closes itself.
+/// An open file, directory or other kernel object; closes automatically.
 ///
-/// Every descriptor is close-on-exec. Names are single components or paths that lead downward from
+/// Every descriptor is close-on-exec. Names are single components, or paths that lead downward from
 /// a directory descriptor; symbolic links are never followed.
 ///
-/// It belongs to the process that has opened it. In a copy of that one, see ``ProcessCopy``, every
-/// call on it fails with ``Errno/ownerDied`` before it reaches the kernel: the copy has the very
-/// same open files, and would give back locks and remove names that are not its own.
+/// A descriptor belongs to the process that opened it. In a forked child, see ``ProcessCopy``,
+/// every call on the descriptor fails with ``Errno/ownerDied`` before it reaches the kernel: the
+/// child has the very same open files as its parent, and would release the parent's locks and
+/// remove the parent's names.
 package struct Descriptor: ~Copyable, Sendable {
   /// The kernel's number.
   ///
-  /// Whoever takes it out must not outlive the descriptor with it.
+  /// The caller must not use the number after the end of the descriptor.
   package let rawValue: CInt
   private let owner = ProcessCopy.current
-  /// Whether copies that `fork` makes of the process get a harmless file under the number.
+  /// Whether a child made by `fork` gets a harmless file under this number.
   private let isGuarded: Bool
 
-  /// Takes over a descriptor that nobody else closes.
+  /// Takes ownership of a descriptor's number, to be closed only here.
   package init(adopting rawValue: CInt) { self.init(adopting: rawValue, isGuarded: false) }
 
   private init(adopting rawValue: CInt, isGuarded: Bool) {
@@ -36,10 +37,10 @@ package struct Descriptor: ~Copyable, Sendable {
 
   deinit { _ = try? Self.close(rawValue, isGuarded) }
 
-  /// Closes now, and says what the kernel said of it.
+  /// Closes the descriptor now, and reports the kernel's result.
   ///
-  /// Never tried again: after EINTR Linux has closed the descriptor already, and its number may
-  /// belong to another thread.
+  /// The close is never repeated: after EINTR Linux has already closed the descriptor, and the
+  /// number may belong to another thread.
   package consuming func close() throws(Errno) {
     let (number, isGuarded) = (rawValue, isGuarded)
     discard self
@@ -47,13 +48,14 @@ package struct Descriptor: ~Copyable, Sendable {
   }
 
   private static func close(_ number: CInt, _ isGuarded: Bool) throws(Errno) {
-    // In a deinit there is nobody left to tell; what has to be on disk was synced by name.
+    // A deinit has no caller that could receive the error; content that must be on disk was synced
+    // by an explicit call.
     _ = try perform(.close, on: number, retrying: false) {
       isGuarded ? linux_close_noted(number) : Glibc.close(number)
     }
   }
 
-  /// Another number for the same open description: same offset, same locks.
+  /// Returns another number for the same open file description: same offset, same locks.
   package func duplicate() throws(Errno) -> Descriptor {
     let number = try number
     return try Self.adopt(isGuarded: isGuarded) { () throws(Errno) in
@@ -61,7 +63,7 @@ package struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Takes over what is opened; if it is to be guarded, no fork comes between the two.
+  /// Takes ownership of the opened number; if guarded, no fork happens between opening and noting.
   static func adopt(
     isGuarded: Bool, _ open: () throws(Errno) -> CInt
   ) throws(Errno) -> Descriptor {
@@ -72,7 +74,7 @@ package struct Descriptor: ~Copyable, Sendable {
       let number = try open()
       switch linux_note_for_forks(number, forks) {
       case 1: return Descriptor(adopting: number, isGuarded: true)
-      // The copy that was made in between has it too, and would keep its lock.
+      // A child forked between opening and noting has the file too, and would retain its lock.
       case 0: _ = Descriptor(adopting: number)
       default:
         let error = Errno.current
@@ -84,7 +86,7 @@ package struct Descriptor: ~Copyable, Sendable {
 }
 
 extension StaticString {
-  /// A name as the kernel takes it: a literal ends with a zero.
+  /// A name in the kernel's form: a literal ends with a zero byte.
   package var cString: UnsafePointer<CChar> {
     UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
   }

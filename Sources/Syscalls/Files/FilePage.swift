@@ -1,14 +1,15 @@
-/// A part of a file that is written in place: what is stored there is there for the next process,
-/// whatever happens to whoever stored it.
+/// A part of a file that is written in place: the next process reads every stored byte, whatever
+/// happens to the process that stored it.
 ///
-/// It is not mapped: whoever cuts a mapped file short brings down the process that touches it next.
-/// What cannot be stored, as when the disk is full and the file has been cut, is left out.
+/// The file is not mapped: if a process truncates a mapped file, the next process that accesses the
+/// mapping crashes. A byte that cannot be stored is skipped, for example when the disk is full and
+/// the file has been truncated.
 package final class FilePage: Sendable {
   private let file: Descriptor
   private let start: Int
   package let size: Int
 
-  /// - Parameter offset: where it begins.
+  /// - Parameter offset: the position in the file where the page begins.
   package init(_ file: borrowing Descriptor, at offset: Int = 0, size: Int) throws(Errno) {
     self.file = try file.duplicate()
     start = offset

@@ -1,5 +1,5 @@
-/// An open file that a forked copy of this process does not have, see
-/// ``Descriptor/open(_:_:mode:isGuarded:)``, and that several threads may use until one closes it.
+/// An open file that a forked child does not have, see ``Descriptor/open(_:_:mode:isGuarded:)``,
+/// and that several threads may use until a thread closes it.
 package final class GuardedFile: Sendable {
   private final class Open: Sendable {
     let descriptor: Descriptor
@@ -10,7 +10,7 @@ package final class GuardedFile: Sendable {
 
   /// Opens a name in a directory.
   ///
-  /// - Parameter isGuarded: false only for a test that shows what the guard is good for.
+  /// - Parameter isGuarded: false only for a test that shows the effect of the guard.
   package init(
     opening name: UnsafePointer<CChar>, in directory: borrowing Descriptor, _ flags: OpenFlags,
     mode: FileMode = 0, isGuarded: Bool = true
@@ -18,9 +18,9 @@ package final class GuardedFile: Sendable {
     file = Monitor(Open(try directory.open(name, flags, mode: mode, isGuarded: isGuarded)))
   }
 
-  /// Runs the body with the open file, unless it has been closed.
+  /// Runs the body with the open file, unless the file has been closed.
   ///
-  /// Closing waits for the body to return.
+  /// A close waits until the body returns.
   package func with<Result>(
     _ body: (borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result? {
@@ -30,6 +30,6 @@ package final class GuardedFile: Sendable {
     }
   }
 
-  /// Closes the file; a second time it does nothing.
+  /// Closes the file; a second call does nothing.
   package func close() { file.withLock { $0 = nil } }
 }

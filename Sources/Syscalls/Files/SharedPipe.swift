@@ -2,16 +2,16 @@ internal import CLinux
 import Glibc
 import Synchronization
 
-/// A pipe whose two ends are looked after by two threads, and closed one after the other.
+/// A pipe whose two ends are managed by two threads, and closed one after the other.
 ///
-/// Each end is used by one thread at a time.
+/// Only one thread at a time uses each end.
 package final class SharedPipe: Sendable {
   private struct Ends: ~Copyable {
     var reading: Descriptor?
     var writing: Descriptor?
   }
 
-  /// For a child to be given; only as long as that end is not closed.
+  /// The number of this end, to pass to a child; valid only until the end is closed.
   package let reading: CInt
   package let writing: CInt
   private let ends: Mutex<Ends>
@@ -27,13 +27,13 @@ package final class SharedPipe: Sendable {
   package func closeReading() { ends.withLock { $0.reading = nil } }
   package func closeWriting() { ends.withLock { $0.writing = nil } }
 
-  /// Writes all the bytes, and closes that end.
+  /// Writes all the bytes, and closes the writing end.
   package func feed(_ bytes: [UInt8]) throws(Errno) {
     defer { closeWriting() }
     try write(bytes)
   }
 
-  /// Writes all the bytes, and waits for whoever reads them where there is no room.
+  /// Writes all the bytes; while the pipe is full, waits for the reader.
   package func write(_ bytes: [UInt8]) throws(Errno) {
     var done = 0
     while done < bytes.count {
@@ -46,7 +46,7 @@ package final class SharedPipe: Sendable {
     }
   }
 
-  /// Reads until all other ends are closed, or there is more than the limit.
+  /// Reads until all writing ends are closed, or the bytes exceed the limit.
   package func collect(limit: Int) throws(Errno) -> [UInt8] {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The three descriptors every process is born with.
+/// The three descriptors that every process starts with.
 ///
-/// Nobody here closes them.
+/// This package never closes the three descriptors.
 package enum StandardStream: CInt, Sendable {
   case input = 0
   case output = 1
@@ -24,7 +24,7 @@ package enum StandardStream: CInt, Sendable {
     }
   }
 
-  /// Reads up to 64 KiB; nothing at the end.
+  /// Reads up to 64 KiB; returns no bytes at the end.
   package func read() throws(Errno) -> [UInt8] {
     let stream = rawValue
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -34,25 +34,25 @@ package enum StandardStream: CInt, Sendable {
     return Array(buffer[..<count])
   }
 
-  /// Whether a person looks at it.
+  /// Whether the stream is a terminal, read by a person.
   package var isTerminal: Bool { isatty(rawValue) == 1 }
 }
 
 extension StandardStream {
-  /// Sees to it that what is opened next gets none of the three numbers: where one was closed, it
-  /// would be taken for standard input or output.
+  /// Makes sure that the next opened files get none of the three numbers: a file with the number of
+  /// a closed stream would be taken for standard input or output.
   ///
-  /// Reading from, or writing to, what was closed fails as before.
+  /// Reading from, or writing to, a closed stream fails as before.
   package static func keepNumbers() {
     for number in CInt(0)...2 where fcntl(number, F_GETFD) == -1 {
-      // The lowest free number is given, so it is this one.
+      // The kernel gives the lowest free number, so the file gets this number.
       _ = Glibc.open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
     }
   }
 
-  /// Waits until nobody holds the other end of the pipe any more; for a file, for ever.
+  /// Waits until no process holds the other end of the pipe; for a file, waits forever.
   package func waitUntilBroken() throws(Errno) {
-    // Nothing is asked for: the kernel tells of errors and of hang-ups all the same.
+    // No event is requested: the kernel reports errors and hang-ups regardless.
     var entry = pollfd(fd: rawValue, events: 0, revents: 0)
     _ = try perform(.poll) { Glibc.poll(&entry, 1, -1) }
   }

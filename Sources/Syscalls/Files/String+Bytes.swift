@@ -1,7 +1,7 @@
-/// Texts as the kernel has them: paths, names and variables are bytes.
+/// Texts in the kernel's form: paths, names and variables are bytes.
 ///
-/// To Swift a slash and an accent after it are one letter, which is no slash, and two spellings of
-/// one letter are the same. So what is looked for in such a text is looked for in its bytes.
+/// To Swift a slash and a combining accent after it are one character, which is not a slash, and
+/// two spellings of a character are equal. A search in a kernel text therefore compares bytes.
 extension StringProtocol {
   package func begins(with start: String) -> Bool { utf8.starts(with: start.utf8) }
 
@@ -9,11 +9,11 @@ extension StringProtocol {
     utf8.suffix(end.utf8.count).elementsEqual(end.utf8)
   }
 
-  /// What stands between the places where a separator is.
+  /// Returns the parts of the text between the separators.
   ///
   /// - Parameters:
-  ///   - most: after how many separators the rest is one part.
-  ///   - keepingEmpty: whether nothing between two of them is a part, too.
+  ///   - most: the number of separators after which the rest is a single part.
+  ///   - keepingEmpty: whether an empty text between two separators is a part, too.
   package func parts(
     between separator: Unicode.Scalar, most: Int = .max, keepingEmpty: Bool = false
   ) -> [String] {

@@ -2,21 +2,22 @@ import Glibc
 
 /// The terminal behind a standard stream.
 package enum Terminal {
-  /// How many columns and rows it has; nil if nobody can tell.
+  /// Returns the terminal's number of columns and rows; nil if the size is unknown.
   package static func size(of stream: StandardStream) -> (columns: Int, rows: Int)? {
     var size = winsize()
     guard ioctl(stream.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// How a terminal treats what is typed, to be put back as it was.
+  /// The input settings of a terminal, saved for a later restore.
   package struct Mode: Sendable {
     fileprivate let settings: termios
   }
 
-  /// Hands over each key when it is pressed, and shows none; keys that send signals still do.
+  /// Makes the terminal deliver each key when it is pressed, and echo none; keys for signals still
+  /// send signals.
   ///
-  /// - Returns: what was so before.
+  /// - Returns: the previous settings.
   package static func takeKeys(of stream: StandardStream) throws(Errno) -> Mode {
     var settings = termios()
     guard tcgetattr(stream.rawValue, &settings) == 0 else { throw Errno.current }
@@ -26,10 +27,10 @@ package enum Terminal {
     return before
   }
 
-  /// Puts back what was so before, without waiting for a terminal that takes nothing any more.
+  /// Restores the previous settings, without waiting for a terminal that no longer takes output.
   package static func restore(_ mode: Mode, of stream: StandardStream) {
     var settings = mode.settings
-    // A process in the background would be stopped for this.
+    // The kernel would suspend a background process for this call.
     var signals = sigset_t()
     var before = sigset_t()
     sigemptyset(&signals)

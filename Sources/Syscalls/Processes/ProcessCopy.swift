@@ -1,29 +1,30 @@
 internal import CLinux
 internal import Synchronization
 
-/// Which process this is, of a process and all copies that were made of it.
+/// The identity of this process among a process and all its forked children.
 ///
-/// A process that is copied, by `fork` or by a bare clone(2), goes on twice with the same memory
-/// and the same open files. What was made before is the affair of the one that has made it: the
-/// other one may drop it, and do nothing else with it. To ask costs no system call. What shares
-/// this process's memory, as after `vfork`, is no copy.
+/// A process that is copied, by `fork` or by a bare clone(2), continues as two processes with the
+/// same memory and the same open files. An object made before the copy belongs to the process that
+/// made the object: the forked child may drop the object, and do nothing else with it. The check
+/// costs no system call. A process that shares this process's memory, as after `vfork`, is not a
+/// copy. In this package, a forked child is a copy made in either way.
 package struct ProcessCopy: Equatable, Sendable {
   private let number: UInt32
 
-  /// This one.
+  /// The identity of this process.
   package static var current: ProcessCopy { ProcessCopy(number: linux_copy_number()) }
 
-  /// Whether it is this one.
+  /// Whether this is the identity of the current process.
   package var isCurrent: Bool { number == linux_copy_number() }
 
-  /// Whether this process is a copy of one that has used this library.
+  /// Whether this process is a forked child of a process that has used this library.
   package static var isCopy: Bool { linux_copy_number() > 1 }
 
-  /// Goes on as where the kernel has no memory that it wipes in copies; for tests.
+  /// Continues as if the kernel had no memory that it wipes in forked children; for tests.
   package static func numberByHand() { linux_number_copies_by_hand() }
 }
 
-/// Something of which each process has one, and a copy of a process one of its own.
+/// An object of which each process has its own, a forked child included.
 package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
   private final class Entry: Sendable {
     let value: Value
@@ -31,16 +32,18 @@ package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
     init(_ value: Value) { self.value = value }
   }
 
-  /// The address of an entry; 0 as long as there is none.
+  /// The address of an entry; 0 as long as no entry exists.
   private let entry = Atomic<UInt>(0)
   private let make: @Sendable () -> Value
 
-  /// - Parameter make: may be called by several threads at once, and all but one result is dropped.
+  /// - Parameter make: makes the object; several threads may call it at once, and all but one
+  ///   result is dropped.
   package init(_ make: @escaping @Sendable () -> Value) { self.make = make }
 
-  /// That of this process.
+  /// The object of this process.
   ///
-  /// What a copy has inherited it leaves as it lies: its threads are gone, and its locks taken.
+  /// A forked child leaves an inherited object as it is: the object's threads do not exist in the
+  /// child, and its locks are taken.
   package var current: Value {
     let known = entry.load(ordering: .acquiring)
     if let found = Self.entry(at: known), found.copy.isCurrent { return found.value }

@@ -1,14 +1,15 @@
 import Glibc
 
-/// What /proc tells of a process; for messages to people, nothing depends on it.
+/// The status of a process in /proc; for messages to people, no decision depends on it.
 package struct ProcessStatus: Sendable {
   package let program: String
   package let isStopped: Bool
-  /// Whether it is about to end, as far as can be seen; its files may be open still.
+  /// Whether the process is about to end, as far as /proc shows; its files may still be open.
   package let isEnding: Bool
-  /// Whether all of it has ended, and only its number is left, for whoever is to ask how it ended.
+  /// Whether all threads have ended and only the process ID remains, until the parent process
+  /// collects the exit status.
   package let hasEnded: Bool
-  /// Ticks since boot: with the number, it names one process for good.
+  /// Ticks since boot: together with the process ID, the start identifies one process permanently.
   package let started: UInt64
 
   package init?(of process: Int32) {
@@ -16,7 +17,7 @@ package struct ProcessStatus: Sendable {
       let open = text.firstIndex(of: UInt8(ascii: "(")),
       let close = text.lastIndex(of: UInt8(ascii: ")")), open < close
     else { return nil }
-    // After the name come the state (field 3) and numbers; the start is field 22.
+    // The state (field 3) and numbers follow the name; the start is field 22.
     let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "))
     guard fields.count > 19, let started = UInt64(String(decoding: fields[19], as: UTF8.self))
     else { return nil }
@@ -24,32 +25,32 @@ package struct ProcessStatus: Sendable {
     let state = fields[0].first
     isStopped = state == UInt8(ascii: "T") || state == UInt8(ascii: "t")
     let isZombie = state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")
-    // Its first thread may have ended long before the others; their number is field 20.
+    // The first thread may have ended long before the others; the number of threads is field 20.
     hasEnded = isZombie && (Int(String(decoding: fields[17], as: UTF8.self)) ?? 0) <= 1
-    // Field 9 has the kernel's flags, of which one says that it is exiting; field 31 the signals
-    // that it has not come to yet, of which SIGKILL may be one.
+    // Field 9 has the kernel's flags, among them one for an exiting process; field 31 has the
+    // signals that the process has not handled yet, possibly SIGKILL.
     let flags = Int(String(decoding: fields[6], as: UTF8.self)) ?? 0
     let pending = fields.count > 28 ? Int(String(decoding: fields[28], as: UTF8.self)) ?? 0 : 0
     isEnding = isZombie || flags & 0x4 != 0 || pending & 1 << (SIGKILL - 1) != 0
     self.started = Self.withoutOffset(started)
   }
 
-  /// The kernel adds the time namespace's offset to the start too.
+  /// Subtracts the time namespace's offset, which the kernel adds to the start too.
   private static func withoutOffset(_ ticks: UInt64) -> UInt64 {
     let offset = Clocks.bootOffset / (1_000_000_000 / Int64(sysconf(CInt(_SC_CLK_TCK))))
     return ticks &- UInt64(bitPattern: offset)
   }
 
-  /// Whether the process started then.
+  /// Returns whether the process started at that tick.
   ///
-  /// In a time namespace the kernel rounds after adding the offset, so a tick more or less is the
-  /// same; in so short a time no number comes back.
+  /// In a time namespace the kernel rounds after adding the offset, so a difference of one tick
+  /// counts as equal; within so short a time no process ID is reused.
   package func started(at ticks: UInt64) -> Bool {
     started == ticks || started &- ticks == 1 || ticks &- started == 1
   }
 }
 
-/// What tells this process from all others of the machine.
+/// The identity of this process, unique among all processes of the host.
 package struct ProcessIdentity: Sendable {
   package let process: Int32
   package let namespace: UInt64
@@ -57,7 +58,7 @@ package struct ProcessIdentity: Sendable {
   package let program: String
   package let seed: UInt64
 
-  /// A class, as copies of the process have another.
+  /// A class, because a forked child has another identity.
   private final class Own: Sendable {
     let identity = Monitor(ProcessIdentity.find(seed: .random(in: .min ... .max)))
   }
@@ -71,8 +72,8 @@ package struct ProcessIdentity: Sendable {
     }
   }
 
-  /// Whether `/proc` has told all, or is missing; else it could not be read for a moment, for lack
-  /// of descriptors say.
+  /// Whether `/proc` has reported everything, or is missing; otherwise `/proc` could not be read
+  /// for a moment, for example for lack of descriptors.
   package var isWhole: Bool { started != 0 || namespace == 0 }
 
   private static func find(seed: UInt64) -> ProcessIdentity {

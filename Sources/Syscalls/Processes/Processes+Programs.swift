@@ -1,10 +1,11 @@
 import Glibc
 
-/// Where programs are.
+/// The locations of programs.
 extension Processes {
-  /// The absolute path of a program: of a name that PATH leads to, or of a path from here.
+  /// Returns the absolute path of a program: of a name found in PATH, or of a path from the working
+  /// directory.
   ///
-  /// ENOENT if there is none, EACCES if there is something that nobody may run.
+  /// ENOENT if no such file exists, EACCES if the file exists but no user may execute it.
   package static func path(ofProgram program: String) throws(Errno) -> String {
     guard !program.utf8.contains(UInt8(ascii: "/")) else {
       let name = program.begins(with: "./") ? String(Substring(program.utf8.dropFirst(2))) : program
@@ -26,26 +27,26 @@ extension Processes {
     throw failure
   }
 
-  /// The path of the program that this process runs.
+  /// Returns the path of the program of this process.
   package static func ownProgram() throws(Errno) -> String {
-    // `self` is a link itself, so the number has to be spelled out.
+    // `/proc/self` is a link itself, so the path contains the process ID.
     let process = try Descriptor.open(path: "/proc/\(current)", [.readOnly, .directory])
     return String(decoding: try process.readSymbolicLink("exe"), as: UTF8.self)
   }
 
-  /// Whether there is something at the path that can be run, as far as its mode tells.
+  /// Throws unless the path leads to an executable file, as far as the file's mode shows.
   package static func checkProgram(_ path: String) throws(Errno) {
     let status = try Descriptor.status(ofPath: path)
     guard status.kind == .regular, status.mode & 0o111 != 0 else { throw .accessDenied }
   }
 
-  /// Whether files can be put into the directory.
+  /// Throws unless files can be created in the directory.
   package static func checkDirectory(_ path: String) throws(Errno) {
     guard try Descriptor.status(ofPath: path).kind == .directory else { throw .notADirectory }
     guard access(path, W_OK | X_OK) == 0 else { throw Errno.current }
   }
 
-  /// Where this process is.
+  /// Returns the working directory of this process.
   package static func workingDirectory() throws(Errno) -> String {
     guard let path = getcwd(nil, 0) else { throw Errno.current }
     defer { free(path) }

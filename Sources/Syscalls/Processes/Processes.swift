@@ -1,13 +1,13 @@
 internal import CLinux
 import Glibc
 
-/// This process, and others as far as signals reach them.
+/// This process, and all processes that its signals reach.
 package enum Processes {
   package static var current: Int32 { getpid() }
-  /// Another one than it was, once that has ended.
+  /// The process ID of the parent; after the end of the parent, the ID of another process.
   package static var parent: Int32 { getppid() }
 
-  /// Has the kernel kill this process when the thread that has started it ends.
+  /// Makes the kernel kill this process at the end of the thread that started it.
   package static func endWithParent() { linux_end_with_parent() }
   package static var effectiveUser: UInt32 { geteuid() }
   package static var effectiveGroup: UInt32 { getegid() }
@@ -16,7 +16,7 @@ package enum Processes {
     getenv(name).map { String(cString: $0) }
   }
 
-  /// The words after the program's name on its command line, as bytes that end with a zero.
+  /// The command-line arguments after the program's name, as zero-terminated bytes.
   package static var arguments: [UnsafePointer<CChar>] {
     guard var next = linux_arguments(), next.pointee != nil else { return [] }
     var words: [UnsafePointer<CChar>] = []
@@ -28,14 +28,14 @@ package enum Processes {
     return words
   }
 
-  /// Whether a variable is set to bytes that are no UTF-8: as a string it would be another value,
-  /// and two values one.
+  /// Returns whether a variable contains bytes that are not UTF-8: as a string such a variable
+  /// would have another value, and two different values would be equal.
   package static func isGarbled(environment name: String) -> Bool {
     getenv(name).map { String(validatingCString: $0) == nil } ?? false
   }
 
-  /// All of the environment for a program that is to be started, byte for byte as it is, but for
-  /// what is set otherwise or left out.
+  /// Returns the whole environment for a program to be started, byte for byte unchanged, except for
+  /// variables that are set here or left out.
   ///
   /// - Parameter settings: `NAME=value`.
   package static func environment(
@@ -74,7 +74,7 @@ package enum Processes {
 
   package static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
 
-  /// Ends without flushing, closing or cleaning anything up, as a crash would.
+  /// Ends without flushing, closing or cleaning up, as a crash would.
   package static func exitAtOnce(_ status: Int32) -> Never { _exit(status) }
 
   /// Lets a thread run that waits for the processor.
@@ -91,7 +91,7 @@ package enum ExitStatus: Equatable, Sendable {
     self = signal == 0 ? .exited((raw >> 8) & 0xff) : .signalled(signal)
   }
 
-  /// As shells say it: 128 and the signal's number for a process that one ended.
+  /// The status as shells report it: 128 plus the signal's number if a signal ended the process.
   package var code: Int32 {
     switch self {
     case .exited(let code): code
@@ -106,30 +106,30 @@ package struct Child: Sendable {
 
   /// Starts a program.
   ///
-  /// It inherits the three standard descriptors named here and nothing else.
+  /// The program inherits the three standard descriptors named here and nothing else.
   ///
   /// - Parameters:
-  ///   - program: a path, or a name to be looked up in PATH.
-  ///   - ownSession: whether it is to be nobody's: signals of this process's terminal do not reach
-  ///     it, and what this process ignores it does not.
-  ///   - environment: as ``Processes/environment(setting:without:)`` makes it; by default this
+  ///   - program: a path, or a name to look up in PATH.
+  ///   - ownSession: whether the program gets a session of its own: signals of this process's
+  ///     terminal do not reach the program, and the program does not ignore the signals that this
+  ///     process ignores.
+  ///   - resetsSignals: whether the program ignores no signal, even if this process does.
+  ///   - environment: the result of ``Processes/environment(setting:without:)``; by default this
   ///     process's own.
-  ///   - directory: where it begins; by default where this process is.
   package static func spawn(
     _ program: String, _ arguments: [String] = [], environment: [[CChar]]? = nil,
     input: CInt = 0, output: CInt = 1, error: CInt = 2, ownSession: Bool = false,
-    directory: String? = nil
+    resetsSignals: Bool = false
   ) throws(Errno) -> Child {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    // A dup onto itself clears close-on-exec, which is what is wanted for 0, 1 and 2.
+    // A dup of a number onto itself clears close-on-exec, as intended for 0, 1 and 2.
     posix_spawn_file_actions_adddup2(&actions, input, 0)
     posix_spawn_file_actions_adddup2(&actions, output, 1)
     posix_spawn_file_actions_adddup2(&actions, error, 2)
-    // What other libraries have left open without close-on-exec stays out too.
+    // Descriptors that other libraries have left open without close-on-exec are closed too.
     linux_close_others(&actions)
-    if let directory { linux_begin_in(&actions, directory) }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -138,43 +138,60 @@ package struct Child: Sendable {
     posix_spawnattr_setsigmask(&attributes, &none)
     var all = sigset_t()
     sigfillset(&all)
-    for number in [SIGHUP, SIGINT, SIGQUIT] where !ownSession && Signals.isIgnored(number) {
-      sigdelset(&all, number)
+    if !ownSession && !resetsSignals {
+      for number in [SIGHUP, SIGINT, SIGQUIT] where Signals.isIgnored(number) {
+        sigdelset(&all, number)
+      }
     }
     posix_spawnattr_setsigdefault(&attributes, &all)
     let session = ownSession ? linux_spawn_session : 0
     posix_spawnattr_setflags(
       &attributes, Int16(CInt(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session))
-    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
-    words.append(nil)
-    defer { for word in words { free(word) } }
-    var settings: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) }
-    settings.append(nil)
-    defer { for setting in settings { free(setting) } }
     var process: pid_t = 0
     _ = try perform(.spawn, program) {
-      let failure = settings.withUnsafeMutableBufferPointer { buffer in
-        posix_spawnp(
-          &process, program, &actions, &attributes, words,
-          environment == nil ? environ : buffer.baseAddress!)
+      let failure = withWords(program, arguments, environment) { words, settings in
+        posix_spawnp(&process, program, &actions, &attributes, words, settings)
       }
-      // It answers with the error itself instead of leaving it in errno.
+      // posix_spawnp returns the error itself instead of leaving it in errno.
       errno = failure
       return failure == 0 ? 0 : -1
     }
     return Child(process: process)
   }
 
-  /// Starts a program that goes on without this process: in a session of its own, with nothing on
-  /// its standard descriptors.
+  private typealias Words = UnsafePointer<UnsafeMutablePointer<CChar>?>
+
+  /// Gives the body what C wants: the words of a command line and an environment.
+  private static func withWords(
+    _ program: String, _ arguments: [String], _ environment: [[CChar]]?,
+    _ body: (Words, Words) -> CInt
+  ) -> CInt {
+    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    guard let environment else { return body(words, environ) }
+    var settings: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) }
+    settings.append(nil)
+    defer { for setting in settings { free(setting) } }
+    return body(words, settings)
+  }
+
+  /// Starts a program that goes on without this process, and inherits its environment's words, its
+  /// user, its hard limits and little else: see `linux_spawn_alone`.
+  ///
+  /// - Parameter program: a path.
   package static func spawnAlone(
     _ program: String, _ arguments: [String], environment: [[CChar]], directory: String
   ) throws(Errno) -> Child {
-    let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
-    let number = nothing.rawValue
-    return try spawn(
-      program, arguments, environment: environment, input: number, output: number, error: number,
-      ownSession: true, directory: directory)
+    var process: pid_t = 0
+    _ = try perform(.spawn, program) {
+      let failure = withWords(program, arguments, environment) { words, settings in
+        linux_spawn_alone(&process, program, words, settings, directory)
+      }
+      errno = failure
+      return failure == 0 ? 0 : -1
+    }
+    return Child(process: process)
   }
 
   /// Waits until the child has ended.
@@ -184,7 +201,7 @@ package struct Child: Sendable {
     return ExitStatus(status)
   }
 
-  /// Waits until the child has ended, and leaves its status, and so its number, where they are.
+  /// Waits until the child has ended, and leaves its status, and so its process ID, uncollected.
   package func waitUntilEnded() throws(Errno) {
     var information = siginfo_t()
     _ = try perform(.waitpid) {
@@ -192,14 +209,14 @@ package struct Child: Sendable {
     }
   }
 
-  /// How the child ended; nil while it runs.
+  /// Returns how the child ended; nil while the child runs.
   package func poll() throws(Errno) -> ExitStatus? {
     var status: Int32 = 0
     let result = try perform(.waitpid) { waitpid(process, &status, WNOHANG) }
     return result == 0 ? nil : ExitStatus(status)
   }
 
-  /// Waits until the child has stopped (true) or ended (false).
+  /// Waits until the child is suspended (true) or has ended (false).
   package func waitUntilStopped() throws(Errno) -> Bool {
     var status: Int32 = 0
     _ = try perform(.waitpid) { waitpid(process, &status, WUNTRACED) }
@@ -210,7 +227,7 @@ package struct Child: Sendable {
     try Processes.send(signal, to: process)
   }
 
-  /// Passes on a signal that came as a number.
+  /// Passes on a signal that arrived as a number.
   package func send(number: Int32) throws(Errno) {
     guard Glibc.kill(process, number) == 0 else { throw Errno.current }
   }

@@ -1,16 +1,16 @@
 import Glibc
 
-/// Signals as things to wait for, in place of what they would do.
+/// Signals as events to wait for, in place of their default action.
 package enum Signals {
-  /// A signal that came.
+  /// A signal that has arrived.
   package struct Arrival: Sendable {
     package let number: Int32
-    /// Whether the kernel sent it, as a terminal does to all programs in its foreground.
+    /// Whether the kernel sent the signal, as a terminal does to all programs in its foreground.
     package let isFromKernel: Bool
   }
 
-  /// Keeps interrupt, termination, hang-up and quit from ending this thread, and those started from
-  /// now.
+  /// Keeps interrupt, termination, hang-up and quit from ending this thread, and all threads
+  /// started from now on.
   package static func hold() {
     var signals = endings()
     pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -26,15 +26,22 @@ package enum Signals {
     }
   }
 
-  /// Lets the key that quits end the process as it ends others, with no report of a crash.
+  /// Makes the quit key end the process as it ends any program, with no report of a crash.
   package static func quitQuietly() {
     if !isIgnored(SIGQUIT) { signal(SIGQUIT, SIG_DFL) }
   }
 
-  /// Lets writing to a pipe that nobody reads fail, where it would end the process.
-  package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+  /// Lets a write fail where it would end the process: to a pipe that nobody reads (EPIPE), or
+  /// beyond the largest file that this process may write (EFBIG).
+  ///
+  /// For programs of this package only: in another program the disposition of a signal is not the
+  /// library's to change. Programs that are started begin with the default again.
+  package static func failRefusedWrites() {
+    signal(SIGPIPE, SIG_IGN)
+    signal(SIGXFSZ, SIG_IGN)
+  }
 
-  /// Ends this process by a signal, so that whoever started it sees which.
+  /// Ends this process by a signal, so that the parent process sees the signal's number.
   package static func end(by number: Int32) -> Never {
     signal(number, SIG_DFL)
     var signals = sigset_t()
@@ -45,8 +52,10 @@ package enum Signals {
     _exit(128 + number)
   }
 
-  /// Whoever started this process may have had it ignore a signal, as nohup(1) does; then it, and
-  /// what it starts, goes on ignoring it.
+  /// Returns whether this process ignores a signal, as nohup(1) makes a program do.
+  ///
+  /// The parent process may have caused this. This process, and every program started from here,
+  /// then continues to ignore the signal.
   static func isIgnored(_ number: Int32) -> Bool {
     var action = sigaction()
     guard sigaction(number, nil, &action) == 0 else { return false }

@@ -3,8 +3,8 @@ import Glibc
 
 /// A thread for calls that block.
 ///
-/// Swift's own pool has as many threads as cores, and two that
-/// block would stop the program.
+/// Swift's own pool has as many threads as cores: on two cores, two blocked threads would stop the
+/// program.
 package final class Thread: Sendable {
   private let handle: pthread_t
 
@@ -17,15 +17,16 @@ package final class Thread: Sendable {
     }
   }
 
-  /// Starts a thread; whoever starts it joins it once, or detaches it.
+  /// Starts a thread; the creator joins the thread once, or detaches it.
   ///
-  /// Signals go to the program's own threads, never to this one.
+  /// Signals go to the program's own threads, never to this thread.
   package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
     let start = Unmanaged.passRetained(Start(name, body))
     var all = sigset_t()
     var before = sigset_t()
     sigfillset(&all)
-    // Those that a thread brings upon itself are its own: blocked, it would die without a word.
+    // Signals that a thread causes itself stay unblocked: with them blocked, the thread would die
+    // without a message.
     for fault in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS] {
       sigdelset(&all, fault)
     }
@@ -47,8 +48,11 @@ package final class Thread: Sendable {
     self.handle = handle
   }
 
-  /// A number that no other running thread of this process has.
+  /// A number that is unique among the running threads of this process.
   package static var currentNumber: UInt { UInt(pthread_self()) }
+
+  /// Whether the current thread is the one that `main` runs on.
+  package static var isMain: Bool { linux_is_main_thread() != 0 }
 
   /// What the current thread has noted last for itself; nil at first.
   package static var mark: UnsafeRawPointer? {
@@ -56,11 +60,11 @@ package final class Thread: Sendable {
     set { linux_set_thread_mark(newValue) }
   }
 
-  /// Whether this is the thread that asks.
+  /// Whether this is the calling thread.
   package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
   package func join() { pthread_join(handle, nil) }
 
-  /// Lets the thread end by itself, with nobody waiting for it.
+  /// Lets the thread end without a join.
   package func detach() { pthread_detach(handle) }
 }

@@ -1,6 +1,6 @@
-/// A closure to be kept where a value of any type may be kept, as in a ``Monitor``.
+/// A wrapper that stores a closure where a value of any type can be stored, as in a ``Monitor``.
 ///
-/// A closure that is itself such a value is wrapped once more each time it is looked at.
+/// A closure that is itself such a value is wrapped once more at each access.
 package struct Action: Sendable {
   package let perform: @Sendable () -> Void
 

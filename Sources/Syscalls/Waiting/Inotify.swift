@@ -1,6 +1,6 @@
 import Glibc
 
-/// What inotify is asked to tell.
+/// The events that inotify is to report.
 package struct InotifyMask: OptionSet, Sendable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -17,14 +17,14 @@ package struct InotifyMask: OptionSet, Sendable {
   package static let ignored = InotifyMask(rawValue: UInt32(IN_IGNORED))
   package static let overflow = InotifyMask(rawValue: UInt32(IN_Q_OVERFLOW))
   package static let onlyDirectory = InotifyMask(rawValue: UInt32(IN_ONLYDIR))
-  /// Keeps what the same directory is watched for already.
+  /// Adds to the events for which the same directory is watched already.
   package static let added = InotifyMask(rawValue: UInt32(IN_MASK_ADD))
   package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
 
-  /// Of an event: others before it were thrown away.
+  /// Of an event: the kernel has discarded earlier events.
   package var tellsOfOverflow: Bool { rawValue & UInt32(IN_Q_OVERFLOW) != 0 }
 
-  /// Of an event: nothing more will come of this directory.
+  /// Of an event: no more events of this directory will arrive.
   package var tellsOfEnd: Bool {
     rawValue & UInt32(IN_IGNORED | IN_DELETE_SELF | IN_UNMOUNT) != 0
   }
@@ -32,10 +32,10 @@ package struct InotifyMask: OptionSet, Sendable {
 
 /// One inotify instance.
 ///
-/// A machine allows a user few of them (128), so a process has one.
+/// The kernel allows each user few instances (128), so a process has one.
 package final class Inotify: Sendable {
   package let descriptor: Descriptor
-  /// Where events are read into; here, as at each notice it would be asked for anew.
+  /// The buffer for events; stored here, because each notice would otherwise allocate a buffer.
   // Used by one thread at a time: see `drain(_:)`.
   private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
 
@@ -49,12 +49,12 @@ package final class Inotify: Sendable {
 
   /// Watches the directory itself, whatever its name is or becomes.
   ///
-  /// The same directory again gives the same number, and the mask given last.
+  /// Watching the same directory again returns the same number, and the last mask applies.
   package func watch(
     _ directory: borrowing Descriptor, _ mask: InotifyMask
   ) throws(Errno) -> CInt {
     let (instance, watched) = (try descriptor.number, try directory.number)
-    // inotify takes paths only; this one names the very directory that is open.
+    // inotify accepts only paths; this path names the open directory itself.
     let path = "/proc/self/fd/\(watched)"
     return try perform(.inotifyAdd, on: watched) {
       Glibc.inotify_add_watch(instance, path, mask.rawValue)
@@ -68,11 +68,12 @@ package final class Inotify: Sendable {
 
   deinit { buffer.deallocate() }
 
-  /// Hands over what has happened, oldest first; returns at once when there is nothing.
+  /// Passes on the events, oldest first; returns at once if no event is queued.
   ///
-  /// Not for two threads at once.
+  /// Two threads must not call this at once.
   ///
-  /// The name is that of the entry concerned, nil where the event is about the directory itself.
+  /// The name is that of the directory entry concerned, nil if the event is about the directory
+  /// itself.
   package func drain(
     _ body: (_ watch: CInt, _ mask: InotifyMask, _ name: UnsafePointer<CChar>?) -> Void
   ) throws(Errno) {

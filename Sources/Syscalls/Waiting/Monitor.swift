@@ -2,31 +2,32 @@ internal import CLinux
 
 /// A value behind a lock, with a condition that threads wait for until a deadline.
 ///
-/// The kind of lock used throughout. The standard library's Mutex has no condition, and under
-/// contention the thread sanitizer does not see it and reports races that are none.
+/// The kind of lock used throughout the package. The standard library's Mutex has no condition, and
+/// under contention the thread sanitizer does not recognize a Mutex and reports false races.
 ///
-/// What it does is inlinable: if the rooms above did not know what it is made of, they would look
-/// up the type of its state at every use, which takes longer than locking. It is public for that
-/// alone, as the compiler inlines nothing of another module's that is only the package's: users see
-/// nothing of this module.
+/// The functions of a monitor are inlinable: if the modules above did not know the layout, they
+/// would look up the type of the state at every use, which takes longer than locking. The class is
+/// public for that reason alone, because the compiler inlines no `package` function of another
+/// module: users see nothing of this module.
 ///
-/// Two states to avoid. One of no size, `Monitor(())`, has no place of its own: the sanitizer of
-/// threads takes the lock's for it, and reports races that are none; where only turns are wanted,
-/// `Monitor(0)` does it. And a closure stands in an ``Action``: each look at one that is the state
-/// itself wraps it once more, so that it grows for ever.
+/// Avoid two kinds of state. A state of size zero, `Monitor(())`, has no address of its own: the
+/// thread sanitizer takes the lock's address for it, and reports false races; where only mutual
+/// exclusion is needed, use `Monitor(0)`. A closure must be wrapped in an ``Action``: each access
+/// to a closure that is itself the state wraps the closure once more, so that the state grows
+/// forever.
 ///
-/// In a copy of the process, as `fork` makes it, threads are gone that may have held what it has
-/// inherited, or whom it would wait for. So there an inherited monitor is free, and a wait for it
-/// ends at once, as if its deadline had passed. Whoever held it may have left the state half
-/// changed: those who can fail look first whether they are in a copy, see ``ProcessCopy``.
+/// A child made by `fork` lacks the threads that may have held an inherited monitor, and the
+/// threads for which the child would wait. So in the child an inherited monitor is free, and a wait
+/// ends at once, as if the deadline had passed. The holder may have left the state half changed:
+/// functions that can fail check first whether they run in a forked child, see ``ProcessCopy``.
 public final class Monitor<State>: @unchecked Sendable {
-  // The state is touched only under the lock, which is what makes the class sendable.
+  // The state is accessed only under the lock, so the class is sendable.
   @usableFromInline let gate = Gate()
-  // Only ever touched under the lock, so the checks at run time that nobody else does find nothing,
-  // and cost as much as the lock.
+  // The state is accessed only under the lock. So the exclusivity checks at run time would find
+  // nothing, and cost as much as the lock.
   @exclusivity(unchecked) @usableFromInline var state: State
 
-  /// A monitor of a value that nobody else has.
+  /// Creates a monitor as the only owner of a value.
   @inlinable public init(_ state: sending State) { self.state = state }
 
   deinit { gate.free() }
@@ -40,15 +41,15 @@ public final class Monitor<State>: @unchecked Sendable {
     return try body(&state)
   }
 
-  /// Wakes all who wait, so that they ask again.
+  /// Wakes all waiters to check their conditions again.
   ///
   /// May be called under the lock.
   @inlinable public func broadcast() { gate.broadcast() }
 
-  /// Changes the state and wakes all who wait.
+  /// Changes the state and wakes all waiters.
   ///
-  /// They are woken once the lock is free, which they need: on one processor they would otherwise
-  /// run at once, find it taken, and wait again.
+  /// The waiters are woken after the lock is free, because they need the lock: on one processor a
+  /// waiter would otherwise run at once, find the lock taken, and wait again.
   @inlinable public func signal<Result>(_ body: (inout State) -> Result) -> Result {
     gate.lock()
     let result = body(&state)
@@ -57,9 +58,10 @@ public final class Monitor<State>: @unchecked Sendable {
     return result
   }
 
-  /// Waits until the body answers something or the deadline has passed; nil then.
+  /// Waits until the body returns a result or the deadline has passed; returns nil after the
+  /// deadline.
   ///
-  /// The body is asked at once, after every signal, and once more at the end.
+  /// The body runs at once, after every signal, and once more at the end.
   @inlinable public func wait<Result>(
     until deadline: Instant?, _ body: (inout State) -> Result?
   ) -> Result? {
@@ -74,7 +76,7 @@ public final class Monitor<State>: @unchecked Sendable {
 
 /// The lock and the condition of a monitor.
 @usableFromInline struct Gate: @unchecked Sendable {
-  // What it points to is made for being used by many threads.
+  // The C object behind the pointer is made for use by many threads.
   private let gate: OpaquePointer
 
   @usableFromInline init() { gate = linux_gate_make() }
@@ -83,7 +85,8 @@ public final class Monitor<State>: @unchecked Sendable {
   @usableFromInline func unlock() { linux_gate_unlock(gate) }
   @usableFromInline func broadcast() { linux_gate_broadcast(gate) }
 
-  /// Waits for a broadcast, with the lock given back meanwhile; false if the deadline has passed.
+  /// Waits for a broadcast, with the lock released during the wait; false if the deadline has
+  /// passed.
   @usableFromInline func wait(until deadline: Instant?) -> Bool {
     guard let deadline else { return linux_gate_wait(gate, -1) != 0 }
     guard deadline.nanoseconds > 0, Instant.now < deadline else { return false }

@@ -1,10 +1,10 @@
 internal import CLinux
 
-/// Descriptors that several threads wait for at once, each for whatever comes next.
+/// Descriptors that several threads wait for at once, each for the next event.
 ///
-/// When a descriptor becomes readable, one of those that wait is woken, the one that came last, and
-/// is told once: the others sleep on until more comes. So whoever is told takes all there is to be
-/// read, or has the descriptor told again.
+/// When a descriptor becomes readable, the kernel wakes one waiter, the last to arrive, and reports
+/// the event once: all remaining waiters sleep until more data arrives. So the woken thread reads
+/// all available data, or calls ``tellAgain(of:as:)``.
 package struct WaitSet: ~Copyable, Sendable {
   private let descriptor: Descriptor
 
@@ -12,21 +12,21 @@ package struct WaitSet: ~Copyable, Sendable {
     descriptor = Descriptor(adopting: try perform(.epoll) { linux_epoll_create() })
   }
 
-  /// Waits for this one too, under a number of the caller's, until it is closed.
+  /// Adds a descriptor to the set, under a key of the caller's, until the descriptor is closed.
   package func add(_ member: borrowing Descriptor, as key: UInt64) throws(Errno) {
     let (set, added) = (try descriptor.number, try member.number)
     _ = try perform(.epollControl, on: added) { linux_epoll_add(set, added, key) }
   }
 
-  /// Tells once more of a descriptor that may be readable still.
+  /// Reports a descriptor once more if it is still readable.
   package func tellAgain(of member: borrowing Descriptor, as key: UInt64) throws(Errno) {
     let (set, member) = (try descriptor.number, try member.number)
     _ = try perform(.epollControl, on: member) { linux_epoll_renew(set, member, key) }
   }
 
-  /// The number of a descriptor that has become readable.
+  /// Waits for a descriptor to become readable, and returns its key.
   ///
-  /// Nil means that time is up, or that a signal came: look again.
+  /// Nil means that the deadline has passed, or that a signal arrived: the caller checks again.
   package func wait(until deadline: Instant?) throws(Errno) -> UInt64? {
     let set = try descriptor.number
     var key: UInt64 = 0

@@ -1,8 +1,8 @@
 internal import CLinux
 import Glibc
 
-/// A descriptor that one thread raises to wake another out of ``waitUntilReadable(_:_:until:)``,
-/// or out of a ``WaitSet``.
+/// A descriptor that one thread raises to wake another thread from
+/// ``waitUntilReadable(_:_:until:)``, or from a ``WaitSet``.
 package struct WakeDescriptor: ~Copyable, Sendable {
   package let descriptor: Descriptor
 
@@ -10,17 +10,17 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     descriptor = Descriptor(adopting: try perform(.eventfd) { linux_eventfd() })
   }
 
-  /// Wakes whoever waits, or will.
+  /// Wakes the current waiter, or the next one.
   ///
-  /// Raising it again before that changes nothing.
+  /// A second raise before the wake-up changes nothing.
   package func raise() {
     guard let number = try? descriptor.number else { return }
     var one: UInt64 = 1
-    // It fails only when the counter is full, and then it is raised already.
+    // The write fails only when the counter is full, and a full counter counts as raised.
     _ = withUnsafeBytes(of: &one) { Glibc.write(number, $0.baseAddress, 8) }
   }
 
-  /// Forgets what was raised.
+  /// Makes a raised descriptor unreadable again.
   package func lower() {
     guard let number = try? descriptor.number else { return }
     var count: UInt64 = 0
@@ -28,9 +28,10 @@ package struct WakeDescriptor: ~Copyable, Sendable {
   }
 }
 
-/// Waits until one of two descriptors has something to read or the deadline has passed.
+/// Waits until one of two descriptors is readable or the deadline has passed.
 ///
-/// Both answers false means that time is up, or that a signal came: look again.
+/// If both results are false, the deadline has passed, or a signal arrived: the caller checks
+/// again.
 package func waitUntilReadable(
   _ first: borrowing Descriptor, _ second: borrowing Descriptor, until deadline: Instant?
 ) throws(Errno) -> (first: Bool, second: Bool) {
@@ -53,7 +54,7 @@ package func waitUntilReadable(
   return (entries.0.revents != 0, entries.1.revents != 0)
 }
 
-/// Rounded up, so that a wait never ends before its deadline.
+/// Returns the remaining time, rounded up, so that a wait never ends before its deadline.
 func millisecondsLeft(until deadline: Instant?) -> CInt {
   guard let deadline else { return -1 }
   let left = deadline.nanoseconds - Instant.now.nanoseconds
