@@ -1,31 +1,32 @@
 internal import CChecksum
 
-/// The CRC-32 of zlib, gzip and PNG: sixty-four bytes a step where the processor multiplies
-/// without carrying, eight elsewhere.
+/// The CRC-32 of zlib, gzip and PNG: sixty-four bytes a step if the processor has carry-less
+/// multiplication, eight bytes a step otherwise.
 ///
-/// Our own, because zlib would be a dependency and the rooms above carry no Foundation.
+/// The package has its own, because zlib would be a dependency and the modules above carry no
+/// Foundation.
 package struct Checksum: Sendable {
-  /// What zlib has, with all bits inverted.
+  /// The state of zlib, with all bits inverted.
   private var state = ~UInt32(0)
 
   package init() {}
 
-  /// That of all bytes so far.
+  /// The CRC-32 of all bytes so far.
   package var value: UInt32 { ~state }
 
   package mutating func add(_ bytes: UnsafeRawBufferPointer) {
     state = Self.update(state, with: bytes)
   }
 
-  /// Adds that many zeros, in no time: what a hole in a file reads as.
+  /// Adds that many zeros, as a hole in a file reads, in almost no time.
   package mutating func addZeros(_ count: Int) {
     var zeros = Self.power(UInt64(count))
-    // Eight times the count may be more than a number holds.
+    // Eight times the count may overflow an integer, so the power is raised to the eighth instead.
     for _ in 0..<3 { zeros = Self.product(zeros, zeros) }
     state = Self.product(state, zeros)
   }
 
-  /// Adds bytes that somebody else has summed up meanwhile.
+  /// Appends the checksum of the following bytes, computed elsewhere in the meantime.
   package mutating func append(_ other: Checksum, count: Int) {
     var before = self
     before.state ^= ~0
@@ -33,7 +34,7 @@ package struct Checksum: Sendable {
     state = before.state ^ other.state
   }
 
-  /// The CRC-32 of two stretches of bytes as if they were one.
+  /// Returns the CRC-32 of two byte ranges as if the second followed the first directly.
   static func crc32(
     _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
   ) -> UInt32 {
@@ -54,7 +55,8 @@ package struct Checksum: Sendable {
     return updateByTable(folded, with: UnsafeRawBufferPointer(rebasing: bytes[count...]))
   }
 
-  /// Row `k` holds what a byte is worth when `k` more bytes follow it in the same step.
+  /// Row `k` contains the contribution of a byte that has `k` more bytes behind it in the same
+  /// step.
   private static let table: [UInt32] = {
     var table = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
@@ -69,7 +71,7 @@ package struct Checksum: Sendable {
     return table
   }()
 
-  /// As every processor can.
+  /// Updates the state by a table, as every processor can.
   static func updateByTable(_ start: UInt32, with bytes: UnsafeRawBufferPointer) -> UInt32 {
     table.withUnsafeBufferPointer { update(start, with: bytes, $0) }
   }
@@ -99,10 +101,10 @@ package struct Checksum: Sendable {
 
   // MARK: Zeros
 
-  /// The bits from the right: x to the 31st down to one, as the other way round in the state.
+  /// The bits from the right: x to the 31st down to x to the 0th, in reverse order as in the state.
   private static let polynomial: UInt32 = 0xEDB8_8320
 
-  /// The product of two remainders.
+  /// Returns the product of two remainders.
   private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
     var (sum, shifted) = (UInt32(0), right)
     for bit in (0..<32).reversed() {
@@ -112,7 +114,7 @@ package struct Checksum: Sendable {
     return sum
   }
 
-  /// The remainder of a power of x.
+  /// Returns the remainder of a power of x.
   private static func power(_ exponent: UInt64) -> UInt32 {
     var (result, square, rest) = (UInt32(1) << 31, UInt32(1) << 30, exponent)
     while rest > 0 {

@@ -1,16 +1,16 @@
 /// A list that only grows, for the writer's own use.
 ///
-/// An array would do, and check every access for bounds, uniqueness and, inside a class,
-/// exclusivity: half of the time that it takes to encode a message. The owner makes up all indices
-/// itself, never copies the list, and frees it.
+/// An array would also do, but would check every access for bounds, uniqueness and, inside a class,
+/// exclusivity: half of the time for encoding a message. The owner computes all indices itself,
+/// never copies the list, and frees it.
 struct Growing<Element: BitwiseCopyable> {
   private(set) var base: UnsafeMutablePointer<Element>
   private(set) var count = 0
   private var capacity: Int
-  /// Whether it has moved to memory of its own.
+  /// Whether the list has moved to memory of its own.
   private var hasGrown = false
 
-  /// Begins in memory of the owner's, which stays for as long.
+  /// Starts in memory of the owner's, which must live as long as the list.
   init(in memory: UnsafeMutableRawBufferPointer) {
     base = memory.baseAddress!.assumingMemoryBound(to: Element.self)
     capacity = memory.count / MemoryLayout<Element>.stride
@@ -47,12 +47,12 @@ struct Growing<Element: BitwiseCopyable> {
     hasGrown = true
   }
 
-  /// Makes room for more elements, so that it need not grow for each of them.
+  /// Reserves memory for more elements, to avoid growing for each element.
   mutating func reserve(_ more: Int) {
     if capacity - count < more { grow(by: more) }
   }
 
-  /// Makes room for more elements, whose memory the caller initializes at once.
+  /// Adds space for more elements; the caller initializes the memory at once.
   @inline(__always)
   mutating func extend(by more: Int) -> UnsafeMutablePointer<Element> {
     if capacity - count < more { grow(by: more) }

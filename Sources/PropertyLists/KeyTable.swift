@@ -1,15 +1,17 @@
-/// Finds the object that holds a key which was seen before.
+/// A table that finds the object of a key seen before.
 ///
-/// The bytes stay where they are; the table holds hashes and object numbers. The hash has a seed of
-/// the process's own, so that nobody can choose keys that collide. The owner frees it.
+/// The bytes of the keys stay in the file; the table contains hashes and object numbers. The hash
+/// has a random seed per process, so that an attacker cannot choose keys that collide. The owner
+/// frees the table.
 struct KeyTable {
-  /// As long as there are few: to look at each takes less time than to set up a table.
+  /// Holds the keys while they are few: comparing each takes less time than setting up a table.
   private var few = InlineArray<8, UInt64>(repeating: 0)
-  /// Memory of the table's own: an array costs more than all else here for a few keys.
+  /// Memory of the table's own: for a few keys an array would cost more than everything else here.
   private var slots: UnsafeMutablePointer<UInt64>?
   private var capacity = 0
   private var count = 0
-  /// Texts beyond ASCII are the same key when Swift says so, which bytes do not show.
+  /// Texts beyond ASCII: Swift decides whether two of them are the same key, because bytes do not
+  /// show it.
   private var beyondASCII: [String: UInt32] = [:]
 
   private static let seed = UInt64(bitPattern: Int64(Hasher().finalize())) | 1
@@ -35,7 +37,7 @@ struct KeyTable {
     return product.high ^ product.low
   }
 
-  /// The object of an equal ASCII key; if there is none, the key becomes `object`.
+  /// Returns the object of an equal ASCII key; if no key is equal, adds the key with `object`.
   @inline(__always)
   mutating func find(
     hash: UInt32, orInsert object: UInt32, where isSame: (UInt32) -> Bool
@@ -67,7 +69,8 @@ struct KeyTable {
     return nil
   }
 
-  /// The object of an equal key beyond ASCII; if there is none, the key becomes `object`.
+  /// Returns the object of an equal key beyond ASCII; if no key is equal, adds the key with
+  /// `object`.
   mutating func find(_ text: String, orInsert object: UInt32) -> UInt32? {
     if let known = beyondASCII[text] { return known }
     beyondASCII[text] = object

@@ -1,41 +1,41 @@
-/// Why a property list could not be read or written.
+/// The reason why a property list could not be read or written.
 package struct PropertyListError: Error, Sendable {
-  /// What kind of failure this is, for callers that act on it.
+  /// The kind of failure, for callers with a reaction to each kind.
   package enum Kind: Sendable, Hashable {
-    /// The bytes are something else altogether.
+    /// The bytes are not a property list at all.
     case notPropertyList
     /// The structure is damaged or against the format.
     case malformed
-    /// Legal in the format, but no value a property list of ours can hold.
+    /// The format allows the value, but this package's property lists cannot hold it.
     case unsupported
-    /// The checksum is there and wrong: the file was altered after it was written.
+    /// The checksum is present and wrong: the file was changed after it was written.
     case checksum
-    /// A dictionary names a key twice.
+    /// A dictionary contains a key twice.
     case duplicateKey
-    /// One of the limits was passed.
+    /// A limit was exceeded.
     case limit(Bound)
-    /// The value has another type than the one asked for.
+    /// The value has another type than the requested type.
     case typeMismatch
     /// A key that the type requires is missing.
     case missingKey
-    /// Nothing, or null, where a value is required.
+    /// A required value is absent or null.
     case missingValue
-    /// The value has the right type and cannot be taken or expressed.
+    /// The value has the right type, but cannot be accepted or expressed.
     case invalidValue
   }
 
-  /// The limit that was passed, by the name of its property in `PropertyListLimits`.
+  /// The limit that was exceeded, by the name of its property in `PropertyListLimits`.
   package enum Bound: String, Sendable, Hashable {
     case bytes, depth, objects, reached, expandedBytes
   }
 
   package var kind: Kind
   package var reason: String
-  /// Where in the bytes, if the failure lies in them.
+  /// The position in the bytes, if the failure concerns the bytes.
   package var offset: Int?
-  /// The way from the top to the value, if the failure lies in a value.
+  /// The path from the top to the value, if the failure concerns a value.
   package var codingPath: [any CodingKey]
-  /// Whether writing failed, and not reading.
+  /// Whether the failure happened while writing, not while reading.
   package var isWriting: Bool
 
   package init(
@@ -74,7 +74,8 @@ extension PropertyListError: CustomStringConvertible {
 }
 
 extension PropertyListError {
-  /// Puts the standard library's coding errors into our words; any other error is the caller's own.
+  /// Translates the standard library's coding errors into errors of this module; any other error is
+  /// the caller's own.
   static func translating(_ error: any Error) -> any Error {
     switch error {
     case let error as DecodingError: Self(error)
@@ -129,7 +130,7 @@ extension [any CodingKey] {
   }
 }
 
-/// A step of a coding path, as the file has it.
+/// A step of a coding path, as the file contains it.
 struct PathKey: CodingKey {
   var stringValue: String
   var intValue: Int?

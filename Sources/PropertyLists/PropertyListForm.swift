@@ -1,8 +1,8 @@
-/// Property lists in whichever form they come, for files that people hand over.
+/// Property lists in any of the forms, for files that people provide.
 package enum PropertyListForm: String, Sendable, CaseIterable {
   case binary, xml, json
 
-  /// The form that bytes begin as; nil if it is none of them.
+  /// Detects the form from the beginning of the bytes; nil if no form matches.
   package init?(of bytes: [UInt8]) {
     if BinaryPropertyList.isPlausible(bytes) {
       self = .binary
@@ -29,7 +29,7 @@ extension PropertyListValue {
       }
   }
 
-  /// The property list in any form; as text, for people.
+  /// Returns the property list in any form; as text, for people.
   package func written(
     as form: PropertyListForm, limits: PropertyListLimits = .default
   ) throws(PropertyListError) -> [UInt8] {

@@ -1,27 +1,28 @@
-/// What one property list may cost whoever reads it.
+/// The limits of the cost of one property list for its reader.
 ///
-/// The defaults are here and nowhere else. Writers keep the same limits, so that nothing is written
-/// that could not be read back.
+/// The defaults are defined here and nowhere else. Writers keep the same limits, so that no writer
+/// produces a file that readers refuse.
 package struct PropertyListLimits: Sendable, Hashable {
   /// The length of the file or text.
   package var bytes = 64 << 20
 
-  /// How deep containers may nest; every recursive use of a value is bounded by it.
+  /// The depth to which containers may nest; it bounds every recursive use of a value.
   package var depth = 128
 
-  /// How many objects the file may hold.
+  /// The maximum number of objects in the file.
   package var objects = 1 << 20
 
-  /// How many objects a walk from the top reaches, a shared one counted each time.
+  /// The maximum number of objects that a walk from the top reaches; a shared object counts each
+  /// time.
   package var reached = 1 << 21
 
-  /// How many of them for each byte of the file.
+  /// The maximum number of reached objects for each byte of the file.
   ///
-  /// Writers share strings and numbers, which reaches less than one object a byte; only a file made
-  /// to explode comes near this.
+  /// Writers share strings and numbers, and so reach less than one object a byte; only a file made
+  /// to explode comes near this limit.
   package var reachedPerByte = 16
 
-  /// How many bytes such a walk reads, a shared object's counted each time.
+  /// The maximum number of bytes read by such a walk; a shared object's bytes count each time.
   package var expandedBytes = 128 << 20
 
   package static let `default` = PropertyListLimits()

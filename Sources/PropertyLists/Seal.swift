@@ -1,13 +1,13 @@
-/// The checksum in a binary property list's trailer, and what it says.
+/// The state of the checksum in a binary property list's trailer.
 ///
-/// The trailer begins with six bytes that the format leaves unused and every reader ignores. Ours
-/// are a mark of two bytes and the CRC-32, big-endian, of all bytes of the file but these six. Six
-/// zeros are a foreign writer's, and believed. Everything else is damage: were an unknown mark
-/// believed too, one flipped bit would turn the check off.
+/// The trailer begins with six bytes that the format leaves unused and every reader ignores. This
+/// package stores there a mark of two bytes and the CRC-32, big-endian, of all bytes of the file
+/// but these six. Six zeros come from a foreign writer, and are accepted. Everything else is
+/// damage: if an unknown mark were accepted too, one flipped bit would turn the check off.
 package enum Seal: String, Sendable {
-  /// The checksum is there and right.
+  /// The checksum is present and right.
   case checked
-  /// A foreign writer left none.
+  /// A foreign writer left no checksum.
   case believed
   /// The checksum is wrong, or its mark is damaged.
   case broken
@@ -15,11 +15,12 @@ package enum Seal: String, Sendable {
   static let mark: UInt64 = 0xC332
   /// The mark of a file that was synced before it was moved into place.
   ///
-  /// The checksum does not cover it: it is set afterwards, and no reader's trust hangs on it.
+  /// The checksum does not cover this mark: the mark is set afterwards, and no reader's trust
+  /// depends on it.
   static let syncedMark: UInt64 = 0xC3CD
   static let length = 6
 
-  /// What the seal of `bytes` says, which must be at least a trailer long.
+  /// Returns the state of the seal of `bytes`, which must be at least as long as a trailer.
   static func of(_ bytes: UnsafeRawBufferPointer) -> Seal {
     let start = bytes.count - BinaryFormat.trailerLength
     let found = bytes.bigEndian(at: start, width: length)
@@ -28,7 +29,7 @@ package enum Seal: String, Sendable {
     return found == make(for: bytes, mark: mark) ? .checked : .broken
   }
 
-  /// The six bytes that seal `bytes`, as a number.
+  /// Returns the six bytes that seal `bytes`, as a number.
   static func make(
     for bytes: UnsafeRawBufferPointer, mark: UInt64 = Seal.mark
   ) -> UInt64 {

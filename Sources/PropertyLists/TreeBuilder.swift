@@ -1,19 +1,20 @@
-/// Makes values out of the objects of a file.
+/// A builder that makes values out of the objects of a file.
 ///
-/// Each object is built once: shared ones share their storage, so that the memory follows the file
-/// and not what it expands to.
+/// Each object is built once: shared objects share their storage, so that the memory grows with the
+/// file, and not with its expanded size.
 struct TreeBuilder {
   private var values: [PropertyListValue?]
-  /// The dictionary built last, as the next one often has the same keys.
+  /// The dictionary built last, because the next dictionary often has the same keys.
   private var last = ObjectHead(kind: .dictionary, start: 0, count: -1)
-  /// Where each of its keys is, once that has happened.
+  /// The position of each key of the last dictionary, once a second dictionary has had the same
+  /// keys.
   private var positions: [String: Int]?
 
   init(objectCount: Int) {
     values = Array(repeating: nil, count: objectCount)
   }
 
-  /// The value of an object with everything below it, built with a stack of its own.
+  /// Returns the value of an object with everything below it, built with a stack of its own.
   mutating func value(of object: Int, in objects: BinaryObjects) -> PropertyListValue {
     if objects.kind(of: object).isContainer, values[object] == nil {
       build(object, objects)
@@ -74,8 +75,8 @@ struct TreeBuilder {
     return .dictionary(dictionary(head, objects))
   }
 
-  /// Hashing the keys is most of the work, so a dictionary with the keys of the one before it takes
-  /// over their layout: `mapValues` does not hash again.
+  /// Hashing the keys is most of the work, so a dictionary with the keys of its predecessor takes
+  /// over the predecessor's layout: `mapValues` does not hash again.
   private mutating func dictionary(
     _ head: ObjectHead, _ objects: BinaryObjects
   ) -> [String: PropertyListValue] {
@@ -103,11 +104,11 @@ struct TreeBuilder {
   private mutating func key(
     _ index: Int, _ head: ObjectHead, _ objects: BinaryObjects
   ) -> String {
-    // Validation has seen to it that keys are strings.
+    // Validation has established that keys are strings.
     finished(objects.reference(index, of: head), objects).stringValue ?? ""
   }
 
-  /// The value of a leaf, or of a container that has been built.
+  /// Returns the value of a leaf, or of a container that has been built.
   private mutating func finished(_ object: Int, _ objects: BinaryObjects) -> PropertyListValue {
     let head = objects.head(of: object)
     switch head.kind {

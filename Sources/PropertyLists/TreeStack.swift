@@ -1,6 +1,6 @@
-/// The containers that a text format has open while it is read, innermost last.
+/// The containers that are open while a text format is read, innermost last.
 ///
-/// What nests in the text nests here, and not on the thread's stack.
+/// Nested containers of the text nest here, and not on the thread's stack.
 struct TreeStack {
   private var frames: [Frame] = []
   private var objects = 0
@@ -21,7 +21,7 @@ struct TreeStack {
   /// Whether the innermost container is a dictionary; nil if none is open.
   var isInDictionary: Bool? { frames.last?.isDictionary }
 
-  /// Whether a key is waiting for its value.
+  /// Whether a key has no value yet.
   var hasKey: Bool { frames.last?.key != nil }
 
   mutating func open(isDictionary: Bool, at offset: Int) throws(PropertyListError) {
@@ -29,7 +29,7 @@ struct TreeStack {
     frames.append(Frame(isDictionary: isDictionary))
   }
 
-  /// Takes the innermost container off, finished.
+  /// Removes the innermost container from the stack, and returns the finished value.
   mutating func close() -> PropertyListValue? {
     guard let frame = frames.popLast() else { return nil }
     return frame.isDictionary ? .dictionary(frame.dictionary) : .array(frame.array)
@@ -43,7 +43,8 @@ struct TreeStack {
     frames[frames.count - 1].key = key
   }
 
-  /// Puts a value where the text has it; the place must be known to take one.
+  /// Adds a value at the current position of the text; the caller has checked that the position
+  /// allows a value.
   mutating func add(_ value: PropertyListValue, at offset: Int) throws(PropertyListError) {
     try count(at: offset)
     guard let last = frames.indices.last else {
@@ -69,9 +70,9 @@ struct TreeStack {
   }
 }
 
-/// A walk through a value for a text format that writes containers around what they hold.
+/// A walk through a value, for a text format that writes containers around their content.
 ///
-/// Dictionaries come in the order of their keys, so that equal values give equal texts.
+/// Dictionaries are walked in the order of their keys, so that equal values give equal texts.
 struct TreeWalk {
   enum Step {
     case open(PropertyListValue, isEmpty: Bool)
@@ -79,7 +80,7 @@ struct TreeWalk {
     case leaf(PropertyListValue)
   }
 
-  /// A step, with what stands before it.
+  /// A step, with its key and position.
   struct Item {
     var step: Step
     var key: String?

@@ -1,13 +1,13 @@
 import PropertyLists
 
-/// Damages a binary property list where it hurts.
+/// Damages a binary property list at its weak points.
 struct BinaryMutation {
   var bytes: [UInt8]
 
   private static let trailer = 32
 
-  /// Applies one to four changes, and mostly makes the checksum right again, as nothing behind it
-  /// would otherwise be reached.
+  /// Applies one to four changes, and mostly corrects the checksum, as the code behind the checksum
+  /// would not be reached otherwise.
   static func mutate(_ file: [UInt8], _ random: inout Random) -> [UInt8] {
     var mutation = BinaryMutation(bytes: file)
     for _ in 0...random.below(4) { mutation.change(&random) }

@@ -35,7 +35,7 @@ enum Corpus {
     }
   }
 
-  /// What the types ask for whose decoding is tried.
+  /// Values for the types whose decoding is tried.
   static let typed: [PropertyListValue] = [
     [
       "name": "root",
@@ -48,7 +48,7 @@ enum Corpus {
 
 /// A file of a kind that our writer never makes.
 package enum SharedReferences {
-  /// Arrays of arrays, `levels` deep, each of which refers `width` times to the same next one.
+  /// Arrays of arrays, `levels` deep; each refers `width` times to the same next array.
   package static func file(levels: Int, width: Int) -> [UInt8] {
     var objects: [[UInt8]] = []
     for level in 0..<levels {

@@ -23,7 +23,7 @@ package struct Fuzzer {
     }
   }
 
-  /// What became of a number of cases.
+  /// The results of a number of cases.
   package struct Tally: Sendable {
     package var cases = 0
     package var accepted = 0
@@ -58,7 +58,7 @@ package struct Fuzzer {
     }
   }
 
-  /// Runs cases; `before` hears of each, so that a crash can be pinned down.
+  /// Runs cases; `before` is called with each case, so that a crash can be located.
   package func run(
     _ indices: Range<Int>, before: (Int) -> Void = { _ in }
   ) throws(Failure) -> Tally {
@@ -72,8 +72,8 @@ package struct Fuzzer {
       }
       var reading = Reading.refused
       var took = Yardstick.time { reading = Reading(bytes, limits) }
-      // Of the processor, which others may have meanwhile; and what they leave in its caches is
-      // not the case's, so only one that is slow each time is slow.
+      // Time of the processor, which other processes may use in between. Their effect on the caches
+      // is not the case's, so only a case that is slow each time is slow.
       for _ in 0..<30 where took > .milliseconds(100) {
         took = yardstick.measure { reading = Reading(bytes, limits) }
       }
@@ -87,9 +87,9 @@ package struct Fuzzer {
   }
 }
 
-/// A file that is always the same, to tell a slow case from a slow machine.
+/// A file that is always the same, to distinguish a slow case from a slow machine.
 ///
-/// One that gives its time away, for seconds on end, counts that as the thread's.
+/// A machine that gives its time away, for seconds on end, counts the lost time as the thread's.
 private struct Yardstick {
   private let bytes = SharedReferences.file(levels: 40, width: 3)
   private let limits: PropertyListLimits

@@ -1,16 +1,16 @@
 import FoundationEssentials
 package import PropertyLists
 
-/// What the readers made of a file.
+/// The result of the readers for a file.
 package enum Reading: Sendable {
   case accepted(PropertyListValue)
   case refused
-  /// One reader refused what another took.
+  /// One reader refused a file that another reader accepted.
   case disputed(String)
 
-  /// Reads a file in every way there is.
+  /// Reads a file in every available way.
   ///
-  /// A reader that crashes ends the process, which tells too.
+  /// A reader that crashes ends the process, which also reveals the fault.
   package init(_ bytes: [UInt8], _ limits: PropertyListLimits) {
     let isBinary = PropertyListForm(of: bytes) == .binary
     do {
@@ -25,8 +25,8 @@ package enum Reading: Sendable {
     }
   }
 
-  /// What is wrong with what was read: it has to be within the limits, and to come back from every
-  /// form that can carry it.
+  /// The fault of an accepted value: the value has to be within the limits, and to be read back
+  /// from every form that can carry it.
   package func brokenPromise(_ limits: PropertyListLimits) -> String? {
     switch self {
     case .refused: return nil
@@ -36,7 +36,7 @@ package enum Reading: Sendable {
       if visited > limits.reached { return "\(visited) objects were visited" }
       for form in PropertyListForm.allCases {
         guard let written = try? value.written(as: form) else {
-          // XML has characters and dates that it cannot carry; the others carry everything.
+          // XML cannot carry some characters and dates; all further forms carry everything.
           if form == .xml { continue }
           return "\(form) cannot be written"
         }
@@ -64,13 +64,13 @@ package enum Reading: Sendable {
   }
 }
 
-/// A type that goes as deep as the file does.
+/// A type that nests as deep as the file does.
 private struct Node: Decodable {
   var name: String?
   var children: [Node]
 }
 
-/// A type that takes whatever comes, one container at a time.
+/// A type that decodes any content, one container at a time.
 private struct Whatever: Decodable {
   init(from decoder: any Decoder) throws {
     if var array = try? decoder.unkeyedContainer() {

@@ -3,9 +3,9 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The benchmarks run with the tests, so that they cannot rot; what they measure here means
-/// nothing.
-@Suite(.blocking) struct BenchmarkCommandTests {
+/// The benchmarks run with the tests and so cannot rot; their measurements here mean nothing.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct BenchmarkCommandTests {
   @Test func smallWorkloadsRun() throws {
     let names = ["plist-encode", "plist-value-decode", "lock", "update"]
     let result = try run(["--small", "--json"] + names)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PropertyLists
 
-@Suite(.blocking) struct BinaryRoundTripTests {
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct BinaryRoundTripTests {
   @Test(arguments: Samples.scalars + [Samples.tree, [], [:]])
   func carriesEveryValue(_ value: PropertyListValue) throws {
     let bytes = try BinaryPropertyList.encode(value)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// A key that comes again counts each time, for the writer as for the reader.
+  /// A repeated key counts each time, for the writer as for the reader.
   @Test(arguments: [("", 2), ("", 300), ("é", 99)])
   func nothingIsWrittenThatCannotBeRead(_ start: String, _ count: Int) {
     let key = start + String(repeating: "a", count: count)

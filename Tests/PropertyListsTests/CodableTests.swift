@@ -4,7 +4,7 @@ import Testing
 
 @testable import PropertyLists
 
-@Suite(.blocking) struct CodableTests {
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct CodableTests {
   struct Message: Codable, Equatable {
     var id: Int
     var name: String
@@ -276,7 +276,7 @@ import Testing
   }
 
   @Test(arguments: ["x", "ü"]) func aStringMayBeAsLongAsAFile(character: String) throws {
-    // Of pieces, which takes a hundredth of the time.
+    // Made of pieces, in a hundredth of the time.
     let piece = String(repeating: character, count: 1024)
     let text = String(repeating: piece, count: (17 << 10) / character.utf8.count)
     let bytes = try BinaryEncoder().encode([text])

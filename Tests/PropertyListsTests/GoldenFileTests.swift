@@ -4,8 +4,8 @@ import Testing
 
 @testable import PropertyLists
 
-/// Files of this and other writers, which have to stay readable for ever.
-@Suite(.blocking) struct GoldenFileTests {
+/// Files of this writer and of foreign writers, which have to stay readable for ever.
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct GoldenFileTests {
   static let value: PropertyListValue = [
     "string": "Two seats, row 7", "unicode": "Grüße, 世界 🎬", "small": 7, "negative": -7,
     "byte": 200, "short": 40000, "word": 3_000_000_000, "long": 9_007_199_254_740_993,

@@ -4,10 +4,10 @@ import Testing
 
 @testable import PropertyLists
 
-@Suite(.blocking) struct HostileFileTests {
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct HostileFileTests {
   typealias Kind = PropertyListError.Kind
 
-  /// What each file of `Fixtures/PropertyLists/hostile` has to fail with.
+  /// The expected error of each file of `Fixtures/PropertyLists/hostile`.
   static let expected: [String: Kind] = [
     "deep-nesting.plist": .limit(.depth),
     "shared-reference-bomb.plist": .limit(.reached),
@@ -129,7 +129,7 @@ import Testing
     #expect(BinaryPropertyList.seal(of: []) == nil)
   }
 
-  /// Time and memory follow the file and not what it expands to.
+  /// Time and memory follow the size of the file and not of its expansion.
   @Test func sharedReferencesAreCountedEachTime() throws {
     var limits = PropertyListLimits()
     limits.reachedPerByte = 1000

@@ -5,8 +5,8 @@ import Testing
 
 @testable import PropertyLists
 
-/// What we write is read by the tools that people have.
-@Suite(.blocking) struct InteroperationTests {
+/// Common tools read the files of our encoder.
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct InteroperationTests {
   @Test func foundationReadsOurs() throws {
     let bytes = try BinaryPropertyList.encode(GoldenFileTests.value)
     let object = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
@@ -17,7 +17,7 @@ import Testing
 
   @Test func plutilReadsOurs() throws {
     guard let plutil = Tool.plutil else {
-      return skip("lists that plutil reads", because: "there is no plutil")
+      return skip("lists that plutil reads", missing: "plutil")
     }
     let xml = try Tool.run(
       plutil, ["-convert", "xml1", "-o", "-", "-"],
@@ -31,7 +31,7 @@ import Testing
 
   @Test func pythonReadsOurs() throws {
     guard let python = Tool.python else {
-      return skip("lists that Python reads", because: "there is no python3")
+      return skip("lists that Python reads", missing: "python3")
     }
     let program = """
       import plistlib, sys
@@ -55,7 +55,7 @@ import Testing
 
   @Test func libplistReadsOurs() throws {
     guard let plistutil = Tool.plistutil else {
-      return skip("lists that plistutil reads", because: "there is no plistutil (libplist-utils)")
+      return skip("lists that plistutil reads", missing: "plistutil")
     }
     let xml = try Tool.run(
       plistutil, ["-i", "-", "-f", "xml", "-o", "-"],
@@ -64,7 +64,7 @@ import Testing
   }
 }
 
-/// A program of somebody else's.
+/// A program from another project.
 enum Tool {
   static let plutil = find("plutil")
   static let python = find("python3")

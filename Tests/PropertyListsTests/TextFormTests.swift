@@ -4,7 +4,7 @@ import Testing
 
 @testable import PropertyLists
 
-@Suite(.blocking) struct TextFormTests {
+@Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct TextFormTests {
   func json(_ text: String) throws -> PropertyListValue {
     try JSONPropertyList.decode(Array(text.utf8))
   }
@@ -62,11 +62,30 @@ import Testing
 
   /// Terminals take some of them for orders, and some programs for ends of lines.
   @Test func jsonShowsControlCharacters() throws {
-    let text = "\u{1b}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\r\n\u{a0}\u{202a}"
-    let shown = #"\u001b\u007f\u0085\u009b\u2028\u2029\r\n"# + "\u{a0}\u{202a}"
+    let text = "\u{1b}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\r\n\u{a0}\u{202f}"
+    let shown = #"\u001b\u007f\u0085\u009b\u2028\u2029\r\n"# + "\u{a0}\u{202f}"
     #expect(try JSONPropertyList.encode(.string(text)) == "\"\(shown)\"")
     #expect(try json("\"\(shown)\"") == .string(text))
     #expect(text.withoutControls == shown)
+  }
+
+  /// A terminal that obeys a control shows the text around the control in a different order.
+  @Test func jsonShowsBidirectionalControls() throws {
+    let controls: [UInt32] =
+      [0x061c, 0x200e, 0x200f] + Array(0x202a...0x202e) + Array(0x2066...0x2069)
+    for value in controls {
+      let text = String(Character(try #require(Unicode.Scalar(value))))
+      let digits = String(value, radix: 16)
+      let shown = "a\\u" + String(repeating: "0", count: 4 - digits.count) + digits + "b"
+      #expect(try JSONPropertyList.encode(.string("a\(text)b")) == "\"\(shown)\"")
+      #expect(try json("\"\(shown)\"") == .string("a\(text)b"))
+      #expect("a\(text)b".withoutControls == shown)
+    }
+    // Joiners and marks of the scripts themselves are text.
+    for text in ["שלום", "مرحبا", "👩\u{200d}🎬", "می\u{200c}خواهم"] {
+      #expect(try JSONPropertyList.encode(.string(text)) == "\"\(text)\"")
+      #expect(text.withoutControls == text)
+    }
   }
 
   @Test func jsonReadsWhatOthersWrite() throws {
@@ -132,6 +151,120 @@ import Testing
       "2001-02-29T00:00:00Z", "2001-01-01", "2001-01-01T24:00:00Z", "2001-01-01T00:00:00",
     ] {
       #expect(DateText.parse(text) == nil)
+    }
+  }
+
+  /// The seconds are counted by hand, from the first of January 2001.
+  @Test(arguments: [
+    ("2000-02-29T00:00:00Z", -26_524_800), ("2000-03-01T00:00:00Z", -26_438_400),
+    ("1900-02-28T00:00:00Z", -3_182_284_800), ("1900-03-01T00:00:00Z", -3_182_198_400),
+    ("2024-02-29T23:59:59Z", 730_943_999), ("0001-01-01T00:00:00Z", -63_113_904_000),
+    ("9999-12-31T23:59:59Z", 252_423_993_599),
+  ])
+  func theCalendarIsGregorys(_ text: String, _ seconds: Double) {
+    let date = Date(timeIntervalSinceReferenceDate: seconds)
+    #expect(DateText.parse(text) == date)
+    #expect(DateText.format(date) == text)
+  }
+
+  @Test(arguments: [
+    "1900-02-29T00:00:00Z", "2100-02-29T00:00:00Z", "2023-02-29T00:00:00Z", "2000-02-30T00:00:00Z",
+    "2001-04-31T00:00:00Z", "2001-00-01T00:00:00Z", "2001-13-01T00:00:00Z", "2001-01-00T00:00:00Z",
+    "0000-12-31T00:00:00Z", "2001-01-01T24:00:00Z", "2001-01-01T23:60:00Z", "2001-01-01T23:59:60Z",
+    "2001-01-01T00:00:00+24:00", "2001-01-01T00:00:00+00:60", "2001-01-01T00:00:00+1",
+    "2001-01-01T00:00:00+", "2001-01-01T00:00:00.Z", "2001-01-01T00:00:00ZZ",
+    "2001-01-01T00:00:00.\(String(repeating: "0", count: 31))Z", "2001-1-1T00:00:00Z",
+  ])
+  func whatIsNoDateIsNone(_ text: String) {
+    #expect(DateText.parse(text) == nil)
+    expect(.malformed) { _ = try xml("<date>\(text)</date>") }
+    expect(.malformed) { _ = try json("{\"$date\": \"\(text)\"}") }
+  }
+
+  /// India's zone has a half hour, Newfoundland's is west of Greenwich, Nepal's has three quarters.
+  @Test(arguments: [
+    ("2001-01-01T05:30:00+05:30", 0), ("2001-01-01T05:30:00+0530", 0),
+    ("2000-12-31T20:30:00-03:30", 0), ("2000-12-31T23:30:00-00:30", 0),
+    ("2001-01-01T05:45:00+05:45", 0), ("2001-01-01T00:00:00-23:59", 86_340),
+    ("2001-01-01T00:00:00+23:59", -86_340), ("2001-01-01 00:00:00.5-09:30", 34_200.5),
+  ])
+  func zonesHaveMinutes(_ text: String, _ seconds: Double) {
+    #expect(DateText.parse(text) == Date(timeIntervalSinceReferenceDate: seconds))
+  }
+
+  @Test func aTextHasNoDateBeyondTheCalendar() {
+    for seconds in [-63_113_904_000.5, 252_423_993_600, .infinity, .nan] {
+      #expect(DateText.format(Date(timeIntervalSinceReferenceDate: seconds)) == nil)
+    }
+    let last = Date(timeIntervalSinceReferenceDate: 252_423_993_599.5)
+    #expect(DateText.format(last) == "9999-12-31T23:59:59.500Z")
+  }
+
+  /// RFC 8259: characters below U+0020, quotes and backslashes are escaped, and no others.
+  @Test func jsonHasNoRawControlCharacters() throws {
+    for byte in UInt8(0)..<0x20 {
+      for text in [[byte], [0x61, byte, 0x61]] {
+        refuses("a control character in a string") {
+          _ = try JSONPropertyList.decode([0x22] + text + [0x22])
+        }
+        refuses("a control character in a string") {
+          _ = try JSONPropertyList.decode(Array("{\"".utf8) + text + Array("\":1}".utf8))
+        }
+      }
+    }
+    #expect(try json("\" !\u{7F}\u{80}\u{2028}\"") == .string(" !\u{7F}\u{80}\u{2028}"))
+    refuses("a string without end") { _ = try json("\"a") }
+  }
+
+  @Test func jsonNumbersAreThoseOfTheStandard() throws {
+    #expect(try json("[0, -0, 0.0, 0e0, 10, -10]") == [0, 0, 0.0, 0.0, 10, -10])
+    #expect(try json("9223372036854775808") == .unsigned(1 << 63))
+    #expect(try json("1.7976931348623157e308") == .real(.greatestFiniteMagnitude))
+    for number in ["00", "01", "-01", "007", "00.5"] {
+      refuses("a number with a leading zero") { _ = try json(number) }
+    }
+    for number in ["18446744073709551616", "-9223372036854775809", "1" + zeros(40)] {
+      refuses("an integer of more than 64 bits") { _ = try json(number) }
+    }
+    for number in ["1.8e308", "-1e309", "1" + zeros(400) + ".0"] {
+      refuses("a number that is too large") { _ = try json(number) }
+    }
+  }
+
+  @Test func xmlNumbersHaveSixtyFourBits() throws {
+    #expect(try xml("<integer>-0x8000000000000000</integer>") == .integer(.min))
+    #expect(try xml("<integer>+0xFFFFFFFFFFFFFFFF</integer>") == .unsigned(.max))
+    for number in ["-9223372036854775809", "18446744073709551616", "0x10000000000000000"] {
+      refuses("'integer' that holds something else") { _ = try xml("<integer>\(number)</integer>") }
+    }
+  }
+
+  @Test func xmlEntitiesAreCharactersThatItCarries() throws {
+    #expect(try xml("<string>&#9;&#xA;&#13;&#32;&#xFFFD;</string>") == "\t\n\r \u{FFFD}")
+    for entity in [
+      "#0", "#8", "#x1F", "#11", "#xFFFE", "#xFFFF", "#xD800", "#x110000", "nbsp", "#",
+    ] {
+      refuses("the entity '\(entity)'") { _ = try xml("<string>&\(entity);</string>") }
+    }
+    for byte: UInt8 in [0, 1, 8, 0x0B, 0x1F] {
+      refuses("a character that XML cannot carry") {
+        _ = try XMLPropertyList.decode(
+          Array("<plist><string>".utf8) + [byte] + Array("</string></plist>".utf8))
+      }
+    }
+  }
+
+  private func zeros(_ count: Int) -> String { String(repeating: "0", count: count) }
+
+  private func refuses(
+    _ reason: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+  ) {
+    do {
+      try body()
+      Issue.record("no error", sourceLocation: sourceLocation)
+    } catch {
+      let found = (error as? PropertyListError)?.reason
+      #expect(found == reason, sourceLocation: sourceLocation)
     }
   }
 }

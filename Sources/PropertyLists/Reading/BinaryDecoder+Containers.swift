@@ -99,7 +99,7 @@ struct UnkeyedObjects: UnkeyedDecodingContainer {
   var count: Int? { head.count }
   var isAtEnd: Bool { currentIndex >= head.count }
 
-  /// Decodes the next element and, only if that succeeds, moves on.
+  /// Decodes the next element, and moves on only if the decoding succeeds.
   @inline(__always)
   private mutating func next<T>(_ decode: (DecodingSession, Int) throws -> T) throws -> T {
     guard currentIndex < head.count else {
@@ -189,7 +189,7 @@ struct SingleObject: SingleValueDecodingContainer {
 }
 
 extension DecodingSession {
-  /// The value of a key, noting that the reader goes there.
+  /// Returns the value of a key, and notes that the reader goes there.
   @inline(__always)
   func child(_ key: String, of object: Int, _ head: ObjectHead) -> Int? {
     guard let position = position(of: key, in: object, head) else { return nil }
@@ -198,7 +198,7 @@ extension DecodingSession {
     return child
   }
 
-  /// The element at an index that exists, noting that the reader goes there.
+  /// Returns the element at a valid index, and notes that the reader goes there.
   @inline(__always)
   func child(_ index: Int, of object: Int, _ head: ObjectHead) -> Int {
     let child = document.read { $0.reference(index, of: head) }

@@ -1,7 +1,7 @@
-/// Reads any `Decodable` from a binary property list.
+/// A decoder that reads any `Decodable` from a binary property list.
 ///
-/// The bytes are validated as a whole, and then read only where the type asks: a key that it does
-/// not ask for costs nothing more.
+/// The decoder validates all the bytes, and then reads only the values that the type requests: a
+/// key that the type does not request costs no further time.
 package struct BinaryDecoder: Sendable {
   package var limits: PropertyListLimits
   package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -16,16 +16,16 @@ package struct BinaryDecoder: Sendable {
     try decode(type, from: try open(bytes))
   }
 
-  /// Validates a file, for several readings of it.
+  /// Validates a file, for several readings.
   ///
-  /// - Parameter isSealChecked: whether the checksum was found right before.
+  /// - Parameter isSealChecked: whether the caller has just verified the checksum.
   package func open(
     _ bytes: [UInt8], isSealChecked: Bool = false
   ) throws(PropertyListError) -> BinaryDocument {
     try BinaryDocument(bytes, limits: limits, isSealChecked: isSealChecked)
   }
 
-  /// The value in a file that has been opened.
+  /// Decodes the value of an opened file.
   package func decode<T: Decodable>(_ type: T.Type, from document: BinaryDocument) throws -> T {
     let session = DecodingSession(document, userInfo: userInfo)
     do {
@@ -35,7 +35,7 @@ package struct BinaryDecoder: Sendable {
     }
   }
 
-  /// One value of the dictionary that a file holds; nil if there is none of that key.
+  /// Decodes one value of the dictionary in a file; nil if the dictionary lacks the key.
   package func decode<T: Decodable>(
     _ type: T.Type, forKey key: String, from document: BinaryDocument
   ) throws -> T? {
@@ -54,7 +54,7 @@ package struct BinaryDecoder: Sendable {
 }
 
 extension PropertyListValue {
-  /// The value that something encodes as.
+  /// Creates the value as which an `Encodable` encodes.
   package init(
     encoding value: some Encodable, limits: PropertyListLimits = .default
   ) throws {
@@ -62,7 +62,7 @@ extension PropertyListValue {
       BinaryEncoder(limits: limits).encode(value), limits: limits)
   }
 
-  /// What the value decodes as.
+  /// Decodes the value as a type.
   package func decode<T: Decodable>(
     _ type: T.Type, limits: PropertyListLimits = .default
   ) throws -> T {
@@ -71,7 +71,7 @@ extension PropertyListValue {
   }
 }
 
-/// The decoder that a type gets: an object in a file.
+/// The decoder that a type receives: an object in a file.
 struct ObjectDecoder: Decoder {
   let session: DecodingSession
   let object: Int

@@ -8,7 +8,7 @@ package struct BinaryDocument: Sendable {
   init(
     _ bytes: [UInt8], limits: PropertyListLimits, isSealChecked: Bool = false
   ) throws(PropertyListError) {
-    // `withUnsafeBytes` would forget the error's type.
+    // `withUnsafeBytes` would lose the error's type.
     let layout = bytes.withUnsafeBytes { raw in
       Result<BinaryLayout, PropertyListError> { () throws(PropertyListError) in
         try BinaryValidator(raw, limits: limits, isSealChecked: isSealChecked).layout
@@ -18,7 +18,7 @@ package struct BinaryDocument: Sendable {
     self.layout = try layout.get()
   }
 
-  /// How many bytes it has.
+  /// The number of bytes in the file.
   package var size: Int { bytes.count }
 
   @inline(__always)
@@ -28,7 +28,7 @@ package struct BinaryDocument: Sendable {
 }
 
 extension BinaryDocument {
-  /// A leaf of the usual kinds, or something else.
+  /// A leaf of the usual kinds, or another object.
   package enum Field: Equatable, Sendable {
     case integer(Int64)
     case date(Double)
@@ -36,8 +36,8 @@ extension BinaryDocument {
     case other
   }
 
-  /// The fields of a dictionary of few, without the ways of `Codable`; nil if the file holds
-  /// anything else.
+  /// The fields of a dictionary of at most 16 entries, without the cost of `Codable`; nil if the
+  /// file contains anything else.
   package var fields: Fields? {
     let head = read { $0.head(of: layout.top) }
     return head.kind == .dictionary && head.count <= 16 ? Fields(document: self, head: head) : nil
@@ -47,9 +47,9 @@ extension BinaryDocument {
     fileprivate let document: BinaryDocument
     fileprivate let head: ObjectHead
 
-    /// The field of that name; nil if there is none.
+    /// Returns the field of that name; nil if the dictionary lacks it.
     ///
-    /// - Parameter place: where it usually is; the search begins there.
+    /// - Parameter place: the usual position of the field; the search begins there.
     package func field(_ name: StaticString, near place: Int) -> Field? {
       find(name, near: place) { $0.field($1) }
     }
@@ -58,12 +58,12 @@ extension BinaryDocument {
       find(name, near: place) { _, _ in } != nil
     }
 
-    /// The elements of the array of that name; nil if there is none.
+    /// Returns the elements of the array of that name; nil if the dictionary lacks it.
     package func elements(of name: StaticString, near place: Int) -> Elements? {
       find(name, near: place) { _, head in head.kind == .array ? Elements(head: head) : nil } ?? nil
     }
 
-    /// That field alone; nil if there is none.
+    /// Returns that field as the only element; nil if the dictionary lacks it.
     package func element(_ name: StaticString, near place: Int) -> Elements? {
       find(name, near: place) { _, head in Elements(head: head, isArray: false) }
     }
@@ -88,14 +88,14 @@ extension BinaryDocument {
 }
 
 extension BinaryDocument {
-  /// The elements of an array, or the one value that stands alone.
+  /// The elements of an array, or one single value.
   package struct Elements: Sendable {
     fileprivate let head: ObjectHead
     fileprivate var isArray = true
     package var count: Int { isArray ? head.count : 1 }
   }
 
-  /// An element that is data; nil if it is anything else.
+  /// Returns an element as data; nil if the element has another kind.
   package func data(_ index: Int, of elements: Elements) -> Data? {
     read { objects in
       let head = objects.head(index, of: elements)
@@ -103,7 +103,7 @@ extension BinaryDocument {
     }
   }
 
-  /// An element that is text; nil if it is anything else.
+  /// Returns an element as text; nil if the element has another kind.
   package func string(_ index: Int, of elements: Elements) -> String? {
     read { objects in
       let head = objects.head(index, of: elements)

@@ -1,11 +1,12 @@
 /// The numbers of the format `bplist00`.
 ///
-/// A file is the eight letters, the objects, a table of their offsets, and a trailer that says
-/// where the table is, which object is the top, and how many bytes an offset and a reference take.
+/// A file consists of the eight letters, the objects, a table of their offsets, and a trailer. The
+/// trailer contains the position of the table, the number of the top object, and the sizes of an
+/// offset and of a reference in bytes.
 enum BinaryFormat {
   static let magic: [UInt8] = Array("bplist00".utf8)
   static let trailerLength = 32
-  /// No file is shorter: the letters, an object of one byte, its offset, the trailer.
+  /// The length of the shortest file: the letters, an object of one byte, its offset, the trailer.
   static let shortest = 8 + 1 + 1 + trailerLength
 
   static func starts(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -28,7 +29,7 @@ enum ObjectKind: UInt8 {
   case array = 0xA
   case dictionary = 0xD
 
-  /// The kind that an object's first byte names; as `init(rawValue:)`, and inlined.
+  /// Returns the kind in an object's first byte; does the same as `init(rawValue:)`, but inlined.
   @inline(__always)
   init?(marker: UInt8) {
     switch marker >> 4 {
@@ -48,7 +49,7 @@ enum ObjectKind: UInt8 {
   var isContainer: Bool { self == .array || self == .dictionary }
   var isString: Bool { self == .ascii || self == .utf16 }
 
-  /// What the object is, in the words that error messages use.
+  /// The kind of object, as error messages call it.
   var name: String {
     switch self {
     case .boolean: "a boolean"
@@ -66,12 +67,12 @@ enum ObjectKind: UInt8 {
 /// An object without its payload.
 struct ObjectHead {
   var kind: ObjectKind
-  /// Where the payload starts.
+  /// The position where the payload starts.
   var start: Int
-  /// Elements, pairs, characters or bytes; for a boolean its value.
+  /// The number of elements, pairs, characters or bytes; for a boolean its value.
   var count: Int
 
-  /// How many bytes the payload takes.
+  /// Returns the size of the payload in bytes.
   func length(referenceSize: Int) -> Int {
     switch kind {
     case .boolean: 0
@@ -83,7 +84,7 @@ struct ObjectHead {
   }
 }
 
-/// Where things are in a file: what its trailer says, once it is known to be true.
+/// The positions in a file: the content of the trailer, after validation.
 struct BinaryLayout {
   var offsetSize: Int
   var referenceSize: Int
@@ -93,7 +94,8 @@ struct BinaryLayout {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The big-endian number of `width` bytes (at most eight) at `offset`, which must be inside.
+  /// Returns the big-endian number of `width` bytes (at most eight) at `offset`, which must be
+  /// inside.
   @inline(__always)
   func bigEndian(at offset: Int, width: Int) -> UInt64 {
     switch width {
@@ -108,10 +110,10 @@ extension UnsafeRawBufferPointer {
     }
   }
 
-  /// The same inside a whole file, where at least eight bytes follow: before the trailer, or eight
-  /// bytes of it.
+  /// Returns the same number inside a whole file, where at least eight bytes follow: bytes before
+  /// the trailer, or eight bytes of the trailer.
   ///
-  /// One load and one shift, whatever the width.
+  /// The function needs one load and one shift, for any width.
   @inline(__always)
   func number(at offset: Int, width: Int) -> UInt64 {
     assert(offset >= 0 && offset + 8 <= count && 1...8 ~= width)
@@ -119,7 +121,7 @@ extension UnsafeRawBufferPointer {
     return word &>> UInt64(truncatingIfNeeded: 64 &- 8 &* width)
   }
 
-  /// Whether the bytes of both ranges, of equal length, are the same.
+  /// Returns whether the bytes of both ranges, of equal length, are the same.
   @inline(__always)
   func same(_ left: Int, _ right: Int, count: Int) -> Bool {
     var index = 0
@@ -138,7 +140,7 @@ extension UnsafeRawBufferPointer {
     return true
   }
 
-  /// Whether both hold the same bytes; they must be of equal length.
+  /// Returns whether both buffers contain the same bytes; both must have equal length.
   func isSame(as other: UnsafeRawBufferPointer) -> Bool {
     for index in 0..<count where self[index] != other[index] { return false }
     return true

@@ -1,9 +1,9 @@
 import FoundationEssentials
 
-/// The objects of a file that has been validated, as its bytes have them.
+/// The objects of a validated file, in the form of its bytes.
 ///
-/// A view for the length of a closure: the bytes belong to a `BinaryDocument`, and every offset,
-/// count and reference in them has been checked, which is why nothing here checks again.
+/// A view for the duration of a closure: the bytes belong to a `BinaryDocument`. Every offset,
+/// count and reference in the bytes has been validated, so this type checks none of them again.
 struct BinaryObjects {
   let bytes: UnsafeRawBufferPointer
   let layout: BinaryLayout
@@ -24,7 +24,7 @@ struct BinaryObjects {
     let marker = bytes[start]
     start += 1
     let low = Int(marker & 0xF)
-    // Only validated files come here, and validation refuses every other kind.
+    // Only validated files get here, and validation refuses every other kind.
     let kind = ObjectKind(marker: marker).unsafelyUnwrapped
     switch kind {
     case .boolean:
@@ -44,7 +44,8 @@ struct BinaryObjects {
     ObjectKind(marker: bytes[offset(of: object)]).unsafelyUnwrapped
   }
 
-  /// The `index`th reference of a container: of a dictionary first all keys, then all values.
+  /// Returns the `index`th reference of a container; a dictionary has first all keys, then all
+  /// values.
   @inline(__always)
   func reference(_ index: Int, of head: ObjectHead) -> Int {
     Int(
@@ -107,7 +108,7 @@ struct BinaryObjects {
     return Data(bytes: start, count: payload.count)
   }
 
-  /// Whether a string object has the given text.
+  /// Returns whether a string object has the given text.
   @inline(__always)
   func isString(_ object: Int, _ text: UnsafeRawBufferPointer) -> Bool {
     let head = head(of: object)

@@ -1,6 +1,6 @@
 /// Binary property lists, the form of every file in a container.
 package enum BinaryPropertyList {
-  /// Reads a whole file; refuses whatever is not exactly a binary property list.
+  /// Reads a whole file; refuses a file that is not exactly a binary property list.
   package static func decode(
     _ bytes: [UInt8], limits: PropertyListLimits = .default
   ) throws(PropertyListError) -> PropertyListValue {
@@ -26,16 +26,17 @@ package enum BinaryPropertyList {
     }
   }
 
-  /// Establishes that bytes are a binary property list without making a value of them.
+  /// Checks that bytes are a binary property list, without making a value of them.
   package static func validate(
     _ bytes: [UInt8], limits: PropertyListLimits = .default
   ) throws(PropertyListError) {
     _ = try BinaryDocument(bytes, limits: limits)
   }
 
-  /// What the checksum of a file says; nil if the bytes are no binary property list at all.
+  /// Returns the state of a file's checksum; nil if the bytes are not a binary property list at
+  /// all.
   ///
-  /// Nothing but the checksum is looked at.
+  /// The function checks nothing but the checksum.
   package static func seal(of bytes: [UInt8]) -> Seal? {
     bytes.withUnsafeBytes { raw in
       guard BinaryFormat.starts(raw), raw.count >= BinaryFormat.shortest else { return nil }
@@ -43,19 +44,19 @@ package enum BinaryPropertyList {
     }
   }
 
-  /// Whether the bytes begin as a binary property list does.
+  /// Returns whether the bytes begin like a binary property list.
   package static func isPlausible(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBytes { BinaryFormat.starts($0) }
   }
 
-  /// Notes in a sealed file that it is synced before it is moved into place.
+  /// Notes in a sealed file that the file is synced before it is moved into place.
   package static func markSynced(_ bytes: inout [UInt8]) {
     let start = bytes.count - BinaryFormat.trailerLength
     guard start >= 0, mark(of: bytes) == Seal.mark else { return }
     bytes[start + 1] = UInt8(Seal.syncedMark & 0xFF)
   }
 
-  /// Whether a file says that it was synced before it was moved into place.
+  /// Returns whether a file is marked as synced before it was moved into place.
   package static func isMarkedSynced(_ bytes: [UInt8]) -> Bool {
     mark(of: bytes) == Seal.syncedMark
   }

@@ -1,7 +1,7 @@
 extension BinaryValidator {
   /// Measures every container after its children.
   ///
-  /// Writers number parents before children, so going backwards nearly always does it.
+  /// Writers number parents before children, so a pass in reverse order nearly always suffices.
   mutating func measureContainers() throws(PropertyListError) {
     var isForward = true
     for object in stride(from: layout.count - 1, through: 0, by: -1)
@@ -14,7 +14,7 @@ extension BinaryValidator {
     if !isForward { try walk() }
   }
 
-  /// Goes down from the top with a stack of its own, and finds cycles.
+  /// Walks down from the top with a stack of its own, and finds cycles.
   private mutating func walk() throws(PropertyListError) {
     var stack = [(object: layout.top, next: 0)]
     for object in notes.indices {
@@ -46,7 +46,7 @@ extension BinaryValidator {
     }
   }
 
-  /// Measures a container; false if a child has not been measured.
+  /// Measures a container; returns false if a child has not been measured.
   private mutating func measure(_ object: Int) throws(PropertyListError) -> Bool {
     let head = objects.head(of: object)
     var reached = 1
@@ -64,7 +64,7 @@ extension BinaryValidator {
     for index in first..<end {
       let child = notes[objects.reference(index, of: head)]
       guard child.reached != 0 else { return false }
-      // Clamped a little above the limits, so that no sum overflows.
+      // The sums are clamped a little above the limits, so that no sum overflows.
       reached = min(reached + child.reached, limits.reached &+ 1)
       size = min(size + child.bytes, limits.expandedBytes &+ 1)
       height = max(height, child.height)
@@ -75,7 +75,7 @@ extension BinaryValidator {
     return true
   }
 
-  /// Makes sure that the keys are strings and differ, and leaves their measure in `lastKeys`.
+  /// Checks that the keys are different strings, and leaves their measure in `lastKeys`.
   private mutating func checkKeys(of object: Int, _ head: ObjectHead) throws(PropertyListError) {
     let length = head.count * layout.referenceSize
     if head.count == lastKeys.count, bytes.same(head.start, lastKeys.start, count: length) {
@@ -97,7 +97,7 @@ extension BinaryValidator {
     }
   }
 
-  /// The first string that is the same key as `object`, which must be a string.
+  /// Returns the first string with the same key as `object`, which must be a string.
   private mutating func key(_ object: Int) throws(PropertyListError) -> Int {
     if notes[object].key != 0 { return Int(notes[object].key) - 1 }
     let head = objects.head(of: object)
@@ -124,7 +124,7 @@ extension BinaryValidator {
     }
   }
 
-  /// A string in UTF-16 can still be the same key as one in ASCII.
+  /// Returns the object of the same key: a string in UTF-16 can still equal a string in ASCII.
   private mutating func other(_ text: String, _ object: Int) -> UInt32? {
     let objects = objects
     var text = text

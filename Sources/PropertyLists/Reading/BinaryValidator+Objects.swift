@@ -1,6 +1,6 @@
 extension BinaryValidator {
-  /// Reads the head of an object and makes sure that all of it lies before the offset table;
-  /// answers where it ends, too.
+  /// Reads the head of an object, checks that the whole object precedes the offset table, and
+  /// returns the end of the object too.
   @inline(__always)
   func checkedHead(at offset: Int) throws(PropertyListError) -> (ObjectHead, end: Int) {
     let marker = bytes[offset]
@@ -9,7 +9,7 @@ extension BinaryValidator {
       throw Self.unknown(marker, at: offset)
     }
     var head = ObjectHead(kind: kind, start: offset + 1, count: low)
-    /// How many bytes of the payload go with one of the count.
+    /// The number of payload bytes for each unit of the count.
     var unit = 1
     switch kind {
     case .boolean:
@@ -70,7 +70,7 @@ extension BinaryValidator {
     return PropertyListError(.unsupported, "it holds \(name)", at: offset)
   }
 
-  /// Checks what an object holds, as far as it can be told without looking at others.
+  /// Checks the content of an object, as far as possible without reading other objects.
   @inline(__always)
   func checkPayload(_ head: ObjectHead, at offset: Int) throws(PropertyListError) {
     switch head.kind {

@@ -1,31 +1,32 @@
-/// Establishes that bytes are a binary property list within the limits.
+/// A validator that checks that bytes are a binary property list within the limits.
 ///
-/// First every object of the table on its own: inside the file, of a known kind, apart from all
-/// others, its text well-formed. Then the containers, children before their parents: keys are
-/// strings and differ, nothing contains itself, and what a walk from the top would cost is known
-/// without walking. The work is linear in the length of the file, and nothing recurses.
+/// First, each object of the table is checked on its own: inside the file, of a known kind, apart
+/// from all other objects, its text well-formed. Then the containers are checked, children before
+/// their parents: keys are different strings, no container contains itself, and the cost of a walk
+/// from the top is computed without walking. The work is linear in the length of the file, and no
+/// function recurses.
 struct BinaryValidator {
   let bytes: UnsafeRawBufferPointer
   let limits: PropertyListLimits
   let layout: BinaryLayout
   let objects: BinaryObjects
 
-  /// Memory for the length of the initializer: an array would check each access.
+  /// Memory for the duration of the initializer: an array would check each access.
   let notes: UnsafeMutableBufferPointer<Note>
   var keys = KeyTable()
-  /// The references of the last dictionary's keys, which the next one often repeats.
+  /// The references of the last dictionary's keys, which the next dictionary often repeats.
   var lastKeys = KeyRun()
 
-  /// What is known of an object.
+  /// The facts known about an object.
   struct Note: BitwiseCopyable {
-    /// How many objects a walk from here reaches; 0 as long as it is not known.
+    /// The number of objects that a walk from here reaches; 0 as long as it is unknown.
     var reached: Int = 0
-    /// How many bytes it reads.
+    /// The number of bytes read by the walk.
     var bytes: Int = 0
     var height: UInt32 = 0
-    /// The number of the first string that is the same key, plus one.
+    /// The number of the first string with the same key, plus one.
     var key: UInt32 = 0
-    /// The last dictionary that had this key; of a container: whether it is being walked.
+    /// The last dictionary with this key; for a container: whether it is being walked.
     var mark: UInt32 = 0
   }
 
@@ -36,7 +37,7 @@ struct BinaryValidator {
     var bytes = 0
   }
 
-  /// - Parameter isSealChecked: whether the checksum was found right before.
+  /// - Parameter isSealChecked: whether the caller has just verified the checksum.
   init(
     _ bytes: UnsafeRawBufferPointer, limits: PropertyListLimits, isSealChecked: Bool = false
   ) throws(PropertyListError) {
@@ -84,7 +85,7 @@ struct BinaryValidator {
     guard top < count else {
       throw PropertyListError(.malformed, "the top object does not exist", at: trailer + 16)
     }
-    // No overflow: the count is at most a limit, the size at most eight, the table inside.
+    // No overflow: the count is at most a limit, the size at most eight, and the table is inside.
     guard table > 8, table < UInt64(trailer),
       count.multipliedReportingOverflow(by: UInt64(offsetSize)).overflow == false,
       count * UInt64(offsetSize) == UInt64(trailer) - table
@@ -97,7 +98,7 @@ struct BinaryValidator {
       table: Int(table))
   }
 
-  // Not mutating, and what it calls neither: else the validator would be copied for each call.
+  // Not mutating, nor are the functions it calls: otherwise each call would copy the validator.
   private func checkObjects() throws(PropertyListError) {
     var previousEnd = BinaryFormat.magic.count
     var isAscending = true

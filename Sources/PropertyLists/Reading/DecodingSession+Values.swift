@@ -4,7 +4,7 @@ extension DecodingSession {
   @inline(__always)
   func head(of object: Int) -> ObjectHead { document.read { $0.head(of: object) } }
 
-  /// Whether an object is what stands for nil.
+  /// Returns whether an object represents nil.
   func isNull(_ object: Int) -> Bool {
     document.read { objects in
       let head = objects.head(of: object)
@@ -14,7 +14,7 @@ extension DecodingSession {
 
   /// Decodes an object as any type.
   ///
-  /// `T` is the type that it was compared with, which is what makes `unsafeBitCast` right.
+  /// `T` has been compared with the type of each cast, so `unsafeBitCast` is correct.
   func decode<T: Decodable>(_ type: T.Type, _ object: Int) throws -> T {
     if T.self == String.self { return unsafeBitCast(try string(object), to: T.self) }
     if T.self == Int.self { return unsafeBitCast(try integer(object) as Int, to: T.self) }
@@ -50,7 +50,7 @@ extension DecodingSession {
     return document.read { $0.data(head) }
   }
 
-  /// An integer, also from a real that is one.
+  /// Decodes an integer, also from a real with an integral value.
   func integer<T: FixedWidthInteger>(_ object: Int) throws -> T {
     let head = head(of: object)
     let value: T?
@@ -68,7 +68,7 @@ extension DecodingSession {
     return value
   }
 
-  /// A real, also from an integer that it holds exactly.
+  /// Decodes a real, also from an integer that a `Double` represents exactly.
   func double(_ object: Int) throws -> Double {
     let head = head(of: object)
     if head.kind == .real { return document.read { $0.real(head) } }

@@ -2,20 +2,20 @@ import FoundationEssentials
 
 /// One reading of a document through `Codable`.
 ///
-/// Values are made when they are asked for, out of the bytes. Not for two threads at once, like
-/// every decoder: it keeps notes about where the reader has been.
+/// The session makes values out of the bytes when they are requested. Two threads must not use it
+/// at once, as with every decoder: it keeps notes about the reader's position.
 final class DecodingSession {
   let document: BinaryDocument
   let userInfo: [CodingUserInfoKey: any Sendable]
 
-  /// How the reader came to each object, for coding paths: kept by object, so that going down costs
+  /// The reader's path to each object, for coding paths: stored by object, so that going down costs
   /// no allocation.
   ///
   /// A pointer, because an array in a class would check each access for exclusivity; allocated with
   /// the session and freed with it.
   let places: UnsafeMutablePointer<Place>
   private var trees: TreeBuilder?
-  /// Positions by key, of large dictionaries that are not read in order.
+  /// Positions by key, for large dictionaries that are read out of order.
   private var indices: [Int: [String: Int]] = [:]
 
   struct Place {
@@ -23,8 +23,8 @@ final class DecodingSession {
 
     var parent = none
     var index: UInt32 = 0
-    /// The key found last: most types ask in the order in which they were written, and for one that
-    /// may be missing several times.
+    /// The key found last: most types request keys in the order in which they were written, and
+    /// request a key that may be missing several times.
     var cursor: UInt32 = 0
   }
 
@@ -44,7 +44,7 @@ final class DecodingSession {
     places[object].index = UInt32(truncatingIfNeeded: index)
   }
 
-  /// The way from the top to an object; of a shared one, the way taken last.
+  /// Returns the path from the top to an object; for a shared object, the path taken last.
   func path(of object: Int) -> [any CodingKey] {
     var path: [any CodingKey] = []
     var place = places[object]
@@ -65,7 +65,7 @@ final class DecodingSession {
     }
   }
 
-  /// The value of an object as a whole.
+  /// Returns the value of an object with everything below it.
   func tree(_ object: Int) -> PropertyListValue {
     document.read { objects in
       var builder = trees.take() ?? TreeBuilder(objectCount: objects.layout.count)
@@ -74,7 +74,7 @@ final class DecodingSession {
     }
   }
 
-  /// The position of a key in a dictionary.
+  /// Returns the position of a key in a dictionary.
   @inline(__always)
   func position(of key: String, in object: Int, _ head: ObjectHead) -> Int? {
     var key = key
@@ -82,7 +82,7 @@ final class DecodingSession {
     let found = key.withUTF8 { text in
       document.read { objects in
         let text = UnsafeRawBufferPointer(text)
-        // Beyond a few keys an index is faster than looking at all of them.
+        // Beyond a few keys, an index is faster than comparing all of them.
         let end = min(head.count, start + 24)
         for index in start..<max(start, end)
         where objects.isString(objects.reference(index, of: head), text) {

@@ -1,18 +1,18 @@
 package import FoundationEssentials
 
-/// Dates as ISO 8601 has them, in UTC, with as many digits of a second as bring the same date back.
+/// Dates in ISO 8601, in UTC, with as many digits of a second as reading back the same date needs.
 package enum DateText {
-  /// How far the four digits of a year reach, in seconds since 2001: the years 1 to 9999.
+  /// The range of a four-digit year, in seconds since 2001: the years 1 to 9999.
   private static let range = -63_113_904_000.0..<252_423_993_600.0
 
-  /// The text of a date; nil if it lies outside the years that have one, or between all texts.
+  /// Returns the text of a date; nil if the date is outside those years, or between all texts.
   package static func format(_ date: Date, fraction: Bool = true) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard range.contains(seconds) else { return nil }
     let whole = seconds.rounded(.down)
     let base = wholeText(Int(whole))
     if seconds == whole || !fraction { return base + "Z" }
-    // The difference is exact: both are multiples of the same power of two.
+    // The difference is exact: both numbers are multiples of the same power of two.
     let rest = seconds - whole
     for digits in [3, 6, 9, 12, 18] {
       let text = base + "." + fractionText(rest, digits: digits) + "Z"
@@ -40,7 +40,7 @@ package enum DateText {
     return text + String(min(9, Int((rest * 10).rounded())))
   }
 
-  /// Reads `2026-09-29T03:34:38.5Z`, with or without a fraction, with `Z` or an offset.
+  /// Parses `2026-09-29T03:34:38.5Z`, with or without a fraction, with `Z` or an offset.
   static func parse(_ text: some StringProtocol) -> Date? {
     var digits = Digits(Array(text.utf8))
     guard let year = digits.number(4), digits.skip("-"), let month = digits.number(2),
@@ -59,8 +59,8 @@ package enum DateText {
     return Date(timeIntervalSinceReferenceDate: Double(whole) + fraction)
   }
 
-  // The calendar is that of Gregory throughout, as ISO 8601 asks. A year here begins in March, so
-  // that the day which comes and goes is its last; 400 such years have 146 097 days.
+  // The calendar is Gregorian throughout, as ISO 8601 requires. A year here begins in March, so
+  // that the leap day is the year's last day; 400 such years have 146 097 days.
 
   /// The first of January 2001, in days since the first of March of the year 0.
   private static let epoch = 730_791
@@ -102,7 +102,7 @@ package enum DateText {
   }
 }
 
-/// Reads numbers of fixed length.
+/// A reader of numbers of fixed length.
 private struct Digits {
   let bytes: [UInt8]
   var index = 0
@@ -147,7 +147,7 @@ private struct Digits {
 }
 
 extension Int {
-  /// Quotient and remainder, the remainder never negative.
+  /// Returns quotient and remainder; the remainder is never negative.
   fileprivate func flooredQuotient(by divisor: Int) -> (Int, Int) {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// Property lists as JSON, for people and scripts.
 ///
-/// What JSON lacks is a dictionary with one key that begins with a dollar sign:
+/// Values that JSON lacks are written as a dictionary with one key that begins with a dollar sign:
 ///
 /// | value                    | JSON                                        |
 /// |--------------------------|---------------------------------------------|
@@ -11,11 +11,11 @@ import FoundationEssentials
 /// | not a number, infinities | `{"$real": "nan"}`, `"inf"`, `"-inf"`       |
 /// | a date too far away for a calendar | `{"$date": 1e+300}`, seconds since 2001 |
 ///
-/// A dictionary whose only key is one of these, or begins with two dollar signs, has one more
-/// dollar sign in front of that key. Integers are written in full, and a number without fraction
-/// and exponent is read as an integer; reals always have one of the two, as few digits as bring the
-/// same value back. JSON's null has no counterpart and is refused, and so is an integer beyond 64
-/// bits.
+/// If a dictionary's only key is one of these, or begins with two dollar signs, one more dollar
+/// sign is put in front of the key. Integers are written in full, and a number without fraction and
+/// exponent is read as an integer; reals always have a fraction or an exponent, with as few digits
+/// as reading back the same value needs. JSON's null has no counterpart and is refused, and so is
+/// an integer beyond 64 bits.
 package enum JSONPropertyList {
   /// Reads a whole text.
   package static func decode(
@@ -25,7 +25,7 @@ package enum JSONPropertyList {
     return try reader.read()
   }
 
-  /// Writes a text, keys in order; on one line, or indented and with a line feed at the end.
+  /// Writes a text, with sorted keys; on one line, or indented and with a line feed at the end.
   package static func encode(
     _ value: PropertyListValue, pretty: Bool = false, limits: PropertyListLimits = .default
   ) throws(PropertyListError) -> String {
@@ -43,7 +43,7 @@ package enum JSONPropertyList {
   static let data = "$data"
   static let real = "$real"
 
-  /// Whether a dictionary would be taken for something else if its key stood as it is.
+  /// Returns whether a dictionary would be read as another value if its key were written unchanged.
   static func isReserved(_ dictionary: [String: PropertyListValue]) -> Bool {
     guard dictionary.count == 1, let key = dictionary.keys.first else { return false }
     return key == date || key == data || key == real || key.utf8.starts(with: "$$".utf8)

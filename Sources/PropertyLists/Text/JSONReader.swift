@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Reads one value from JSON.
+/// A reader of one value in JSON.
 struct JSONReader {
   var cursor: TextCursor
   private var stack: TreeStack
@@ -22,7 +22,7 @@ struct JSONReader {
     return result
   }
 
-  /// Reads a leaf with what follows it, or opens a container.
+  /// Reads a leaf with the separators behind it, or opens a container.
   private mutating func readItem() throws(PropertyListError) {
     let start = cursor.index
     switch cursor.byte {
@@ -48,7 +48,7 @@ struct JSONReader {
     try readSeparators()
   }
 
-  /// Closes all containers that end here, and goes to the next value if there is one.
+  /// Closes all containers that end here, and goes to the next value, if any.
   private mutating func readSeparators() throws(PropertyListError) {
     while let isDictionary = stack.isInDictionary {
       cursor.skipSpace()
@@ -186,7 +186,7 @@ extension JSONReader {
     return value
   }
 
-  /// What a finished container stands for.
+  /// Returns the value that a finished container represents.
   private func meaning(
     of value: PropertyListValue, at offset: Int
   ) throws(PropertyListError) -> PropertyListValue {

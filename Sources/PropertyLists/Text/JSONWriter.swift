@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Writes one value as JSON.
+/// A writer of one value as JSON.
 struct JSONWriter {
   let isPretty: Bool
   private var text = ""

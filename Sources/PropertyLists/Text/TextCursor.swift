@@ -1,10 +1,10 @@
-/// A place in a text that is being read, as UTF-8.
+/// A position in a UTF-8 text during reading.
 struct TextCursor {
   let bytes: [UInt8]
   let limits: PropertyListLimits
   var index = 0
 
-  /// Makes sure that the text is UTF-8 and not too long; a byte order mark is skipped.
+  /// Checks that the text is UTF-8 and not too long; skips a byte order mark.
   init(_ bytes: [UInt8], limits: PropertyListLimits) throws(PropertyListError) {
     guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
     guard String(validating: bytes, as: UTF8.self) != nil else {
@@ -17,7 +17,7 @@ struct TextCursor {
 
   var isAtEnd: Bool { index >= bytes.count }
 
-  /// The byte here; 0, which no text has, at the end.
+  /// The byte here; at the end 0, a byte that no text contains.
   var byte: UInt8 { index < bytes.count ? bytes[index] : 0 }
 
   mutating func skipSpace() {
@@ -28,7 +28,7 @@ struct TextCursor {
     byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
   }
 
-  /// Steps over a literal, if it is here.
+  /// Skips a literal, if the text continues with it.
   mutating func skip(_ literal: StaticString) -> Bool {
     let length = literal.utf8CodeUnitCount
     guard bytes.count - index >= length else { return false }
@@ -39,7 +39,7 @@ struct TextCursor {
     return true
   }
 
-  /// Steps behind the next occurrence of a literal, and returns what is before it.
+  /// Skips to the end of the next occurrence of a literal, and returns the range before it.
   mutating func skip(behind literal: StaticString) throws(PropertyListError) -> Range<Int> {
     let start = index
     while index < bytes.count {

@@ -2,10 +2,10 @@ import FoundationEssentials
 
 /// Property lists as XML, for files that people write and read.
 ///
-/// Nothing outside the text is ever read: the usual document type is accepted and not looked up,
-/// one with entities of its own is refused. The format keeps whole seconds, so a date loses its
-/// fraction; characters that XML cannot carry are refused, as are dates outside the years 1 to
-/// 9999.
+/// The reader never reads anything outside the text: it accepts the usual document type without
+/// looking it up, and refuses a document type with entities of its own. The format stores whole
+/// seconds, so a date loses its fraction. Characters that XML cannot carry are refused, as are
+/// dates outside the years 1 to 9999.
 package enum XMLPropertyList {
   /// Reads a whole text.
   package static func decode(
@@ -15,7 +15,7 @@ package enum XMLPropertyList {
     return try reader.read()
   }
 
-  /// Writes a text, keys in order.
+  /// Writes a text, with sorted keys.
   package static func encode(
     _ value: PropertyListValue, limits: PropertyListLimits = .default
   ) throws(PropertyListError) -> String {

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Reads one value from an XML property list.
+/// A reader of one value in an XML property list.
 struct XMLReader {
   var cursor: TextCursor
   private var stack: TreeStack
@@ -136,7 +136,7 @@ struct XMLReader {
 }
 
 extension XMLReader {
-  /// Reads what an element holds, and the tag that ends it.
+  /// Reads the content of an element, and its end tag.
   private mutating func readText(_ name: String) throws(PropertyListError) -> String {
     var text = ""
     while true {
@@ -162,7 +162,7 @@ extension XMLReader {
     return text
   }
 
-  /// Appends characters, line ends as line feeds.
+  /// Appends characters, with each line end as a line feed.
   private func append(
     _ run: String, at offset: Int, to text: inout String
   ) throws(PropertyListError) {

@@ -1,9 +1,9 @@
 public import FoundationEssentials
 
 extension PropertyListValue {
-  /// Makes an integer of any width, in the case that its size calls for.
+  /// Creates an integer of any width, in the case that its size requires.
   ///
-  /// The result is nil for what neither `Int64` nor `UInt64` can hold.
+  /// The result is nil if neither `Int64` nor `UInt64` can hold the integer.
   public init?(_ integer: some BinaryInteger) {
     if let value = Int64(exactly: integer) {
       self = .integer(value)
@@ -14,9 +14,9 @@ extension PropertyListValue {
     }
   }
 
-  /// The value of a key: nil if there is none, or if this is no dictionary.
+  /// The value of a key: nil if the key is missing, or if this value is not a dictionary.
   ///
-  /// Setting it in anything but a dictionary does nothing.
+  /// Setting a key of anything but a dictionary does nothing.
   public subscript(key: String) -> PropertyListValue? {
     get {
       guard case .dictionary(let values) = self else { return nil }
@@ -24,39 +24,39 @@ extension PropertyListValue {
     }
     set {
       guard case .dictionary(var values) = self else { return }
-      self = .boolean(false)  // Lets go of the storage, so that the change copies nothing.
+      self = .boolean(false)  // Releases the storage, so that the change copies nothing.
       values[key] = newValue
       self = .dictionary(values)
     }
   }
 
-  /// The value at a position: nil if there is none, or if this is no array.
+  /// The value at a position: nil if the position is missing, or if this value is not an array.
   public subscript(index: Int) -> PropertyListValue? {
     guard case .array(let values) = self, values.indices.contains(index) else { return nil }
     return values[index]
   }
 
-  /// The dictionary, if this is one.
+  /// The dictionary, if this value is a dictionary.
   public var dictionaryValue: [String: PropertyListValue]? {
     if case .dictionary(let value) = self { value } else { nil }
   }
 
-  /// The array, if this is one.
+  /// The array, if this value is an array.
   public var arrayValue: [PropertyListValue]? {
     if case .array(let value) = self { value } else { nil }
   }
 
-  /// The string, if this is one.
+  /// The string, if this value is a string.
   public var stringValue: String? {
     if case .string(let value) = self { value } else { nil }
   }
 
-  /// The bytes, if this is data.
+  /// The bytes, if this value is data.
   public var dataValue: Data? {
     if case .data(let value) = self { value } else { nil }
   }
 
-  /// The whole number, if this is one and `Int` can hold it.
+  /// The whole number, if this value is an integer in the range of `Int`.
   public var intValue: Int? {
     switch self {
     case .integer(let value): Int(exactly: value)
@@ -65,7 +65,7 @@ extension PropertyListValue {
     }
   }
 
-  /// The number, if this is a real, or an integer that `Double` holds exactly.
+  /// The number, if this value is a real, or an integer that `Double` represents exactly.
   public var doubleValue: Double? {
     switch self {
     case .real(let value): value
@@ -75,17 +75,17 @@ extension PropertyListValue {
     }
   }
 
-  /// The truth, if this is a boolean.
+  /// The truth value, if this value is a boolean.
   public var boolValue: Bool? {
     if case .boolean(let value) = self { value } else { nil }
   }
 
-  /// The moment, if this is a date.
+  /// The date, if this value is a date.
   public var dateValue: Date? {
     if case .date(let value) = self { value } else { nil }
   }
 
-  /// What the value is, in the words that error messages use.
+  /// The kind of value, as error messages call it.
   var kindName: String {
     switch self {
     case .dictionary: "a dictionary"

@@ -3,8 +3,9 @@ import FoundationEssentials
 extension PropertyListValue: Codable {
   /// Writes the value with any encoder.
   ///
-  /// Wormhole's own encoder takes it as a whole and keeps every type. Others get what they know:
-  /// JSON, for one, turns dates and data into what its encoder makes of them.
+  /// Wormhole's own encoder takes the value as a whole and keeps every type. Another encoder
+  /// receives the types of its format: JSON, for example, turns dates and data into its encoder's
+  /// form.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -22,8 +23,8 @@ extension PropertyListValue: Codable {
 
   /// Reads the value with any decoder.
   ///
-  /// Wormhole's own decoder hands it over as a whole. Others are asked type by type, and a format
-  /// that has no dates or data gives what it has in their place.
+  /// Wormhole's own decoder returns the value as a whole. Other decoders are tried type by type,
+  /// and a format without dates or data returns its replacements.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if let value = try? container.decode(Bool.self) {

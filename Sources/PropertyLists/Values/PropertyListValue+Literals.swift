@@ -17,7 +17,7 @@ extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByIntegerLit
   /// Makes an array.
   public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
 
-  /// Makes a dictionary; of a key that is named twice the last value counts.
+  /// Makes a dictionary; if a key is named twice, the last value counts.
   public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
     self = .dictionary(Dictionary(elements) { _, last in last })
   }

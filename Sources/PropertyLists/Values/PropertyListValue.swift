@@ -1,11 +1,12 @@
 public import FoundationEssentials
 
-/// A value whose shape is known only when the program runs: whatever a property list can hold.
+/// A value whose shape is known only when the program runs: any value of a property list.
 ///
-/// Two values are equal when they would be the same property list. So integers are equal by value,
-/// whichever case holds them, an integer never equals a real, and a real that is not a number
-/// equals itself. Texts are equal if their bytes are, unlike Swift's strings: to the kernel two
-/// spellings of one letter are two names. Keys of dictionaries are Swift's.
+/// Two values are equal if they would be written as the same property list. So integers are equal
+/// by value, whichever case holds them, an integer never equals a real, and a real that is not a
+/// number equals itself. Texts are equal if their bytes are, unlike Swift's strings: to the kernel
+/// two spellings of one letter are two names. Keys of dictionaries are compared like Swift's
+/// strings.
 public enum PropertyListValue: Sendable {
   /// Named values, in no particular order.
   case dictionary([String: PropertyListValue])
@@ -22,10 +23,10 @@ public enum PropertyListValue: Sendable {
   /// A whole number.
   case integer(Int64)
 
-  /// A whole number above `Int64.max`; readers use `integer` for every smaller one.
+  /// A whole number above `Int64.max`; readers use `integer` for every smaller number.
   case unsigned(UInt64)
 
-  /// A number with a fraction, or one that is infinite or not a number.
+  /// A number with a fraction, an infinity, or not a number.
   case real(Double)
 
   /// True or false.
@@ -36,7 +37,7 @@ public enum PropertyListValue: Sendable {
 }
 
 extension PropertyListValue: Hashable {
-  /// Tells whether both would be the same property list.
+  /// Returns whether both values would be the same property list.
   public static func == (left: PropertyListValue, right: PropertyListValue) -> Bool {
     switch (left, right) {
     case (.dictionary(let left), .dictionary(let right)): left == right
@@ -55,7 +56,7 @@ extension PropertyListValue: Hashable {
     }
   }
 
-  /// Feeds the value into a hasher, equal values alike.
+  /// Feeds the value into a hasher; equal values give equal hashes.
   public func hash(into hasher: inout Hasher) {
     switch self {
     case .dictionary(let value): hasher.combine(value)
@@ -71,8 +72,8 @@ extension PropertyListValue: Hashable {
     }
   }
 
-  /// Equality has to be reflexive, or a value that holds a NaN could not be found in a set; and a
-  /// zero is not the same as one below it.
+  /// Equality must be reflexive, or a value that contains a NaN could not be found in a set; and
+  /// zero and negative zero are different.
   private static func same(_ left: Double, _ right: Double) -> Bool {
     left.bitPattern == right.bitPattern || (left.isNaN && right.isNaN)
   }

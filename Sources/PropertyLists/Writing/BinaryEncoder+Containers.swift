@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// The places in a dictionary.
+/// The container for the values of a dictionary.
 struct KeyedPlaces<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let writer: BinaryWriter
   let container: UInt32
@@ -69,7 +69,7 @@ struct KeyedPlaces<Key: CodingKey>: KeyedEncodingContainerProtocol {
   }
 }
 
-/// The places in an array.
+/// The container for the values of an array.
 struct UnkeyedPlaces: UnkeyedEncodingContainer {
   let writer: BinaryWriter
   let container: UInt32
@@ -112,7 +112,7 @@ struct UnkeyedPlaces: UnkeyedEncodingContainer {
   func superEncoder() -> any Encoder { PlaceEncoder(writer: writer, link: link()) }
 }
 
-/// A place for one value.
+/// The container for one value.
 struct SinglePlace: SingleValueEncodingContainer {
   let writer: BinaryWriter
   let link: UInt32

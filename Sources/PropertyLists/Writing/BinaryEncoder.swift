@@ -1,17 +1,17 @@
 import FoundationEssentials
 
-/// Turns any `Encodable` straight into a binary property list.
+/// An encoder that turns any `Encodable` straight into a binary property list.
 ///
-/// The file is what Foundation's `PropertyListEncoder` would mean by it: nil is the string `$null`,
-/// a value that encodes nothing is an empty dictionary, a superclass is under the key `super`. Any
-/// value may be at the top, also a mere number.
+/// The file has the meaning that Foundation's `PropertyListEncoder` would give it: nil is the
+/// string `$null`, a value that encodes nothing is an empty dictionary, a superclass is under the
+/// key `super`. Any value may be at the top, even a mere number.
 package struct BinaryEncoder: Sendable {
   package var limits: PropertyListLimits
   package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
   package init(limits: PropertyListLimits = .default) { self.limits = limits }
 
-  /// The file, its checksum included.
+  /// Returns the file, its checksum included.
   ///
   /// Failures are `PropertyListError`; errors that the value's own code throws pass unchanged.
   package func encode<T: Encodable>(_ value: T) throws -> [UInt8] {
@@ -23,7 +23,7 @@ package struct BinaryEncoder: Sendable {
     }
   }
 
-  /// A dictionary of leaves, written without the ways of `Codable`, and of a value behind them.
+  /// Writes a dictionary of leaves, without the cost of `Codable`, followed by one value.
   package func encode<T: Encodable>(
     _ value: T, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
   ) throws -> [UInt8] {
@@ -34,7 +34,7 @@ package struct BinaryEncoder: Sendable {
     }
   }
 
-  /// The same with an array of values.
+  /// Writes a dictionary of leaves, followed by an array of values.
   package func encode<T: Encodable>(
     elements: ArraySlice<T>, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
   ) throws -> [UInt8] {
@@ -42,7 +42,7 @@ package struct BinaryEncoder: Sendable {
       let beside = BinaryLeaves(writer)
       leaves(beside)
       let array = writer.container(isDictionary: false, at: beside.place(for: key))
-      // `T` is the type that it was compared with, which is what makes `unsafeBitCast` right.
+      // `T` has been compared with `Data`, so `unsafeBitCast` is correct.
       if T.self == Data.self {
         return try writer.add(unsafeBitCast(elements, to: ArraySlice<Data>.self), to: array)
       }
@@ -50,7 +50,7 @@ package struct BinaryEncoder: Sendable {
     }
   }
 
-  /// The leaves alone.
+  /// Writes a dictionary of leaves alone.
   package func encode(_ leaves: (BinaryLeaves) throws -> Void) throws -> [UInt8] {
     try write { try leaves(BinaryLeaves($0)) }
   }
@@ -72,13 +72,13 @@ package struct BinaryEncoder: Sendable {
 }
 
 extension BinaryWriter {
-  /// What stands for nil in a format that has none, as Foundation writes it.
+  /// The text that represents nil in a format without nil, as Foundation writes it.
   static let null = "$null"
 
-  /// Encodes a value into a place; a place whose value fails is given up.
+  /// Encodes a value into a link; if the value fails, the link is removed.
   func encode<T: Encodable>(_ value: T, at link: UInt32) throws {
     do {
-      // Before going down, or a value without end would use up the stack.
+      // Checked before going down, or a value without end would use up the stack.
       if let failure { throw failure }
       if let object = addDirectly(value) {
         links[Int(link)].value = object
@@ -98,7 +98,7 @@ extension BinaryWriter {
     }
   }
 
-  /// Puts a leaf in a place.
+  /// Stores a leaf in a link.
   @inline(__always)
   func put<T>(_ object: UInt32, of value: T, at link: UInt32) throws {
     links[Int(link)].value = object
@@ -112,7 +112,7 @@ extension BinaryWriter {
         codingPath: path(of: link), debugDescription: error.reason, underlyingError: error))
   }
 
-  /// The way from the top to a place.
+  /// Returns the path from the top to a link.
   func path(of link: UInt32) -> [any CodingKey] {
     var path: [any CodingKey] = []
     var link = links[Int(link)]
@@ -140,7 +140,7 @@ extension BinaryWriter {
 
   private func key(_ object: UInt32) -> String {
     let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
-    // There is no trailer yet, which whoever reads numbers counts on.
+    // The file has no trailer yet, but readers of numbers depend on a trailer's length behind them.
     let file = Array(bytes.raw) + [UInt8](repeating: 0, count: BinaryFormat.trailerLength)
     return file.withUnsafeBytes { file in
       let objects = BinaryObjects(bytes: file, layout: layout)
@@ -149,7 +149,7 @@ extension BinaryWriter {
   }
 }
 
-/// The encoder that a value gets: a place in a file.
+/// The encoder that a value receives: a link in a file.
 struct PlaceEncoder: Encoder {
   let writer: BinaryWriter
   let link: UInt32
@@ -172,7 +172,7 @@ struct PlaceEncoder: Encoder {
 }
 
 extension BinaryWriter {
-  /// The container in a place; a class and its superclass may ask for the same one.
+  /// Returns the container in a link; a class and its superclass may request the same container.
   func container(isDictionary: Bool, at link: UInt32) -> UInt32 {
     let value = links[Int(link)].value
     guard value < Link.removed else { return addContainer(isDictionary: isDictionary, at: link) }
@@ -186,7 +186,7 @@ extension BinaryWriter {
     return addContainer(isDictionary: isDictionary, at: link)
   }
 
-  /// The place for a key of which there may be one already.
+  /// Returns the link of a key, which may already exist.
   func nestedLink(in container: UInt32, key: String) -> UInt32 {
     let key = addKey(key)
     var link = containers[Int(container)].first
@@ -195,5 +195,22 @@ extension BinaryWriter {
       link = links[Int(link)].next
     }
     return addLink(to: container, key: key)
+  }
+}
+
+extension BinaryWriter {
+  /// Writes a leaf without calling its `encode(to:)`; returns nil for every other type.
+  ///
+  /// `T` has been compared with the type of each cast, so `unsafeBitCast` is correct; a dynamic
+  /// cast of every element would cost more than writing the element.
+  @inline(__always)
+  func addDirectly<T>(_ value: T) -> UInt32? {
+    if T.self == String.self { return add(unsafeBitCast(value, to: String.self)) }
+    if T.self == Int.self { return add(Int64(unsafeBitCast(value, to: Int.self))) }
+    if T.self == Double.self { return add(unsafeBitCast(value, to: Double.self)) }
+    if T.self == Date.self { return add(unsafeBitCast(value, to: Date.self)) }
+    if T.self == Data.self { return add(unsafeBitCast(value, to: Data.self)) }
+    if T.self == Bool.self { return add(unsafeBitCast(value, to: Bool.self)) }
+    return nil
   }
 }

@@ -1,6 +1,6 @@
 package import FoundationEssentials
 
-/// The dictionary at the top of a file, for leaves, and arrays, that are written one by one.
+/// The dictionary at the top of a file, for leaves and arrays that are written one by one.
 package struct BinaryLeaves {
   private let writer: BinaryWriter
   private let dictionary: UInt32
@@ -22,11 +22,11 @@ package struct BinaryLeaves {
   }
 
   private func put(_ object: UInt32, _ key: StaticString) {
-    let link = Int(place(for: key))  // Adds one, so not within the next line.
+    let link = Int(place(for: key))  // Adds a link, so not within the next line.
     writer.links[link].value = object
   }
 
-  /// The key is of ASCII characters, and a new one.
+  /// Adds a link for a key, which must be new and consist of ASCII characters.
   func place(for key: StaticString) -> UInt32 {
     let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
     return writer.addLink(to: dictionary, key: writer.addKey(ascii: text))

@@ -1,5 +1,5 @@
 extension BinaryWriter {
-  /// Writes the containers, the offsets and the trailer, and gives the file away.
+  /// Writes the containers, the offsets and the trailer, and returns the file.
   func finish() throws(PropertyListError) -> [UInt8] {
     try check()
     resolveEmptyPlaces()
@@ -22,14 +22,14 @@ extension BinaryWriter {
     return [UInt8](bytes.raw)
   }
 
-  /// A place that nobody put anything into holds an empty dictionary, as with Foundation.
+  /// A link without a value becomes an empty dictionary, as with Foundation.
   private func resolveEmptyPlaces() {
     for link in 0..<links.count where links[link].value == Link.none {
       _ = addContainer(isDictionary: true, at: UInt32(link))
     }
   }
 
-  /// Of values for the same key the last one counts.
+  /// Removes repeated keys: of several values for the same key the last counts.
   private func dropRepeatedKeys(of index: Int, _ marks: inout [UInt32]) {
     let container = containers[index]
     guard container.count > Self.few || hasRepeatedKey(container) else { return }
@@ -46,7 +46,7 @@ extension BinaryWriter {
     }
   }
 
-  /// Up to this number of places each is compared with each.
+  /// Up to this number of links, each link is compared with each.
   private static let few = 8
 
   private func hasRepeatedKey(_ container: Container) -> Bool {

@@ -7,7 +7,7 @@ extension BinaryWriter {
     return object
   }
 
-  /// Integers below zero take eight bytes, others as few as hold them without a sign.
+  /// Writes an integer: below zero in eight bytes, otherwise in as few as hold it without a sign.
   func add(_ value: Int64) -> UInt32 {
     let object = begin()
     switch value {
@@ -27,7 +27,7 @@ extension BinaryWriter {
     return object
   }
 
-  /// What `Int64` cannot hold takes sixteen bytes, as eight would be read as negative.
+  /// Writes an integer beyond `Int64` in sixteen bytes, because eight would be read as negative.
   func add(_ value: UInt64) -> UInt32 {
     if let small = Int64(exactly: value) { return add(small) }
     let object = begin()
@@ -67,12 +67,12 @@ extension BinaryWriter {
     return object
   }
 
-  /// Puts data into an array one after the other, as a message's values mostly are: with room for
-  /// all made at once, and no copy of each.
+  /// Adds data elements to an array, one after the other, for the values of most messages: with
+  /// memory reserved for all elements at once, and no copy of each.
   func add(_ elements: ArraySlice<Data>, to array: UInt32) throws {
     try elements.withUnsafeBufferPointer { elements in
       var size = 512
-      // An element's head, its offset and the reference to it.
+      // The head of an element, its offset and the reference to it.
       for index in elements.indices { size += elements[index].count + 12 }
       bytes.reserve(min(size, limits.bytes))
       offsets.reserve(elements.count + 8)
@@ -104,10 +104,10 @@ extension BinaryWriter {
     return object
   }
 
-  /// Writes what stands for nil.
+  /// Writes the text that represents nil.
   ///
-  /// A text that reads the same is written as UTF-16, which is the same text to every reader, and
-  /// to ours no nil.
+  /// An ordinary text with the same letters is written as UTF-16, which is the same text to every
+  /// reader, and is not nil to this package's reader.
   func addNull() -> UInt32 {
     let object = begin()
     appendHead(.ascii, count: Self.null.utf8.count)
@@ -135,14 +135,14 @@ extension BinaryWriter {
       return raw.isASCII ? addKey(ascii: raw) : nil
     }
     if let object { return object }
-    // The object that this key would be, if it is new.
+    // The number of the object for this key, if the key is new.
     let next = UInt32(truncatingIfNeeded: offsets.count)
     guard let same = keys.find(key, orInsert: next) else { return add(key) }
     repeatedBytes &+= Self.size(ofText: key.utf16.count, unit: 2)
     return same
   }
 
-  /// The same for a key of ASCII characters.
+  /// Does the same for a key of ASCII characters.
   func addKey(ascii key: UnsafeRawBufferPointer) -> UInt32 {
     let next = UInt32(truncatingIfNeeded: offsets.count)
     let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
@@ -156,7 +156,7 @@ extension BinaryWriter {
     return object
   }
 
-  /// How many bytes a text takes, with its head.
+  /// Returns the size of a text in bytes, including its head.
   private static func size(ofText count: Int, unit: Int) -> Int {
     count * unit + (count < 0xF ? 1 : 2 + width(of: count))
   }

@@ -45,7 +45,7 @@ extension BinaryWriter {
   private func addLeaf(_ value: PropertyListValue) -> UInt32? {
     switch value {
     case .dictionary, .array: nil
-    // Whether it was a nil or a text is no longer known; nil is what it mostly is.
+    // Whether the value was a nil or a text is no longer known; usually it was nil.
     case .string(Self.null): addNull()
     case .string(let value): add(value)
     case .data(let value): add(value)

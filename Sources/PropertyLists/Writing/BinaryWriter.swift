@@ -1,41 +1,41 @@
 import FoundationEssentials
 
-/// Writes the objects of a binary property list, in whatever order they come.
+/// A writer of the objects of a binary property list, in any order.
 ///
-/// Leaves go straight into the file. What a container holds is kept as a chain of links until the
-/// end, when the number of objects, and with it the size of a reference, is known; chains of
+/// Leaves go straight into the file. The content of a container is stored as a chain of links until
+/// the end, when the number of objects, and with it the size of a reference, is known; chains of
 /// containers that are open at the same time do not disturb each other.
 final class BinaryWriter {
   let limits: PropertyListLimits
-  // Nothing here calls out while it changes one of these, so the runtime need not look for
-  // overlaps:
-  // `@exclusivity(unchecked)` halves the time that a small value takes.
+  // No function here calls out while it changes a field, so the runtime need not look for overlaps:
+  // `@exclusivity(unchecked)` halves the time for a small value.
   @exclusivity(unchecked) var bytes: Growing<UInt8>
   @exclusivity(unchecked) var offsets: Growing<Int>
   @exclusivity(unchecked) var links: Growing<Link>
   @exclusivity(unchecked) var containers: Growing<Container>
   @exclusivity(unchecked) var keys = KeyTable()
-  /// What keys that are used again add to the size that a reader counts.
+  /// The bytes that repeated keys add to the size counted by a reader.
   @exclusivity(unchecked) var repeatedBytes = 0
-  /// A failure inside a call that cannot throw, kept for the next that can.
+  /// A failure inside a call that cannot throw, stored for the next call that can.
   @exclusivity(unchecked) var failure: PropertyListError?
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
-  /// Where all four begin: one allocation and not one for each, as most files are small.
+  /// The initial memory of all four lists: one allocation instead of four, because most files are
+  /// small.
   private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 1408, alignment: 16)
 
   /// The link that leads to the top object.
   static let top: UInt32 = 0
 
-  /// A place that takes a value.
+  /// A position that takes a value.
   struct Link: BitwiseCopyable {
     static let none = UInt32.max
-    /// The value of a link that was given up.
+    /// The value of a removed link.
     static let removed = UInt32.max - 1
-    /// Set in the value when it is the index of a container and not the number of an object:
-    /// containers are numbered after the leaves, as they are written after them.
+    /// Set if the value is the index of a container, not the number of an object: containers are
+    /// numbered after the leaves, because the file has the containers after the leaves.
     static let container: UInt32 = 1 << 31
 
-    /// The object that is the key, if the owner is a dictionary.
+    /// The object of the key, if the owner is a dictionary.
     var key: UInt32
     var value = Link.none
     /// The next link of the same owner.
@@ -72,7 +72,7 @@ final class BinaryWriter {
     memory.deallocate()
   }
 
-  /// Adds a place to the end of a container.
+  /// Adds a link to the end of a container.
   func addLink(to container: UInt32, key: UInt32 = 0) -> UInt32 {
     let link = UInt32(links.count)
     links.append(Link(key: key, owner: container))
@@ -88,10 +88,10 @@ final class BinaryWriter {
     return link
   }
 
-  /// Gives a place up, so that it is as if it had never been.
+  /// Removes a link, as if the link had never been added.
   func remove(_ link: UInt32) { links[Int(link)].value = Link.removed }
 
-  /// Puts an empty container in a place.
+  /// Stores an empty container in a link.
   func addContainer(isDictionary: Bool, at link: UInt32) -> UInt32 {
     let owner = links[Int(link)].owner
     let depth = owner == Link.none ? 1 : containers[Int(owner)].depth + 1
@@ -102,7 +102,7 @@ final class BinaryWriter {
     return index
   }
 
-  /// The number of a new object, which begins at the end of what is written.
+  /// Returns the number of a new object, which begins at the end of the written bytes.
   @inline(__always)
   func begin() -> UInt32 {
     offsets.append(bytes.count)
@@ -111,7 +111,7 @@ final class BinaryWriter {
 
   var objectCount: Int { offsets.count + containers.count }
 
-  /// Throws as soon as a limit is passed, so that an endless value does not fill the memory.
+  /// Throws as soon as a limit is exceeded, so that an endless value does not fill the memory.
   @inline(__always)
   func check() throws(PropertyListError) {
     if let failure { throw failure }
