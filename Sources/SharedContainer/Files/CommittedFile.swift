@@ -1,20 +1,20 @@
 internal import Syscalls
 
-/// The file that this process has committed last to a slot, kept open: as long as the slot's name
-/// leads to it, what it holds is known, and need not be read again.
+/// The process's last committed file of a slot, kept open: as long as the slot's name leads to this
+/// file, its content is known, and need not be read again.
 ///
-/// An inode that is open cannot be given to another file, and what is in a visible file never
-/// changes (P1), so the same inode is the same value, whoever has committed meanwhile. One status
-/// of the name takes the place of opening, asking, reading and closing the file. Size and time are
-/// compared too, for those who write into files that they should replace.
+/// The inode of an open file cannot be reused for another file, and the content of a visible file
+/// never changes (P1). The same inode is therefore the same value, whatever other processes have
+/// committed since. One status call replaces opening, checking, reading and closing the file. Size
+/// and time are compared too, in case a tool writes into a file that it should replace.
 final class CommittedFile: Sendable {
   private let file: Descriptor
   private let status: FileStatus
   private let bytes: [UInt8]
-  /// What was noted of it: see ``Slot/note``.
+  /// The caller's note about the file: see ``Slot/note``.
   let note: Int?
 
-  /// Larger ones are not kept: their space would stay taken after others have replaced them.
+  /// Larger files do not stay open: their disk space would stay occupied after a replacement.
   static let limit = 16 * 1024
 
   init(_ file: consuming Descriptor, _ bytes: [UInt8], _ note: Int?) throws(Errno) {
@@ -26,7 +26,7 @@ final class CommittedFile: Sendable {
 
   var content: FoundFile { .sound(bytes, status) }
 
-  /// What stands under a name, if it is this file.
+  /// Returns the content under a name, if the name leads to this file.
   func found(as name: UnsafePointer<CChar>, in directory: borrowing Descriptor) -> FoundFile? {
     guard let now = try? directory.status(of: name), now.isSameFile(as: status),
       now.size == status.size, now.modified == status.modified

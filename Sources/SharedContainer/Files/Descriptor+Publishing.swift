@@ -2,7 +2,7 @@ package import Syscalls
 
 /// Giving a finished file its visible name, on file systems of every kind.
 extension Descriptor {
-  /// Moves a file of this directory to a name that must be free; EEXIST if it is not.
+  /// Moves a file of this directory to a free name; EEXIST if the name is taken.
   func publish(
     _ name: UnsafePointer<CChar>, to directory: borrowing Descriptor,
     _ visible: UnsafePointer<CChar>
@@ -12,21 +12,22 @@ extension Descriptor {
     try unlink(name)
   }
 
-  /// The same for what only a rename can move; EEXIST or ENOTEMPTY if the name is not free.
+  /// Moves an entry that only a rename can move; EEXIST or ENOTEMPTY if the name is taken.
   ///
-  /// That is a directory, or a file that stays locked: through FUSE a link is another file to the
-  /// kernel. Where every rename replaces, nobody else may want the name.
+  /// Such an entry is a directory, or a file that stays locked: through FUSE the kernel treats a
+  /// link as another file. If every rename of the file system replaces, no other process may use
+  /// the name.
   func publishAsItIs(
     _ name: UnsafePointer<CChar>, to directory: borrowing Descriptor,
     _ visible: UnsafePointer<CChar>
   ) throws(Errno) {
     if try moved(name, toFree: visible, in: directory) { return }
-    // An empty directory would be replaced, under whoever has it open.
+    // The rename would replace an empty directory that another process has open.
     if (try? directory.status(of: visible)) != nil { throw .fileExists }
     try rename(name, to: directory, visible)
   }
 
-  /// False where the file system knows no rename that does not replace.
+  /// False if the file system has no rename that refuses to replace.
   private func moved(
     _ name: UnsafePointer<CChar>, toFree visible: UnsafePointer<CChar>,
     in directory: borrowing Descriptor
@@ -40,13 +41,13 @@ extension Descriptor {
     }
   }
 
-  /// Makes the name of a directory durable in the directory above it.
+  /// Makes the name of a directory durable in its parent directory.
   static func syncParent(of path: String) throws(Errno) {
     let parent = UserPath(UserPath.withoutSlashes(path)).directory
     do throws(Errno) {
       try open(path: parent, [.readOnly, .directory]).sync()
     } catch {
-      // A parent that may be passed through but not read, or is a link, is not ours to sync.
+      // A parent that is searchable but not readable, or is a link, need not be synced here.
       guard error == .accessDenied || error == .tooManyLinks || error == .notADirectory else {
         throw error
       }
@@ -55,12 +56,12 @@ extension Descriptor {
 }
 
 extension Errno {
-  /// What kernels and file systems say of a renameat2 flag that they do not know.
+  /// Whether the error is a reply to an unknown flag of renameat2.
   var meansUnsupportedRename: Bool {
     self == .invalidArgument || self == .notImplemented || self == .notSupported
   }
 
-  /// What a body that makes system calls failed with; nil if it did not.
+  /// Returns the error of a body that makes system calls; nil if there is none.
   package static func of(_ body: () throws(Errno) -> Void) -> Errno? {
     do throws(Errno) {
       try body()

@@ -1,15 +1,15 @@
 internal import Syscalls
 
-/// Makes a directory's names durable, once for all who ask at the same time.
+/// Makes a directory's names durable, once for all concurrent callers.
 ///
-/// A sync that began after a rename covers it. So whoever comes while one is under way waits for
-/// the next, and all who came meanwhile share that.
+/// A sync covers every rename that happened before the sync started. A caller during a sync
+/// therefore waits for the next one, and all callers of the interval share the next sync.
 final class DirectorySync: Sendable {
   private struct State {
     var begun = 0
     var ended = 0
     var isRunning = false
-    /// How the latest rounds ended, by number; those that somebody may still ask for.
+    /// The errors of the latest syncs, by number, as long as a caller may still need them.
     var failures: [Int: Errno] = [:]
     var waiting = 0
   }

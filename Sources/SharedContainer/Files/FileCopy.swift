@@ -2,34 +2,34 @@ internal import PropertyLists
 internal import Synchronization
 package import Syscalls
 
-/// Goes through a file once, in constant memory: sums it up, and copies it if asked.
+/// Reads a file once, in constant memory: computes its checksum, and copies it if requested.
 ///
-/// What is copied passes through a buffer that stays in the processor's cache, so that the sum
-/// costs next to nothing there; copying within the kernel and reading again is slower. Holes are
-/// neither read nor written, and count as the zeros that they read as. The second half of a large
-/// file is done by a thread of its own.
+/// Copied bytes pass through a buffer that stays in the processor's cache, so the checksum costs
+/// almost nothing; copying within the kernel and reading again is slower. Holes are neither read
+/// nor written, and count as the zeros that a read would return. A separate thread processes the
+/// second half of a large file.
 package enum FileCopy {
-  /// Why it was not gone through to the end.
+  /// The reason why the file was not read to its end.
   package enum Failure: Error, Hashable, Sendable {
     case system(Errno)
-    /// It has become shorter than it was at the beginning.
+    /// The file has become shorter since the start.
     case shrank(to: Int)
     case cancelled
   }
 
-  /// Is told how far it has come; whether to go on.
+  /// Receives the progress; returns whether to continue.
   package typealias Report = (_ done: Int) -> Bool
 
-  /// What is done with the bytes at an offset, once they are summed up.
+  /// Uses the bytes at an offset, after they were added to the checksum.
   fileprivate typealias Use = (UnsafeRawBufferPointer, _ offset: Int) throws(Errno) -> Void
 
   fileprivate static let step = 128 << 10
-  /// How much comes between two reports.
+  /// The number of bytes between two reports.
   private static let stride = 8 << 20
-  /// From which size on two threads are faster than one.
+  /// The size above which two threads are faster.
   private static let large = 16 << 20
 
-  /// The checksum of the first bytes of a file.
+  /// Returns the checksum of the first bytes of a file.
   package static func checksum(
     of file: borrowing Descriptor, size: Int, _ report: Report
   ) throws(Failure) -> UInt32 {
@@ -37,14 +37,14 @@ package enum FileCopy {
     return try walk(file, size, helper, report) { _, _ in }
   }
 
-  /// Makes an empty file the copy of the first bytes of another; answers their checksum.
+  /// Copies the first bytes of a file into an empty file; returns their checksum.
   ///
-  /// What is appended to the source meanwhile does not come along.
+  /// Bytes that are appended to the source in the meantime are not copied.
   package static func copy(
     _ source: borrowing Descriptor, to target: borrowing Descriptor, size: Int, _ report: Report
   ) throws(Failure) -> UInt32 {
     if size > 0, (try? target.clone(from: source)) != nil {
-      // It has all that the source has by now.
+      // The clone contains all bytes that the source has by now.
       try system { () throws(Errno) in
         if try target.status().size > size { try target.truncate(to: size) }
       }
@@ -53,7 +53,7 @@ package enum FileCopy {
     let number = target.rawValue
     let helper = size >= large ? SecondHalf(of: source, size: size, to: number) : nil
     let sum = try walk(source, size, helper, report) { bytes, offset throws(Errno) in
-      // Kept open by the borrowed descriptor.
+      // The borrowed descriptor stays open.
       try Descriptor.writeFully(bytes, at: offset, toOpen: number)
     }
     // A hole at the end was not written.
@@ -63,13 +63,14 @@ package enum FileCopy {
     return sum
   }
 
-  /// The most that a file may have whose size the kernel does not tell.
+  /// The largest file whose size the kernel does not report.
   private static let largestUnsized = 1 << 30
 
-  /// Makes an empty file the copy of one that says that it is empty, and may not be: those of
-  /// `/proc` and the like are made while they are read.
+  /// Copies a file that reports the size 0 but may have content: files of `/proc` and the like are
+  /// generated while they are read.
   ///
-  /// - Returns: how much it was; nil if it is empty, or was until somebody has just written to it.
+  /// - Returns: the size and the checksum; nil if the file is empty, or was empty until a very
+  ///   recent write.
   static func copyUnsized(
     _ source: borrowing Descriptor, to target: borrowing Descriptor, _ report: Report
   ) throws(Failure) -> (size: Int, checksum: UInt32)? {
@@ -81,14 +82,14 @@ package enum FileCopy {
     while true {
       var count = 0
       try system { () throws(Errno) in
-        // Whatever it gives at a time: only nothing is the end.
+        // Reads may be short at any point: only an empty read is the end.
         count = try source.read(into: buffer, at: size)
         guard count > 0 else { return }
-        // What was appended to an ordinary file does not come along.
+        // Bytes appended to an ordinary file are not copied.
         if size == 0, try source.status().size > 0 { count = 0 }
         let read = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         sum.add(read)
-        // Kept open by the borrowed descriptor.
+        // The borrowed descriptor stays open.
         try Descriptor.writeFully(read, at: size, toOpen: number)
       }
       guard count > 0 else { return size == 0 ? nil : (size, sum.value) }
@@ -118,7 +119,7 @@ package enum FileCopy {
     }
     helper?.end()
     if let helper { sum.append(try helper.result.get(), count: helper.range.count) }
-    // What was cut off reads as a hole.
+    // A truncated part reads as a hole.
     var now = 0
     try system { () throws(Errno) in now = try file.status().size }
     guard now >= size else { throw .shrank(to: now) }
@@ -170,7 +171,7 @@ package enum FileCopy {
   }
 }
 
-/// The second half of a large file, on a thread of its own.
+/// The second half of a large file, processed by its own thread.
 private final class SecondHalf: Sendable {
   let range: Range<Int>
   private let work: Work
@@ -179,7 +180,7 @@ private final class SecondHalf: Sendable {
   private final class Work: Sendable {
     let source: Descriptor
     let range: Range<Int>
-    /// Kept open by who waits for the thread; nil if nothing is written.
+    /// Stays open because the caller waits for the thread; nil if no copy is made.
     let target: CInt?
     let done = Atomic<Int>(0)
     let isStopped = Atomic<Bool>(false)
@@ -208,7 +209,8 @@ private final class SecondHalf: Sendable {
     }
   }
 
-  /// Nil if there is no thread to be had, or no descriptor; then one does it all.
+  /// Nil if there is no thread or descriptor available; then the caller's thread reads the whole
+  /// file.
   init?(of source: borrowing Descriptor, size: Int, to target: CInt?) {
     range = (size / 2 / FileCopy.step * FileCopy.step)..<size
     guard let own = try? source.duplicate() else { return nil }
@@ -224,6 +226,6 @@ private final class SecondHalf: Sendable {
 
   func stop() { work.isStopped.store(true, ordering: .relaxed) }
 
-  /// Waits for it.
+  /// Waits for the thread.
   func end() { thread.join() }
 }

@@ -1,28 +1,29 @@
 internal import PropertyLists
 package import Syscalls
 
-/// What was found under a name that holds a property list.
+/// The result of reading a property list.
 package enum FoundFile: Sendable {
   case missing
   case sound([UInt8], FileStatus)
-  /// It is there and no property list, or its checksum is wrong. The same inode was read twice.
+  /// The file is not a property list, or its checksum is wrong. The same inode was read twice.
   case damaged(String, FileStatus)
 }
 
-/// Reading as P1 has it: open, read, close; never a wait, never half a file.
+/// Reading as promise P1 requires: open, read, close; never a wait, never half a file.
 ///
-/// What a visible file holds never changes, so a bad one was either replaced between the opening
-/// and the reading of a name (then the name leads to another inode now, and that is read), or it is
-/// damaged. Errors of the system are thrown: they say nothing about the file.
+/// The content of a visible file never changes. A bad file was therefore either replaced between
+/// opening and reading its name (then the name leads to another inode now, which is read next), or
+/// it is damaged. Errors of the system are thrown: they prove nothing about the file.
 struct FileReading {
   var largest: Int
   let owner: UInt32?
-  /// Who may not write to it: what they may write to could change while it is read.
+  /// Forbidden write permissions: users with write permission could change the file during the
+  /// read.
   var foreignWriters: FileMode = 0
-  /// Whether a name that is replaced may lead nowhere for a moment, as through FUSE.
+  /// Whether a replaced name may be missing for a moment, as through FUSE.
   var isRelayed = false
 
-  /// Why a file was not even read.
+  /// The reason why a file was not read at all.
   enum Refusal: Error {
     case system(Errno)
     case kind(FileStatus.Kind)
@@ -46,7 +47,7 @@ struct FileReading {
       }
       guard let damage = damage(in: bytes) else { return .sound(bytes, status) }
       looks += 1
-      // Only a writer of damaged files could go on replacing them at every look.
+      // Only a writer of damaged files could make this loop run on.
       if looks > 100 || suspect?.isSameFile(as: status) == true {
         return .damaged(damage, status)
       }
@@ -54,7 +55,7 @@ struct FileReading {
     }
   }
 
-  /// Whether a name that leads nowhere is in the listing: that comes from where the names are.
+  /// Whether a missing name is in the listing, which comes from the server of the file system.
   private func isListed(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
   ) throws(Refusal) -> Bool {
@@ -91,11 +92,11 @@ struct FileReading {
       if error == .noDevice { throw .kind(.socket) }
       throw .system(error)
     } catch {
-      throw error as! Refusal  // Only these two are thrown above.
+      throw error as! Refusal  // The calls above throw only these two types.
     }
   }
 
-  /// What is wrong with a file's bytes; nil if nothing is.
+  /// Returns the damage in a file's bytes; nil if there is none.
   private func damage(in bytes: [UInt8]) -> String? {
     if bytes.isEmpty { return "it is empty" }
     if Mutants.has(.noChecksum) { return nil }
@@ -115,7 +116,7 @@ struct FileReading {
 }
 
 extension Descriptor {
-  /// All bytes of a file whose size is known and does not change.
+  /// Reads all bytes of a file whose size is known and does not change.
   func readAll(size: Int) throws(Errno) -> [UInt8] {
     if size <= 1024 { return try readSmall(size: size) }
     var failure: Errno?
@@ -130,7 +131,7 @@ extension Descriptor {
     return bytes
   }
 
-  /// By way of the stack: an array that is filled while it is made costs more than all else here.
+  /// Uses the stack: filling an array during its initialization costs more than all other steps.
   private func readSmall(size: Int) throws(Errno) -> [UInt8] {
     try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) in
       let count = try self.readFully(into: buffer)

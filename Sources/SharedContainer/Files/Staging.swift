@@ -1,23 +1,23 @@
-package import Syscalls
+internal import Syscalls
 
-/// `staging/`: where files and directories are made before they appear under their names.
+/// `staging/`: where files and directories are made before they get their final names.
 ///
-/// Whoever makes one holds its flock until it is visible or given up, so what nobody holds was left
-/// by the dead, and is swept. A sweeper may be faster than the maker's flock; the maker then finds
-/// the lock taken or the name gone, and makes another.
+/// The maker of an entry holds its flock until the entry is visible or abandoned, so an entry
+/// without a lock belongs to a dead process, and is swept. A sweeper may be faster than the maker's
+/// flock; the maker then finds the lock taken or the name gone, and makes another entry.
 ///
-/// In a container of a group each user has a folder of his own in it, `staging/<user>/`, that
-/// nobody else can enter: what is not finished is nobody else's to take, to open or to exchange.
-/// What leaves it has its final mode, so nobody ever meets what it may not open either.
+/// In a group's container each user has a private folder, `staging/<user>/`, that no other user can
+/// enter: no other user can take, open or replace an unfinished entry. An entry gets its final mode
+/// before it leaves the folder, so no user ever finds an entry with a wrong mode either.
 ///
-/// Somebody's hand may remove it under those who have it open; what they make next fails then, and
-/// they make it anew.
+/// Another tool may remove the folder while processes have it open; the next new file of such a
+/// process fails, and the process makes the folder again.
 final class Staging: Sendable {
   private struct Open {
     var shared: OpenDirectory
-    /// The user's own folder: made for the first who writes, since others may only be able to read.
+    /// The user's own folder: made at the first write, since some users can only read.
     var own: OpenDirectory?
-    /// Opens the directory that has the name now, and makes it if there is none.
+    /// Opens the directory that has the name now; makes a missing one.
     var makeAnew: @Sendable () throws(Errno) -> Descriptor = { () throws(Errno) in
       throw .noSuchFile
     }
@@ -33,14 +33,14 @@ final class Staging: Sendable {
     self.environment = environment
   }
 
-  /// Says how to open the directory that has the name, and to make it if there is none.
+  /// Sets the closure that opens the directory with the name, and makes a missing one.
   func setMakeAnew(_ makeAnew: @escaping @Sendable () throws(Errno) -> Descriptor) {
     parts.withLock { $0.makeAnew = makeAnew }
   }
 
   private var shared: OpenDirectory { parts.withLock { $0.shared } }
 
-  /// Where this user makes things.
+  /// Returns the directory for this user's entries.
   func directory() throws(Errno) -> OpenDirectory {
     let (shared, own) = parts.withLock { ($0.shared, $0.own) }
     if sharing == .owner { return shared }
@@ -59,7 +59,7 @@ final class Staging: Sendable {
     }
   }
 
-  /// Makes anew what somebody has removed; false if that was nothing.
+  /// Makes a removed folder again; false if none was removed.
   func mend() -> Bool {
     let (shared, own, makeAnew) = parts.withLock { ($0.shared, $0.own, $0.makeAnew) }
     guard shared.isStale else {
@@ -69,7 +69,7 @@ final class Staging: Sendable {
       }
       return true
     }
-    // Without its container there is nowhere to make it.
+    // If the container is gone too, there is no parent directory.
     guard let fresh = try? OpenDirectory(makeAnew()) else { return false }
     parts.withLock { open in
       if open.shared === shared { (open.shared, open.own) = (fresh, nil) }
@@ -77,33 +77,49 @@ final class Staging: Sendable {
     return true
   }
 
-  /// Only its owner makes it, and nobody else ever enters it, so it need not appear complete.
   private func openOwn(in shared: OpenDirectory) throws(Errno) -> OpenDirectory {
-    let own = try sharing.openDirectory(Self.ownName, in: shared.descriptor) { () throws(Errno) in
-      try shared.descriptor.makeDirectory(Self.ownName, mode: 0o700)
-    } check: { directory, status throws(Errno) in
-      guard status.owner == Processes.effectiveUser else { throw .accessDenied }
-      if status.mode != Self.ownMode { try directory.setMode(Self.ownMode) }
+    if let own = try existingOwn(in: shared) { return own }
+    try Sharing.tolerating { () throws(Errno) in
+      try sharing.makeBeside(
+        Self.ownName, in: shared.descriptor, mode: Self.ownMode, environment)
     }
-    return OpenDirectory(own)
+    guard let own = try existingOwn(in: shared) else { throw .noSuchFile }
+    return own
   }
 
-  /// What the user's own folder is called.
+  /// The user's own folder; nil if there is none.
+  ///
+  /// Only the user can have moved a directory of this mode there: moving a directory to another
+  /// parent requires write permission on the moved directory.
+  private func existingOwn(in shared: OpenDirectory) throws(Errno) -> OpenDirectory? {
+    do throws(Errno) {
+      let own = try shared.descriptor.open(Self.ownName, [.readOnly, .directory])
+      let status = try own.status()
+      guard status.owner == Processes.effectiveUser else { throw .accessDenied }
+      guard status.mode == Self.ownMode else { throw .notPermitted }
+      return OpenDirectory(own)
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return nil
+    }
+  }
+
+  /// The name of the user's own folder.
   static var ownName: String { "\(Processes.effectiveUser)" }
-  /// What is made in it is the group's, as all else in the container.
+  /// New entries get the container's group, as everywhere in the container.
   private static let ownMode: FileMode = 0o2700
 
   // MARK: Files
 
-  /// Makes a file, flocked and with this content, and hands it to the body, which gives it its
+  /// Makes a file, flocked and with this content, and calls the body, which gives the file its
   /// visible name.
   ///
-  /// Whatever is left under the staged name afterwards is removed.
+  /// A name that is left in staging afterwards is removed.
   ///
   /// - Parameters:
-  ///   - isPrivate: whether nobody but its owner may ever write to it, in a group's container
-  ///     either.
-  ///   - isGuarded: whether it is kept from copies of this process, as its lock is to stay.
+  ///   - isPrivate: whether only the owner may ever write to the file, in a group's container too.
+  ///   - isGuarded: whether forked children must not inherit the file, because its lock has to
+  ///     stay.
   func withFile<Result: ~Copyable>(
     _ bytes: UnsafeRawBufferPointer, sync: Bool = false, isPrivate: Bool = false,
     isGuarded: Bool = false,
@@ -114,7 +130,7 @@ final class Staging: Sendable {
       let directory = try directory()
       let file = try directory.descriptor.open(
         name, [.readWrite, .create, .exclusive], mode: 0o600, isGuarded: isGuarded)
-      // A rename has taken the name along; a link has not.
+      // After a rename the name is gone; after a link both names exist.
       defer { try? directory.descriptor.unlink(name) }
       guard try file.tryLock(.exclusive) else { throw .noSuchFile }
       if sharing == .group, !isPrivate { try file.setMode(sharing.fileMode) }
@@ -124,8 +140,8 @@ final class Staging: Sendable {
     }
   }
 
-  /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a name in another directory,
-  /// which has to be free: EEXIST if it is not.
+  /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a free name in another
+  /// directory: EEXIST if the name is taken.
   func place(
     _ bytes: UnsafeRawBufferPointer, sync: Bool, in target: borrowing Descriptor,
     as visible: UnsafePointer<CChar>
@@ -137,10 +153,10 @@ final class Staging: Sendable {
       let failure = Errno.of { () throws(Errno) in
         let file = try stage(bytes, name, in: directory.descriptor, sync: sync)
         try directory.descriptor.publish(name, to: target, visible)
-        try? file.close()  // Not before: until then it is flocked.
+        try? file.close()  // Not before: closing unlocks the file.
       }
       guard let failure else { return }
-      // A sweeper may have taken it for what a dead process left, or be looking at it.
+      // A sweeper may have taken the file for a dead process's, or may be checking it.
       let wasSwept =
         failure == .wouldBlock
         || failure == .noSuchFile && (try? directory.descriptor.status(of: name)) == nil
@@ -164,23 +180,19 @@ final class Staging: Sendable {
 
   // MARK: Directories
 
-  /// Opens a directory of the container, and makes it if it is missing.
-  ///
-  /// Whoever finds one that is his own and whose mode is not that of the container mends that.
+  /// Opens a directory of the container; makes a missing one.
   func ensureDirectory(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
     try sharing.openDirectory(name, in: parent) { () throws(Errno) in
-      // For the owner alone it is complete from the beginning.
+      // For a single user the directory is complete at once.
       guard sharing == .group else { return try parent.makeDirectory(name, mode: 0o700) }
       try makeDirectory(name, in: parent)
-    } check: { directory, status throws(Errno) in
-      try sharing.mend(directory, status)
     }
   }
 
-  /// Makes a directory with what belongs in it; it appears complete, with its mode, unless there is
-  /// one of that name.
+  /// Makes a directory with its content; it becomes visible complete and with its mode, unless the
+  /// name is taken.
   func makeDirectory(
     _ name: String, in parent: borrowing Descriptor,
     _ fill: (borrowing Descriptor) throws(Errno) -> Void = { _ in }
@@ -205,8 +217,8 @@ final class Staging: Sendable {
     }
   }
 
-  /// Makes a directory that stays here and that others have no business in; once the body has
-  /// returned it is removed, with all that lies in it.
+  /// Makes a directory that stays in staging, private to the body; afterwards the directory is
+  /// removed with its content.
   func withDirectory<Value>(
     _ body: (borrowing Descriptor) throws(Errno) -> Value
   ) throws(Errno) -> Value {
@@ -223,27 +235,31 @@ final class Staging: Sendable {
     return try body(made)
   }
 
-  /// Removes a directory of ours that others may be using, with all that lies in it.
+  /// Removes a directory of the package that other processes may be using, with its content.
   ///
-  /// What lies in it is moved out first: some file systems (FUSE, NFS) keep a file that is removed
-  /// while somebody has it open, under another name in its directory, which then cannot be removed
-  /// for as long as that lasts.
+  /// The content is moved out first: some file systems (FUSE, NFS) keep a removed file that is
+  /// still open, under another name in its directory, and the directory cannot be removed until the
+  /// file is closed.
   func clear(away name: String, in parent: borrowing Descriptor) throws(Errno) {
     do throws(Errno) {
       let doomed = try parent.open(name, [.readOnly, .directory])
+      try sharing.checkRemovable(doomed, in: parent)
       let staging = try directory()
       try doomed.forEachName { file throws(Errno) in
-        let hidden = freshName()
-        // What cannot be moved is removed where it is.
+        // Directories are foreign here, and an entry that cannot be moved is removed in place.
+        guard sharing == .owner || (try? doomed.status(of: file))?.kind != .directory else {
+          return true
+        }
+        let hidden = nameForMoved()
         guard (try? doomed.rename(file, to: staging.descriptor, hidden)) != nil else { return true }
         do throws(Errno) {
           try staging.descriptor.unlink(hidden)
         } catch {
-          try? removeTree(hidden, in: staging.descriptor)
+          try? removeTree(hidden, in: staging.descriptor, sharing)
         }
         return true
       }
-      try empty(doomed)
+      try empty(doomed, sharing)
     } catch {
       if error == .noSuchFile { return }
       throw error
@@ -255,48 +271,58 @@ final class Staging: Sendable {
     }
   }
 
-  // MARK: What the dead left
+  // MARK: Files of dead processes
 
-  /// Removes what the dead left, and nothing else; answers how many.
+  /// Removes the entries of dead processes, and nothing else; returns their number.
+  ///
+  /// In a group's container only entries in the user's own folder: any member may have moved a
+  /// foreign file to a name beside it.
   func sweep() throws(Errno) -> Int {
-    let swept = try Self.sweep(shared.descriptor)
-    guard let own = try ownIfThere() else { return swept }
-    return try swept + Self.sweep(own.descriptor)
+    if sharing == .owner || Mutants.has(.removePrivate) {
+      let swept = try sweep(shared.descriptor)
+      guard sharing == .group, let own = try ownIfThere() else { return swept }
+      return try swept + sweep(own.descriptor)
+    }
+    return try ownIfThere().map { own throws(Errno) in try sweep(own.descriptor) } ?? 0
   }
 
-  /// The user's own folder, if it has one.
+  /// The user's own folder; nil if missing.
   private func ownIfThere() throws(Errno) -> OpenDirectory? {
     guard sharing == .group else { return nil }
     let (shared, own) = parts.withLock { ($0.shared, $0.own) }
     if let own { return own }
-    return try shared.directory(Self.ownName, sharing)
+    return try existingOwn(in: shared)
   }
 
-  /// The directories in which this user may have something, with their paths from the root.
-  func places() throws(Errno) -> [(path: String, directory: OpenDirectory)] {
-    let own = try ownIfThere().map { (path: "staging/\(Self.ownName)", directory: $0) }
+  /// Throws if the user's own folder cannot be used.
+  func checkOwn() throws(Errno) { _ = try ownIfThere() }
+
+  /// The directories for this user's entries, with their paths below the container.
+  func places() -> [(path: String, directory: OpenDirectory)] {
+    let own = ((try? ownIfThere()) ?? nil).map { (path: "staging/\(Self.ownName)", directory: $0) }
     return [(path: "staging", directory: shared)] + (own.map { [$0] } ?? [])
   }
 
-  private static func sweep(_ directory: borrowing Descriptor) throws(Errno) -> Int {
+  private func sweep(_ directory: borrowing Descriptor) throws(Errno) -> Int {
     var swept = 0
-    for name in try directory.names() where Self.isOurs(name) {
+    for name in try directory.names() where isSwept(name) {
       do throws(Errno) {
         let left = try directory.open(name, [.readOnly, .nonBlocking])
         guard try left.tryLock(.exclusive) else { continue }
         defer { try? left.unlock() }
         switch try left.status().kind {
-        case .directory: try removeTree(name, in: directory)
+        case .directory:
+          try removeTree(name, in: directory, Randomness.isName(name) ? .owner : sharing)
         case .regular: try directory.unlink(name)
         default: continue
         }
         swept += 1
       } catch {
-        // Moved into place, or swept by another, between the listing and now; a foreign link or
-        // socket, or a tree deeper than any of ours; or another user's, who has not yet opened it
-        // to the group.
+        // The entry was moved into place, or swept by another process, after the listing; or it is
+        // a foreign link or socket, or a tree deeper than any of the package; or it belongs to a
+        // user who has not yet opened it to the group.
         let harmless: Set<Errno> = [
-          .noSuchFile, .tooManyLinks, .noDevice, .directoryNotEmpty, .accessDenied,
+          .noSuchFile, .tooManyLinks, .noDevice, .directoryNotEmpty, .accessDenied, .notPermitted,
         ]
         guard harmless.contains(error) else { throw error }
       }
@@ -304,7 +330,8 @@ final class Staging: Sendable {
     return swept
   }
 
-  /// Whether nobody holds it any more; nil if it is gone, or no file or directory.
+  /// Whether no process holds the entry any more; nil if it is gone, or is neither file nor
+  /// directory.
   static func isAbandoned(
     _ name: String, in directory: borrowing Descriptor
   ) throws(Errno) -> Bool? {
@@ -337,64 +364,20 @@ final class Staging: Sendable {
 
   private func freshName() -> String { environment.randomName() }
 
-  static func isOurs(_ name: String) -> Bool {
-    name.utf8.count == 16
-      && name.utf8.allSatisfy {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-          || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-      }
+  /// Returns the name of an entry that is moved here out of a group's directory, to be removed.
+  ///
+  /// The entry may be foreign, and is removed under the rules for group directories; entries that
+  /// were made here are removed whole.
+  func nameForMoved() -> String {
+    sharing == .owner ? freshName() : freshName() + Self.movedSuffix
   }
-}
+  private static let movedSuffix = ".moved"
 
-/// Removes a directory of ours with all that lies in it, to a depth that ours never reach.
-package func removeTree(
-  _ name: UnsafePointer<CChar>, in parent: borrowing Descriptor, depth: Int = 4
-) throws(Errno) {
-  do throws(Errno) {
-    let directory = try parent.open(name, [.readOnly, .directory])
-    try empty(directory, depth: depth)
-  } catch {
-    if error == .noSuchFile { return }
-    throw error
-  }
-  try parent.removeDirectory(name)
-}
-
-/// Removes all that lies in a directory of ours.
-///
-/// Links are removed, not followed.
-func empty(_ directory: borrowing Descriptor, depth: Int = 4) throws(Errno) {
-  guard depth > 0 else { throw .directoryNotEmpty }
-  // Others may still put something in, so list again until nothing is left; but not for ever, as
-  // some file systems keep what is open under ever new names.
-  var isEmpty = false
-  var passes = 0
-  while !isEmpty {
-    isEmpty = true
-    passes += 1
-    guard passes <= 10 else { throw .directoryNotEmpty }
-    var names: [[CChar]] = []
-    try directory.forEachName { name throws(Errno) in
-      names.append(Array(UnsafeBufferPointer(start: name, count: length(of: name) + 1)))
-      return true
+  /// Whether an entry of this name, if no process holds it, belongs to a dead process.
+  func isSwept(_ name: String) -> Bool {
+    guard sharing == .group, name.ends(with: Self.movedSuffix) else {
+      return Randomness.isName(name)
     }
-    for name in names {
-      isEmpty = false
-      do throws(Errno) {
-        try directory.unlink(name)
-      } catch {
-        switch error {
-        case .noSuchFile: break
-        case .isADirectory, .notPermitted: try removeTree(name, in: directory, depth: depth - 1)
-        default: throw error
-        }
-      }
-    }
+    return Randomness.isName(String(name.dropLast(Self.movedSuffix.utf8.count)))
   }
-}
-
-private func length(of name: UnsafePointer<CChar>) -> Int {
-  var length = 0
-  while name[length] != 0 { length += 1 }
-  return length
 }

@@ -1,9 +1,9 @@
 package import Syscalls
 
-/// A file at a path of the user's: to be sent from there, or where one is to be taken.
+/// A user's path: of a file to send, or of the target of a received file.
 package struct UserPath: Sendable {
   package let path: String
-  /// The directory it lies in, with a slash at its end; empty if the path names none.
+  /// The directory part, with a slash at its end; empty if the path has none.
   package let parent: String
   /// Its last component.
   package let name: String
@@ -20,12 +20,13 @@ package struct UserPath: Sendable {
     }
   }
 
-  /// The directory it lies in, without a slash at its end.
+  /// The directory part, without a slash at its end.
   package var directory: String {
     parent.isEmpty ? "." : Self.withoutSlashes(parent)
   }
 
-  /// The path without what at its end would let the kernel follow a link there.
+  /// Returns the path without slashes and dots at its end, with which the kernel would follow a
+  /// link.
   package static func withoutSlashes(_ path: String) -> String {
     var bytes = path.utf8[...]
     while bytes.count > 1,
@@ -47,21 +48,21 @@ package struct UserPath: Sendable {
     return name.allSatisfy { $0 != UInt8(ascii: "/") && $0 != 0 }
   }
 
-  /// The directory, through whatever links lead to it.
+  /// Opens the directory and follows links.
   package func openParent(_ flags: OpenFlags = [.readOnly, .directory]) throws(Errno) -> Descriptor
   {
     try Descriptor.open(path: parent + ".", flags)
   }
 
-  /// Whether it is a symbolic link itself.
+  /// Whether the path is a symbolic link itself.
   package var isLink: Bool {
     guard let parent = try? openParent([.path, .directory]) else { return false }
     return (try? parent.status(of: name))?.kind == .symbolicLink
   }
 
-  /// Opens the file that is to be sent.
+  /// Opens the file to send.
   ///
-  /// The path is the user's own, so links are followed; a FIFO or a device does not hold it up.
+  /// The path is the user's own, so links are followed; a FIFO or a device does not block the call.
   package func open(_ operation: String) throws(WormholeError) -> UserFile {
     let opened = try openAny(operation)
     guard opened.status.kind == .regular else { throw refusal(opened.status.kind, operation) }
@@ -70,7 +71,7 @@ package struct UserPath: Sendable {
 
   private func openAny(_ operation: String) throws(WormholeError) -> UserFile {
     do throws(Errno) {
-      // C would take what comes before it for the path.
+      // C would end the path at the zero byte.
       guard !path.utf8.contains(0) else { throw .noSuchFile }
       let file = try Descriptor.open(following: path, .readOnlyNonBlocking)
       let status = try file.status()
@@ -101,30 +102,30 @@ package struct UserPath: Sendable {
   }
 }
 
-/// A regular file of the user's, open for reading.
+/// A user's regular file, open for reading.
 package struct UserFile: ~Copyable, Sendable {
   package let path: UserPath
   package let file: Descriptor
-  /// As it was when it was opened: so much of it is sent.
+  /// The status when the file was opened: its size is the number of bytes to send.
   package let status: FileStatus
 
-  /// Gives it a second name, in another directory; false where that cannot be, or would not make
-  /// it the only other one.
+  /// Gives the file a second name, in another directory; false if linking is not possible, or if
+  /// the file already has several names.
   func link(to directory: borrowing Descriptor, as new: String) -> Bool {
     guard status.links == 1, status.owner == Processes.effectiveUser else { return false }
     do throws(Errno) {
       let parent = try path.openParent([.path, .directory])
       try parent.link(path.name, to: directory, new)
-      // A link that was named is another file than the one it leads to.
+      // If the path is a symbolic link, the new name is a link too, and not the opened file.
       if try directory.status(of: new).isSameFile(as: status) { return true }
       try directory.unlink(new)
     } catch {
-      // Another file system, or one without links: it is copied.
+      // Another file system, or one without links: the caller copies the file.
     }
     return false
   }
 
-  /// Removes it, if it is still what its path leads to.
+  /// Removes the file, if its path still leads to it.
   package func remove() throws(Errno) {
     let parent = try path.openParent([.path, .directory])
     guard try parent.status(of: path.name).isSameFile(as: status) else { throw .busy }

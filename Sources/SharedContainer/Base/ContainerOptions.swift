@@ -1,0 +1,52 @@
+package import Syscalls
+
+/// The failures that a change survives once the call has returned.
+@nonexhaustive
+public enum Durability: Hashable, Sendable {
+  /// The death of any process. A power cut may cost the last changes, never the value.
+  case process
+  /// A power cut too.
+  case power
+}
+
+/// Options for opening a container.
+package struct ContainerOptions: Sendable {
+  package var sharing = Sharing.owner
+  /// How long a holder's heartbeat may stop before waiters take the lock over.
+  package var lease = Self.defaultLease
+  /// How long a running update may hold the lock.
+  package var cap = Self.defaultCap
+  /// The largest file that is written or read.
+  package var largestFile = Self.defaultLargestFile
+  /// The maximum age of the previous value that is retained for a power cut (P7).
+  package var keptAge = Duration.seconds(1)
+  /// Whether the caller only reads: preparations for writers are left out.
+  package var isForReading = false
+  package var environment = Environment()
+
+  // The options of the module Wormhole have the same defaults.
+  package static let defaultLease = Duration.seconds(1)
+  package static let defaultCap = Duration.seconds(10)
+  package static let defaultLargestFile = 64 << 20
+
+  package init() {}
+
+  /// The lease by which running holders renew their heartbeat: at most the default lease.
+  ///
+  /// A longer lease of this process does not bind other processes: with the default lease they take
+  /// a lock over sooner.
+  var shownLease: Duration { min(lease, Self.defaultLease) }
+}
+
+/// The timeout of a call, and a cancellation that may end the wait earlier.
+package struct Patience: Sendable {
+  package var deadline: Instant?
+  package var cancellation: Cancellation?
+
+  package init(until deadline: Instant? = nil, cancellation: Cancellation? = nil) {
+    self.deadline = deadline
+    self.cancellation = cancellation
+  }
+
+  package static let unlimited = Patience()
+}

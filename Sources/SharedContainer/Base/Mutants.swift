@@ -1,0 +1,99 @@
+internal import Syscalls
+
+/// Mechanisms that a test can disable, to show that a test fails without them.
+///
+/// Without FAULT_POINTS ``has(_:)`` is false, and the compiler removes the code of the mutants.
+package enum Mutants: String, CaseIterable, Sendable {
+  case noFence
+  case noRemoval
+  case stealWithoutGeneration
+  case noFileSync
+  case noDirectorySync
+  case noChecksum
+  case healByRename
+  case noRescanAfterOverflow
+  case trustEmptyListing
+  case readBeforeClaim
+  case trustListing
+  case noProgress
+  case cancelByPuttingBack
+  case noForkGuard
+  case noSecondLook
+  case trustOpenFile
+  case noEndOfLull
+  case everyNewBootRaises
+  case decideAtOnce
+  case removeWithoutFence
+  case modeAfterName
+  case noSteppingAside
+  case keepHidden
+  case noPassing
+  case noRing
+  case askAfterArriving
+  case tellOnlyAsked
+  case waitAgain
+  case trustAskers
+  case moveUnwaited
+  case forgetBuried
+  case noInheritance
+  case trustOldLook
+  case keepOldFinding
+  case trustYoungListing
+  case noHoldingBack
+  case mendFound
+  case removePrivate
+  case trustReadLocks
+  case noHiddenProof
+  case emptyOnly
+  case trustStamps
+  case keepFileMode
+  case trustCopies
+  case sweepUnasked
+  case noTakenSync
+  case forgetGivenUp
+  case forgetPutBack
+  case expireRetried
+  case passHeldBack
+  case anyKind
+  case keeperEach
+  case oneClock
+  case repeatPartly
+  case noNameSync
+  case syncAgain
+  case trustFuture
+  case lastRemoved
+  case ignoreBound
+  case ownClock
+  case forgetReplies
+  case failAnyIncarnation
+  case overtakeEarly
+
+  /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
+  package var name: String {
+    let bytes = rawValue.utf8.flatMap { letter -> [UInt8] in
+      let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter)
+      return isCapital ? [UInt8(ascii: "-"), letter | 0x20] : [letter]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  package init?(named name: String) {
+    guard let mutant = Self.allCases.first(where: { $0.name == name }) else { return nil }
+    self = mutant
+  }
+
+  #if FAULT_POINTS
+    /// The mutant that `WORMHOLE_MUTANT` names; nil for a name of another program's mutant.
+    private static let chosen = Processes.environment("WORMHOLE_MUTANT").flatMap(Self.init(named:))
+  #endif
+
+  /// Whether the mechanism is disabled in this process.
+  @inline(__always)
+  package static func has(_ mutant: Mutants) -> Bool {
+    #if FAULT_POINTS
+      chosen == mutant
+    #else
+      false
+    #endif
+  }
+}

@@ -1,0 +1,38 @@
+internal import Syscalls
+
+/// Unique random numbers: for names, not for secrets.
+///
+/// The kernel provides one seed for each process and not each number, which would take a system
+/// call for every message. A forked child gets a new seed.
+enum Randomness {
+  private static let state = Monitor((word: UInt64(0), owner: ProcessCopy?.none))
+
+  /// SplitMix64: a mixed counter; each number occurs once in 2⁶⁴.
+  static func next() -> UInt64 {
+    var word = state.withLock { state in
+      if state.owner != .current { state = (.random(in: .min ... .max), .current) }
+      state.word &+= 0x9e37_79b9_7f4a_7c15
+      return state.word
+    }
+    word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
+    return word ^ (word >> 31)
+  }
+
+  /// Whether a name has the form of a random name: 16 hexadecimal digits.
+  static func isName(_ name: String) -> Bool {
+    name.utf8.count == 16
+      && name.utf8.allSatisfy {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+          || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+      }
+  }
+}
+
+extension Environment {
+  /// 16 random hexadecimal digits; no other name has them.
+  package func randomName() -> String {
+    let digits = String(random(), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+}

@@ -1,0 +1,26 @@
+package import Syscalls
+
+/// The users who may use a container.
+@nonexhaustive
+public enum Sharing: Hashable, Sendable {
+  /// The user who owns the container: files 0600, directories 0700.
+  case owner
+  /// All members of the directory's group: files 0660, directories 2770.
+  case group
+
+  /// The value in `container.plist`.
+  var name: String { self == .owner ? "owner" : "group" }
+
+  init?(name: String) {
+    switch name {
+    case "owner": self = .owner
+    case "group": self = .group
+    default: return nil
+    }
+  }
+
+  package var fileMode: FileMode { self == .owner ? 0o600 : 0o660 }
+  package var directoryMode: FileMode { self == .owner ? 0o700 : 0o2770 }
+  /// The permission bits of users who must not write to the container.
+  var foreignWriters: FileMode { self == .owner ? 0o022 : 0o002 }
+}

@@ -1,0 +1,93 @@
+internal import Syscalls
+
+/// Removes files and directories with their content, within bounds.
+///
+/// Other users may be filling a directory during its removal, so the number of files, the depth and
+/// the time are bounded. Symbolic links are removed, not followed.
+struct TreeRemoval {
+  /// The number of files and directories that may still be removed.
+  private var left: Int
+  /// Only the owner's directories are entered; nil for all.
+  ///
+  /// A user can move a directory with a foreign user's private directory inside, but could not
+  /// empty the private one. A process that removes files on behalf of a user therefore does not do
+  /// that either.
+  private let owner: UInt32?
+  /// Whether the deadline has passed.
+  private let isOver: () -> Bool
+
+  /// The maximum depth of a tree: each level takes a descriptor.
+  private static let depth = 64
+  /// How many names of a directory are held in memory at once; the directory may have millions.
+  private static let batch = 256
+
+  init(most: Int, owner: UInt32?, isOver: @escaping () -> Bool = { false }) {
+    left = most
+    self.owner = owner
+    self.isOver = isOver
+  }
+
+  /// Removes the entry with the name; false if a bound was reached first.
+  mutating func remove(
+    _ name: [CChar], in parent: borrowing Descriptor, depth: Int = TreeRemoval.depth
+  ) throws(Errno) -> Bool {
+    guard left > 0, !isOver() else { return false }
+    left -= 1
+    do throws(Errno) {
+      try parent.unlink(name)
+      return true
+    } catch {
+      if error == .noSuchFile { return true }
+      guard error == .isADirectory || error == .notPermitted else { throw error }
+    }
+    guard depth > 0 else { throw .directoryNotEmpty }
+    do throws(Errno) {
+      return try removeDirectory(name, in: parent, depth)
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return true
+    }
+  }
+
+  private mutating func removeDirectory(
+    _ name: [CChar], in parent: borrowing Descriptor, _ depth: Int
+  ) throws(Errno) -> Bool {
+    let directory = try parent.open(name, [.readOnly, .directory])
+    if let owner, try directory.status().owner != owner {
+      try parent.removeDirectory(name)
+      return true
+    }
+    while true {
+      for child in try directory.names(most: Self.batch, where: { _ in true })
+      where try !remove(child, in: directory, depth: depth - 1) {
+        return false
+      }
+      do throws(Errno) {
+        try parent.removeDirectory(name)
+        return true
+      } catch {
+        // The directory has more names than a batch, or another process has added a name.
+        guard error == .directoryNotEmpty || error == .fileExists else { throw error }
+        guard left > 0, !isOver() else { return false }
+        left -= 1
+      }
+    }
+  }
+}
+
+extension Descriptor {
+  /// Returns the first names of a directory that fulfil a condition, as the kernel reports them.
+  func names(
+    most: Int, where isWanted: (UnsafePointer<CChar>) -> Bool
+  ) throws(Errno) -> [[CChar]] {
+    var names: [[CChar]] = []
+    try forEachName { name throws(Errno) in
+      guard isWanted(name) else { return true }
+      var length = 0
+      while name[length] != 0 { length += 1 }
+      names.append(Array(UnsafeBufferPointer(start: name, count: length + 1)))
+      return names.count < most
+    }
+    return names
+  }
+}
