@@ -1,9 +1,9 @@
 internal import Syscalls
 
-/// Wakes the threads of this process that wait for accesses to end.
+/// Wakes the process's threads when an access ends.
 ///
-/// One for all of them. It listens from the first wait on, and stops at the first notice that
-/// nobody here waits for: whoever waits again and again does not pay for a watch each time.
+/// All waits of a container share a bell. It starts to watch with the first wait, and stops at the
+/// first notice for which no thread waits: repeated waits do not pay for a new watch each time.
 final class AccessBell: Sendable {
   private struct State {
     var rings = 0
@@ -13,17 +13,17 @@ final class AccessBell: Sendable {
 
   private let state = Monitor(State())
 
-  /// How often it has rung.
+  /// The number of received notices.
   var rings: Int { state.withLock { $0.rings } }
 
-  /// Begins to listen, for one that waits until ``leave()``.
+  /// Starts to watch for a thread that waits until ``leave()``.
   func enter(_ room: AccessRoom) {
     let begins = state.withLock { state in
       state.waiters += 1
       return state.watches.isEmpty
     }
     guard begins else { return }
-    // What cannot be watched is looked at with each tick.
+    // Without a watch, a waiter checks at each tick.
     let watches = room.watches { [weak self] in self?.ring() }
     let spare = state.withLock { state in
       guard state.watches.isEmpty else { return watches }
@@ -45,7 +45,7 @@ final class AccessBell: Sendable {
     for watch in unused { watch.stop() }
   }
 
-  /// Sleeps until it has rung more often than that.
+  /// Sleeps until the number of notices is higher than `rings`.
   func wait(since rings: Int, until deadline: Instant) {
     let _: Void? = state.wait(until: deadline) { $0.rings > rings ? () : nil }
   }
@@ -53,7 +53,7 @@ final class AccessBell: Sendable {
 
 extension AccessRoom {
   fileprivate func watches(_ ring: @escaping @Sendable () -> Void) -> [NamedWatch] {
-    // A process's end is told when the kernel closes its file.
+    // The kernel reports the end of a process when it closes the process's file.
     (AccessPlace.allCases.map(\.name) + [Self.processesName]).compactMap { name in
       let mask: InotifyMask =
         name == Self.processesName ? [.closedAfterWriting, .deleted] : .deleted

@@ -1,6 +1,6 @@
-/// What an access is about: which paths, whether it writes there, and for what purpose.
+/// The paths of an access, whether it writes to each of them, and its purpose.
 package struct AccessClaim: Hashable, Sendable {
-  /// One path, and what is done there.
+  /// A path, and whether the access writes there.
   package struct Part: Hashable, Sendable {
     /// Absolute, and without links on the way to it.
     package let path: AccessPath
@@ -13,7 +13,7 @@ package struct AccessClaim: Hashable, Sendable {
   }
 
   package var parts: [Part]
-  /// Accesses of one purpose never block each other.
+  /// Accesses of the same purpose never block each other.
   package var purpose: String
 
   package init(_ parts: [Part], purpose: String) {
@@ -23,8 +23,8 @@ package struct AccessClaim: Hashable, Sendable {
 
   package var writes: Bool { parts.contains { $0.writes } }
 
-  /// Whether the two may not run at once: one of them writes to what the other uses, or to
-  /// something above or below it.
+  /// Whether the two claims may not run at once: one claim writes to a path of the other, or to a
+  /// path above or below.
   package func conflicts(with other: AccessClaim) -> Bool {
     guard purpose != other.purpose else { return false }
     return parts.contains { own in
@@ -34,8 +34,9 @@ package struct AccessClaim: Hashable, Sendable {
     }
   }
 
-  /// Whether whoever has this one needs no second one for the other: it reads below what is read
-  /// here, or is of the same purpose and lies below what is written here.
+  /// Whether the holder of this claim needs no second access for a further claim: each path of the
+  /// other is read at or below a path read here, or has the same purpose and is at or below a path
+  /// written here.
   package func covers(_ other: AccessClaim) -> Bool {
     other.parts.allSatisfy { its in
       parts.contains { own in

@@ -2,9 +2,7 @@ internal import PropertyLists
 
 extension AccessEntry {
   func encoded() throws -> [UInt8] {
-    var limits = PropertyListLimits.default
-    limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode { leaves in
+    try BinaryEncoder().encode { leaves in
       try leaves.add("paths", claim.parts) { .string($0.path.text) }
       try leaves.add("writes", claim.parts) { .boolean($0.writes) }
       leaves.add("purpose", claim.purpose)
@@ -12,11 +10,12 @@ extension AccessEntry {
         try leaves.add("held", held) { .array([.string($0.container), .string($0.name)]) }
       }
       if !hidden.isEmpty { try leaves.add("hidden", hidden) { .string($0) } }
+      if let identity { leaves.add("identity", identity) }
     }
   }
 
-  /// Nil if it is in no form of ours.
-  init?(_ bytes: [UInt8]) {
+  /// Nil if the bytes do not have this form.
+  init?(_ bytes: [UInt8], owner: UInt32) {
     guard let list = try? BinaryPropertyList.decode(bytes),
       let paths = list["paths"]?.arrayValue?.compactMap(\.stringValue),
       let writes = list["writes"]?.arrayValue?.compactMap(\.boolValue),
@@ -31,5 +30,8 @@ extension AccessEntry {
       return AccessToken(container: container, name: name)
     }
     hidden = (list["hidden"]?.arrayValue ?? []).compactMap(\.stringValue)
+    // The identity becomes the name of a directory.
+    identity = list["identity"]?.stringValue.flatMap { Randomness.isName($0) ? $0 : nil }
+    self.owner = owner
   }
 }

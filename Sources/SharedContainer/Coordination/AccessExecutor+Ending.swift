@@ -1,7 +1,78 @@
-/// What an access that has ended says of it.
+internal import Syscalls
+
+/// Replacing files.
 extension AccessExecutor {
+  func hide() throws -> AccessMachine<AccessName>.Event {
+    guard let entry else { return .hidden }
+    let maker = room.maker(entry)
+    for (target, path) in zip(request.replaced, entry.hidden) {
+      do throws(Errno) {
+        files.append(try HiddenFile(beside: target, at: path, by: maker))
+      } catch {
+        files = []
+        if let name, room.removeHidden(entry, of: name) != .done { leavesHidden = true }
+        throw WormholeError(error, "make a place for the new file beside", target.text)
+      }
+    }
+    return .hidden
+  }
+
+  func unhide() throws -> AccessMachine<AccessName>.Event {
+    defer { files = [] }
+    leavesHidden = true
+    var isWhole = true
+    for file in files where try !removed(file) { isWhole = false }
+    leavesHidden = !isWhole
+    return .unhidden
+  }
+
+  /// Removes the files that an own access has made; false if any are left.
+  private func removed(_ file: HiddenFile) throws -> Bool {
+    var tries = 0
+    while true {
+      do throws(HiddenDirectory.Trouble) {
+        return try file.remove()
+      } catch {
+        // Other processes would have to remove the remaining files, so a single error is not enough
+        // to give up.
+        tries += 1
+        if tries < 3 { continue }
+        guard case .system(let error) = error else {
+          container.log(.warning, "could not remove '\(file.path)': \(error.reason)")
+          return false
+        }
+        throw error
+      }
+    }
+  }
+
+  func commit() throws -> AccessMachine<AccessName>.Event {
+    for (index, file) in files.enumerated() {
+      switch try file.exchange() {
+      case .exchanged: break
+      case .superseded: return .superseded
+      case .nothingMade:
+        guard stands else { return .superseded }
+        if request.mayMakeNothing { continue }
+        throw WormholeError(
+          .notFound, "replace", request.replaced[index].text,
+          because: "nothing was made at the path that was given for the new file")
+      }
+    }
+    return .committed
+  }
+}
+
+/// The ending of an access, and its errors.
+extension AccessExecutor {
+  /// The number of files that an access which has replaced a folder removes after waiters can
+  /// continue.
+  private static let mostRemoved = 1_000_000
+
   func conclude(_ ending: AccessMachine<AccessName>.Ending) throws(WormholeError) {
     endWaiting()
+    // The remaining files block no access by now.
+    if let home { room.removeLeft(in: home, most: Self.mostRemoved) }
     process?.end()
     process = nil
     switch ending {
@@ -20,6 +91,26 @@ extension AccessExecutor {
       throw failure
         ?? WormholeError(.system, Self.operation, request.subject, because: "it failed")
     }
+  }
+
+  /// Returns the error for a suspended access that cannot be overtaken.
+  func cannotFence(
+    _ trouble: HiddenDirectory.Trouble, _ path: String, of name: AccessName
+  ) -> WormholeError {
+    let holder = home.flatMap { room.holder(of: name, in: $0) }
+    let who = holder.map { "\($0)" } ?? "a suspended process"
+    var error =
+      switch trouble {
+      case .system(let error): WormholeError(error, Self.operation, request.subject)
+      case .closed: WormholeError(.accessDenied, Self.operation, request.subject)
+      case .filled where isOver(): tooLate()
+      case .filled: WormholeError(.system, Self.operation, request.subject, because: "")
+      case .misplaced, .unproven:
+        WormholeError(.refused, Self.operation, request.subject, because: "")
+      }
+    error.reason = "cannot fence '\(path)' of \(who): \(trouble.reason)"
+    error.hint = "end that process, or look what is in the directory and move it away"
+    return error
   }
 
   func tooLate() -> WormholeError {

@@ -1,6 +1,6 @@
 internal import Syscalls
 
-/// Waiting for those that are in the way, and going past them.
+/// Waiting for blockers, and takeovers.
 extension AccessExecutor {
   func watch() throws -> AccessMachine<AccessName>.Event {
     if !isWaiting {
@@ -39,7 +39,7 @@ extension AccessExecutor {
     case .stoodStill(let place, let time):
       if place == .waiting, Mutants.has(.noPassing) { return .stands }
       let isTooShort = place != .waiting && request.takeOver.map { time <= $0 } ?? false
-      return isTooShort ? .stands : .stoodStill(place)
+      return isTooShort && !Mutants.has(.ignoreBound) ? .stands : .stoodStill(place)
     }
   }
 
@@ -48,6 +48,10 @@ extension AccessExecutor {
   ) throws -> AccessMachine<AccessName>.Event {
     let home = try open()
     let holder = room.holder(of: name, in: home)
+    // An access that cannot be fenced stays in its directory.
+    if let entry = try room.entry(of: name, in: place, of: home) {
+      _ = try hiddenDirectories(of: name, entry)
+    }
     guard try room.move(name, from: place, to: .overtaken, in: home) else { return .moved }
     container.count { $0.takeovers += 1 }
     container.log(
@@ -55,14 +59,43 @@ extension AccessExecutor {
     return .taken
   }
 
-  /// Removes what would let an overtaken one change a file; without that nobody goes past it.
+  /// Fences the hidden directories of an overtaken access; a takeover requires a fence.
+  ///
+  /// The files that were moved out are removed afterwards, as far as possible now: the rest is left
+  /// to the overtaken process, or to a process that finds it dead.
   func clear(_ name: AccessName) throws -> AccessMachine<AccessName>.Event {
     let home = try open()
-    guard !Mutants.has(.keepHidden) else { return .cleared }
-    for path in try room.entry(of: name, in: .overtaken, of: home)?.hidden ?? [] {
-      try HiddenFile.remove(path, of: name)
+    guard !Mutants.has(.keepHidden),
+      let entry = try room.entry(of: name, in: .overtaken, of: home)
+    else { return .cleared }
+    for (path, hidden) in try hiddenDirectories(of: name, entry) {
+      do throws(HiddenDirectory.Trouble) {
+        try hidden.fence(isOver: isOver)
+      } catch {
+        throw cannotFence(error, path, of: name)
+      }
     }
+    if !Mutants.has(.emptyOnly) { _ = room.removeHidden(entry, of: name, isOver: isOver) }
     return .cleared
+  }
+
+  private func hiddenDirectories(
+    of name: AccessName, _ entry: AccessEntry
+  ) throws(WormholeError) -> [(path: String, HiddenDirectory)] {
+    var found: [(path: String, HiddenDirectory)] = []
+    for path in entry.hidden {
+      do throws(HiddenDirectory.Trouble) {
+        if let hidden = try room.hidden(path, of: name, entry) { found.append((path, hidden)) }
+      } catch {
+        throw cannotFence(error, path, of: name)
+      }
+    }
+    return found
+  }
+
+  /// Whether the deadline has passed or the wait is cancelled.
+  var isOver: () -> Bool {
+    { [patience, container] in patience.hasEnded(at: container.options.environment.now()) }
   }
 
   func sleep() throws -> AccessMachine<AccessName>.Event {
@@ -77,7 +110,7 @@ extension AccessExecutor {
 }
 
 extension AccessRoom {
-  /// All that are there, as far as they can be read.
+  /// Returns all accesses, as far as their files can be read.
   func everyAccess() throws(Errno) -> [AccessRing.Seen] {
     guard let home = try existingDirectory() else { return [] }
     var found: [AccessName: AccessRing.Seen] = [:]

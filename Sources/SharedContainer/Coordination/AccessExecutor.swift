@@ -1,17 +1,18 @@
 internal import Syscalls
 
-/// What an access is to be.
+/// The parameters of an access.
 package struct AccessRequest: Sendable {
   package let claim: AccessClaim
-  /// What is replaced, without links.
+  /// The paths that the access replaces, without links.
   package var replaced: [AccessPath] = []
-  /// Whether what nothing is made for stays as it is; else that is an error.
+  /// Whether a path without a new file stays as it is; otherwise a missing new file is an error.
   package var mayMakeNothing = false
-  /// Go past those that run once their processes have stood still for so long; nil: never.
+  /// How long a running blocker must be suspended before the access overtakes the blocker; nil: it
+  /// never does.
   package var takeOver: Duration?
-  /// What the caller calls it, for errors.
+  /// The caller's name for the access, for errors.
   package var subject: String
-  /// The rooms in which those may wait that hold something here.
+  /// Further access directories, in which holders of accesses here may wait.
   package var others: @Sendable () -> [AccessRoom] = { [] }
 
   package init(_ claim: AccessClaim, subject: String) {
@@ -20,28 +21,29 @@ package struct AccessRequest: Sendable {
   }
 }
 
-/// Carries out what ``AccessMachine`` decides, for one access.
+/// Carries out the decisions of ``AccessMachine``, for one access.
 ///
-/// ``begin()`` returns when it may run, and ``end(commits:)`` gives it back: on whatever thread,
-/// one after the other.
+/// ``begin()`` returns when the access may run, and ``end(commits:)`` ends the access: on any
+/// threads, but never at the same time.
 package final class AccessExecutor: @unchecked Sendable {
-  // Used by one thread at a time: whoever has begun it ends it.
+  // One thread at a time uses the properties: the caller starts and ends the access in order.
   var machine: AccessMachine<AccessName>
   private var action = AccessMachine<AccessName>.Action.lock
-  var home: OpenDirectory?
+  var home: AccessHome?
   private var lock: LockExecutor?
   var process: AccessProcess?
-  private var hiddenPaths: [String] = []
-  /// What was made there could not be removed: its file is kept for whoever sweeps.
-  private var leavesHidden = false
+  /// The content of the own file.
+  var entry: AccessEntry?
+  /// Whether hidden files could not be removed: the access's file stays for sweepers.
+  var leavesHidden = false
   var rings = 0
   var isWaiting = false
   private var seen: Set<AccessName> = []
-  /// Nobody has arrived since this process has looked and found nobody.
+  /// No access has arrived since the process's last listing, which was empty.
   private var isAlone = false
   private var highest = UInt64(0)
   var failure: WormholeError?
-  var files: [HiddenFileBox] = []
+  var files: [HiddenFile] = []
   private(set) var name: AccessName?
 
   let room: AccessRoom
@@ -52,8 +54,8 @@ package final class AccessExecutor: @unchecked Sendable {
   var container: Container { room.container }
   static var operation: String { "coordinate" }
 
-  /// Where the new files are to be made, in the order of what is replaced.
-  package var newPaths: [String] { files.map { $0.file.path } }
+  /// The paths for the new files, in the order of the replaced paths.
+  package var newPaths: [String] { files.map(\.path) }
 
   package init(_ room: AccessRoom, _ request: AccessRequest, _ patience: Patience) {
     self.room = room
@@ -65,34 +67,34 @@ package final class AccessExecutor: @unchecked Sendable {
     machine = AccessMachine(terms)
   }
 
-  /// Which one it is; once it has begun.
+  /// Identifies the access after its start.
   package var token: AccessToken {
     AccessToken(container: container.id, name: name?.text ?? "")
   }
 
-  /// Whether nobody has gone past it.
+  /// Whether no process has overtaken the access.
   package var stands: Bool {
     guard let home, let name else { return false }
     return (try? room.place(of: name, in: home, from: .running)) == .running
   }
 
-  // MARK: From its arrival to its end
+  // MARK: From arrival to end
 
-  /// Waits until it may run.
+  /// Waits until the access may run.
   ///
-  /// - Parameter held: the accesses that the caller is inside of.
+  /// - Parameter held: the accesses that enclose the call.
   package func begin(inside held: [AccessToken] = []) throws(WormholeError) {
     if name == nil { _ = try arrive(inside: held) }
     try advance()
   }
 
-  /// Arrives, and waits for nobody; whether it may run.
+  /// Arrives without waiting for blockers; returns whether the access may run.
   package func arrive(inside held: [AccessToken] = []) throws(WormholeError) -> Bool {
     self.held = held
     return try mayRun()
   }
 
-  /// Whether it may run by now.
+  /// Whether the access may run by now.
   package func mayRun() throws(WormholeError) -> Bool {
     try container.checkOwner(Self.operation, request.subject)
     if action == .sleep { action = machine.next(.woken, after: action) }
@@ -100,33 +102,34 @@ package final class AccessExecutor: @unchecked Sendable {
     return action == .run
   }
 
-  /// Gives it back.
+  /// Ends the access.
   ///
-  /// - Parameter commits: whether the new files are put in the place of the old ones.
-  /// - Throws: ``WormholeError/Code-swift.struct/superseded`` if others went past it.
+  /// - Parameter commits: whether the new files replace the old ones.
+  /// - Throws: ``WormholeError/Code-swift.struct/superseded`` if another process overtook the
+  ///   access.
   package func end(commits: Bool) throws(WormholeError) {
     _ = try settle(commits: commits)
     try leave()
   }
 
-  /// Does what is left to do before others may go on: they are kept away until ``leave()``.
+  /// Finishes the work before waiters may continue: the access blocks waiters until ``leave()``.
   ///
-  /// - Parameter commits: whether the new files are put in the place of the old ones.
-  /// - Returns: whether that was done.
+  /// - Parameter commits: whether the new files replace the old ones.
+  /// - Returns: whether the commit succeeded.
   package func settle(commits: Bool) throws(WormholeError) -> Bool {
-    // In a copy of the process it is the other one's.
+    // In a forked child the access belongs to the parent process.
     try container.checkOwner(Self.operation, request.subject)
     action = machine.next(.ran(commits: commits), after: .run)
     try advance(toLeave: true)
     return failure == nil && !machine.wasSuperseded
   }
 
-  /// Gives it back, once it has settled.
+  /// Ends the access after ``settle(commits:)``.
   ///
-  /// - Throws: what went wrong since it has run.
+  /// - Throws: the first error since the access started to run.
   package func leave() throws(WormholeError) { try advance() }
 
-  /// Goes on to where the caller is needed.
+  /// Continues to the next action of the caller.
   private func advance(toSleep: Bool = false, toLeave: Bool = false) throws(WormholeError) {
     while true {
       switch action {
@@ -144,7 +147,9 @@ package final class AccessExecutor: @unchecked Sendable {
         } catch {
           if error as? Errno == .noSuchFile { room.lookAtDirectories() }
           fail(
-            (error as? Errno).map { WormholeError($0, Self.operation, request.subject) }
+            (error as? Errno).map {
+              WormholeError($0, Self.operation, request.subject, accessesIn: container)
+            }
               ?? WormholeError(.system, Self.operation, request.subject, because: "\(error)"))
           event = .failed
         }
@@ -171,7 +176,7 @@ package final class AccessExecutor: @unchecked Sendable {
     case .watch: return try watch()
     case .look(let name): return try look(at: name)
     case .bury(let name):
-      try room.discard(name, in: open())
+      try room.discard(name, in: open(), isOver: isOver)
       return .gone
     case .pass(let name):
       return try room.pass(name, in: open()) ? .gone : .moved
@@ -179,23 +184,15 @@ package final class AccessExecutor: @unchecked Sendable {
     case .clear(let name): return try clear(name)
     case .sleep: return try sleep()
     case .hide: return try hide()
-    case .unhide:
-      defer { files = [] }
-      leavesHidden = true
-      for box in files { try retrying { () throws(Errno) in try box.file.remove() } }
-      leavesHidden = false
-      return .unhidden
-    case .enter:
-      endWaiting()
-      return try room.move(name!, from: .waiting, to: .running, in: open())
-        ? .entered : .passedOver
+    case .unhide: return try unhide()
+    case .enter: return try enter()
     case .commit: return try commit()
     case .leave: return try retrying { () throws(Errno) in try removeOwn() }
     case .run, .finish: preconditionFailure("\(action) is the caller's")
     }
   }
 
-  func open() throws(Errno) -> OpenDirectory {
+  func open() throws(Errno) -> AccessHome {
     guard let home else { throw .noSuchFile }
     return home
   }
@@ -204,6 +201,7 @@ package final class AccessExecutor: @unchecked Sendable {
 
   private func takeLock() throws -> AccessMachine<AccessName>.Event {
     let slot = room.slot
+    room.removeLeftovers(isOver: isOver)
     guard slot.turns.take(patience, now: container.options.environment.now) else { throw tooLate() }
     slot.lookAtName()
     var policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
@@ -229,16 +227,15 @@ package final class AccessExecutor: @unchecked Sendable {
     (seen, highest) = ([], 0)
     let wasLast = lock.wasHereLast || Mutants.has(.trustOldLook)
     isAlone = wasLast && room.isKnownEmpty(for: process)
-    // What was found in an earlier turn says nothing after this one, whose mark is now the last:
-    // it may end without a look, and others may have come before it.
+    // A result of an earlier tenure is invalid after this one, whose mark is now the last: the
+    // tenure may end without a listing, and further accesses may have arrived before.
     if !Mutants.has(.keepOldFinding) { room.isEmpty = isAlone }
     return .locked
   }
 
-  /// Lets others see that this process lives and runs.
-  private func show(in home: OpenDirectory) throws(Errno) {
+  /// Makes the process visible, and starts its heartbeat.
+  private func show(in home: AccessHome) throws(Errno) {
     self.home = home
-    room.removeLeft(in: home)
     let process = try room.ownProcess(in: home)
     if self.process !== process {
       self.process?.end()
@@ -252,48 +249,66 @@ package final class AccessExecutor: @unchecked Sendable {
     guard !isAlone else { return .listed([]) }
     let home = try open()
     var blockers: [AccessName] = []
-    for name in try room.names(in: place, of: home) {
-      highest = max(highest, name.stamp)
+    let names = try room.names(in: place, of: home)
+    // The clock is read after the listing: no listed access is ahead of the clock.
+    let latest = clock + AccessName.farthest
+    for name in names {
+      if name.stamp <= latest || Mutants.has(.trustStamps) { highest = max(highest, name.stamp) }
       guard seen.insert(name).inserted,
         let entry = try room.entry(of: name, in: place, of: home),
         entry.claim.conflicts(with: request.claim)
       else { continue }
       blockers.append(name)
     }
-    // Those that run are listed after those that wait, so the last one is whoever runs longest.
+    // Running accesses are listed after waiting ones, so the last blocker has run longest.
     return .listed(blockers.sorted { $0.stamp > $1.stamp })
   }
 
   private func arrive(_ place: AccessPlace) throws -> AccessMachine<AccessName>.Event {
     room.keepKnown(seen)
-    // Until it is known what has become of this one.
+    // The outcome of this access is not known yet.
     room.isEmpty = false
     let home = try open()
-    let clock = UInt64(clamping: container.options.environment.sinceBoot())
-    let (above, overflow) = highest.addingReportingOverflow(1)
-    guard !overflow, let process, let lock else { throw Errno.invalidArgument }
-    let name = AccessName(
-      stamp: max(clock, above), process: process.name, number: process.nextNumber())
-    hiddenPaths = request.replaced.enumerated().map { index, target in
-      HiddenFile.path(beside: target, name, index)
+    // A listing opens the directory by its name; without a listing, the name has to be checked
+    // here.
+    if isAlone, try !home.isCurrent(place) {
+      room.lookAtDirectories()
+      return .lockLost
     }
-    let entry = AccessEntry(claim: request.claim, held: held, hidden: hiddenPaths)
+    guard let process, let lock else { throw Errno.invalidArgument }
+    let name = AccessName(
+      stamp: try stamp(), process: process.name, number: process.nextNumber())
+    let isReplacing = !request.replaced.isEmpty
+    let entry = AccessEntry(
+      claim: request.claim, held: held,
+      hidden: request.replaced.enumerated().map { HiddenFile.path(beside: $1, name, $0) },
+      identity: isReplacing ? container.options.environment.randomName() : nil,
+      owner: Processes.effectiveUser)
     let bytes = try encoded(entry)
     let staging = lock.staging
     do throws(Errno) {
       try stage(bytes, in: staging.descriptor)
-      try staging.descriptor.rename(
-        "next", to: home.descriptor, place.name + "/" + name.text)
+      try staging.descriptor.rename("next", to: home.folder(place).descriptor, name.text)
     } catch {
       guard error == .noSuchFile, lock.staging.isStale else { throw error }
       lock.forgetStaging()
       return .lockLost
     }
-    self.name = name
+    (self.name, self.entry) = (name, entry)
     room.isEmpty = seen.isEmpty
-    // It may wait for long, beside thousands of others.
+    // The access may wait for long, beside thousands of waiters: the set is released.
     seen = []
     return .arrived
+  }
+
+  /// The clock for stamps.
+  private var clock: UInt64 { UInt64(clamping: container.options.environment.sinceBoot()) }
+
+  private func stamp() throws(Errno) -> UInt64 {
+    guard Mutants.has(.trustStamps) else { return AccessName.stamp(above: highest, now: clock) }
+    let (above, overflow) = highest.addingReportingOverflow(1)
+    guard !overflow else { throw .invalidArgument }
+    return max(clock, above)
   }
 
   private func encoded(_ entry: AccessEntry) throws -> [UInt8] {
@@ -307,7 +322,7 @@ package final class AccessExecutor: @unchecked Sendable {
     return bytes
   }
 
-  /// Writes it where only whoever has the lock can be.
+  /// Writes the entry where only the holder of the lock can write.
   private func stage(_ bytes: [UInt8], in staging: borrowing Descriptor) throws(Errno) {
     let file = try makeNext(in: staging)
     let mode = container.options.sharing.fileMode
@@ -324,9 +339,9 @@ package final class AccessExecutor: @unchecked Sendable {
       return try staging.open("next", .writeOnlyNew, mode: 0o600)
     } catch {
       guard error == .fileExists else { throw error }
-      // One that died here has left something: another user, it may be, whose file is still for
-      // nobody else.
-      try empty(staging)
+      // A holder that died here has left a file, perhaps of another user, and perhaps without
+      // permissions for the group yet.
+      try empty(staging, container.options.sharing)
       return try staging.open("next", .writeOnlyNew, mode: 0o600)
     }
   }
@@ -338,46 +353,21 @@ package final class AccessExecutor: @unchecked Sendable {
     room.slot.turns.giveBack()
   }
 
-  // MARK: Replacing, and leaving
+  // MARK: Entering, and leaving
 
-  private func hide() throws -> AccessMachine<AccessName>.Event {
-    for (target, path) in zip(request.replaced, hiddenPaths) {
-      do throws(Errno) {
-        files.append(HiddenFileBox(try HiddenFile(beside: target, at: path)))
-      } catch {
-        if let name {
-          for path in hiddenPaths {
-            let failure = Errno.of { () throws(Errno) in
-              try retrying { () throws(Errno) in try HiddenFile.remove(path, of: name) }
-            }
-            if failure != nil { leavesHidden = true }
-          }
-        }
-        files = []
-        throw WormholeError(error, "make a place for the new file beside", target.text)
-      }
+  private func enter() throws(Errno) -> AccessMachine<AccessName>.Event {
+    endWaiting()
+    let home = try open()
+    guard try home.isCurrent(.running) else {
+      // Later arrivals cannot find the access.
+      room.lookAtDirectories()
+      return .passedOver
     }
-    return .hidden
+    return try room.move(name!, from: .waiting, to: .running, in: home) ? .entered : .passedOver
   }
 
-  private func commit() throws -> AccessMachine<AccessName>.Event {
-    for (index, box) in files.enumerated() {
-      switch try box.file.exchange() {
-      case .exchanged: break
-      case .superseded: return .superseded
-      case .nothingMade:
-        guard stands else { return .superseded }
-        if request.mayMakeNothing { continue }
-        throw WormholeError(
-          .notFound, "replace", request.replaced[index].text,
-          because: "nothing was made at the path that was given for the new file")
-      }
-    }
-    return .committed
-  }
-
-  /// What is not removed stands in the way of others, so that one error of the system is not enough
-  /// to leave it.
+  /// Repeats a removal: a remaining file would block waiters, so a single error of the system is
+  /// not enough to give up.
   private func retrying<Result>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
     for _ in 0..<2 {
       if let result = try? body() { return result }
@@ -389,22 +379,24 @@ package final class AccessExecutor: @unchecked Sendable {
     endWaiting()
     let home = try open()
     guard let name, let place = machine.place else { return .left }
-    if leavesHidden, (try? room.keep(name, from: place, in: home)) == true { return .left }
-    if try room.remove(name, from: place, in: home) {
-      return .left
-    }
-    // It went forward without this process, or was passed over.
-    for later in AccessPlace.allCases where later.rawValue > place.rawValue {
-      if try room.remove(name, from: later, in: home) { return .superseded }
+    if leavesHidden { room.leave(name) }
+    // The file may have been moved forward, or to `passed/`, by another process.
+    for current in AccessPlace.allCases where current.rawValue >= place.rawValue {
+      if try removeOwn(name, from: current, in: home) {
+        return current == place ? .left : .superseded
+      }
     }
     guard place == .waiting else { return .superseded }
-    try room.forgetPassed(name, in: home)
+    if !leavesHidden { try room.forgetPassed(name, in: home) }
     return .left
   }
-}
 
-/// What cannot be copied, in an array.
-final class HiddenFileBox: Sendable {
-  let file: HiddenFile
-  init(_ file: consuming HiddenFile) { self.file = file }
+  /// Returns whether the file was in the directory; the file stays as long as its hidden
+  /// directories exist.
+  private func removeOwn(
+    _ name: AccessName, from place: AccessPlace, in home: AccessHome
+  ) throws(Errno) -> Bool {
+    if leavesHidden, (try? room.keep(name, from: place, in: home)) == true { return true }
+    return try room.remove(name, from: place, in: home)
+  }
 }

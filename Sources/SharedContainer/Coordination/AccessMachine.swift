@@ -1,101 +1,109 @@
-/// One access to files that others may use too: from its arrival to its end.
+/// The state machine of an access to files that several processes may use: from its arrival to its
+/// end.
 ///
-/// An access is a file under a name that is never used twice. Where the file lies says how far it
-/// is: in `waiting/`, in `running/`, and in `overtaken/` if it was stopped there and others went
-/// on. It goes in this direction only, by renaming, and whoever lists
-/// the directories does so in this order: so a listing, which is no snapshot, misses nobody who is
-/// there throughout.
+/// An access is a file under a name that is never used twice. The directory of the file is the
+/// state of the access: `waiting/`, `running/`, and `overtaken/` if the running access was
+/// suspended and another access took over. The file moves in this direction only, by renaming, and
+/// every process lists the directories in the same order. A listing is not a snapshot, but because
+/// of the order it misses no access that exists throughout.
 ///
 ///     lock       take the lock of arrivals
-///     list       list the three directories; the conflicting ones are the *blockers*
-///     arrive     rename the own file from `lock/<g>.d` to `waiting/`, with a stamp above all seen;
-///                if the directory is gone the lock was overtaken: unlock and begin again. If
-///                there are no blockers it goes to `running/` at once, and need not `enter`,
-///                unless it has to `hide` first
-///     unlock     from here on nobody needs the lock
-///     watch      if there are blockers: have their ends told
-///     look       look at each blocker: one that is gone or dead blocks no more
-///     sleep      until something has happened; then look again
+///     list       list the three directories; the conflicting accesses are the *blockers*
+///     arrive     rename the own file from `lock/<g>.d` to `waiting/`, with a stamp above all
+///                listed ones. If the directory is gone, the lock was overtaken: unlock and
+///                start again. Without blockers the file goes to `running/` at once and `enter`
+///                is skipped, unless the access has to `hide` first
+///     unlock     the steps below need no lock
+///     watch      if there are blockers: watch for their ends
+///     look       check each blocker: an access that has ended or is dead no longer blocks
+///     sleep      until a notice arrives; then check again
 ///     hide       to replace a file: make a hidden directory beside it
-///     enter      rename the own file to `running/`; if it is gone it was passed over: begin again
+///     enter      rename the own file to `running/`; if gone, the access was skipped: start again
 ///     run        the caller's code
-///     commit     exchange what lies in the hidden directory with the file
+///     commit     exchange the new file in the hidden directory with the file
 ///     leave      unlink the own file
 ///
-/// and a blocker whose process has not run for a lease
+/// A blocker whose process has not run for a lease is treated as follows:
 ///
-///     pass       is renamed to `passed/`, if it waits, where it blocks nobody: it has not begun,
-///                and comes again when it wakes
-///     take       is renamed to `overtaken/`, if it runs and the caller has asked for that; its
-///     clear      hidden directory is removed. If the caller has not asked, it is told who it is.
+///     pass       a waiting blocker is renamed to `passed/`, where it blocks no access: it has not
+///                started, and it arrives again when its process resumes
+///     take       a running blocker is renamed to `overtaken/`, if the caller permits a takeover;
+///     clear      its hidden directory is fenced. Without the permission the access ends, and
+///                the error names the blocker.
 ///
-/// Why no two that conflict run at once, whenever anybody is stopped, continued or killed:
+/// Why two conflicting accesses never run at once, whichever process is suspended, resumed or
+/// killed, and whenever:
 ///
-/// - Of two, one arrives later: under the lock, or with a rename that fails. It sees the other
-///   in its listing and waits until that one is gone. The blockers only become fewer.
-/// - Whoever is passed over cannot enter any more, as the name is gone that it would rename.
-/// - One that is overtaken stays a blocker for all who have not asked to overtake.
+/// - Of two accesses, the second arrives later: under the lock, or with a rename that fails. The
+///   later access has the earlier one in its listing and waits until the earlier one is gone. No
+///   blocker is ever added.
+/// - A skipped access cannot enter: its rename fails, because the name is gone.
+/// - An overtaken access remains a blocker for every access that does not permit a takeover.
 ///
-/// Why a replacing one that was overtaken changes nothing: its hidden directory was made before it
-/// entered. Whoever goes past it removes that first, and out of a removed directory nothing can be
-/// renamed.
+/// Why an overtaken access that replaces a file changes nothing: its hidden directory was made
+/// before the access entered. A process that overtakes the access first moves the content out of
+/// the directory, by one rename for each file, and then removes the empty directory: nothing can be
+/// renamed out of a removed directory. If the owner fills the directory in the meantime, or nothing
+/// proves that the access made the directory, `clear` fails, and the process does not overtake.
+/// ``HiddenDirectory`` has the steps.
 ///
-/// Why nobody waits for ever for those that come later: the blockers came earlier. Why nobody
-/// sleeps through the end of a blocker: it looks after it has begun to watch.
+/// Why no access waits forever for later arrivals: all its blockers came earlier. Why no waiter
+/// sleeps through the end of a blocker: a waiter starts to watch first, and checks the blocker
+/// afterwards.
 ///
-/// This file is the order of things alone, without a system call, so that tests can walk through
-/// its interleavings. ``AccessExecutor`` carries the actions out.
+/// The file has only the order of the steps, without a system call: tests can explore its
+/// interleavings. ``AccessExecutor`` carries the actions out.
 package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
-  /// What the caller wants.
+  /// The caller's requirements.
   package struct Terms: Hashable, Sendable {
     /// A hidden directory takes the new file.
     package var replaces = false
-    /// It goes past those that run and are stopped.
+    /// The access overtakes running blockers that are suspended.
     package var takesOver = false
 
     package init() {}
   }
 
-  /// What is to be done next.
+  /// The next step for the executor.
   package enum Action: Hashable, Sendable {
-    /// Answer: `locked`.
+    /// Event: `locked`.
     case lock
-    /// Answer: `listed`, with none that was answered before.
+    /// Event: `listed`, without the names of earlier events.
     case list(AccessPlace)
-    /// Answer: `arrived` or `lockLost`.
+    /// Event: `arrived` or `lockLost`.
     case arrive(AccessPlace)
-    /// Answer: `unlocked`.
+    /// Event: `unlocked`.
     case unlock
-    /// Answer: `watched`.
+    /// Event: `watched`.
     case watch
-    /// Answer: `gone`, `dead`, `stands` or `stoodStill`.
+    /// Event: `gone`, `dead`, `stands` or `stoodStill`.
     case look(Name)
-    /// Remove what a dead one left. Answer: `gone`.
+    /// Remove the files of a dead process's access. Event: `gone`.
     case bury(Name)
-    /// Answer: `gone`, or `moved` if it is not there any more.
+    /// Event: `gone`, or `moved` if the access is no longer in the directory.
     case pass(Name)
-    /// Answer: `taken`, or `moved` if it is not there any more.
+    /// Event: `taken`, or `moved` if the access is no longer in the directory.
     case take(Name, from: AccessPlace)
-    /// Remove its hidden directory. Answer: `cleared`.
+    /// Fence its hidden directory. Event: `cleared`.
     case clear(Name)
-    /// Answer: `woken` or `gaveUp`.
+    /// Event: `woken` or `gaveUp`.
     case sleep
-    /// Answer: `hidden`.
+    /// Event: `hidden`.
     case hide
-    /// Answer: `unhidden`.
+    /// Event: `unhidden`.
     case unhide
-    /// Rename the own file from `waiting/` to `running/`. Answer: `entered` or `passedOver`.
+    /// Rename the own file from `waiting/` to `running/`. Event: `entered` or `passedOver`.
     case enter
-    /// Answer: `ran`.
+    /// Event: `ran`.
     case run
-    /// Answer: `committed` or `superseded`.
+    /// Event: `committed` or `superseded`.
     case commit
-    /// Unlink the own file. Answer: `left` or `superseded`.
+    /// Unlink the own file. Event: `left` or `superseded`.
     case leave
     case finish(Ending)
   }
 
-  /// What came of the last action.
+  /// The result of the last action.
   package enum Event: Hashable, Sendable {
     case begin
     case locked, arrived, lockLost, unlocked
@@ -109,22 +117,22 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case ran(commits: Bool)
     case committed, superseded
     case left
-    /// A system call failed; the machine tidies up and ends.
+    /// A system call failed; the machine cleans up and ends.
     case failed
   }
 
   package enum Ending: Hashable, Sendable {
     case done
-    /// Others went past it while it ran.
+    /// Another process overtook the running access.
     case superseded
-    /// The wait ended: time was up, or it was cancelled.
+    /// The wait ended: the deadline passed, or the wait was cancelled.
     case gaveUp
-    /// This one runs, its process is stopped, and the caller has not asked to overtake.
+    /// The named access runs, its process is suspended, and the caller does not permit a takeover.
     case stopped(Name)
     case failed
   }
 
-  /// Mechanisms that tests take out.
+  /// Mechanisms that tests disable.
   package struct Flaws: OptionSet, Hashable, Sendable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
@@ -138,21 +146,21 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   }
 
   package let terms: Terms
-  /// Those that have to end first, each once; the last one is looked at first.
+  /// The accesses that have to end first, each once; the last element is checked first.
   package private(set) var blockers: [Name] = []
-  /// Where the own file lies; nil: nowhere.
+  /// The directory of the own file; nil if the file is in none.
   package private(set) var place: AccessPlace?
   private var isHidden = false
   private var holdsLock = false
   package private(set) var wasSuperseded = false
-  /// What it made is in its place: it came before whoever went past it since.
+  /// The new file is in its place: the commit came before any later takeover.
   private var hasCommitted = false
-  /// What follows once all is tidied up; nil: begin again.
+  /// The ending after the clean-up; nil to start again.
   private var ending: Ending?
 
   package init(_ terms: Terms) { self.terms = terms }
 
-  /// Says what is to be done, now that this has come of the last action.
+  /// Returns the next action, given the event that followed the last action.
   package mutating func next(_ event: Event, after action: Action, flaws: Flaws = []) -> Action {
     switch (action, event) {
     case (_, .failed): return fail(at: action)
@@ -192,7 +200,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case (.enter, .entered): return goOn(flaws)
     case (.enter, _):
       if flaws.contains(.entersAnyway) { return goOn(flaws) }
-      // It was passed over: it comes again, with a new name.
+      // The access was skipped: a new arrival follows, with a new name.
       return isHidden ? .unhide : .leave
     case (.run, .ran(let commits)):
       ending = .done
@@ -216,7 +224,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case .stoodStill(.waiting): return .pass(name)
     case .stoodStill where !terms.takesOver: return tidy(then: .stopped(name))
     case .stoodStill(.overtaken):
-      // Somebody went past it, and may have been killed before it was cleared.
+      // The overtaking process may have been killed before clearing.
       let isCleared = !flaws.isDisjoint(with: [.onlyTakerClears, .nobodyClears])
       return isCleared ? drop(flaws) : .clear(name)
     case .stoodStill(let place): return .take(name, from: place)
@@ -224,7 +232,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     }
   }
 
-  /// The one that was looked at is in the way no more.
+  /// Removes the last checked blocker.
   private mutating func drop(_ flaws: Flaws) -> Action {
     blockers.removeLast()
     return lookAtNext(flaws)
@@ -246,7 +254,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   private mutating func finish(_ event: Event) -> Action {
     place = nil
     guard let ending else {
-      // Passed over: what is known of the others is old by now.
+      // The access was skipped: its knowledge of other accesses is old by now.
       return .lock
     }
     let isOver = wasSuperseded || event == .superseded && !hasCommitted
@@ -263,7 +271,8 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   private mutating func fail(at action: Action) -> Action {
     switch action {
     case .unlock: holdsLock = false
-    // What could not be removed is left for those who bury this process's accesses.
+    // A remaining hidden directory is left to the process that later removes the dead process's
+    // accesses.
     case .unhide: isHidden = false
     case .leave:
       place = nil
@@ -274,7 +283,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   }
 }
 
-/// Where the file of an access may lie, in the order in which it goes through them.
+/// The directories of an access's file, in the order in which the file moves through them.
 package enum AccessPlace: Int, Hashable, Sendable, CaseIterable {
   case waiting, running, overtaken
 

@@ -1,8 +1,8 @@
 /// The name of an access's file, which is never used twice: `<stamp>,<process>,<number>`.
 ///
-/// The stamp, 16 hexadecimal digits, is above that of all who are there when it arrives, so names
-/// compare as their accesses came. The process is that of the file in `processes/`, and it counts
-/// its accesses.
+/// The stamp has 16 hexadecimal digits and is above all stamps that are listed when the access
+/// arrives, so names sort in the order of arrival. The process is the name of its file in
+/// `processes/`, and it counts its accesses.
 package struct AccessName: Hashable, Sendable {
   let stamp: UInt64
   package let process: String
@@ -15,6 +15,18 @@ package struct AccessName: Hashable, Sendable {
     self.init(stamp: stamp, process: process, number: number, "\(text),\(process),\(number)")
   }
 
+  /// The largest distance of a stamp ahead of the clock, in nanoseconds: an hour.
+  static let farthest: UInt64 = 3_600_000_000_000
+
+  /// Returns the stamp of an access that arrives after the listed ones, by a clock that shows
+  /// `now`.
+  ///
+  /// - Parameter highest: the highest listed stamp that is at most ``farthest`` ahead. Only a
+  ///   misbehaving member makes stamps at exactly this bound, and then two stamps may be equal.
+  static func stamp(above highest: UInt64, now: UInt64) -> UInt64 {
+    Mutants.has(.ownClock) ? now : max(now, min(highest + 1, now + farthest))
+  }
+
   private init(stamp: UInt64, process: String, number: Int, _ text: String) {
     self.stamp = stamp
     self.process = process
@@ -22,32 +34,36 @@ package struct AccessName: Hashable, Sendable {
     self.text = text
   }
 
-  /// Without the process, which takes as long to hash as all else in a look at a table: two names
-  /// that are equal have the same stamp and number, and two that are not rarely have, as an access
-  /// comes with a stamp above all that are there.
+  /// Leaves out the process, which takes as long to hash as all other steps of a table lookup:
+  /// equal names have the same stamp and number, and different names rarely do, because a new
+  /// access gets a stamp above all listed ones.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(stamp)
     hasher.combine(number)
   }
 
-  /// Nil if it is in no form of ours.
+  /// Nil if the text does not have this form.
   init?(_ text: String) {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false)
     guard parts.count == 3, parts.allSatisfy({ $0.utf8.count <= 16 }),
-      Staging.isOurs(String(parts[0])), let stamp = UInt64(parts[0], radix: 16),
-      Staging.isOurs(String(parts[1])), let number = Int(parts[2]), "\(number)" == parts[2]
+      Randomness.isName(String(parts[0])), let stamp = UInt64(parts[0], radix: 16),
+      Randomness.isName(String(parts[1])), let number = Int(parts[2]), "\(number)" == parts[2]
     else { return nil }
     self.init(stamp: stamp, process: String(parts[1]), number: number, text)
   }
 }
 
-/// What the file of an access says: written once, before anybody sees it.
+/// The content of an access's file: written once, before the file becomes visible.
 package struct AccessEntry: Sendable {
   package let claim: AccessClaim
-  /// The accesses that its thread was inside of already, of this container and of others.
+  /// The accesses that enclosed the access on its thread, in any container.
   package let held: [AccessToken]
-  /// Hidden directories beside what it replaces.
+  /// Hidden directories beside the files that the access replaces.
   let hidden: [String]
+  /// A random number in the names of the directories' markers; nil in entries of earlier programs.
+  let identity: String?
+  /// The user who owns the file.
+  let owner: UInt32
 
   /// The largest file that is read.
   static let largestFile = 1 << 20

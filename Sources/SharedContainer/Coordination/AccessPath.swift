@@ -7,12 +7,12 @@ package struct AccessPath: Sendable {
   /// - Parameter text: absolute, and without links, empty components or a slash at its end.
   package init(_ text: String) { self.text = text }
 
-  /// Whether it stands for the kernel's bytes: those that are no text have come to be other ones.
+  /// Whether the text stands for the kernel's bytes: bytes that are not UTF-8 were replaced.
   package var isText: Bool {
     !text.utf8.contains(0xEF) || !text.unicodeScalars.contains("\u{FFFD}")
   }
 
-  /// Whether the other one is this one, or lies below it; `/a` is not above `/ab`.
+  /// Whether a path equals this path or is below; `/a` is not above `/ab`.
   package func isAtOrAbove(_ other: AccessPath) -> Bool {
     let (own, its) = (text.utf8, other.text.utf8)
     guard own.count > 1 else { return true }
@@ -20,21 +20,22 @@ package struct AccessPath: Sendable {
     return its.count == own.count || its.dropFirst(own.count).first == UInt8(ascii: "/")
   }
 
-  /// Where this is once what it is, or what it lies in, was moved; nil if that is neither.
+  /// Returns this path after a move of the file, or of a directory above it; nil if the move does
+  /// not affect this path.
   package func moved(from: AccessPath, to: AccessPath) -> AccessPath? {
     guard from.text != "/", from.isAtOrAbove(self) else { return nil }
     return AccessPath(
       to.text + String(decoding: text.utf8.dropFirst(from.text.utf8.count), as: UTF8.self))
   }
 
-  /// The way from here to what lies below; nil if it does not.
+  /// Returns the relative path from here to a path below; nil if the other path is not below.
   package func way(to other: AccessPath) -> String? {
     guard self != other, isAtOrAbove(other) else { return nil }
     let length = text == "/" ? 1 : text.utf8.count + 1
     return String(decoding: other.text.utf8.dropFirst(length), as: UTF8.self)
   }
 
-  /// Nil unless it is absolute, and no component of it leads elsewhere.
+  /// Nil unless the path is absolute, and no component is empty, `.` or `..`.
   package init?(plain text: String) {
     guard let path = AccessPath(squeezing: text), path.text.utf8.count == text.utf8.count else {
       return nil
@@ -42,11 +43,11 @@ package struct AccessPath: Sendable {
     self.init(text)
   }
 
-  /// Without what leads nowhere, a slash after another and a dot alone; nil unless it is absolute,
-  /// and no component of it leads up.
+  /// Removes repeated slashes and components `.`; nil unless the path is absolute, and no component
+  /// is `..`.
   ///
-  /// Each access does this twice: in parts of strings it would take as long as three calls of the
-  /// system.
+  /// Each access does this twice: with parts of strings it would take as long as three system
+  /// calls.
   init?(squeezing text: String) {
     let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
     var text = text
@@ -88,10 +89,10 @@ extension AccessPath: Hashable {
 }
 
 extension AccessPath {
-  /// Where a path of the user's leads: its last component in a directory without links, and, if
-  /// that is a link itself, what it leads to.
+  /// Returns the real location of a user's path: its last component in a directory without links,
+  /// and, if the last component is a link, also the target of the link.
   ///
-  /// What does not exist yet counts by the nearest directory above it that does.
+  /// A path that does not exist yet counts by its nearest existing directory.
   package static func resolve(_ path: String) throws(WormholeError) -> [AccessPath] {
     do throws(Errno) {
       guard !path.isEmpty, !path.utf8.contains(0) else { throw .noSuchFile }
@@ -103,7 +104,7 @@ extension AccessPath {
       }
       let (text, isLink) = try unlinked(place)
       let own = AccessPath(text)
-      // One that leads nowhere counts for itself.
+      // A link that leads nowhere counts for itself.
       guard isLink, let end = try followed(path) else { return [own] }
       return [own, end]
     } catch {
@@ -111,9 +112,11 @@ extension AccessPath {
     }
   }
 
-  /// Where a path leads, by whatever links, or would if there were anything; nil if nobody can say.
+  /// Returns the end of a path behind all links, whether or not a file exists there; nil if the end
+  /// cannot be determined.
   ///
-  /// That the system cannot say so now does not mean that: others would not be kept away.
+  /// A temporary failure of the system is thrown and is not nil: with a wrong answer, conflicting
+  /// accesses would not exclude each other.
   static func end(of path: String) throws(Errno) -> AccessPath? {
     if let own = straight(path) { return own }
     return try followed(path)
@@ -130,10 +133,10 @@ extension AccessPath {
     return AccessPath(try real(file))
   }
 
-  /// The path itself, if no component of it is a link, and all of them are there, or all but the
-  /// last; nil also if that cannot be told so.
+  /// Returns the path itself if no component is a link, and all components exist, or all but the
+  /// last; nil also if the check fails.
   ///
-  /// So it is with nearly all, and to ask where a path leads takes three times as long.
+  /// Nearly all paths are like this, and resolving a path takes three times as long.
   private static func straight(_ path: String) -> AccessPath? {
     guard let own = AccessPath(squeezing: path) else { return nil }
     var failure = Errno.of { () throws(Errno) in _ = try Descriptor.open(straight: own.text) }
@@ -144,7 +147,7 @@ extension AccessPath {
     return failure == nil ? own : nil
   }
 
-  /// The path in a directory without links, and whether it is one itself.
+  /// Returns the path in a directory without links, and whether the path itself is a link.
   private static func unlinked(_ place: UserPath) throws(Errno) -> (path: String, isLink: Bool) {
     guard UserPath.isName(place.name) else { throw .invalidArgument }
     let above: String
@@ -172,7 +175,7 @@ extension AccessPath {
     }
   }
 
-  /// The path of what is open, as the kernel has it.
+  /// Returns the kernel's path of an open file.
   private static func real(_ file: borrowing Descriptor) throws(Errno) -> String {
     let bytes = try Descriptor.readSymbolicLink(path: "/proc/self/fd/\(file.rawValue)")
     return String(decoding: bytes, as: UTF8.self)
@@ -180,7 +183,7 @@ extension AccessPath {
 }
 
 extension Errno {
-  /// Whether there is nothing for this user at the end of a path, now or later.
+  /// Whether this user finds no file at the end of a path, now or later.
   var leadsNowhere: Bool {
     [.noSuchFile, .notADirectory, .tooManyLinks, .accessDenied, .nameTooLong].contains(self)
   }

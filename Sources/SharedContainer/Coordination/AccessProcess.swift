@@ -1,12 +1,14 @@
 internal import Synchronization
 internal import Syscalls
 
-/// What this process shows of itself to those who wait for its accesses: `processes/<p>`, which it
-/// has a lock on for as long as it lives, and a mark in it that changes while it runs.
+/// The visible file of a process, for waiters on its accesses: `processes/<p>`, with a lock that is
+/// held as long as the process lives, and a heartbeat that changes while the process runs.
 ///
-/// One for all of its accesses. The lock is one of the open file's description, as that on a
-/// member's `presence`; the mark is that of lock files. It is renewed as long as an access waits
-/// or runs, and it is another one each time that there is one again.
+/// All accesses of the process in a container share this object. The lock is an exclusive lock of
+/// the open file description, similar to the lock on a member's `presence`. Only the owner may
+/// write to the file, in a group's container too: another user cannot hold an exclusive lock on it.
+/// The heartbeat has the format of lock files. It is renewed as long as an access waits or runs,
+/// and each time the first access starts, the heartbeat gets a new value.
 final class AccessProcess: Sendable {
   let name: String
   private let file: Descriptor
@@ -29,55 +31,59 @@ final class AccessProcess: Sendable {
     state = Monitor(State(mark: mark))
   }
 
-  /// Shows this process, under a name that nobody has had.
+  /// Creates the file of the process, under a new name.
   static func make(
     in home: borrowing Descriptor, _ container: Container
   ) throws(Errno) -> AccessProcess {
     let name = container.options.environment.randomName()
     let mark = HolderMark(of: .current)
-    let visible = "processes/" + name
+    // Opening by path would follow a link.
+    let processes = try container.options.sharing.openExisting("processes", in: home)
     let file = try withUnsafeBytes(of: mark.words) { bytes throws(Errno) in
-      try container.staging.withFile(bytes, isGuarded: true) { staged, file throws(Errno) in
-        // Before others can see it: one without a lock is a dead one's.
+      try container.staging.withFile(bytes, isPrivate: true, isGuarded: true) {
+        staged, file throws(Errno) in
+        if container.options.sharing == .group { try file.setMode(0o640) }
+        // Lock before publishing: a file without a lock belongs to a dead process.
         guard try file.tryPresenceLock() else { throw .busy }
         let staging = try container.staging.directory()
-        try staging.descriptor.publish(staged, to: home, visible)
-        return try locked(file, as: visible, in: home)
+        try staging.descriptor.publish(staged, to: processes, name)
+        return try locked(file, as: name, in: processes)
       }
     }
     return AccessProcess(name, file, mark, container.leases)
   }
 
-  /// The file as others see it.
+  /// Opens the published file, as a waiter would.
   ///
-  /// Where the name came by a link, since the file system cannot rename without replacing, it may
-  /// be another file to the kernel, which has no lock: so it is with FUSE. It has no access yet
-  /// that anybody could take for a dead one's.
+  /// If the file system cannot rename without replacing, the name was made by a hard link. The
+  /// kernel may then treat the linked file as another file without a lock, as with FUSE. No access
+  /// uses the name yet, so no access can be taken for a dead process's in the meantime.
   private static func locked(
-    _ file: borrowing Descriptor, as name: String, in home: borrowing Descriptor
+    _ file: borrowing Descriptor, as name: String, in processes: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
-    let seen = try home.open(name, [.readWrite, .nonBlocking], isGuarded: true)
-    if try seen.isPresenceLocked() { return try file.duplicate() }
+    let seen = try processes.open(name, [.readWrite, .nonBlocking], isGuarded: true)
+    if try seen.isPresenceHeld() { return try file.duplicate() }
     guard try seen.tryPresenceLock() else { throw .busy }
-    // Somebody who took it for a dead one's may have removed it.
-    _ = try home.status(of: name)
+    // A sweeper may have removed the file, as a dead process's.
+    _ = try processes.status(of: name)
     return seen
   }
 
   deinit {
-    // An access that nobody has ended must not have marks written to what has the number next.
+    // Without this, an access that was never ended would write heartbeats to the next file with the
+    // same descriptor number.
     if let tenure = state.withLock({ $0.tenure }) { _ = leases.end(tenure) }
   }
 
-  /// Whether others can see it: somebody's hand may have removed it.
+  /// Whether waiters can see the file: another tool may have removed the file.
   var isThere: Bool { (try? file.status().links) ?? 0 > 0 }
 
-  /// Whether whoever asks, having begun one, has begun the only one that has not ended.
+  /// Whether the caller's access is the only active access of the process.
   var isOnlyUser: Bool { state.withLock { $0.users == 1 } }
 
   func nextNumber() -> Int { counted.add(1, ordering: .relaxed).newValue }
 
-  /// From here on it is seen to run.
+  /// From here on, the heartbeat shows that the process runs.
   func begin(_ container: Container) throws(Errno) {
     try state.withLock { state throws(Errno) in
       if state.users == 0 {

@@ -1,10 +1,10 @@
-/// Whether accesses wait for each other in a ring.
+/// Whether accesses wait for each other in a cycle.
 ///
-/// One that waits waits for all that came before it and are in its way. One that runs waits for
-/// what the accesses wait for that were begun inside of it. Whoever begins one inside another
-/// arrives first and looks afterwards, so the last one of a ring sees all of it.
+/// A waiting access waits for all conflicting, earlier accesses. A running access waits for the
+/// blockers of its inner accesses. A process that starts an access inside another arrives first and
+/// checks for a cycle afterwards, so the last access of a cycle sees the whole cycle.
 package struct AccessRing {
-  /// One access, as it was seen.
+  /// One access with its state in a listing.
   package struct Seen: Sendable {
     let token: AccessToken
     let stamp: UInt64
@@ -36,7 +36,7 @@ package struct AccessRing {
 
   package init(_ all: [Seen]) { self.all = all }
 
-  /// Whether what it waits for waits for an access that it was begun inside of.
+  /// Whether a blocker of the access waits, directly or not, for an enclosing access.
   package func closes(at container: String, _ name: String) -> Bool {
     closes(at: AccessToken(container: container, name: name))
   }

@@ -1,27 +1,28 @@
 internal import Syscalls
 
-/// Whether those that have accesses live, and run.
+/// Checks whether the processes of accesses live, and run.
 extension AccessRoom {
-  /// What can be seen of an access that is in the way.
+  /// The visible state of a blocker.
   enum Sight {
     case gone
     /// Its process has ended.
     case dead
     case stands
-    /// Its process has not run for so long.
+    /// Its process has not run for this duration.
     case stoodStill(AccessPlace, Duration)
   }
 
-  /// Whether the process that shows itself under this name lives.
+  /// Whether the process with this file name lives.
   ///
-  /// Whoever asks takes no lock, so that it cannot be mistaken for a holder.
-  func isAlive(_ process: String, in home: OpenDirectory) throws(Errno) -> Bool {
+  /// The check takes no lock, so the checking process cannot be mistaken for a holder; nor can a
+  /// process that has a shared lock on the file, which every reader of the file can take.
+  func isAlive(_ process: String, in home: AccessHome) throws(Errno) -> Bool {
     if process == ownName { return true }
     guard let file = try open(process, in: home) else { return false }
-    return try file.isPresenceLocked()
+    return try file.isPresenceHeld()
   }
 
-  private func open(_ process: String, in home: OpenDirectory) throws(Errno) -> Descriptor? {
+  private func open(_ process: String, in home: AccessHome) throws(Errno) -> Descriptor? {
     do throws(Errno) {
       return try home.descriptor.open(
         Self.processesName + "/" + process, [.readOnly, .nonBlocking])
@@ -31,7 +32,7 @@ extension AccessRoom {
     }
   }
 
-  /// What an access is about that runs; nil if there is none of that name.
+  /// Returns the claim of a running access; nil if no running access has the name.
   package func running(_ token: AccessToken) -> AccessClaim? {
     guard token.container == container.id, let name = AccessName(token.name),
       let home = openHome ?? (try? existingDirectory()),
@@ -41,10 +42,10 @@ extension AccessRoom {
     return (try? entry(of: name, in: .running, of: home))?.claim
   }
 
-  func look(at name: AccessName, in home: OpenDirectory) throws(Errno) -> Sight {
+  func look(at name: AccessName, in home: AccessHome) throws(Errno) -> Sight {
     guard let place = try place(of: name, in: home) else { return .gone }
     if name.process == ownName { return .stands }
-    guard let file = try open(name.process, in: home), try file.isPresenceLocked() else {
+    guard let file = try open(name.process, in: home), try file.isPresenceHeld() else {
       standing.withLock { $0[name.process] = nil }
       return .dead
     }
@@ -53,9 +54,9 @@ extension AccessRoom {
     return stood > container.options.lease ? .stoodStill(place, stood) : .stands
   }
 
-  /// Notes that others beside the first are in the way: that they stand still is to be known when
-  /// their turn comes.
-  func observe(_ names: some Sequence<AccessName>, in home: OpenDirectory) {
+  /// Observes further blockers beside the first: when they are checked later, a suspension is
+  /// already known.
+  func observe(_ names: some Sequence<AccessName>, in home: AccessHome) {
     var seen: Set<String> = []
     for name in names where name.process != ownName && seen.insert(name.process).inserted {
       guard seen.count <= Self.mostObserved else { return }
@@ -67,11 +68,11 @@ extension AccessRoom {
 
   private static var mostObserved: Int { 16 }
 
-  /// How long the process's mark has stood still, as far as anybody here has looked.
+  /// Returns how long the process's heartbeat has stopped, as far as this process has checked.
   private func observe(_ process: String, _ mark: HolderMark) -> Duration {
     let now = container.options.environment.now()
     return standing.withLock { standing in
-      // One that has ended is never looked at again.
+      // Ended processes are never checked again.
       if standing.count > 256 { standing = [:] }
       var own =
         standing[process]
@@ -82,18 +83,18 @@ extension AccessRoom {
     }
   }
 
-  /// What a process shows of itself; nil if it shows nothing.
-  func mark(of process: String, in home: OpenDirectory) throws(Errno) -> HolderMark? {
-    guard let file = try open(process, in: home), try file.isPresenceLocked() else { return nil }
+  /// Returns the heartbeat of a process; nil if there is none.
+  func mark(of process: String, in home: AccessHome) throws(Errno) -> HolderMark? {
+    guard let file = try open(process, in: home), try file.isPresenceHeld() else { return nil }
     return try HolderMark(in: file)
   }
 
-  /// Who has an access, as far as that can be known.
-  func holder(of name: AccessName, in home: OpenDirectory) -> LockHolder? {
+  /// Returns the process of an access, as far as it is known.
+  func holder(of name: AccessName, in home: AccessHome) -> LockHolder? {
     holder(of: name.process, in: home)
   }
 
-  func holder(of process: String, in home: OpenDirectory) -> LockHolder? {
+  func holder(of process: String, in home: AccessHome) -> LockHolder? {
     guard let file = try? open(process, in: home), let mark = try? HolderMark(in: file) else {
       return nil
     }

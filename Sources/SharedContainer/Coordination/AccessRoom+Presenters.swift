@@ -1,25 +1,25 @@
 package import Syscalls
 
-/// Those who present files: they are asked before an access, and told afterwards.
+/// Presenters of files: an access asks its presenters before, and notifies them afterwards.
 ///
-/// `presenters/` is there only while somebody presents something, so an access that has nobody to
-/// ask finds that out with one call. A file in it is removed by its presenter, or, once the process
-/// is dead, by whoever would have asked it.
+/// `presenters/` exists only while a presenter is registered: otherwise an access needs only one
+/// call. A presenter removes its own file; after its process has died, an access that would have
+/// asked the presenter removes the file.
 extension AccessRoom {
   static let presentersName = "presenters"
-  /// How many are looked at; more are left alone.
+  /// The limit of presenters that are read; further files are ignored.
   private static let mostPresenters = 10_000
 
   private func openSlot() throws(Errno) -> SlotDirectory { try slot.openDirectory(making: true) }
 
-  private func anyHome() throws(Errno) -> OpenDirectory? {
+  private func anyHome() throws(Errno) -> AccessHome? {
     if let openHome { return openHome }
     return try existingDirectory()
   }
 
-  /// Shows a presenter to those who begin accesses from now on.
+  /// Makes a presenter visible to later accesses.
   ///
-  /// - Parameter prepare: gets its name before anybody can see it.
+  /// - Parameter prepare: called with the presenter's name before the file is visible.
   package func present(
     _ entry: PresenterEntry, _ prepare: (PresenterName) -> Void
   ) throws(WormholeError) -> PresenterName {
@@ -28,6 +28,7 @@ extension AccessRoom {
       guard let bytes = try? entry.encoded(), bytes.count <= PresenterEntry.largestFile else {
         throw .invalidArgument
       }
+      removeLeftovers()
       let home = try directory(openSlot())
       let name = PresenterName(
         process: try ownProcess(in: home).name, number: try ownProcess(in: home).nextNumber())
@@ -36,12 +37,12 @@ extension AccessRoom {
       return name
     } catch {
       if error == .noSuchFile { lookAtDirectories() }
-      throw WormholeError(error, "present", subject)
+      throw WormholeError(error, "present", subject, accessesIn: container)
     }
   }
 
   private func place(
-    _ bytes: [UInt8], as name: PresenterName, in home: OpenDirectory
+    _ bytes: [UInt8], as name: PresenterName, in home: AccessHome
   ) throws(Errno) {
     var tries = 0
     while true {
@@ -57,43 +58,45 @@ extension AccessRoom {
         if let failure { throw failure }
       }
       guard let failure else { return }
-      // Whoever was the last one there removes the directory.
+      // The last presenter removes the directory.
       tries += 1
       guard failure == .noSuchFile, tries < 100 else { throw failure }
     }
   }
 
-  /// It presents no more.
+  /// Removes a presenter.
   package func unpresent(_ name: PresenterName) {
     guard let home = openHome else { return }
     remove(name, in: home)
   }
 
-  private func remove(_ name: PresenterName, in home: OpenDirectory) {
-    try? home.descriptor.unlink(Self.presentersName + "/" + name.text)
-    // It fails unless it was the last one.
-    try? home.descriptor.removeDirectory(Self.presentersName)
+  private func remove(_ name: PresenterName, in home: AccessHome) {
+    if let folder = try? home.descriptor.open(Self.presentersName, [.path, .directory]) {
+      try? folder.unlink(name.text)
+    }
+    // Fails unless this was the last presenter.
+    try? container.options.sharing.removeEmpty(Self.presentersName, in: home.descriptor)
   }
 
-  /// All whose files can be read, whether they live or not.
+  /// Returns all presenters with readable files, whether or not their processes live.
   package func everyPresenter() throws(Errno) -> [PresenterName: PresenterEntry] {
     guard let home = try anyHome() else { return [:] }
     return try everyPresenter(in: home)
   }
 
   private func everyPresenter(
-    in home: OpenDirectory
+    in home: AccessHome
   ) throws(Errno) -> [PresenterName: PresenterEntry] {
     let directory: Descriptor
     let state: SettledDirectory?
     do throws(Errno) {
-      // Before the names are read: what comes later shows.
+      // Read before the names: later changes then become visible.
       state = SettledDirectory(
         try home.descriptor.status(of: Self.presentersName),
         now: container.options.environment.sinceEpoch())
       let last = presented.withLock { $0 }
       if let state, last.directory == state { return last.entries.compactMapValues { $0 } }
-      directory = try home.descriptor.open(Self.presentersName, [.readOnly, .directory])
+      directory = try home.open(Self.presentersName)
     } catch {
       guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
       return [:]
@@ -115,7 +118,7 @@ extension AccessRoom {
       do throws(Errno) {
         found.entries[name] = try entry(of: name, in: home)
       } catch {
-        // Not noted: it is read the next time.
+        // Not stored: the next call reads the file again.
         found.directory = nil
         container.log(.warning, "cannot read presenter '\(name.text)': \(error)")
       }
@@ -125,11 +128,11 @@ extension AccessRoom {
   }
 
   private func entry(
-    of name: PresenterName, in home: OpenDirectory
+    of name: PresenterName, in home: AccessHome
   ) throws(Errno) -> PresenterEntry? {
     let reason: String
     let path = Self.presentersName + "/" + name.text
-    switch try read(path, upTo: PresenterEntry.largestFile, of: home) {
+    switch try read(path, upTo: PresenterEntry.largestFile, in: home.descriptor) {
     case .missing: return nil
     case .sound(let bytes, _):
       if let entry = PresenterEntry(bytes) { return entry }
@@ -141,11 +144,11 @@ extension AccessRoom {
     return nil
   }
 
-  /// Those who are to be asked before an access, or told after it.
+  /// Returns the presenters to ask before an access, or to notify afterwards.
   ///
-  /// What dead processes have left of them is removed.
+  /// The files of dead processes are removed.
   ///
-  /// - Parameter isKnown: whether whoever calls would have heard of the end of that process.
+  /// - Parameter isKnown: whether the caller would have been notified of the end of the process.
   package func presenters(
     of paths: [AccessPath], but purposes: Set<String>, _ isKnown: (PresenterEntry) -> Bool
   ) throws(Errno) -> [PresenterName: PresenterEntry] {
@@ -163,8 +166,8 @@ extension AccessRoom {
     return related
   }
 
-  /// Removes what dead processes have left; answers how many.
-  func sweepPresenters(in home: OpenDirectory) throws(Errno) -> Int {
+  /// Removes the files of dead processes; returns their number.
+  func sweepPresenters(in home: AccessHome) throws(Errno) -> Int {
     var swept = 0
     for name in try everyPresenter(in: home).keys where try !isAlive(name.process, in: home) {
       remove(name, in: home)
@@ -173,9 +176,9 @@ extension AccessRoom {
     return swept
   }
 
-  // MARK: Those who are asked, and those who ask
+  // MARK: Processes
 
-  /// Shows that this process runs, for as long as it answers; what is given back ends that.
+  /// Renews the process's heartbeat during a reply; the returned closure ends the renewal.
   package func showRunning() -> @Sendable () -> Void {
     guard let home = openHome else { return {} }
     guard let process = knownProcess ?? (try? ownProcess(in: home)),
@@ -184,23 +187,24 @@ extension AccessRoom {
     return { process.end() }
   }
 
-  /// Makes what shows this process, if it has not been made yet; answers its name.
+  /// Makes the own file in `processes/`, if missing; returns its name.
   package func showProcess() throws(WormholeError) -> String {
     if let ownName { return ownName }
+    removeLeftovers()
     do throws(Errno) {
       return try ownProcess(in: directory(openSlot())).name
     } catch {
-      throw WormholeError(error, "coordinate in", container.path)
+      throw WormholeError(error, "coordinate in", container.path, accessesIn: container)
     }
   }
 
-  /// Whether that process lives; what cannot be found out is taken for alive.
+  /// Whether the process lives; true if the check fails.
   package func lives(_ process: String) -> Bool {
     guard let home = openHome else { return true }
     return (try? isAlive(process, in: home)) ?? true
   }
 
-  /// Accesses of others that may be writing there just now.
+  /// Returns the accesses of other processes with write claims on related paths.
   package func writers(
     of paths: [AccessPath], but purpose: String
   ) throws(Errno) -> Set<AccessName> {
@@ -219,7 +223,7 @@ extension AccessRoom {
     return found
   }
 
-  /// Whether an access has not ended, and its process neither.
+  /// Whether neither the access nor its process has ended.
   package func isUnderWay(_ name: AccessName) -> Bool {
     guard let home = openHome, let sight = try? look(at: name, in: home) else {
       return true
@@ -230,7 +234,7 @@ extension AccessRoom {
     }
   }
 
-  /// What dead writers claimed whose accesses were removed here since the last call.
+  /// Returns and clears the claims of dead writers whose accesses were removed here.
   package func takeBuried() -> [AccessClaim] {
     buried.withLock { buried in
       defer { buried = [] }
@@ -239,19 +243,19 @@ extension AccessRoom {
   }
 }
 
-/// Whether processes that were asked something run: those that do change their marks, as soon as
-/// they have read what they are asked.
+/// Whether processes that were asked still run: a running process changes its heartbeat as soon as
+/// it has read the request.
 package struct AskedProcesses {
   private var seen: [String: LeaseObservation<HolderMark>] = [:]
   private var asked: Set<String> = []
 
   package init() {}
 
-  /// Whether there is no use in waiting for it: it is dead, or its mark has stood still for a lease
-  /// since it was asked, or since somebody here found that before.
+  /// Whether waiting for the process is useless: it is dead, or its heartbeat has stopped for a
+  /// lease since it was asked, or an earlier check with the same heartbeat has found a suspension.
   package mutating func isLost(_ process: String, in room: AccessRoom) -> Bool {
     guard process != room.ownName else { return false }
-    // It lived when it was found, and most have answered before anybody looks again.
+    // The process lived when it was found, and most have replied before the next check.
     if asked.insert(process).inserted, room.stopped.withLock({ $0[process] == nil }) {
       return false
     }

@@ -3,8 +3,8 @@ internal import Syscalls
 
 /// The name of a presenter's file, which is never used twice: `<process>,<number>`.
 ///
-/// The process is that of the file in `processes/`; accesses and presenters of one are counted
-/// together.
+/// The process is the name of the process's file in `processes/`; the accesses and presenters of a
+/// process share one counter.
 package struct PresenterName: Hashable, Sendable {
   package let process: String
   package let number: Int
@@ -14,10 +14,10 @@ package struct PresenterName: Hashable, Sendable {
     self.number = number
   }
 
-  /// Nil if it is in no form of ours.
+  /// Nil if the text does not have this form.
   init?(_ text: String) {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false)
-    guard parts.count == 2, Staging.isOurs(String(parts[0])), parts[1].utf8.count <= 16,
+    guard parts.count == 2, Randomness.isName(String(parts[0])), parts[1].utf8.count <= 16,
       let number = Int(parts[1]), "\(number)" == parts[1]
     else { return nil }
     self.init(process: String(parts[0]), number: number)
@@ -26,15 +26,15 @@ package struct PresenterName: Hashable, Sendable {
   package var text: String { "\(process),\(number)" }
 }
 
-/// What the file of a presenter says: written once, before anybody sees it.
+/// The content of a presenter's file: written once, before the file becomes visible.
 package struct PresenterEntry: Sendable {
-  /// Absolute, and without links on the way to them.
+  /// Absolute, and without links in the directories above.
   package let paths: [AccessPath]
-  /// Accesses of this purpose do not ask it.
+  /// Accesses with this purpose do not ask the presenter.
   package let purpose: String
-  /// As which guest of the container its process can be asked.
+  /// The guest of the container under which the presenter's process accepts requests.
   package let guest: String
-  /// Whether those who read ask it too, and not only those who write.
+  /// Whether readers ask the presenter too, and not only writers.
   package let mindsReaders: Bool
 
   package init(_ paths: [AccessPath], purpose: String, guest: String, mindsReaders: Bool) {
@@ -47,7 +47,7 @@ package struct PresenterEntry: Sendable {
   /// The largest file that is read.
   static let largestFile = 1 << 20
 
-  /// Whether it presents one of these, something above one, or something below one.
+  /// Whether a presented path equals any of the paths, or is above or below any path.
   package func isRelated(to others: some Sequence<AccessPath>) -> Bool {
     others.contains { other in paths.contains { $0.isRelated(to: other) } }
   }
@@ -66,14 +66,14 @@ extension PresenterEntry {
     return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
   }
 
-  /// Nil if it is in no form of ours.
+  /// Nil if the bytes do not have this form.
   init?(_ bytes: [UInt8]) {
     guard let list = try? BinaryPropertyList.decode(bytes),
       let paths = list["paths"]?.arrayValue?.compactMap(\.stringValue), !paths.isEmpty,
       paths.allSatisfy({ $0.begins(with: "/") }),
       let purpose = list["purpose"]?.stringValue,
-      // It becomes the name of a directory.
-      let guest = list["guest"]?.stringValue, Staging.isOurs(guest)
+      // The guest becomes the name of a directory.
+      let guest = list["guest"]?.stringValue, Randomness.isName(guest)
     else { return nil }
     self.init(
       paths.map { AccessPath($0) }, purpose: purpose, guest: guest,

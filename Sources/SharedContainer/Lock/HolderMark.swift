@@ -1,27 +1,27 @@
 internal import Synchronization
 internal import Syscalls
 
-/// The 64 bytes in a lock file: who holds it, in a form that changes with every tenure and, in a
-/// long one, many times a second.
+/// The 64 bytes in a lock file: the identity of the holder, and a heartbeat that changes with every
+/// tenure and, during a long tenure, many times a second.
 ///
-/// Waiters only compare them. What they say of the holder serves error messages.
+/// Waiters only compare the bytes. The identity of the holder serves error messages.
 ///
-///     0  "WHM1"                        32  which tenure of the process
-///     4  process id, 32 bits           40  how often renewed
+///     0  "WHM1"                        32  number of the tenure in the process
+///     4  process id, 32 bits           40  number of renewals
 ///     8  inode of its pid namespace    48  name of the program, 16 bytes, filled up with zeros
 ///    16  when the process started, in ticks since boot
-///    24  a random number of the process's
+///    24  a random number of the process
 ///
 /// Numbers are little-endian.
 struct HolderMark: Equatable, Sendable {
   static let size = 64
 
-  /// The 64 bytes as they lie in the file.
+  /// The 64 bytes, as in the file.
   var words: SIMD8<UInt64>
 
   private static let magic = UInt64(0x314D_4857)
 
-  /// The mark of a lock file that nobody has held yet.
+  /// The mark of a lock file that no process has held yet.
   static let unheld = HolderMark(words: SIMD8(magic, 0, 0, 0, 0, 0, 0, 0))
 
   init(words: SIMD8<UInt64>) { self.words = words }
@@ -35,7 +35,7 @@ struct HolderMark: Equatable, Sendable {
       owner.started, owner.seed, 0, 0, program.0, program.1)
   }
 
-  /// Nil where it is not in this form, or nobody has held it.
+  /// Nil if the bytes do not have this form, or no process has held the lock.
   var process: Int32? {
     guard words[0] & 0xffff_ffff == Self.magic, let process = Int32(exactly: words[0] >> 32),
       process > 0
@@ -49,7 +49,7 @@ struct HolderMark: Equatable, Sendable {
 
   private static let tenures = Atomic<UInt64>(0)
 
-  /// Makes it another one than any mark of this process, of whatever lock.
+  /// Makes the mark different from all marks of this process, in all locks.
   mutating func begin() {
     tenure = Self.tenures.add(1, ordering: .relaxed).newValue
     renewals = 0
@@ -74,7 +74,7 @@ struct HolderMark: Equatable, Sendable {
 }
 
 extension HolderMark {
-  /// What stands in a lock file; a short file reads as zeros.
+  /// Reads the mark of a lock file; a short file reads as zeros.
   init(in file: borrowing Descriptor) throws(Errno) {
     words = SIMD8()
     _ = try withUnsafeMutableBytes(of: &words) { buffer throws(Errno) in
@@ -84,7 +84,7 @@ extension HolderMark {
 
   func write(to file: borrowing Descriptor) throws(Errno) { try write(toOpen: file.rawValue) }
 
-  /// For a descriptor that its owner promises to keep open meanwhile.
+  /// For a descriptor that its owner promises to keep open during the call.
   func write(toOpen file: CInt) throws(Errno) {
     try withUnsafeBytes(of: words) { bytes throws(Errno) in
       try Descriptor.writeFully(bytes, at: 0, toOpen: file)

@@ -1,12 +1,14 @@
 internal import Syscalls
 
-/// Renews the marks of tenures that last, so that a slow holder is not taken for a suspended one.
+/// Renews the heartbeats of long tenures, so that waiters do not take a slow holder for suspended.
 ///
-/// One thread a container, as a file system that has got stuck is to hold up no other's. It runs
-/// only when the process runs, which is just what the mark is to say. A tenure that ends within a
-/// quarter of its lease, as nearly all do, costs an entry in a table and no system call; the thread
-/// rests when there has been none for a second, and ends when it has rested for long.
-final class LeaseKeeper: Sendable {
+/// A process has one keeper for all its containers on a file system: see ``keeper(of:)``. The
+/// keeper has a single thread, and the thread only runs while the process runs: the heartbeat
+/// proves exactly that. A tenure that ends within a quarter of its lease, as nearly all do, costs
+/// an entry in a table and no system call. The thread rests if there was no tenure for a second. It
+/// ends after ten seconds of rest, or at once when the last container of the file system is
+/// released.
+final class LeaseKeeper: Service {
 
   private struct Tenure {
     let number: Int
@@ -16,8 +18,7 @@ final class LeaseKeeper: Sendable {
     var due: Instant
     /// Running time left before renewing ends.
     ///
-    /// Time in which the process was stopped is not
-    /// counted: what it did then it does not answer for.
+    /// Time during which the process was suspended does not count: the process did nothing then.
     var left: Int64
     var isCapped = false
   }
@@ -26,39 +27,99 @@ final class LeaseKeeper: Sendable {
     var tenures: [Tenure] = []
     var nextNumber = 0
     var hasThread = false
-    /// When the thread looks next; nil while it rests.
+    /// The time of the thread's next check; nil while the thread rests.
     var nextLook: Instant?
     var lastUse = Instant(nanoseconds: 0)
+    /// How many keepers refer to this state: one, or none when the last container was released.
+    ///
+    /// Two for a moment, if a container is opened while the last one is being released.
+    var keepers = 0
+    var isOver: Bool { keepers == 0 }
   }
 
-  private let monitor = Monitor(State())
-  private let hire: @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
-
-  /// - Parameter hire: starts a thread, which ends by itself.
-  init(
-    hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void = {
+  private static let startThread:
+    @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void = {
       body throws(Errno) in
       try Thread("wormhole-lease", body).detach()
     }
+
+  private let monitor: Monitor<State>
+  private let hire: @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
+
+  /// - Parameter hire: starts a thread, which ends automatically.
+  convenience init(
+    hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void =
+      startThread
   ) {
-    self.hire = hire
+    self.init(Monitor(State()), hire: hire)
   }
 
-  /// How long the thread rests before it ends: making one takes longer than a short update.
+  private init(
+    _ monitor: Monitor<State>,
+    hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
+  ) {
+    self.monitor = monitor
+    self.hire = hire
+    monitor.withLock { $0.keepers += 1 }
+  }
+
+  deinit {
+    // The thread retains only the monitor.
+    monitor.signal { $0.keepers -= 1 }
+  }
+
+  /// Returns the process's keeper for a file system; all containers on the file system share and
+  /// retain the keeper.
+  ///
+  /// Each file system has its own keeper, because a write to a file system that does not respond
+  /// must not delay heartbeats on another.
+  static func keeper(of device: UInt64) -> LeaseKeeper {
+    Mutants.has(.keeperEach) ? LeaseKeeper() : keepers.current.keeper(of: device)
+  }
+
+  private static let keepers = OneForEachProcess { Keepers() }
+
+  private final class Keepers: Sendable {
+    /// A keeper, and its state, which stays when the keeper is released.
+    ///
+    /// The thread may not have noticed the release yet when the next container is opened. The
+    /// thread then continues, and no second thread is started.
+    private struct Known {
+      weak var keeper: LeaseKeeper?
+      let monitor: Monitor<State>
+      var isInUse: Bool { keeper != nil || monitor.withLock { $0.hasThread } }
+    }
+
+    private let known = Monitor<[UInt64: Known]>([:])
+
+    func keeper(of device: UInt64) -> LeaseKeeper {
+      known.withLock { known in
+        if let keeper = known[device]?.keeper { return keeper }
+        let monitor = known[device]?.monitor ?? Monitor(State())
+        let keeper = LeaseKeeper(monitor, hire: LeaseKeeper.startThread)
+        // A device number may never come again.
+        known = known.filter { $0.value.isInUse }
+        known[device] = Known(keeper: keeper, monitor: monitor)
+        return keeper
+      }
+    }
+  }
+
+  /// How long the thread rests before it ends: making a thread takes longer than a short update.
   private static let rest = Duration.seconds(10)
 
-  /// Renews the mark from a quarter of the lease on, until it is ended or the cap is reached.
+  /// Renews the mark after a quarter of the lease, until the tenure ends or the cap is reached.
   ///
   /// The file must stay open until ``end(_:)``.
   ///
-  /// - Throws: for a tenure without a cap, where no thread can be had: nothing that is done in it
-  ///   is run again, so nobody may take it for one that stands still.
+  /// - Throws: for a tenure without a cap, if no thread can be made: work in such a tenure is never
+  ///   run again, so no waiter may take the holder for suspended.
   func begin(
     _ mark: HolderMark, in file: borrowing Descriptor, lease: Duration, cap: Duration?,
     at now: Instant
   ) throws(Errno) -> Int {
     let descriptor = file.rawValue
-    // Durations have 128 bits, and dividing those takes as long as the entry.
+    // Durations have 128 bits, and dividing them takes as long as the entry.
     let lease = lease.inNanoseconds
     let step = max(1_000_000, lease / 8)
     let look = now.nanoseconds + step
@@ -95,20 +156,28 @@ final class LeaseKeeper: Sendable {
       monitor.broadcast()
       return nil
     }
-    // Without a thread the mark is not renewed, and a long update may be superseded: it runs again.
-    // The next tenure tries again.
-    let failure = Errno.of { () throws(Errno) in try hire { self.run() } }
+    // Without a thread the mark is not renewed, and a long update may be superseded and run again.
+    // The next tenure tries to start a thread.
+    let failure = Errno.of { () throws(Errno) in try hire { [monitor] in Self.run(monitor) } }
     state.hasThread = failure == nil
     if !state.hasThread { state.nextLook = nil }
     return failure
   }
 
-  private func run() {
+  private enum Turn {
+    case look(Instant)
+    case end
+  }
+
+  private static func run(_ monitor: Monitor<State>) {
     while true {
-      // Asked for again and again: an entry with a short lease brings the next look forward.
-      let next = monitor.wait(until: .now + Self.rest) { $0.nextLook }
-      guard let next else {
+      // Waits in a loop: an entry with a short lease brings the next check forward.
+      let turn = monitor.wait(until: .now + rest) { state -> Turn? in
+        state.isOver ? .end : state.nextLook.map { .look($0) }
+      }
+      guard case .look(let next)? = turn else {
         let ends = monitor.withLock { state in
+          if state.isOver { state.nextLook = nil }
           state.hasThread = state.nextLook != nil
           return !state.hasThread
         }
@@ -116,13 +185,13 @@ final class LeaseKeeper: Sendable {
         continue
       }
       let early = monitor.wait(until: next) { state -> Bool? in
-        (state.nextLook ?? next) < next ? true : nil
+        state.isOver || (state.nextLook ?? next) < next ? true : nil
       }
-      if early == nil { look() }
+      if early == nil { look(monitor) }
     }
   }
 
-  private func look() {
+  private static func look(_ monitor: Monitor<State>) {
     monitor.withLock { state in
       let now = Instant.now
       var shortest = Int64.max
@@ -140,7 +209,7 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  private func renew(_ tenure: inout Tenure, at now: Instant) {
+  private static func renew(_ tenure: inout Tenure, at now: Instant) {
     guard now >= tenure.due, !tenure.isCapped else { return }
     tenure.due = now + .nanoseconds(tenure.step)
     tenure.left -= tenure.step
@@ -149,7 +218,11 @@ final class LeaseKeeper: Sendable {
       return
     }
     tenure.mark.renewals += 1
-    // If it fails, waiters see it stand still, and at worst the update runs again.
+    // If the write fails, waiters see no change, and at worst the update runs again.
     try? tenure.mark.write(toOpen: tenure.file)
   }
+}
+
+extension Container {
+  var leases: LeaseKeeper { services.get { .keeper(of: identity.device) } }
 }

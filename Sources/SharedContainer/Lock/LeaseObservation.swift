@@ -1,13 +1,13 @@
 internal import Syscalls
 
-/// A waiter's judgement of whether a lock's holder still runs.
+/// A waiter's decision whether a lock's holder still runs.
 ///
-/// It does not when its mark has stood still for a lease, on the waiter's own clock, while the
-/// waiter itself was awake.
+/// The holder counts as suspended if its heartbeat has stopped for a lease, by the waiter's own
+/// clock, while the waiter itself ran.
 struct LeaseObservation<Mark: Equatable> {
   let lease: Duration
   private var mark: Mark?
-  /// For how long it has stood still, as far as the waiter was awake to see it.
+  /// How long the heartbeat has stopped, as far as the waiter ran and could check.
   private(set) var stood = Duration.zero
   private var lastLook: Instant
 
@@ -16,13 +16,13 @@ struct LeaseObservation<Mark: Equatable> {
     lastLook = now
   }
 
-  /// How long to wait until the next look.
+  /// The time until the next check.
   var interval: Duration { min(lease / 8, .milliseconds(25)) }
 
-  /// Notes what is in the mark now; true when it has stood still for longer than the lease.
+  /// Records the present mark; returns true if the mark has not changed for longer than the lease.
   ///
-  /// Between two looks that are far apart the waiter was suspended itself, or so starved that the
-  /// holder may have been too: of that time no more than a quarter of the lease counts.
+  /// If two checks are far apart, the waiter was suspended itself, or so starved that the holder
+  /// may have been starved too: no more than a quarter of the lease counts of this time.
   mutating func stoodStill(_ seen: Mark, at now: Instant) -> Bool {
     let awake = min(now - lastLook, lease / 4)
     lastLook = now

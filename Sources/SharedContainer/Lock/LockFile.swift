@@ -1,11 +1,11 @@
 internal import Syscalls
 
-/// One generation's lock file, open, and the thread that waits for it.
+/// One generation's lock file, open, and the thread that waits for the lock.
 ///
-/// A wait for a flock cannot be ended from outside, so it is not the caller's thread that blocks:
-/// a thread of this file does, one at most, and the caller waits for the thread with a deadline.
-/// A wait that was given up leaves the thread in the kernel's queue; when its turn comes and nobody
-/// here wants the lock any more, it gives it back at once.
+/// A wait for a flock cannot be ended from outside, so the caller's thread does not block in the
+/// kernel: a thread of the lock file blocks, at most one for each file, and the caller waits for
+/// the thread with a deadline. After a timeout, the thread remains in the kernel's queue; if the
+/// lock is granted after the last caller's timeout, the thread unlocks at once.
 final class LockFile: Sendable {
   let number: Int
   let file: Descriptor
@@ -17,13 +17,13 @@ final class LockFile: Sendable {
     var isGranted = false
     var failure: Errno?
     var hasThread = false
-    /// Nobody will wait for it any more.
+    /// No caller will wait for the lock any more.
     var isRetired = false
   }
 
   private let monitor = Monitor(State())
 
-  /// How long the thread stays after its last wait: creating one costs more than a wait often does.
+  /// How long the thread stays after its last wait: creating a thread often costs more than a wait.
   private static let rest = Duration.milliseconds(200)
 
   init(number: Int, file: consuming Descriptor) {
@@ -33,8 +33,8 @@ final class LockFile: Sendable {
 
   /// Takes the lock if it is free.
   ///
-  /// While a thread of ours is in the queue it is not asked: both
-  /// would ask for one and the same description.
+  /// While this file's thread is in the queue, the call returns false without trying: both would
+  /// lock the same open file description.
   func tryLock() throws(Errno) -> Bool {
     guard !monitor.withLock({ $0.isQueued }) else { return false }
     return try file.tryLock(.exclusive)
@@ -42,7 +42,7 @@ final class LockFile: Sendable {
 
   func unlock() throws(Errno) { try file.unlock() }
 
-  /// Gets in line, unless the thread stands there already.
+  /// Lets the thread wait for the lock, unless it already does.
   func request() throws(Errno) {
     try monitor.withLock { state throws(Errno) in
       state.isWanted = true
@@ -57,7 +57,7 @@ final class LockFile: Sendable {
     }
   }
 
-  /// Waits for the lock until the deadline; true when this process has it.
+  /// Waits for the lock until the deadline; true when this process has the lock.
   func wait(until deadline: Instant) throws(Errno) -> Bool {
     let failure = monitor.wait(until: deadline) { state -> Errno?? in
       if state.isGranted {
@@ -77,7 +77,7 @@ final class LockFile: Sendable {
     return true
   }
 
-  /// Wants it no longer.
+  /// Withdraws the caller's request.
   func giveUp() {
     monitor.withLock { state in
       state.isWanted = false
@@ -87,10 +87,10 @@ final class LockFile: Sendable {
     }
   }
 
-  /// Nobody waits for it any more: its thread need not stay for the next wait.
+  /// Marks the file as unused: its thread need not stay for the next wait.
   ///
-  /// Whoever makes a channel for each change would have as many threads as there are waits in the
-  /// time for which one stays.
+  /// Otherwise, a program that makes a channel for each change would have as many threads as it has
+  /// waits during the rest time of a thread.
   func retire() {
     monitor.signal { $0.isRetired = true }
   }

@@ -1,26 +1,26 @@
 internal import Syscalls
 
-/// Whose lock it is, as far as it can be known from here.
+/// The holder of a lock, as far as known in this process.
 package struct LockHolder: Equatable, Sendable {
   package enum State: Sendable { case running, stopped, gone, unknown }
 
   package let process: Int32
   package let program: String
   package let state: State
-  /// Whether it seems to be about to end: a hint.
+  /// Whether the process seems to be about to end: a hint.
   package private(set) var isEnding = false
 
-  /// A process by what it has written of itself.
+  /// A process, from the identity in its mark.
   ///
   /// - Parameters:
-  ///   - namespace: where its number means something.
-  ///   - started: what tells it from a later process of the same number.
+  ///   - namespace: the pid namespace in which the process ID is valid.
+  ///   - started: distinguishes the process from a later process with the same ID.
   package init(process: Int32, namespace: UInt64, started: UInt64, program: String) {
     self.process = process
     self.program = program.harmless
     let here = ProcessIdentity.current
     guard namespace == here.namespace, here.namespace != 0 else {
-      // A number of another container's means nobody here, and without /proc none does.
+      // An ID of another container's namespace is unknown here, and without /proc all IDs are.
       state = .unknown
       return
     }
@@ -40,7 +40,7 @@ package struct LockHolder: Equatable, Sendable {
       process: process, namespace: mark.namespace, started: mark.started, program: mark.program)
   }
 
-  /// What can be done about one that is in the way.
+  /// Returns a remedy for a blocking holder.
   package var advice: String? {
     switch state {
     case .stopped: "let it go on with 'kill -CONT \(process)', or end it"
@@ -65,7 +65,7 @@ extension LockHolder: CustomStringConvertible {
 }
 
 extension String {
-  /// What a foreign hand may have written, and goes to terminals: letters, digits and a few signs
-  /// are left.
+  /// Keeps letters, digits and a few signs: another tool may have written the text, and it is
+  /// printed on terminals.
   var harmless: String { filter { $0.isLetter || $0.isNumber || "-_. +".contains($0) } }
 }

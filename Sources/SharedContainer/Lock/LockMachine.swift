@@ -1,78 +1,78 @@
-/// The generation lock: one change of one file, made by one process at a time, which nobody can
-/// hold up, suspended holders included.
+/// The generation lock: processes change a file in turns, and no process can block the rest,
+/// suspended holders included.
 ///
 /// The lock is `flock`, exclusive, on a file `lock/<g>`. The kernel frees a dead holder's lock. A
-/// *suspended* holder keeps it, so its waiters go on without it: they make `lock/<g+1>`, the next
-/// generation, and the sleeper finds on waking that nothing it does counts any more.
+/// *suspended* holder keeps its lock, so its waiters overtake: they make `lock/<g+1>`, the next
+/// generation. When the suspended holder resumes, it finds that its changes no longer take effect.
 ///
-/// In the order in which it happens:
+/// The steps, in order:
 ///
-///     find       g is the highest generation there is: while `lock/<g+1>` exists, g += 1
-///     lock       open `lock/<g>` and flock it; wait, if somebody has it
-///     open       make sure of the directory `lock/<g>.d` and open it
+///     find       g is the highest existing generation: while `lock/<g+1>` exists, g += 1
+///     lock       open `lock/<g>` and flock it; wait if another process holds it
+///     open       make the directory `lock/<g>.d` if it is missing, and open it
 ///     remove     remove the `.d` of every lower generation (once a process and generation)
-///     look       if `lock/<g+1>` exists, unlock and begin again
-///     mark       write something new into `lock/<g>`
+///     look       if `lock/<g+1>` exists, unlock and start again
+///     mark       write a new mark into `lock/<g>`
 ///     run        read the value, compute the next
 ///     commit     write it to `lock/<g>.d/next` through the descriptor opened above, and exchange
-///                that with the value; if the directory is gone, unlock and begin again
-///     unlock     unlink what the exchange brought out, unlock
+///                the new file with the value; if the directory is gone, unlock and start again
+///     unlock     unlink the old value, which the exchange moved out, and unlock
 ///
-/// and while it waits, a waiter looks at the mark. When that has stood still for a lease, it makes
-/// a lock file under a name of its own, flocks it, and links it to `lock/<g+1>`. If the name is
-/// taken, somebody was faster, and it begins again; otherwise it holds generation g+1, and goes on
-/// with `open`.
+/// During the wait, a waiter checks the mark. If the mark has not changed for a lease, the waiter
+/// makes a lock file under a name of its own, flocks it, and links it to `lock/<g+1>`. If the name
+/// is taken, another waiter was faster, and this one starts again; otherwise it holds generation
+/// g+1, and continues with `open`.
 ///
-/// Why no update is lost, whenever anybody is stopped, continued or killed:
+/// Why no update is lost, whichever process is suspended, resumed or killed, and whenever:
 ///
-/// - Lock files are never removed, so that `lock/<g+1>` does not exist means that g is the highest
-///   generation there ever was; and the link succeeds for one process in history.
-/// - A holder opens its directory *before* it looks for g+1. A successor makes g+1 *before* it
-///   removes that directory, and removes it before it reads. So either the holder sees g+1 and
-///   goes, or its directory is dead by the time the successor reads the value.
-/// - In a dead directory nothing can be made, and nothing can be renamed out of it. The value
-///   changes only by a rename out of such a directory. So a superseded holder changes nothing,
-///   wherever it was stopped.
+/// - Lock files are never removed. If `lock/<g+1>` does not exist, g is therefore the highest
+///   generation there ever was; and the link succeeds for exactly one process, ever.
+/// - A holder opens its directory *before* it checks for g+1. A successor makes g+1 *before* the
+///   removal of this directory, and removes the directory before reading. So either the holder
+///   finds g+1 and unlocks, or its directory is dead by the time the successor reads the value.
+/// - In a dead directory no file can be made, and no file can be renamed out of it. The value
+///   changes only by a rename out of a staging directory. A superseded holder therefore changes
+///   nothing, at whatever step the process was suspended.
 ///
-/// Somebody may remove a lock file by hand all the same. Then the directory `lock/<g>.d` still
-/// tells of its generation. Who misses the file goes on as if its holder stood still, and who has
-/// opened a directory looks once for those of higher generations, and whether its own file has its
-/// name.
+/// Another tool may remove a lock file all the same. The directory `lock/<g>.d` then still shows
+/// its generation. A process that misses the file continues as if the holder were suspended. A
+/// process that has opened a staging directory checks once for directories of higher generations,
+/// and whether its own lock file still has its name.
 ///
-/// Who cleans up: what a dead holder left in `lock/<g>.d` goes with the next change, or with the
-/// directory itself; a lock file that was never linked lies in `staging/` and is swept there.
+/// Clean-up: the files of a dead holder in `lock/<g>.d` are removed with the next change, or with
+/// the directory itself; a lock file without a link stays in `staging/` and is swept.
 ///
-/// This file is the order of things alone, without a system call, so that tests can walk through
-/// all interleavings of it. ``LockExecutor`` carries the actions out.
+/// The file has only the order of the steps, without a system call: tests can explore all
+/// interleavings. ``LockExecutor`` carries the actions out.
 package struct LockMachine: Hashable, Sendable {
-  /// What is to be done next.
+  /// The next step for the executor.
   package enum Action: Hashable, Sendable {
-    /// Go up from this generation as long as there is a next one. Answer: `found`.
+    /// Go up from this generation to the highest one. Event: `found`.
     case find(from: Int)
-    /// Answer: `locked` or `contended`.
+    /// Event: `locked` or `contended`.
     case tryLock(Int)
-    /// Answer: `locked`, `newer`, `stoodStill` or `gaveUp`.
+    /// Event: `locked`, `newer`, `stoodStill` or `gaveUp`.
     case wait(Int)
-    /// Make and hold this generation. Answer: `made` or `existed`.
+    /// Make and hold this generation. Event: `made` or `existed`.
     case make(Int)
-    /// Answer: `opened`.
+    /// Event: `opened`.
     case openStaging(Int)
-    /// Answer: `removed`.
+    /// Event: `removed`.
     case removeStaging(below: Int)
-    /// Answer: `newer` or `newest`.
+    /// Event: `newer` or `newest`.
     case look(for: Int)
-    /// Answer: `marked`.
+    /// Event: `marked`.
     case mark(Int)
-    /// Answer: `changed` or `unchanged`.
+    /// Event: `changed` or `unchanged`.
     case run
-    /// Answer: `committed`, `superseded` or `outlasted`.
+    /// Event: `committed`, `superseded` or `outlasted`.
     case commit
-    /// Answer: `unlocked`.
+    /// Event: `unlocked`.
     case unlock(Int)
     case finish(Ending)
   }
 
-  /// What came of the last action.
+  /// The result of the last action.
   package enum Event: Hashable, Sendable {
     case begin
     case found(Int)
@@ -82,10 +82,10 @@ package struct LockMachine: Hashable, Sendable {
     case opened, removed, marked
     case changed, unchanged
     case committed, superseded
-    /// Superseded because the update ran for longer than it may: running it again would too.
+    /// Superseded because the update exceeded its maximum time: a repetition would too.
     case outlasted
     case unlocked
-    /// A system call failed; the machine tidies up and ends.
+    /// A system call failed; the machine cleans up and ends.
     case failed
   }
 
@@ -93,32 +93,32 @@ package struct LockMachine: Hashable, Sendable {
     case committed
     /// The caller's code changed nothing.
     case unchanged
-    /// The wait ended before there was a lock.
+    /// The wait ended without the lock.
     case gaveUp
-    /// Too many times in a row others took over.
+    /// Other processes took over too many times in a row.
     case superseded
     case failed
   }
 
-  /// How often an update runs again after others took over, before the caller is told.
+  /// How often a superseded update runs again before the caller gets an error.
   package static let rerunLimit = 100
 
   /// The highest generation known so far.
   ///
-  /// Kept from one change to the next.
+  /// Retained from one change to the next.
   package private(set) var generation: Int
-  /// Below this generation this process has removed every staging directory.
+  /// This process has removed all staging directories of lower generations.
   package private(set) var removedBelow = 0
   package private(set) var holds = false
   package private(set) var reruns = 0
-  /// What follows once the lock is given back; nil: begin again.
+  /// The ending after the unlock; nil to start again.
   private var afterwards: Ending?
-  /// The next generation was seen to exist.
+  /// The next generation was found.
   private var isSuperseded = false
 
   package init(generation: Int = 1) { self.generation = generation }
 
-  /// Says what is to be done, now that this has come of the last action.
+  /// Returns the next action, given the event that followed the last action.
   package mutating func next(_ event: Event, fence: Bool = true, removal: Bool = true) -> Action {
     switch event {
     case .begin:

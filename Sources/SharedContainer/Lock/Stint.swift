@@ -1,14 +1,14 @@
 internal import Syscalls
 
-/// The time in which a process has had a lock again and again, and nobody else between.
+/// A period in which a process takes a lock repeatedly, with no other holder in between.
 ///
-/// Who unlocks and locks again at once is faster than those whom the unlocking wakes, and would
-/// leave them nothing. So after a while it looks whether anybody waits, and lets him go first.
-/// Shorter turns would be fairer by the clock, and each costs the waking of a thread.
+/// A process with an immediate relock beats the waiters that its unlock wakes, and would starve
+/// them. After a while it therefore checks for waiters and yields. Shorter periods would divide the
+/// time more fairly, but each costs the wake-up of a thread.
 struct Stint {
-  /// After how long it looks: a system call, in a loop that makes a thousand meanwhile.
+  /// The period before a check: the check is a system call, in a loop of a thousand calls.
   private static let length: Int64 = 4_000_000
-  /// How long others have to come at most: who has asked may have been stopped.
+  /// The longest time to yield: the requesting waiter may have been suspended.
   private static let grace: Int64 = 5_000_000
   private static let look: Int64 = 50_000
 
@@ -16,7 +16,7 @@ struct Stint {
   private var ended = Int64(0)
   private var isOver = false
 
-  /// The lock is held, and others had it before.
+  /// The lock is held, and another process held it before.
   mutating func begin() {
     began = Instant.now.nanoseconds
     isOver = false
@@ -24,12 +24,12 @@ struct Stint {
 
   /// The lock is held, and was free.
   mutating func goOn() {
-    // A pause is an occasion for others too.
+    // A pause also gives waiters a chance.
     let now = Instant.now.nanoseconds
     if now - ended > Self.length { began = now }
   }
 
-  /// The lock is about to be given back.
+  /// The holder is about to unlock.
   mutating func pause(_ file: borrowing Descriptor) {
     ended = Instant.now.nanoseconds
     guard ended - began > Self.length else { return }
@@ -37,9 +37,9 @@ struct Stint {
     isOver = WaiterSign.take(from: file)
   }
 
-  /// Waits until somebody else has had the lock, if somebody has asked for it.
+  /// Waits until another process has held the lock, if a waiter has requested it.
   ///
-  /// - Parameter mark: the one that was left last in this stint.
+  /// - Parameter mark: the last mark of this period.
   mutating func stepAside(
     _ file: borrowing Descriptor, _ mark: HolderMark?, until deadline: Instant?
   ) throws(Errno) {

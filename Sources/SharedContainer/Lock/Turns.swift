@@ -10,7 +10,7 @@ final class Turns: Sendable {
 
   private let monitor = Monitor(State())
 
-  /// Waits for its turn; false if patience ended first.
+  /// Waits for the thread's turn; false if the deadline passed or the wait was cancelled first.
   func take(_ patience: Patience, now: () -> Instant) -> Bool {
     let ticket: Int? = monitor.withLock { state in
       if !state.isTaken, state.queue.isEmpty {
@@ -37,7 +37,7 @@ final class Turns: Sendable {
     }
   }
 
-  /// Takes the turn if nobody has it or waits for it.
+  /// Takes the turn if the turn is free and no thread waits.
   func tryTake() -> Bool {
     monitor.withLock { state in
       guard !state.isTaken, state.queue.isEmpty else { return false }

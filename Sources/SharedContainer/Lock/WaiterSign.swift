@@ -1,28 +1,29 @@
 internal import Syscalls
 
-/// Eight bytes behind the mark in a lock file: by these, one who waits asks whoever has the lock
-/// again and again to step aside.
+/// Eight bytes behind the mark in a lock file: a waiter's request to a repeatedly relocking holder
+/// to yield.
 ///
-///    64  a random number of the process's that asks; 0: nobody does
+///    64  a random number of the requesting process; 0: no request
 ///
-/// One is enough, whoever asks: the kernel decides which waiter is next, and those who go on
-/// waiting ask again at each look. It decides nothing but who is sooner, so that it cannot be
-/// written, or is another's by now, does no harm.
+/// A single request is enough for all waiters: the kernel selects the next holder, and the
+/// remaining waiters repeat the request at each check. The request only affects the order of
+/// holders, so a failed write, or a request of another waiter, does no harm.
 enum WaiterSign {
   static let place = HolderMark.size
-  /// How long a lock file may be.
+  /// The largest size of a lock file.
   static let end = place + MemoryLayout<UInt64>.size
 
   private static var own: UInt64 { ProcessIdentity.current.seed | 1 }
 
   static func leave(in file: borrowing Descriptor) { write(own, to: file) }
 
-  /// It waits no more.
+  /// Removes the request: the waiter no longer waits.
   static func withdraw(from file: borrowing Descriptor) {
     if read(file) == own { write(0, to: file) }
   }
 
-  /// Whether somebody asks; with that he has asked, and one who has died does not go on asking.
+  /// Returns whether a waiter has requested the lock, and removes the request, so that the request
+  /// of a dead waiter ends.
   static func take(from file: borrowing Descriptor) -> Bool {
     guard read(file) != 0 else { return false }
     write(0, to: file)

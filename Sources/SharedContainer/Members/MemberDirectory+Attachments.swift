@@ -1,7 +1,7 @@
 package import Syscalls
 
-/// Files that belong to messages: under a name made of the message's, there before that is, and
-/// gone when it has ended.
+/// Files that belong to messages: a file's name contains the name of its message. The file exists
+/// before the message is placed, and is removed when the message is settled.
 extension MemberDirectory {
   /// A file of a message, open for reading.
   package struct OpenedFile: ~Copyable {
@@ -9,18 +9,18 @@ extension MemberDirectory {
     package let status: FileStatus
   }
 
-  /// Why the file of a message is not as it was sent.
+  /// The reason why the file of a message is not as it was sent.
   package enum AttachmentProblem: Error, Hashable {
     case system(Errno)
     case missing
     case refused(String)
     case damaged(String)
     case cancelled
-    /// It was done, and a power cut may undo it.
+    /// The transfer is complete, and a power cut may undo it.
     case notDurable(Errno)
   }
 
-  /// Opens the file of a message, if it is one that may be read, and as large as it was.
+  /// Opens the file of a message, if it may be read and has the size that was sent.
   package func openAttachment(
     _ name: String, size: Int
   ) throws(AttachmentProblem) -> OpenedFile {
@@ -54,7 +54,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Reads the file of a message through, and compares it with what was sent.
+  /// Reads the whole file of a message, and compares it with the size and checksum that were sent.
   package func verifyAttachment(
     _ name: String, size: Int, checksum: UInt32, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
@@ -68,9 +68,9 @@ extension MemberDirectory {
     guard found == checksum else { throw .damaged("its checksum is wrong") }
   }
 
-  // MARK: Taking it out
+  // MARK: Moving out
 
-  /// What is known of a file that is to be taken.
+  /// The parameters for moving a file out.
   package struct Taking: Sendable {
     package var name: String
     package var size: Int
@@ -89,8 +89,8 @@ extension MemberDirectory {
     }
   }
 
-  /// Moves the file of a message to a path of the user's; on another file system, by a copy under a
-  /// name beside it.
+  /// Moves the file of a message to a path of the user's; on another file system, copies it under a
+  /// hidden name beside the target.
   package func takeAttachment(
     _ taking: Taking, to path: UserPath, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
@@ -110,8 +110,8 @@ extension MemberDirectory {
     try makeDurable(parent, taking)
   }
 
-  /// Takes what is compared here and nothing else: others of a group can put something else in its
-  /// place at any moment, so what is moved is the open file, and not its name.
+  /// Moves exactly the file that is compared here: other users of a group can replace the file at
+  /// any moment, so the open file is linked, and not its name.
   private func takeOpened(
     _ taking: Taking, to parent: borrowing Descriptor, _ name: String, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
@@ -127,7 +127,7 @@ extension MemberDirectory {
     _ = try? remove(taking.name, from: .files)
   }
 
-  /// Gives it the name; false where the kernel does not let this user do that, or cannot.
+  /// Links the file to the name; false if the kernel does not permit or support that.
   private func link(
     _ file: borrowing Descriptor, _ taking: Taking, to parent: borrowing Descriptor,
     _ name: String, _ report: FileCopy.Report
@@ -156,7 +156,7 @@ extension MemberDirectory {
       try? parent.unlink(hidden)
       throw .system(error)
     }
-    // Where the name led to this very file, both are left.
+    // If the name already led to this file, the rename leaves both names.
     try? parent.unlink(hidden)
     return true
   }
@@ -182,7 +182,7 @@ extension MemberDirectory {
   private func makeDurable(
     _ directory: borrowing Descriptor, _ taking: Taking
   ) throws(AttachmentProblem) {
-    guard taking.durability == .power else { return }
+    guard taking.durability == .power, !Mutants.has(.noTakenSync) else { return }
     if let error = Errno.of({ () throws(Errno) in try directory.sync() }) {
       throw .notDurable(error)
     }
@@ -192,13 +192,14 @@ extension MemberDirectory {
     _ file: borrowing Descriptor, _ taking: Taking, to parent: borrowing Descriptor, _ name: String,
     _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
-    // Not after all has been copied.
+    // Checked before copying, because a copy may take long.
     if !taking.isReplacing, (try? parent.status(of: name)) != nil { throw .system(.fileExists) }
     let hidden = hiddenName(of: taking, in: parent)
     let failure: AttachmentProblem?
     do throws(Errno) {
       let copy = try parent.open(hidden, [.readWrite, .create, .exclusive], mode: 0o600)
-      // So that nobody takes it for what a dead process left; where locks are unknown nobody can.
+      // The lock shows later attempts that the copier lives. If the file system has no locks, later
+      // attempts cannot lock the copy either and leave it alone.
       _ = try? copy.tryLock(.exclusive)
       failure = fill(copy, from: file, taking, report)
       if failure == nil {
@@ -219,15 +220,15 @@ extension MemberDirectory {
     try makeDurable(parent, taking)
   }
 
-  /// What a copy is called until it is complete: the same whenever the file is taken, so that what
-  /// an earlier attempt left that was killed is found, and removed.
+  /// Returns the name of a copy until it is complete: the same for every attempt, so that the copy
+  /// of an earlier, killed attempt is found and removed.
   private func hiddenName(of taking: Taking, in parent: borrowing Descriptor) -> String {
     let hidden = Sharing.hiddenName(of: taking.name)
     guard let left = try? parent.open(hidden, .readOnlyNonBlocking) else {
       let isFree = (try? parent.status(of: hidden)) == nil
       return isFree ? hidden : Sharing.hiddenName(container.options.environment)
     }
-    // Another process may be at it still.
+    // Another process may still be copying.
     guard (try? left.tryLock(.exclusive)) == true, (try? left.status().kind) == .regular,
       (try? parent.unlink(hidden)) != nil
     else { return Sharing.hiddenName(container.options.environment) }
@@ -240,7 +241,9 @@ extension MemberDirectory {
   ) -> AttachmentProblem? {
     do throws(FileCopy.Failure) {
       let sum = try FileCopy.copy(file, to: copy, size: taking.size, report)
-      guard sum == taking.checksum else { return .damaged("its checksum is wrong") }
+      guard sum == taking.checksum || Mutants.has(.trustCopies) else {
+        return .damaged("its checksum is wrong")
+      }
     } catch {
       return AttachmentProblem(error, taking.size)
     }
@@ -248,19 +251,19 @@ extension MemberDirectory {
     return Errno.of { () throws(Errno) in try copy.sync() }.map { .system($0) }
   }
 
-  // MARK: What the dead left
+  // MARK: Files of dead processes
 
-  /// Removes files whose message is nowhere: their senders died before they placed it, or somebody
-  /// did after ending it.
+  /// Removes files without a message: the sender died before it placed the message, or a process
+  /// died after it settled the message.
   ///
-  /// A sender holds a lock on the file until its message is placed, so what can be locked and has
-  /// no message then never will. Nobody may be claiming messages meanwhile.
+  /// A sender locks the file until its message is placed, so a file that can be locked and has no
+  /// message will never have one. No process may claim messages during the sweep.
   ///
   /// - Parameters:
-  ///   - isLooking: whether it only looks, and removes nothing.
+  ///   - isLooking: whether the sweep only reports, and removes nothing.
   ///   - messages: the names that a file's message may have; nil for foreign files, which are left
   ///     alone.
-  /// - Returns: the names of those it has removed, or would.
+  /// - Returns: the names of the removed files, or of the files that a sweep would remove.
   package func sweepFiles(
     isLooking: Bool = false, _ messages: (String) -> [String]?
   ) throws(Errno) -> [String] {
@@ -273,22 +276,21 @@ extension MemberDirectory {
         let file = try part(.files).descriptor.open(name, .readOnlyNonBlocking)
         guard try file.tryLock(.exclusive) else { continue }
         defer { try? file.unlock() }
-        // Its message may have come, and gone on, before the lock was had; and one that was given
-        // up may be on its way back.
-        if try isAwaited(messages) { continue }
-        if try isAwaited(messages) { continue }
+        // The message may have arrived and moved on before the lock was taken; and a dead-lettered
+        // message may be on its way back.
+        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { continue }
+        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { continue }
         let isSwept = isLooking ? true : try remove(name, from: .files)
         if isSwept { swept.append(name) }
       } catch {
-        // Foreign, or gone meanwhile.
+        // Foreign, or removed in the meantime.
         guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
       }
     }
     return swept
   }
 
-  /// Whether a message of one of these names is there, looked for in the direction in which they
-  /// move.
+  /// Whether a message with any of the names exists, checked in the order of the message's moves.
   private func isAwaited(_ names: [String]) throws(Errno) -> Bool {
     for name in names where try isThere(name, in: .inbox) { return true }
     var isClaimed = false
@@ -303,7 +305,7 @@ extension MemberDirectory {
     return false
   }
 
-  /// For those who only look: a part that is missing is not made.
+  /// Read-only: a missing part is not made.
   private func isThere(_ name: String, in part: Part) throws(Errno) -> Bool {
     guard let directory = try existing(part) else { return false }
     do throws(Errno) {

@@ -2,13 +2,13 @@ package import Syscalls
 
 /// The files in a member's directory: placed complete, read, moved and removed, each in one step.
 ///
-/// What is in a file never changes. A message's whole life is one file that is renamed from part
-/// to part, so of all who would end it, one does.
+/// The content of a file never changes. A message is a single file, renamed from part to part: if
+/// several processes try to settle a message, exactly one succeeds.
 extension MemberDirectory {
-  /// Puts a new file under a name that is free; EEXIST if it is not.
+  /// Puts a new file under a free name; EEXIST if the name is taken.
   ///
-  /// What it throws means: not placed. With `.power` the content is on disk before the name
-  /// appears, and ``makeDurable(_:_:)`` is to follow.
+  /// Every error means that the file was not placed. With `.power` the content is on disk before
+  /// the name appears, and a call of ``makeDurable(_:_:)`` has to follow.
   package func place(
     _ bytes: [UInt8], as name: String, in part: Part, durability: Durability = .process,
     replacing: Bool = false
@@ -27,7 +27,7 @@ extension MemberDirectory {
           }
         }
       } catch {
-        // What the kernel could not write it has forgotten: only a new file can be trusted.
+        // After a failed write the kernel discards the data: only a new file can be trusted.
         guard !isSecondTry,
           error == .noSuchFile && forgetIfStale(part) || syncs && error == .inputOutput
         else { throw error }
@@ -36,7 +36,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Makes the names in a part durable; all who ask at the same time share one sync.
+  /// Makes the names in a part durable; concurrent callers share one sync.
   package func makeDurable(_ part: Part) throws(Errno) {
     guard !Mutants.has(.noDirectorySync) else { return }
     let directory = try self.part(part)
@@ -44,7 +44,7 @@ extension MemberDirectory {
     try directory.sync.sync(directory.descriptor)
   }
 
-  /// Moves a file from part to part; false if it is not there any more.
+  /// Moves a file from part to part; false if it is no longer in the first part.
   package func move(
     _ name: String, from part: Part, to other: MemberDirectory? = nil, _ target: Part,
     as new: String
@@ -65,7 +65,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Gives a file a name in another part as well; does nothing if that name is taken.
+  /// Gives a file a second name in another part; does nothing if the name is taken.
   package func link(
     _ name: String, from part: Part, to other: MemberDirectory? = nil, _ target: Part,
     as new: String
@@ -78,7 +78,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Removes a file; false if it is not there any more.
+  /// Removes a file; false if it is no longer in the part.
   package func remove(_ name: String, from part: Part) throws(Errno) -> Bool {
     do throws(Errno) {
       try self.part(part).descriptor.unlink(name)
@@ -89,9 +89,10 @@ extension MemberDirectory {
     }
   }
 
-  /// Removes a dead letter, whatever it is; false if it is not there any more.
+  /// Removes a dead letter of any kind; false if it is no longer in the part.
   ///
-  /// It may be a directory that somebody has put into an inbox, and goes with all that lies in it.
+  /// A dead letter may be a directory that another tool has put into an inbox; its content is
+  /// removed too.
   package func discard(_ name: String) throws(Errno) -> Bool {
     do throws(Errno) {
       return try remove(name, from: .dead)
@@ -99,12 +100,12 @@ extension MemberDirectory {
       guard error == .isADirectory || error == .notPermitted,
         try status(of: name, in: .dead)?.kind == .directory
       else { throw error }
-      try removeTree(name, in: part(.dead).descriptor, depth: 100)
+      try removeTree(name, in: part(.dead).descriptor, depth: 100, container.options.sharing)
       return true
     }
   }
 
-  /// Reads a file as P1 has it.
+  /// Reads a file as promise P1 requires.
   package func read(
     _ name: String, in part: Part, _ operation: String
   ) throws(WormholeError) -> FoundFile {
@@ -114,11 +115,12 @@ extension MemberDirectory {
     } catch let error as FileReading.Refusal {
       throw error.error(operation, self.name, "\(part.rawValue)/\(name)")
     } catch {
-      throw WormholeError(error as! Errno, operation, self.name)  // Only these two are thrown.
+      // The body throws only these two types.
+      throw WormholeError(error as! Errno, operation, self.name, at: self)
     }
   }
 
-  /// What the kernel knows of a file; nil if there is none.
+  /// Returns the kernel's status of a file; nil if there is none.
   package func status(of name: String, in part: Part) throws(Errno) -> FileStatus? {
     do throws(Errno) {
       return try self.part(part).descriptor.status(of: name)
@@ -128,10 +130,10 @@ extension MemberDirectory {
     }
   }
 
-  /// Hands over the names in a part, in no order, as the kernel has them.
+  /// Passes the names in a part to the body, unordered, as the kernel reports them.
   ///
-  /// Each listing has a descriptor of its own, so that several may be under way. A part that is
-  /// missing has no names, and is not made for that: somebody may be removing all of them.
+  /// Each listing has its own descriptor, because several listings may run at once. A missing part
+  /// has no names and is not made, because another process may be removing all parts.
   package func list(
     _ part: Part, _ body: (UnsafePointer<CChar>) -> Void
   ) throws(Errno) {
@@ -143,10 +145,10 @@ extension MemberDirectory {
     }
   }
 
-  /// Watches the names that come to a part, and goes on with the next of its name when somebody
-  /// removes it or moves it away.
+  /// Watches the names that are added to a part.
   ///
-  /// Watching makes a part that is missing, but not one that goes missing later.
+  /// If the part is removed or moved away, the watch continues with the next directory of its name.
+  /// Starting a watch makes a missing part, but not a part that goes missing later.
   package func watch(
     _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
@@ -160,7 +162,7 @@ extension MemberDirectory {
         handler(.gone)
       }
     ) { signal in
-      // From now on the one that has the name is used, whoever has made it.
+      // From now on the directory with the name is used, whichever process has made it.
       if signal == .replaced || signal == .gone { self.renew(part) }
       handler(signal)
     }
@@ -170,10 +172,10 @@ extension MemberDirectory {
 }
 
 extension Descriptor {
-  /// Moves a file of this directory to a name, and removes what had it.
+  /// Moves a file of this directory to a name, and replaces a file that has the name.
   ///
-  /// By exchange where there is something: some file systems write a file out at once that is
-  /// renamed over another. What comes out is left under the first name.
+  /// An existing file is replaced by an exchange, because some file systems write a file to disk at
+  /// once if it is renamed over another. The old file remains under the first name.
   func replace(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor,
     _ visible: UnsafePointer<CChar>
@@ -191,7 +193,7 @@ extension Descriptor {
         return try rename(name, to: directory, visible, .exchanging)
       } catch {
         if error.meansUnsupportedRename { return try rename(name, to: directory, visible) }
-        // It was taken away between the two.
+        // The old file was removed between the two calls.
         tries += 1
         guard error == .noSuchFile, tries < 100 else { throw error }
       }

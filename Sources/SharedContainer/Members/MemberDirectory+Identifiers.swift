@@ -1,19 +1,20 @@
 package import Syscalls
 
-/// Second names of messages that only one of them can have at a time, in `files/`: links to the
-/// same file.
+/// Second names of messages, in `files/`: links to the message's file, with names that a single
+/// message can have at a time.
 ///
-/// That a name can exist once is what decides among several who send under one id, and it costs no
-/// look at what is there already. Whoever ends the message removes the link. One that a process has
-/// left that died between the two is found out by the next who wants the name: it locks the file
-/// (which its maker does until the message is placed, so one that is still being placed is not
-/// taken for such), looks whether the message is anywhere, and puts a link to its own file in its
-/// place.
+/// A name can exist only once: if several senders use the same id, the link decides between them,
+/// without a listing. The process that settles the message removes the link. If a process dies
+/// before the removal, the link outlives its message. The next sender with the same id then finds
+/// the link: the sender locks the file, checks whether the message exists anywhere, and replaces
+/// the link by a link to its own file. The maker locks the file until the message is placed, so a
+/// message that is still being placed is not taken for an abandoned one.
 extension MemberDirectory {
   /// Places a new file as ``place(_:as:in:durability:replacing:)`` does, with a second name; false
-  /// if another message has that.
+  /// if another message has the second name.
   ///
-  /// - Parameter isOver: whether the message that has it has ended; asked only if there is one.
+  /// - Parameter isOver: whether the message with the second name is settled; called only if the
+  ///   name is taken.
   package func place(
     _ bytes: [UInt8], as name: String, in part: Part, durability: Durability, unique: String,
     isOver: () throws(Errno) -> Bool
@@ -25,8 +26,9 @@ extension MemberDirectory {
     bytes.withUnsafeBytes { bytes in
       result = Result { () throws(Errno) in
         try staging.withFile(bytes, sync: syncs) { staged, file throws(Errno) in
-          // To close it is not enough: a child that is just being started may hold a copy, and
-          // whoever ends the message soon could not give the name back, nor the next one take it.
+          // Closing is not enough: a child that is being spawned may have a copy of the descriptor.
+          // Without unlocking, a process that settles the message soon could not release the name,
+          // and the next sender could not take it.
           defer { try? file.unlock() }
           let taken = try take(unique, for: staged, in: files, isOver)
           guard case .had(let link) = taken else { return false }
@@ -34,7 +36,7 @@ extension MemberDirectory {
           do throws(Errno) {
             try staging.directory().descriptor.publish(staged, to: directory.descriptor, name)
           } catch {
-            // Nobody else takes it over while the file is locked.
+            // No other process takes the name over while the file is locked.
             try? files.descriptor.unlink(unique)
             throw error
           }
@@ -47,7 +49,7 @@ extension MemberDirectory {
 
   private enum Taken {
     case not
-    /// The link itself is locked where the lock on the file is not seen through it.
+    /// The link itself is locked, if the lock on the file is not visible through the link.
     case had(LockedFile?)
   }
 
@@ -60,7 +62,7 @@ extension MemberDirectory {
       do throws(Errno) {
         try staging.directory().descriptor.link(staged, to: files.descriptor, unique)
         guard container.reading.isRelayed else { return .had(nil) }
-        // Whoever was sooner to lock it takes it for one that the dead have left.
+        // If another process locked the link first, it takes the link for an abandoned one.
         guard case .locked(let link) = try lock(unique, in: files) else { return .not }
         return .had(link)
       } catch {
@@ -85,7 +87,7 @@ extension MemberDirectory {
     return .not
   }
 
-  /// A file that is locked as long as this is kept.
+  /// A locked file; the lock lasts as long as the object.
   private final class LockedFile {
     let status: FileStatus
     private let file: Descriptor
@@ -95,7 +97,7 @@ extension MemberDirectory {
       self.status = status
     }
 
-    // A child that is just being started may hold a copy of the descriptor.
+    // A child that is being spawned may have a copy of the descriptor.
     func unlock() { try? file.unlock() }
   }
 
@@ -120,9 +122,9 @@ extension MemberDirectory {
     }
   }
 
-  /// Gives a second name back, if it is still that of this file, which has ended.
+  /// Releases a settled message's second name, if the name still leads to the message's file.
   package func release(_ unique: String, of file: FileStatus) {
-    // What cannot be given back now is found out by the next who wants it.
+    // After a failed release, the next sender with the same id takes the name over.
     guard let files = try? part(.files), let found = try? lock(unique, in: files) else { return }
     switch found {
     case .locked(let locked):
@@ -132,11 +134,11 @@ extension MemberDirectory {
     }
   }
 
-  /// Gives those back that the dead have left.
+  /// Releases the second names that dead processes have left.
   ///
   /// - Parameters:
-  ///   - isUnique: whether a name in `files/` is such a second name.
-  ///   - isOver: whether the message that has it has ended.
+  ///   - isUnique: whether a name in `files/` is a second name.
+  ///   - isOver: whether the message with the second name is settled.
   package func sweepUnique(
     _ isUnique: (String) -> Bool, isOver: (String) throws(Errno) -> Bool
   ) throws(Errno) {

@@ -1,13 +1,13 @@
 internal import Syscalls
 
-/// Lending the file of a message under another name than it has in `files/`.
+/// Making the file of a message available under another name than its name in `files/`.
 extension MemberDirectory {
-  /// Calls the body with a path at which the file of a message has the name that it is to be seen
-  /// under; afterwards the path leads nowhere.
+  /// Calls the body with a path at which the file of a message has the visible name; afterwards the
+  /// path leads nowhere.
   ///
-  /// It is a second name of the file, or a copy where the system refuses one, in a directory of its
-  /// own among what is not finished: whatever becomes of that name or of this process, the file of
-  /// the message stays where it is, and the directory is swept.
+  /// The path is a second name of the file, or a copy if the system refuses a link, in a directory
+  /// of its own in the staging directory. Whatever happens to the second name or to this process,
+  /// the file of the message stays where it is, and the directory is swept.
   package func lendAttachment<Value>(
     _ name: String, size: Int, as visible: String, _ body: (String) throws -> Value
   ) throws(AttachmentProblem) -> Result<Value, any Error> {
@@ -37,10 +37,10 @@ extension MemberDirectory {
 }
 
 extension Descriptor {
-  /// Where the directory is now.
+  /// The current path of the directory.
   fileprivate var path: String {
     get throws(Errno) {
-      // `self` is a link itself, so the number has to be spelled out.
+      // `self` is a link itself, so the path contains the process ID.
       let open = try Descriptor.open(
         path: "/proc/\(Processes.current)/fd", [.readOnly, .directory])
       return String(decoding: try open.readSymbolicLink("\(rawValue)"), as: UTF8.self)

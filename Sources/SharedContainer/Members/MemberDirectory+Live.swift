@@ -1,20 +1,20 @@
 package import Syscalls
 
-/// `live/<incarnation>/`: what is for the process that lives now, and goes with it.
+/// `live/<incarnation>/`: messages for the running process, removed with it.
 ///
-/// Whoever joins makes a folder of its own and removes those of the dead; nobody ever reads them
-/// again. So what only makes sense now never arrives at a later process.
+/// A process that joins makes its own folder and removes the folders of dead incarnations; their
+/// messages are never read again. Immediate messages therefore never arrive at a later process.
 extension MemberDirectory {
-  /// Makes the folder of an incarnation, and removes those of the others.
+  /// Makes the folder of an incarnation, and removes the folders of all others.
   package func makeLive(_ incarnation: Incarnation) throws(Errno) -> OpenDirectory {
     let live = try part(.live)
     let folder = OpenDirectory(
       try container.staging.ensureDirectory(incarnation.rawValue, in: live.descriptor))
     for name in try live.descriptor.names() where name != incarnation.rawValue {
       do throws(Errno) {
-        try removeTree(name, in: live.descriptor)
+        try removeTree(name, in: live.descriptor, container.options.sharing)
       } catch {
-        // Foreign; it is in nobody's way.
+        // A foreign entry blocks no member.
         container.log(
           .notice, "left '\(path)/live/\(name)' where it is: \(error)",
           about: LogSubject(member: self.name), because: error)
@@ -23,7 +23,7 @@ extension MemberDirectory {
     return folder
   }
 
-  /// The folder of an incarnation; nil if it is no more.
+  /// Returns the folder of an incarnation; nil if it was removed.
   package func live(_ incarnation: Incarnation) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {
       return OpenDirectory(
@@ -35,14 +35,15 @@ extension MemberDirectory {
     }
   }
 
-  /// Removes the folder of an incarnation that leaves.
+  /// Removes the folder of a leaving incarnation.
   package func removeLive(_ incarnation: Incarnation) throws(Errno) {
-    try removeTree(incarnation.rawValue, in: part(.live).descriptor)
+    try removeTree(
+      incarnation.rawValue, in: part(.live).descriptor, container.options.sharing)
   }
 }
 
 extension Container {
-  /// Puts a new file into an open directory, complete, under a name that is free.
+  /// Puts a complete new file into an open directory, under a free name.
   package func place(
     _ bytes: [UInt8], in directory: OpenDirectory, as name: String
   ) throws(Errno) {
@@ -55,9 +56,16 @@ extension Container {
     if let failure { throw failure }
   }
 
-  /// Takes a file out of an open directory: reads it, and then removes it.
+  /// Returns why a small file cannot be written here now; nil if it can be.
+  package func stagingFailure() -> Errno? {
+    [UInt8](repeating: 0, count: 4096).withUnsafeBytes { bytes in
+      Errno.of { () throws(Errno) in try staging.withFile(bytes) { _, _ throws(Errno) in } }
+    }
+  }
+
+  /// Takes a file out of an open directory: reads and removes the file.
   ///
-  /// - Returns: nil if it is not there, or somebody else has removed it meanwhile.
+  /// - Returns: nil if the file is missing, or another process has removed it in the meantime.
   package func take(
     _ name: String, from directory: OpenDirectory
   ) throws(WormholeError) -> FoundFile? {
@@ -66,7 +74,8 @@ extension Container {
       found = try reading.read(name, in: directory.descriptor)
     } catch {
       let refusal = error.error("read", name, name)
-      // What may pass says nothing of it; whatever else it is, it is not to be met again.
+      // A temporary failure proves nothing; other unreadable files are removed, or each retry would
+      // fail.
       if !refusal.mayPass { try? directory.descriptor.unlink(name) }
       throw refusal
     }

@@ -1,8 +1,8 @@
 package import Syscalls
 
-/// The one file that is written in place; see `Progress`.
+/// The only file that is written in place; see `Progress`.
 extension MemberDirectory {
-  /// What the last incarnation left; empty if there is nothing of that form.
+  /// Returns the content from the last incarnation; empty without a valid file.
   package func readProgress(
     _ name: String, largest: Int
   ) throws(WormholeError) -> [UInt8] {
@@ -12,17 +12,17 @@ extension MemberDirectory {
       guard status.kind == .regular, status.size <= largest else { return [] }
       return try file.readAll(size: status.size)
     } catch {
-      // A link or a socket in its place is foreign, and replaced by the rename.
+      // A link or a socket in its place is foreign, and the rename replaces it.
       if [.noSuchFile, .tooManyLinks, .noDevice].contains(error) { return [] }
-      throw WormholeError(error, "open mailbox", self.name)
+      throw WormholeError(error, "open mailbox", self.name, at: self)
     }
   }
 
-  /// Makes the file anew with this content.
+  /// Replaces the file by a new file with the given content.
   ///
-  /// It is the user's own even where the container is a group's: nobody else is to say
-  /// what was done. Where there is no room for a new one, the old one is taken, if it has
-  /// the size and is the user's own.
+  /// The file belongs to the user alone even if the container is a group's: no other user may mark
+  /// messages as processed. If there is no space for a new file, the old file is used, if it has
+  /// the size and belongs to the user.
   package func makeProgress(
     _ name: String, _ bytes: [UInt8], page: Int
   ) throws(WormholeError) -> [FilePage] {
@@ -36,20 +36,20 @@ extension MemberDirectory {
         return try Self.pages(of: old, bytes.count, page)
       }
     } catch {
-      throw WormholeError(error, "open mailbox", self.name)
+      throw WormholeError(error, "open mailbox", self.name, at: self)
     }
   }
 
-  /// Makes it longer by a page, with room set aside on disk.
+  /// Extends the file by a page, with reserved disk space.
   ///
-  /// - Parameter size: what it has now.
+  /// - Parameter size: the present size.
   package func extendProgress(_ name: String, size: Int, page: Int) throws(Errno) -> FilePage {
     let file = try openProgress(name, size)
     do throws(Errno) {
       try file.reserve(size + page)
     } catch {
       guard error == .notSupported else { throw error }
-      // What is written has room on disk.
+      // Written bytes have disk space.
       let zeros = [UInt8](repeating: 0, count: page)
       var failure: Errno?
       zeros.withUnsafeBytes { zeros in
@@ -73,12 +73,13 @@ extension MemberDirectory {
           do throws(Errno) {
             try file.reserve(bytes.count)
           } catch {
-            // Its bytes are written, so all but exotic file systems have set them aside already.
+            // The bytes are written, so all but exotic file systems have reserved their space
+            // already.
             guard error == .notSupported else { throw error }
           }
           let pages = try Self.pages(of: file, bytes.count, page)
           try staging.directory().descriptor.rename(staged, to: home.descriptor, name)
-          // It is staged no more, and the pages' descriptors have the lock too.
+          // The file is no longer staged, and the descriptors of the pages share the lock.
           try file.unlock()
           return pages
         }
@@ -97,7 +98,7 @@ extension MemberDirectory {
     return pages
   }
 
-  /// The file as it is, if nobody else may write to it.
+  /// Opens the present file, if only this user may write to it.
   private func openProgress(_ name: String, _ size: Int) throws(Errno) -> Descriptor {
     let file = try home.descriptor.open(name, [.readWrite, .nonBlocking])
     let status = try file.status()

@@ -1,12 +1,12 @@
 internal import Syscalls
 
-/// Removing a member whom nobody is any more.
+/// Removing a member that has no process any more.
 ///
-/// Its presence is held meanwhile, so nobody joins under the name. What others may be adding to,
-/// its messages and their files, is not emptied but only removed where it is empty, which the
-/// kernel sees to: whoever comes a moment too late finds no directory, and makes another.
+/// The remover holds the member's presence, so no process can join under the name. Senders may
+/// still add messages and files. These parts are not emptied; the kernel only removes empty
+/// directories. A late sender finds no directory and makes a new member directory.
 extension Container {
-  /// Removes it with all that is known of it; false if there is none.
+  /// Removes the member with all its state; false if there is none.
   package func removeMember(_ name: String) throws(WormholeError) -> Bool {
     for _ in 0..<100 {
       guard let home = try existingMember(name) else { return false }
@@ -17,13 +17,13 @@ extension Container {
             hint: "end it first")
         }
         defer { presence.release() }
-        // Another was faster.
+        // Another process has removed the directory first.
         guard try home.isNamed else { continue }
         try home.remove()
         return true
       } catch let error as Errno {
         if error == .noSuchFile { continue }
-        throw WormholeError(error, "remove member", name)
+        throw WormholeError(error, "remove member", name, at: home)
       } catch let error as WormholeError {
         throw error
       } catch {
@@ -37,48 +37,74 @@ extension Container {
 }
 
 extension MemberDirectory {
-  /// What only the member itself adds to, or nobody needs without it.
+  /// Parts that only the member fills, or parts without use after its removal.
   private static let own: [Part] = [.receipts, .context, .live]
-  /// What is somebody's until it was handled.
+  /// Parts that must be empty: their messages and files are not settled yet.
   private static let owed: [Part] = [.files, .inbox, .claimed, .dead]
 
+  private static let files = [
+    presenceName, profileName, progressName, startName, roomName,
+  ]
+
+  /// Returns the first name in the directory that does not belong to a member.
+  func foreignName(among names: [String]) -> String? {
+    let known = Set(Part.allCases.map(\.rawValue) + Self.files)
+    return names.first { !known.contains($0) }
+  }
+
   fileprivate func remove() throws {
-    let files = [
-      Self.presenceName, Self.profileName, Self.progressName, Self.startName, Self.roomName,
-    ]
-    let known = Set(Part.allCases.map(\.rawValue) + files)
-    if let foreign = try home.descriptor.names().first(where: { !known.contains($0) }) {
+    if let foreign = foreignName(among: try home.descriptor.names()) {
       throw refusal("a foreign file lies in it, '\(foreign)'", "move it elsewhere")
     }
-    // Whoever sends meanwhile makes it anew.
+    try checkParts()
+    // A concurrent sender makes the file again.
     _ = try remove(Self.roomName, from: .files)
     for part in Self.owed { try removeIfEmpty(part) }
-    for part in Self.own { try removeTree(part.rawValue, in: home.descriptor) }
-    for file in files.dropFirst() { try unlink(file) }
+    let sharing = container.options.sharing
+    for part in Self.own { try removeTree(part.rawValue, in: home.descriptor, sharing) }
+    for file in Self.files.dropFirst() { try unlink(file) }
     try unlink(Self.presenceName)
     do throws(Errno) {
       try container.folder(folder).descriptor.removeDirectory(escaped)
     } catch {
       guard error == .directoryNotEmpty else { throw error }
       throw WormholeError(
-        .conflict, "remove member", name, because: "somebody has begun to use it meanwhile",
-        hint: "what was sent to it is still there")
+        .conflict, "remove member", name, because: "another process uses the directory again",
+        hint: "the messages to the member remain")
+    }
+  }
+
+  /// Checks before anything is removed: a part that is not the member's stops the removal.
+  private func checkParts() throws(Errno) {
+    for part in Part.allCases {
+      do throws(Errno) {
+        _ = try container.options.sharing.openExisting(part.rawValue, in: home.descriptor)
+      } catch {
+        guard error == .notPermitted else { continue }
+        throw error
+      }
     }
   }
 
   private func removeIfEmpty(_ part: Part) throws {
     do throws(Errno) {
-      try home.descriptor.removeDirectory(part.rawValue)
+      try container.options.sharing.removeEmpty(part.rawValue, in: home.descriptor)
     } catch {
       if error == .noSuchFile { return }
       guard error == .directoryNotEmpty else { throw error }
       let (what, advice) =
         switch part {
         case .dead:
-          ("messages that were given up are kept", "look with 'wormhole queue \(name) --dead'")
+          (
+            "messages that were given up are kept",
+            "look with 'wormhole queue \(name) --dead'; then '--retry ID' or '--discard ID'"
+          )
         case .files: ("files of messages lie in it", "see 'wormhole doctor'")
         default:
-          ("messages wait for it", "receive them, or take them back: see 'wormhole queue \(name)'")
+          (
+            "messages wait for it",
+            "receive them, or take them back with 'wormhole queue \(name) --cancel ID'"
+          )
         }
       throw refusal(what, advice)
     }

@@ -1,13 +1,13 @@
 internal import Syscalls
 
-/// How much of the room for messages is taken, as all who send keep it together: the size of the
-/// file `room` in `files/`, where nobody listens, in units.
+/// The used space for messages, as counted by all senders together: the size of the file `room` in
+/// `files/`, where no process watches, in units.
 ///
-/// Whoever sends appends as many bytes as it takes units, which needs no lock, holds nobody up who
-/// is stopped or killed, and costs two calls for many messages. What leaves is not taken off: that
-/// is counted anew when there seems to be no room, and before that the file is replaced by one that
-/// seems full, and gets the size that is right then. Nothing depends on it but when that is done,
-/// so it need not survive anything.
+/// A sender appends as many bytes as it uses units. This needs no lock, delays no sender that is
+/// suspended or killed, and costs two calls for many messages. Settled messages are not subtracted:
+/// the units are counted again when there seems to be no space. Before the count, a file of full
+/// size replaces the old one; after the count, the new file gets the right size. The file only
+/// decides the time of a count, so its loss in a crash is harmless.
 extension MemberDirectory {
   package static let roomName = "room"
 
@@ -17,8 +17,8 @@ extension MemberDirectory {
 
     fileprivate init(_ file: consuming Descriptor) { self.file = file }
 
-    /// Takes units; answers how many are taken then, or nil if that is kept elsewhere by now, or
-    /// cannot be.
+    /// Adds units; returns the number of used units, or nil if the file was replaced or cannot be
+    /// written.
     package func take(_ units: Int) -> Int? {
       let bytes = [UInt8](repeating: 0, count: units)
       let failure: Errno? = bytes.withUnsafeBytes { bytes in
@@ -28,16 +28,16 @@ extension MemberDirectory {
       return status.size
     }
 
-    /// Says how many units are taken, once that is counted.
+    /// Sets the number of used units after a count.
     ///
-    /// If it is kept elsewhere by now, that stays as it is.
+    /// If the file was replaced in the meantime, the new file stays as it is.
     package func note(taken: Int) {
-      // Where this fails it goes on to seem full, and is counted anew.
+      // If this fails, the file still seems full, and the next sender counts again.
       try? file.truncate(to: taken)
     }
   }
 
-  /// Nil if nobody has counted yet, or it cannot be used.
+  /// Nil if no sender has counted yet, or the file cannot be used.
   package func openRoom() -> Room? {
     let flags: OpenFlags = [.writeOnly, .append, .nonBlocking]
     guard let files = try? existing(.files),
@@ -47,7 +47,7 @@ extension MemberDirectory {
     return Room(file)
   }
 
-  /// Begins anew with so many units taken.
+  /// Starts a new file with this number of used units.
   package func makeRoom(taken: Int) -> Room? {
     let staging = container.staging
     do throws(Errno) {
@@ -55,7 +55,7 @@ extension MemberDirectory {
         staged, file throws(Errno) in
         try file.truncate(to: taken)
         let directory = try staging.directory()
-        // By its own name, since another may have that of the room at once.
+        // Opened by its own name, since another sender may replace the room file at once.
         let room = Room(try directory.descriptor.open(staged, [.writeOnly, .append]))
         try directory.descriptor.rename(staged, to: part(.files).descriptor, Self.roomName)
         return room

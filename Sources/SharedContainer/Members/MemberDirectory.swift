@@ -1,29 +1,29 @@
 internal import Synchronization
 package import Syscalls
 
-/// The directory of one member, `members/<name>/`, or of one guest, `guests/<random>/`.
+/// The directory of a member, `members/<name>/`, or of a guest, `guests/<random>/`.
 ///
-/// It is made complete, with all its parts, by whoever first needs it: the member that joins, or
-/// somebody who sends to a member that never has. Each part is opened when it is first used.
+/// The first process that needs the directory makes it, complete with all parts: a joining member,
+/// or a sender to a member that has never joined. Each part is opened when it is first used.
 package final class MemberDirectory: Sendable {
-  /// The directories in it.
+  /// The directories of a member directory.
   package enum Part: String, CaseIterable, Sendable {
     /// Messages that wait.
     case inbox
-    /// Messages that are being handled.
+    /// Messages claimed by a receiver.
     case claimed
-    /// Messages that were given up, and why.
+    /// Dead-lettered messages, with the reasons.
     case dead
-    /// How messages ended that this member has sent.
+    /// The outcomes of the member's sent messages.
     case receipts
-    /// The latest state that each peer has sent.
+    /// The latest context from each peer.
     case context
-    /// What is for the process that lives now.
+    /// Messages for the running process only.
     case live
     /// Files that belong to messages.
     case files
 
-    // Looked up at each step of a message: not by searching the names.
+    // Used at each step of a message, so without searching the names.
     fileprivate var place: Int {
       switch self {
       case .inbox: 0
@@ -39,20 +39,20 @@ package final class MemberDirectory: Sendable {
 
   package let container: Container
   package let folder: Container.Folder
-  /// The name as people gave it.
+  /// The unescaped name.
   package let name: String
   package let escaped: String
   package let home: OpenDirectory
   private let parent: OpenDirectory
   private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
 
-  /// The file that a member holds a lock on for as long as it lives.
+  /// The file that a member locks for as long as its process runs.
   package static let presenceName = "presence"
   package static let profileName = "profile.plist"
-  /// How far what is in the member's hands has come.
+  /// The processing state of the claimed messages.
   package static let progressName = "progress"
 
-  /// From the container's directory.
+  /// The path below the container's directory.
   package var path: String { "\(folder.rawValue)/\(escaped)" }
 
   fileprivate init(
@@ -67,18 +67,18 @@ package final class MemberDirectory: Sendable {
     self.parent = parent
   }
 
-  /// Whether the directory has been removed: then nothing more can be made in it.
+  /// Whether the directory has been removed: files can no longer be made in a removed directory.
   package var isStale: Bool { home.isStale }
 
-  /// When a name in it has come or gone last, as the file system's clock has it.
+  /// The time when a name was last added or removed, by the clock of the file system.
   package var lastChange: Int64? { (try? home.descriptor.status())?.modified }
 
-  /// The same for one of the directories in it; nil if that is missing.
+  /// The same time for a part; nil if the part is missing.
   package func lastChange(of part: Part) throws(Errno) -> Int64? {
     try existing(part)?.descriptor.status().modified
   }
 
-  /// Whether it is still the directory of that name.
+  /// Whether the directory still has its name.
   var isNamed: Bool {
     get throws(Errno) {
       do throws(Errno) {
@@ -91,7 +91,7 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// One of the directories in it; made again if it was removed by hand.
+  /// Returns a part; made again if another tool has removed it.
   package func part(_ part: Part) throws(Errno) -> OpenDirectory {
     let place = part.place
     if let open = parts.withLock({ $0[place] }) { return open }
@@ -103,7 +103,7 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// The same, if it is there.
+  /// Returns a part; nil if it is missing.
   func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
     let place = part.place
     if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
@@ -120,7 +120,7 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// Forgets an open part that was removed by hand; whether it was.
+  /// Forgets an open part that another tool has removed; returns whether it was removed.
   func forgetIfStale(_ part: Part) -> Bool {
     parts.withLock { parts in
       guard let open = parts[part.place], open.isStale else { return false }
@@ -129,8 +129,7 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// The directory that has the part's name now, in the place of one that is open and had it
-  /// before; nil if none has.
+  /// Opens the present directory of the part's name, to replace the open one; nil if there is none.
   func named(_ part: Part) throws(Errno) -> OpenDirectory? {
     let named = try home.directory(part.rawValue, container.options.sharing)
     return parts.withLock { parts in
@@ -140,7 +139,7 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// Uses the directory that has the part's name now; if it cannot be looked at, when it can.
+  /// Uses the directory that has the part's name now; if opening fails, the next use opens it.
   func renew(_ part: Part) {
     do throws(Errno) {
       _ = try named(part)
@@ -149,21 +148,25 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// Forgets the open parts whose names others have by now; false if another has its own, or if
-  /// that cannot be told.
+  /// Replaces the open parts whose names lead to other directories; false if the member's own name
+  /// leads to another directory, or if the check fails.
   package func lookAgain() -> Bool {
     guard (try? isNamed) == true else { return false }
     for part in Part.allCases where parts.withLock({ $0[part.place] }) != nil {
-      // One that cannot be looked at is used as before.
+      // A part that cannot be checked is used as before.
       _ = try? named(part)
     }
     return true
   }
 
-  /// Why this user may not write to a part, and what can be done; nil if it seems to be allowed.
-  func denial(of part: Part) -> String? { container.denial(of: "\(path)/\(part.rawValue)") }
+  /// Returns why this user may not write to a part, and a remedy; nil if writing seems to be
+  /// allowed.
+  func denial(of part: Part) -> String? {
+    container.options.sharing.denial(
+      of: "\(path)/\(part.rawValue)", in: container.root, at: container.path)
+  }
 
-  /// Makes a part's own name durable, and those above it, once.
+  /// Makes a part's own name durable, and the names above it, once.
   func syncNames(of part: OpenDirectory) throws(Errno) {
     guard !part.isNameDurable.load(ordering: .acquiring) else { return }
     try home.sync.sync(home.descriptor)
@@ -177,7 +180,7 @@ package final class MemberDirectory: Sendable {
     try container.staging.ensureDirectory(part.rawValue, in: home)
   }
 
-  /// Makes the directory with all that belongs in it; it appears complete.
+  /// Makes the directory with all its parts; it becomes visible when complete.
   fileprivate static func make(
     _ escaped: String, in parent: OpenDirectory, _ container: Container
   ) throws(Errno) {
@@ -197,7 +200,7 @@ package final class MemberDirectory: Sendable {
 }
 
 extension Container {
-  /// The directory of a member or a guest; nil if there is none.
+  /// Returns the directory of a member or a guest; nil if there is none.
   package func existingMember(
     _ name: String, in folder: Folder = .members
   ) throws(WormholeError) -> MemberDirectory? {
@@ -206,11 +209,13 @@ extension Container {
       return try openMember(name, escaped, folder)
     } catch {
       if error == .noSuchFile { return nil }
-      throw WormholeError(error, "open member", name, in: self, "\(folder.rawValue)/\(escaped)")
+      throw WormholeError(
+        error, "open member", name, in: self, "\(folder.rawValue)/\(escaped)",
+        MemberDirectory.Part.allCases.map(\.rawValue))
     }
   }
 
-  /// The directory of a member or a guest; made if there is none.
+  /// Returns the directory of a member or a guest; made if there is none.
   package func member(
     _ name: String, in folder: Folder = .members
   ) throws(WormholeError) -> MemberDirectory {
@@ -223,7 +228,9 @@ extension Container {
       }
       return try makeMember(name, escaped, folder)
     } catch {
-      throw WormholeError(error, "open member", name, in: self, "\(folder.rawValue)/\(escaped)")
+      throw WormholeError(
+        error, "open member", name, in: self, "\(folder.rawValue)/\(escaped)",
+        MemberDirectory.Part.allCases.map(\.rawValue))
     }
   }
 
@@ -236,7 +243,7 @@ extension Container {
         try MemberDirectory.make(escaped, in: self.folder(folder), self)
         return try openMember(name, escaped, folder)
       } catch {
-        // Somebody may be removing it, each time that it was made; or all of them.
+        // Another process may remove it each time, or may remove all member directories.
         tries += 1
         guard error == .noSuchFile, tries < 100 else { throw error }
         _ = forgetIfStale(folder)
@@ -253,7 +260,7 @@ extension Container {
         self, folder, name, escaped,
         home: try options.sharing.openExisting(escaped, in: parent.descriptor), in: parent)
     } catch {
-      // Another may have come in the place of a folder that was removed.
+      // The folder may have been removed and made again.
       guard error == .noSuchFile, forgetIfStale(folder) else { throw error }
       return try openMember(name, escaped, folder)
     }

@@ -2,10 +2,10 @@ package import FoundationEssentials
 internal import PropertyLists
 package import Syscalls
 
-/// Who a member is, as `profile.plist` has it: written by the process that joins, read by everybody
-/// who wants to know.
+/// The identity of a member, in `profile.plist`: written by the process that joins, readable by
+/// every process.
 ///
-/// It says nothing about presence, which is the kernel's word: a profile outlives its process.
+/// The profile proves no presence, which the kernel decides: a profile outlives its process.
 package struct MemberProfile: Equatable, Sendable {
   package let name: String
   package let incarnation: Incarnation
@@ -15,17 +15,17 @@ package struct MemberProfile: Equatable, Sendable {
   /// In ticks since boot.
   package let started: UInt64
   package let program: String
-  /// When it joined.
+  /// The time when the process joined.
   package let since: Date
-  /// Whatever the member tells of itself.
+  /// Information that the member publishes about itself.
   package var info: [String: String]
 
-  /// The largest that ``info`` may be: the bytes of its keys and values.
+  /// The limit for ``info``: the bytes of its keys and values.
   package static let largestInfo = 4096
   /// The largest file that is read as a profile.
   static let largestFile = 64 << 10
 
-  /// The profile of this process, which joins now.
+  /// Makes the profile of the joining process.
   package init(name: String, info: [String: String], _ environment: Environment) {
     let identity = ProcessIdentity.current
     self.name = name
@@ -39,9 +39,10 @@ package struct MemberProfile: Equatable, Sendable {
     self.info = info
   }
 
-  /// Reads the file; nil if it is not of this form.
+  /// Reads the file; nil if the bytes do not have this form.
   ///
-  /// Keys of later versions are ignored. The name is that of the directory, whatever the file says.
+  /// Keys of later versions are ignored. The name is the directory's, whatever name the file
+  /// contains.
   init?(_ bytes: [UInt8], name: String) {
     guard let list = try? BinaryPropertyList.decode(bytes),
       let incarnation = list["incarnation"]?.stringValue.flatMap({ Incarnation(rawValue: $0) }),
@@ -75,25 +76,25 @@ package struct MemberProfile: Equatable, Sendable {
     return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
   }
 
-  /// The process that has joined, and what can be seen of it.
+  /// The process that has joined, and its visible state.
   package var holder: LockHolder {
     LockHolder(process: process, namespace: namespace, started: started, program: program)
   }
 
-  /// Whether ``info`` is small enough.
+  /// Whether ``info`` is within the limit.
   package static func fits(_ info: [String: String]) -> Bool {
     info.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= largestInfo
   }
 }
 
-/// What lies under the name of a profile.
+/// The result of reading a profile.
 package enum FoundProfile: Sendable {
-  /// Nobody has ever joined.
+  /// No process has ever joined.
   case missing
   case sound(MemberProfile)
-  /// Somebody has joined, and what they wrote cannot be read.
+  /// A process has joined, and its profile cannot be read.
   case damaged(String)
-  /// Something that no member has written.
+  /// A foreign file under the profile's name.
   case foreign(String)
 
   package var profile: MemberProfile? {
@@ -102,7 +103,7 @@ package enum FoundProfile: Sendable {
 }
 
 extension MemberDirectory {
-  /// Looks at the profile; waits for nothing.
+  /// Reads the profile, without waiting.
   package func readProfile() throws(Errno) -> FoundProfile {
     var reading = container.reading
     reading.largest = MemberProfile.largestFile
@@ -123,9 +124,9 @@ extension MemberDirectory {
     }
   }
 
-  /// Gives the profile its name, in the place of whatever has it.
+  /// Gives the profile its name, and replaces any file of that name.
   ///
-  /// Only the holder of the presence does this, so nobody else does meanwhile.
+  /// Only the holder of the presence may call this, so no two processes write at once.
   package func write(_ profile: MemberProfile) throws(WormholeError) {
     let bytes: [UInt8]
     do {
@@ -140,7 +141,7 @@ extension MemberDirectory {
         }
       }
     }
-    if let failure { throw WormholeError(failure, "write profile of", name) }
+    if let failure { throw WormholeError(failure, "write profile of", name, at: self) }
   }
 
   private func exchangeIn(_ staged: String) throws(Errno) {
@@ -155,16 +156,8 @@ extension MemberDirectory {
   }
 }
 
-extension Environment {
-  /// 16 hexadecimal digits that nobody else has.
-  package func randomName() -> String {
-    let digits = String(random(), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
-  }
-}
-
 extension PropertyListValue {
-  /// The whole number, if this is one that is not negative.
+  /// The whole number, if the value is an integer and not negative.
   fileprivate var unsignedValue: UInt64? {
     switch self {
     case .integer(let value): UInt64(exactly: value)

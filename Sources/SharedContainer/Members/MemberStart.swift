@@ -1,30 +1,32 @@
 internal import PropertyLists
 internal import Syscalls
 
-/// How a member is started.
+/// The launch command of a member.
 ///
-/// Whoever may write this file decides what others run, so it is believed only where nobody but the
-/// user who asks can have written it: a plain file of that user's, which others may not write to.
+/// A user with write permission for the file can make other users run any program. The file is
+/// therefore trusted only if no user but the reader can have written it: a plain file, owned and
+/// writable by the reader alone.
 ///
-/// In a container of one user it is `start.plist` in the member's directory, which is looked at
-/// too. The directories of a group's container can be written to by all of the group. There it
-/// would not be enough to look whose a file is: another user can take one that is being written or
-/// sent, and give it the name. So each user's starts in such a container lie in the account's own
-/// state directory. Their folder there is named for the container's device, inode and id, so that
-/// they are not those of a container that calls itself by the same id.
+/// In a container of one user the file is `start.plist` in the member's directory, whose mode and
+/// owner are checked too. All users of a group can write to the directories of a group's container.
+/// Checking the owner of the file would not be enough there: another user can rename a file of the
+/// owner's, for example a file in transfer, to the name `start.plist`. Each user's launch commands
+/// for a group's container are therefore stored in the account's own state directory. Their folder
+/// is named for the container's device, inode and id, so that another container with the same id
+/// does not use them.
 package struct MemberStart: Equatable, Sendable {
   /// An absolute path.
   package let program: String
   package let arguments: [String]
-  /// What is set beside, or in place of, what whoever starts it has.
+  /// Variables that replace or extend the environment of the launching process.
   package let environment: [String: String]
-  /// Where it begins; nil: at the root.
+  /// The working directory; nil for the root.
   package let directory: String?
 
   /// The largest file that is read.
   static let largestFile = 64 << 10
 
-  /// All that the kernel is given.
+  /// All strings for the kernel.
   package var words: [String] {
     [program, directory ?? ""] + arguments + environment.flatMap { [$0, $1] }
   }
@@ -38,7 +40,7 @@ package struct MemberStart: Equatable, Sendable {
     self.directory = directory
   }
 
-  /// Nil if it is of no such form, or another member's.
+  /// Nil if the bytes do not have this form, or belong to another member.
   init?(_ bytes: [UInt8], of name: String) {
     guard let list = try? BinaryPropertyList.decode(bytes), list["name"]?.stringValue == name,
       let program = list["program"]?.stringValue, program.begins(with: "/"),
@@ -66,22 +68,22 @@ package struct MemberStart: Equatable, Sendable {
     return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
   }
 
-  /// Whether the kernel takes it as a whole: a zero would end it.
+  /// Whether the kernel takes the whole text: a zero byte would end the text.
   package static func canBePassed(_ text: String) -> Bool { !text.utf8.contains(0) }
 }
 
-/// Where the start of a member lies.
+/// The location of a member's launch command.
 private struct StartPlace {
   let directory: OpenDirectory
   let file: String
-  /// Where it is written before it gets its name.
+  /// Where the file is written before it gets its name.
   let staging: Staging
 }
 
 extension MemberDirectory {
   package static let startName = "start.plist"
 
-  /// Nil if it is nowhere, and nothing is to be made.
+  /// Nil if there is no location, and none is to be made.
   private func startPlace(making: Bool) throws(WormholeError) -> StartPlace? {
     guard container.options.sharing == .group else {
       return StartPlace(directory: home, file: Self.startName, staging: container.staging)
@@ -97,7 +99,8 @@ extension MemberDirectory {
     }
   }
 
-  /// How it is started; nil if nobody has said so, and an error where it is not to be believed.
+  /// Returns the launch command; nil if none is registered, and an error if the file is not
+  /// trusted.
   package func readStart(_ operation: String) throws(WormholeError) -> MemberStart? {
     guard let place = try startPlace(making: false) else { return nil }
     let reading = FileReading(
@@ -130,7 +133,7 @@ extension MemberDirectory {
       hint: "register it anew")
   }
 
-  /// Nobody else may have decided what is run.
+  /// Refuses a file if another user may have written to it.
   private func checkWriters(_ file: FileStatus, _ operation: String) throws(WormholeError) {
     func refused(_ reason: String, _ hint: String) -> WormholeError {
       WormholeError(.refused, operation, name, because: reason, hint: hint)
@@ -141,7 +144,7 @@ extension MemberDirectory {
         "others may write to its \(Self.startName) (mode \(String(file.mode, radix: 8)))",
         "look what it says now, and register it anew")
     }
-    // The way to the other place was looked at when that was opened.
+    // For a group's container, opening the state directory has checked the path.
     guard container.options.sharing == .owner else { return }
     let directory: FileStatus
     do throws(Errno) {
@@ -154,7 +157,8 @@ extension MemberDirectory {
     }
   }
 
-  /// Says how it is started, in the place of what was said before; it is on disk then.
+  /// Registers a launch command and replaces an earlier one; when this returns, the file is on
+  /// disk.
   package func write(_ start: MemberStart) throws(WormholeError) {
     let operation = "register the start of"
     let bytes: [UInt8]
@@ -178,7 +182,7 @@ extension MemberDirectory {
     if let failure { throw WormholeError(failure, operation, name) }
   }
 
-  /// Something that is no plain file is not replaced.
+  /// Refuses to replace an entry that is neither a plain file nor a link.
   private func check(_ place: StartPlace) throws(Errno) {
     do throws(Errno) {
       let status = try place.directory.descriptor.status(of: place.file)
@@ -188,7 +192,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Forgets how it is started; false if nobody had said so.
+  /// Removes the launch command; false if none was registered.
   package func removeStart() throws(WormholeError) -> Bool {
     guard let place = try startPlace(making: false) else { return false }
     do throws(Errno) {
@@ -202,8 +206,8 @@ extension MemberDirectory {
     }
   }
 
-  /// Whether a `start.plist` lies in the directory of a member of a group's container, where
-  /// nothing believes it.
+  /// Whether a `start.plist` is in the directory of a member of a group's container, where no
+  /// process trusts it.
   var hasForeignStart: Bool {
     container.options.sharing == .group
       && (try? home.descriptor.status(of: Self.startName)) != nil
@@ -211,7 +215,7 @@ extension MemberDirectory {
 }
 
 extension Container {
-  /// Where this account's starts of a group's container lie.
+  /// The folder of this account's launch commands for a group's container.
   fileprivate func startsFolder(making: Bool) throws(WormholeError) -> OpenDirectory? {
     let key = "\(identity.device)-\(identity.inode)-\(try Self.escape(id))"
     return try AccountState(options.environment).open(
@@ -220,7 +224,8 @@ extension Container {
 }
 
 extension Container {
-  /// Where it lies, from the root: whoever is started somewhere else has to find it.
+  /// The absolute path of the container: a process launched in another directory needs an absolute
+  /// path.
   package var absolutePath: String {
     let own = "/proc/\(Processes.current)/fd"
     guard let numbers = try? Descriptor.open(path: own, [.readOnly, .directory]),

@@ -1,34 +1,37 @@
 package import Syscalls
 
-/// A name that a process has for itself as long as it lives: the lock on `presence`.
+/// A name, held exclusively by a living process: the lock on `presence`.
 ///
-/// It is a lock of the open file's description (F_OFD_SETLK). The kernel takes it back when the
-/// process ends, however it ends, and tells watchers: the file was open for writing, and is closed.
-/// Who only asks opens the file for reading, which tells nobody anything, and takes no lock, so
-/// that it cannot be mistaken for a holder, wherever it is stopped. The file is made with the
-/// member's directory and never replaced.
+/// The lock belongs to the open file description (F_OFD_SETLK). When the process ends, for whatever
+/// reason, the kernel releases the lock and notifies watchers: the file was open for writing, and
+/// is closed. A process that only checks opens the file for reading. This notifies no watcher and
+/// takes no lock, so the checking process cannot be mistaken for a holder, wherever it is
+/// suspended. The holder's lock is exclusive, and the check asks whether a shared lock would be
+/// refused: a process that may only read the file can have a shared lock, but cannot pass for the
+/// holder. The file is made with the member's directory. It is replaced only if a shared lock keeps
+/// the next holder out, see ``MemberDirectory/replacePresence(_:)``.
 ///
-/// The holder leaves its mark in the file, as in lock files, so that errors can say who it is; for
-/// nothing else is it read.
+/// The holder writes its process identity into the file, as in lock files, so that errors can name
+/// the holder. The identity never decides who holds the name.
 package final class Presence: Sendable {
   private let file: GuardedFile
   private let owner = ProcessCopy.current
   private let isReleased = Monitor(false)
 
   /// - Parameter file: open, and locked.
-  fileprivate init(_ file: GuardedFile) {
+  init(_ file: GuardedFile) {
     self.file = file
     sign(HolderMark(of: .current))
   }
 
-  /// Whether this process took it and has not given it back; false in a forked copy.
+  /// Whether this process holds the name; false in a forked child.
   package var isHeld: Bool {
     owner.isCurrent && !isReleased.withLock { $0 }
   }
 
-  /// Gives it back; a second time it does nothing.
+  /// Releases the name; a second call does nothing.
   package func release() {
-    // A copy has nothing to give back.
+    // A forked child does not hold the lock.
     guard owner.isCurrent else { return }
     let isFirst = isReleased.withLock { isReleased in
       defer { isReleased = true }
@@ -36,13 +39,13 @@ package final class Presence: Sendable {
     }
     guard isFirst else { return }
     sign(.unheld)
-    // Before closing, which a program that is just being started may put off. A lock that could not
-    // be given back ends with the file.
+    // Unlock before closing, because a child that is being spawned may still have the file open. If
+    // unlocking fails, the lock ends with the file.
     _ = try? file.with { file throws(Errno) in try file.releasePresenceLock() }
     file.close()
   }
 
-  /// Says whose it is; where that cannot be written, nobody is named.
+  /// Writes the holder's identity; if writing fails, errors name no holder.
   private func sign(_ mark: HolderMark) {
     _ = try? file.with { file throws(Errno) in try mark.write(to: file) }
   }
@@ -54,9 +57,17 @@ package final class Presence: Sendable {
   }
 }
 
+extension Descriptor {
+  /// Whether a process has the exclusive lock that proves its life.
+  func isPresenceHeld() throws(Errno) -> Bool {
+    if Mutants.has(.trustReadLocks) { return try isPresenceLockedOrShared() }
+    return try isPresenceLocked()
+  }
+}
+
 extension GuardedFile {
-  /// Whether the open file is still the one of that name.
-  fileprivate func isNamed(
+  /// Whether the open file still has the name.
+  func isNamed(
     _ name: String, in directory: borrowing Descriptor
   ) throws(Errno) -> Bool {
     let status = try with { file throws(Errno) in try file.status() }
@@ -73,27 +84,28 @@ extension GuardedFile {
 extension MemberDirectory {
   /// Whether a living process has the name.
   ///
-  /// Nobody hears of the question. A file of another kind is nobody's presence.
+  /// The check notifies no watcher. A file of another kind is no presence.
   package func isPresent() throws(Errno) -> Bool {
     do throws(Errno) {
       let file = try home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking])
       guard try file.status().kind == .regular else { return false }
-      return try file.isPresenceLocked()
+      return try file.isPresenceHeld()
     } catch {
       guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
       return false
     }
   }
 
-  /// The same, of one that may be about to end.
+  /// Whether a living process has the name, and is not about to end.
   ///
-  /// A killed process has its locks until it has taken itself down, which takes milliseconds, and
-  /// more on a busy machine. What its number tells is only a reason to wait for the kernel's word.
+  /// A killed process holds its locks until the kernel has torn it down, which takes milliseconds,
+  /// and more on a busy machine. The state of the process ID is only a reason to wait for the
+  /// kernel's decision.
   package func isPresentStill() throws(Errno) -> Bool {
     guard try isPresent() else { return false }
     let isEnding = presenceHolder()?.isEnding
     if isEnding == false { return true }
-    // One that has not said who it is may just be joining.
+    // A holder without an identity in the file may just be joining.
     let deadline = Instant.now + .milliseconds(isEnding == true ? 1000 : 100)
     while Instant.now < deadline {
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(2)) { _ in nil }
@@ -102,7 +114,8 @@ extension MemberDirectory {
     return true
   }
 
-  /// Who has left a mark in the presence file and has not ended; for whom the lock may be held.
+  /// Returns the process named in the presence file, unless the process has ended; the lock may be
+  /// free all the same.
   package func presenceHolder() -> LockHolder? {
     guard
       let file = try? home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking]),
@@ -112,30 +125,36 @@ extension MemberDirectory {
     return holder.state == .gone ? nil : holder
   }
 
-  /// Takes the name, unless somebody has it: nil then.
+  /// Takes the name; nil if another process holds the name.
   ///
-  /// A presence file that was removed by hand is made again. One that was replaced between being
-  /// opened and being locked is let go, or two processes might hold two files of one name.
+  /// A presence file that another tool has removed is made again. If the file was replaced between
+  /// opening and locking, this process closes it, or two processes might hold two files of one
+  /// name. If the file cannot be locked although no process has the name, it is replaced.
   package func takePresence() throws(Errno) -> Presence? {
     var tries = 0
     while true {
-      // Asked first, since opening for writing is heard by all who watch.
+      // Check first, since opening for writing notifies all watchers.
       if try isPresent() { return nil }
       let file = try openPresence()
       let isLocked = try file.with { file throws(Errno) in
         guard try file.status().kind == .regular else { throw .noDevice }
         return try file.tryPresenceLock()
       }
-      guard isLocked == true else { return nil }
-      if try file.isNamed(Self.presenceName, in: home.descriptor) { return Presence(file) }
+      if isLocked == true {
+        if try file.isNamed(Self.presenceName, in: home.descriptor) { return Presence(file) }
+      } else {
+        if try isPresent() { return nil }
+        // At the first attempt, a holder may just have unlocked.
+        if tries > 0, let presence = try replacePresence(file) { return presence }
+      }
       tries += 1
-      // Only a hand that replaces it at every try could go on like this.
+      // Only a tool that replaces the file at every attempt could make this loop run on.
       guard tries < 100 else { throw .busy }
     }
   }
 
-  /// Whether the presence that was taken is still that of this name: the directory or the file in
-  /// it may have been removed by hand.
+  /// Whether the held presence still belongs to this name: another tool may have removed the
+  /// directory or the file.
   package func keeps(_ presence: Presence) throws(Errno) -> Bool {
     guard presence.isHeld, !isStale else { return false }
     return try presence.isNamed(in: home.descriptor)
@@ -155,7 +174,8 @@ extension MemberDirectory {
     }
     do throws(Errno) {
       guard container.options.sharing == .group else { return try open([.create, .exclusive]) }
-      // Under its name it has its mode, or others could not ask whether it is held.
+      // The file gets its mode before its name, or other users could not check whether it is
+      // locked.
       try container.staging.place(
         UnsafeRawBufferPointer(start: nil, count: 0), sync: false, in: home.descriptor,
         as: Self.presenceName)

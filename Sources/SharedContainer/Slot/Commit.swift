@@ -2,26 +2,26 @@ internal import PropertyLists
 internal import Synchronization
 internal import Syscalls
 
-/// Moving a new value into place, out of the directory that makes it count (P3), and what becomes
-/// of the old one.
+/// Moving a new value into place, out of the directory that makes it valid (P3), and disposing of
+/// the old value.
 struct Commit {
   enum Outcome { case committed, superseded }
 
   let slot: Slot
   let directory: SlotDirectory
-  /// `lock/<g>.d`, opened before the look for a next generation.
+  /// `lock/<g>.d`, opened before the check for a next generation.
   let staging: OpenDirectory
-  /// What was there when it was read under the lock.
+  /// The file that was read under the lock.
   let old: FoundFile
   let isDurable: Bool
-  /// Whether nothing is to be kept of what was there.
+  /// Whether no previous value is to be retained.
   var isErasing = false
-  /// What the caller notes of the new value.
+  /// The caller's note about the new value.
   private var note: Int?
-  /// The new file, where it is kept open.
+  /// The new file, if it stays open.
   private(set) var staged: CommittedFile?
 
-  // Not strings: to hand one to the kernel takes an allocation.
+  // Not strings: passing a string to the kernel takes an allocation.
   private static var next: UnsafePointer<CChar> { ("next" as StaticString).cString }
   private static var kept: UnsafePointer<CChar> { ("kept" as StaticString).cString }
   private var container: Container { slot.container }
@@ -37,9 +37,9 @@ struct Commit {
     isDurable = durability == .power
   }
 
-  /// Stages and exchanges.
+  /// Stages the new value and exchanges the files.
   ///
-  /// What it throws means: not done.
+  /// Every error means that nothing was changed.
   mutating func run(_ bytes: [UInt8], _ note: Int?) throws(Errno) -> Outcome {
     self.note = note
     let syncs = (isDurable || isErasing || keptIsOld()) && !Mutants.has(.noFileSync)
@@ -51,7 +51,7 @@ struct Commit {
       if error == .noSuchFile { return .superseded }
       try? staging.descriptor.unlink(Self.next)
       guard syncs, error == .inputOutput else { throw error }
-      // The kernel has forgotten what it could not write: only a new file can be trusted.
+      // After a failed write the kernel discards the data: only a new file can be trusted.
       return try again(bytes)
     }
     return try publish(isSynced: syncs)
@@ -77,7 +77,12 @@ struct Commit {
       failure = Errno.of { () throws(Errno) in try file.writeFully(bytes) }
     }
     if let failure { throw failure }
-    if sync { try file.sync() }
+    if sync {
+      do throws(Errno) { try file.sync() } catch {
+        guard Mutants.has(.syncAgain) else { throw error }
+        try file.sync()
+      }
+    }
     if bytes.count <= CommittedFile.limit, directory.keepsOpen {
       staged = try CommittedFile(file, bytes, note)
     }
@@ -89,10 +94,10 @@ struct Commit {
       do throws(Errno) {
         return try staging.descriptor.open(Self.next, .writeOnlyNew, mode: 0o600)
       } catch {
-        // A holder of this generation died with it.
+        // A holder of this generation died and left the file.
         tries += 1
         guard error == .fileExists, tries < 10 else { throw error }
-        try empty(staging.descriptor)
+        try empty(staging.descriptor, container.options.sharing)
       }
     }
   }
@@ -111,8 +116,9 @@ struct Commit {
           Slot.File.value.name, to: damaged.descriptor, "\(slot.escaped).mutant")
         try moveIn(.notReplacing)
       case .damaged where !isErasing:
-        // Before it comes out, as what cannot be set aside then the next change removes; and anew,
-        // as whoever has seen to what lies there may have removed it all.
+        // Opened before the exchange, because the next change removes a value that cannot be set
+        // aside; opened again each time, because a user who has examined the damaged values may
+        // have removed the folder.
         let damaged = OpenDirectory(try container.openFolder(.damaged))
         try moveIn(.exchanging)
         disposeOfOld(isKept: !isSynced, damaged)
@@ -124,26 +130,28 @@ struct Commit {
     return if let failure { try settle(failure) } else { .committed }
   }
 
-  /// Makes a synced value the kept one *before* a value that is not takes its place.
+  /// Makes a synced value the previous value *before* an unsynced value takes its place.
   ///
-  /// Names reach the disk in the order in which they changed. Kept only afterwards, a synced value
-  /// that was acknowledged could be lost in a power cut between the two: neither under its name any
-  /// more, nor kept yet, while the new one's content never came to disk.
+  /// Names reach the disk in the order of their changes. If the synced value were retained only
+  /// afterwards, a power cut between the two steps could lose an acknowledged value: it would have
+  /// lost its name and would not be retained yet, while the content of the new value never reached
+  /// the disk.
   private func keepOld() throws(Errno) {
     guard case .sound(let bytes, _) = old, BinaryPropertyList.isMarkedSynced(bytes), mayKeep()
     else { return }
     do throws(Errno) {
       try linkOld()
     } catch {
-      // Something that cannot be linked has been put there since it was read: it is foreign.
+      // An unlinkable file has replaced the value since the read: it is foreign.
       if error == .notPermitted { return }
       guard error == .fileExists else { throw error }
-      // A holder of this generation died with it.
+      // A holder of this generation died and left the name.
       try staging.descriptor.unlink(Self.kept)
       try linkOld()
     }
     try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)
-    // Where it was kept already, both are one file, and the rename has left both names.
+    // If the value was retained already, both names are one file, and the rename has left both
+    // names.
     try? staging.descriptor.unlink(Self.kept)
   }
 
@@ -164,10 +172,10 @@ struct Commit {
     try staging.descriptor.rename(Self.next, to: directory.descriptor, Slot.File.value.name, rule)
   }
 
-  /// Finds out why the rename failed.
+  /// Determines why the rename failed.
   ///
-  /// Either this process is superseded, or the value was taken away, or put there, by somebody who
-  /// does not know of the lock.
+  /// Either this process is superseded, or the value was removed or made by a tool that does not
+  /// know the lock.
   private func settle(_ error: Errno) throws(Errno) -> Outcome {
     switch error {
     case .noSuchFile:
@@ -181,7 +189,7 @@ struct Commit {
       }
     case .fileExists:
       try? staging.descriptor.unlink(Self.next)
-      return .superseded  // Read again what is there now.
+      return .superseded  // The present value is read again.
     default:
       try? staging.descriptor.unlink(Self.next)
       throw error
@@ -200,12 +208,12 @@ struct Commit {
 
   // MARK: The old value
 
-  /// The exchange put the old value under the name of the new one.
+  /// Disposes of the old value, which the exchange put under the name of the new one.
   ///
-  /// It is out of the way already, so
-  /// a failure here costs nothing: the next change empties the directory.
+  /// The old value is out of the way already, so a failure here has no effect: the next change
+  /// empties the directory.
   ///
-  /// - Parameter damaged: where damaged ones are put.
+  /// - Parameter damaged: the directory for damaged values.
   private func disposeOfOld(isKept: Bool, _ damaged: OpenDirectory? = nil) {
     let failure = Errno.of { () throws(Errno) in
       switch old {
@@ -227,10 +235,11 @@ struct Commit {
     }
   }
 
-  /// Makes the new value the kept one too, in place of an earlier one; answers what stood in the
-  /// way.
+  /// Makes the new value also the previous value, in place of an earlier one; returns the error of
+  /// a failed attempt.
   ///
-  /// Not without one: others, who have seen that a value is kept, put values that are not synced.
+  /// The slot must keep a previous value: later writers rely on its existence and write values
+  /// without a sync.
   func eraseOld() -> Errno? {
     guard isErasing, mayKeep() else { return nil }
     return Errno.of { () throws(Errno) in
@@ -239,18 +248,18 @@ struct Commit {
         try linkOld()
         try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)
       } catch {
-        // A file system without links.
+        // The file system has no links.
         guard [.notPermitted, .notSupported, .tooManyLinks].contains(error) else { throw error }
         try directory.descriptor.unlink(Slot.File.kept.name)
         directory.keptFresh.store(0, ordering: .relaxed)
       }
-      // Nothing lies there but what a holder that has died, or this one, could not remove.
-      try empty(staging.descriptor)
+      // The directory contains only files from failed removals, by a dead holder or in this tenure.
+      try empty(staging.descriptor, container.options.sharing)
     }
   }
 
-  /// Whether what stands under the kept value's name is a file of ours, or nothing: something
-  /// foreign is not replaced.
+  /// Whether the previous value's name leads to a plain file, or to nothing: a foreign entry is not
+  /// replaced.
   private func mayKeep() -> Bool {
     (try? directory.descriptor.status(of: Slot.File.kept.name))?.kind ?? .regular == .regular
   }
@@ -263,23 +272,15 @@ struct Commit {
       .error,
       "the value of \(slot.title) '\(slot.name)' was damaged (\(reason)); it lies in "
         + "\(container.path)/damaged/\(stem).plist now", about: slot.logSubject)
-    let text = "\(slot.folder.rawValue)/\(slot.escaped)/\(Slot.valueName): \(reason)\n"
-    var words = text
-    let failure = words.withUTF8 { words in
-      Errno.of { () throws(Errno) in
-        try container.staging.withFile(UnsafeRawBufferPointer(words)) { name, _ throws(Errno) in
-          try container.staging.directory().descriptor.publish(
-            name, to: damaged.descriptor, "\(stem).reason")
-        }
-      }
-    }
-    if let failure { throw failure }
+    try container.explain(
+      "\(slot.folder.rawValue)/\(slot.escaped)/\(Slot.valueName): \(reason)", as: stem,
+      in: damaged)
   }
 
-  /// Whether the value that a reader could fall back on after a power cut is missing or too old, so
-  /// that the one being written must be able to become it (P7).
+  /// Whether the value that a reader would fall back on after a power cut is missing or too old, so
+  /// that the new value must be able to replace it (P7).
   private func keptIsOld() -> Bool {
-    // Where there is no value, what was kept may have gone with it since somebody looked.
+    // If there is no value, its previous value may have been removed with it since the last check.
     if case .missing = old { return true }
     let now = container.options.environment.now()
     if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }
@@ -289,9 +290,28 @@ struct Commit {
     guard status.kind == .regular else { return true }
     let age = Duration.nanoseconds(
       container.options.environment.sinceEpoch() - status.modified)
-    guard age >= .zero, age < container.options.keptAge else { return true }
+    guard age >= .zero || Mutants.has(.trustFuture), age < container.options.keptAge else {
+      return true
+    }
     let fresh = now + (container.options.keptAge - age)
     directory.keptFresh.store(fresh.nanoseconds, ordering: .relaxed)
     return false
+  }
+}
+
+extension Container {
+  /// Writes the former path of a value in `damaged/`, and the reason, into a file beside it.
+  func explain(
+    _ reason: String, as stem: String, in damaged: OpenDirectory
+  ) throws(Errno) {
+    var words = reason + "\n"
+    let failure = words.withUTF8 { words in
+      Errno.of { () throws(Errno) in
+        try staging.withFile(UnsafeRawBufferPointer(words)) { name, _ throws(Errno) in
+          try staging.directory().descriptor.publish(name, to: damaged.descriptor, "\(stem).reason")
+        }
+      }
+    }
+    if let failure { throw failure }
   }
 }

@@ -1,21 +1,20 @@
 internal import PropertyLists
 
-/// The greatest version that anything had which was removed: the value of the slot `removed` in
-/// `system/`.
+/// The greatest version of all removed values: the value of the slot `removed` in `system/`.
 ///
-/// What comes under a name for the first time counts on from there, so that whoever knows a version
-/// of what was removed under that name never meets it again, nor a smaller one. One number for all
-/// names: it does not grow with what was removed.
+/// The first value under a name continues to count from there. A process that knows a version of a
+/// removed value under the name therefore never meets the version again, nor a smaller one. One
+/// number for all names: it does not grow with the number of removed names.
 private struct RemovedVersions: Codable {
   var version: Int
 
-  /// What nobody reaches by counting; greater ones are made up, and not counted on from.
+  /// Unreachable by counting; greater versions are forged, and do not count.
   static let limit = 1 << 62
 }
 
 extension Container {
-  /// After which version that counts which is written for the first time; nil if what is noted of
-  /// it cannot be read.
+  /// Returns the version from which the first version of a new value counts; nil if the record
+  /// cannot be read.
   package func removedVersion() -> Int? {
     do {
       return try removedVersion(in: removedSlot().read())
@@ -35,12 +34,12 @@ extension Container {
     }
   }
 
-  /// Notes that something is being removed which has that version.
+  /// Records the removal of a value with this version.
   func noteRemoved(version: Int) throws {
     guard version <= RemovedVersions.limit else { return }
     try removedSlot().change("note a removal in", durability: .power) { content in
       let noted = try? removedVersion(in: content)
-      if let noted, noted >= version { return .none }
+      if let noted, noted >= version, !Mutants.has(.lastRemoved) { return .none }
       return .put(try BinaryEncoder().encode(RemovedVersions(version: version)))
     }
   }

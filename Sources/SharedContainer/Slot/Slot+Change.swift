@@ -1,31 +1,31 @@
 internal import PropertyLists
 internal import Syscalls
 
-/// What the caller's code makes of a value.
+/// The decision of the caller's code about a value.
 package enum Change: Sendable {
   case none
-  /// The bytes of a binary property list; the note is the caller's, see ``Slot/note``.
+  /// The bytes of a binary property list; the note belongs to the caller, see ``Slot/note``.
   case put([UInt8], note: Int? = nil)
 }
 
-/// How a change ended that did not fail.
+/// The outcome of a change that did not fail.
 package enum ChangeOutcome: Sendable, Equatable { case committed, unchanged }
 
 extension Slot {
-  /// Reads the value under its lock, lets the body compute the next, and commits that.
+  /// Reads the value under its lock, lets the body compute the next, and commits the result.
   ///
-  /// The body may run again, on a newer value, when others took the lock over meanwhile; what it
-  /// returned before had no effect. If it throws, nothing is changed. It runs on the caller's
-  /// thread, and must not touch another lock of the same container.
+  /// If another process took the lock over in the meantime, the body may run again, on a newer
+  /// value; its earlier result had no effect. If the body throws, nothing is changed. It runs on
+  /// the caller's thread, and must not use another lock of the same container.
   ///
-  /// - Parameter erasing: whether nothing is kept of what was there before.
+  /// - Parameter erasing: whether no previous value is retained.
   @discardableResult
   package func change(
     _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
     patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> Change
   ) throws -> ChangeOutcome {
     let verb = operation
-    // Put together only for an error.
+    // Built only for an error.
     var operation: String { "\(verb) \(title)" }
     let policy =
       policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
@@ -37,14 +37,17 @@ extension Slot {
       if outcome == .committed { committed = run.executor.directory }
       return outcome
     }
-    // Once the turn is given back, so that others can commit meanwhile and share the next sync.
+    // Synced after the turn ends: waiting threads can commit in the meantime and share the next
+    // sync.
     if durability == .power, let committed { try makeDurable(committed, operation) }
     return outcome
   }
 
-  /// What the caller noted of the value that a change has found; nil if others have written it.
+  /// The caller's note about the value that a change has found; nil if another process has written
+  /// the value.
   ///
-  /// For the body of a change, which need not read then what it has written itself.
+  /// With the note, the body of a change need not read a value that this process has written
+  /// itself.
   package var note: Int? { lockState.committed?.note }
 
   func checkSize(of bytes: [UInt8], _ operation: @autoclosure () -> String) throws(WormholeError) {
@@ -71,7 +74,7 @@ extension Slot {
     }
   }
 
-  /// Waits for this process's own queue, and marks the thread as being inside.
+  /// Waits in this process's own queue, and marks the thread as inside an update.
   func holdingTurn<Result>(
     _ operation: @autoclosure () -> String, _ patience: Patience, _ body: () throws -> Result
   ) throws -> Result {
@@ -95,7 +98,7 @@ extension Slot {
   }
 }
 
-/// One change, from finding the lock to giving it back.
+/// A change, from finding the lock to its release.
 private struct ChangeRun {
   let slot: Slot
   var executor: LockExecutor
@@ -173,7 +176,7 @@ private struct ChangeRun {
         return wasCapped ? .outlasted : .superseded
       }
     } catch {
-      executor.fail(WormholeError(error, executor.operation, slot.name))
+      executor.fail(WormholeError(error, executor.operation, slot))
       return .failed
     }
   }
@@ -198,13 +201,14 @@ private struct ChangeRun {
 
 }
 
-/// Which updates a thread is inside of: another lock of the same container, taken there, could wait
-/// for itself.
+/// The enclosing updates of a thread's code: another lock of the same container, taken there, could
+/// wait for itself.
 ///
-/// Each lies on the thread's stack as long as its body runs, and leads to the one around it.
+/// Each record is on the thread's stack as long as its body runs, and points to the enclosing
+/// record.
 package struct UpdatesUnderWay {
   private let container: FileIdentity
-  /// What a copy was made inside of is not the copy's.
+  /// An update of the parent process does not enclose code in a forked child.
   private let owner = ProcessCopy.current
   private let outer: UnsafeRawPointer?
 

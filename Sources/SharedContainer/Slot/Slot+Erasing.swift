@@ -1,7 +1,7 @@
 internal import Syscalls
 
 extension Slot {
-  /// Removes the values of this name that were found damaged and set aside.
+  /// Removes the damaged values of the name that were set aside.
   package func discardDamaged() throws(WormholeError) {
     do throws(Errno) {
       guard let damaged = try OpenDirectory.existing(.damaged, of: container) else { return }
@@ -23,7 +23,7 @@ extension Slot {
     }
   }
 
-  /// Whether its name is a time, a dot, and the name of this.
+  /// Whether the file name is a time, a dot, and the name of this slot.
   private func isOurs(_ file: String) -> Bool {
     let time = file.prefix { $0.isNumber }
     return !time.isEmpty && file.ends(with: ".plist") && stem(file) == "\(time).\(escaped)"
@@ -31,7 +31,7 @@ extension Slot {
 
   private func stem(_ file: String) -> String { String(file.dropLast(".plist".count)) }
 
-  /// A channel and a suite may have one name: the reason says where the value lay.
+  /// A channel and a suite may have the same name: the reason file contains the path of the value.
   private func isOfThis(
     _ stem: String, in damaged: borrowing Descriptor
   ) throws(Errno) -> Bool {
@@ -46,7 +46,7 @@ extension Slot {
 }
 
 extension OpenDirectory {
-  /// One of a container's own directories; nil if it is missing.
+  /// Returns a container's own directory; nil if it is missing.
   fileprivate static func existing(
     _ folder: Container.Folder, of container: Container
   ) throws(Errno) -> OpenDirectory? {

@@ -1,25 +1,25 @@
 internal import Syscalls
 
-/// A named lock: held while code runs that changes things outside the container.
+/// A named lock: held while code runs that changes state outside the container.
 ///
-/// Such code is not fenced: what it does to the world counts whether or not others have taken the
-/// lock over. So by default nobody does; who waits learns who holds it.
+/// Such code is not fenced: its effects remain, whether or not another process has taken the lock
+/// over. So by default no waiter takes over; a waiter's error names the holder.
 extension Slot {
-  /// What a time of holding ended in.
+  /// The result of holding a lock.
   package struct Held<Result> {
     package let result: Result
-    /// Others took the lock over meanwhile: both may have run at once.
+    /// Another process took the lock over in the meantime: both may have run at once.
     package let wasSuperseded: Bool
   }
 
   /// Runs the body under the lock.
   ///
-  /// A stopped holder is waited for, until patience ends.
+  /// Waits for a suspended holder, until the deadline or a cancellation.
   ///
   /// - Parameters:
   ///   - breakAfter: take the lock over from a holder that has not run for that long. No shorter
-  ///     than the lease, which is how often running holders show themselves.
-  ///   - isOutermost: whether the body may change what lies in the container.
+  ///     than the lease, which is the interval in which a running holder renews its heartbeat.
+  ///   - isOutermost: whether the body may change values in the container.
   ///   - body: gets the generation in which the lock is held: it rises with every takeover.
   package func hold<Result>(
     _ operation: String, breakAfter: Duration? = nil, patience: Patience = .unlimited,
@@ -41,6 +41,33 @@ extension Slot {
         ? try body(generation)
         : try UpdatesUnderWay.inside(container.identity) { try body(generation) }
       return Held(result: result, wasSuperseded: try executor.isSuperseded())
+    }
+  }
+  /// Runs the body under the lock, with the staging directory that is removed after a takeover.
+  ///
+  /// Files that the body renames out of the directory take effect only as long as no other process
+  /// has taken the lock over: after that, the directory is gone.
+  func fenced<Result>(
+    _ operation: String, _ patience: Patience,
+    _ body: (_ staging: OpenDirectory) throws(Errno) -> Result?
+  ) throws -> Result? {
+    let policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    return try holdingTurn(operation, patience) {
+      var executor = LockExecutor(self, policy, patience, operation)
+      var action = executor.advance(.begin)
+      if action == .run, executor.beginAnewIfMoved() { action = executor.advance(.begin) }
+      guard action == .run else {
+        throw executor.failure
+          ?? WormholeError(.system, operation, name, because: "the lock was lost")
+      }
+      defer { _ = executor.advance(.unchanged) }
+      do throws(Errno) {
+        return try body(executor.staging)
+      } catch {
+        guard error == .noSuchFile, executor.staging.isStale else { throw error }
+        executor.forgetStaging()
+        return nil
+      }
     }
   }
 }

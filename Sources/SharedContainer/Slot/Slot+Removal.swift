@@ -1,31 +1,31 @@
 internal import Syscalls
 
-/// Removing a slot that nobody needs any more, whoever uses it at that moment.
+/// Removing an unused slot, even if another process uses the slot at the same time.
 ///
-/// In the order in which it happens, all of it under the slot's lock, held in generation `g`:
+/// The steps, in order, all of them under the slot's lock, held in generation `g`:
 ///
-///     note       the version that the slot will have had last, in `system/removed`
-///     clear      commit that there is nothing, synced: whoever watches hears it
+///     note       write the last version of the slot into `system/removed`
+///     clear      commit an empty value, synced: watchers are notified
 ///     take       rename `kept.plist` and then `value.plist` into `lock/<g>.d`
 ///     close      remove `lock/<g>.d`, the lock files up to `g`, and `lock/`
 ///     end        remove the slot's directory
 ///
-/// Why nothing is lost: the value goes by way of the directory that is the fence of every commit. A
-/// remover that was stopped and superseded finds that one gone, and begins again. From `close` on
-/// only directories are removed, which the kernel does with empty ones alone. So either somebody
-/// has begun to use the slot again, and goes on in it, or `lock/` is gone: nothing can be made in a
-/// directory that was removed, and nothing renamed out of one, so whoever has it open commits
-/// nothing any more, notices, and makes another slot.
+/// Why no update is lost: the value is renamed into the directory that fences every commit. A
+/// remover that was suspended and superseded finds this directory gone, and starts again. From
+/// `close` on only directories are removed, and the kernel removes only empty ones. So either
+/// another process has started to use the slot again, and continues in its directory, or `lock/` is
+/// gone: no file can be made in a removed directory, and none renamed out of it, so a process that
+/// has the directory open commits nothing any more, notices this, and makes another slot.
 ///
-/// Killed in between it leaves a slot that is clear, or that never had a value, and that is as good
-/// as any.
+/// A killed remover leaves a clear slot, or a slot without a value; both are valid slots.
 extension Slot {
-  /// Removes the slot with all that was ever kept in it; false if there is none.
+  /// Removes the slot with all its values, including previous and damaged ones; false if there is
+  /// no slot.
   ///
-  /// Whoever changes it at that moment loses nothing: the change comes before the removal, and goes
-  /// with it, or after, and is made to nothing.
+  /// A concurrent change is not lost: it happens before the removal, and its value is removed, or
+  /// it happens after the removal, and starts from an empty slot.
   ///
-  /// - Parameter last: makes what says that there is nothing, and which version that is.
+  /// - Parameter last: makes the bytes of the empty value, and returns its version.
   package func remove(
     _ operation: String, durability: Durability = .process, patience: Patience = .unlimited,
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
@@ -49,14 +49,14 @@ extension Slot {
     }
   }
 
-  /// Whether a directory has the name; what was open and no longer has it is forgotten.
+  /// Whether a directory has the name; an open directory that has lost its name is forgotten.
   private func isThere(_ operation: String) throws(WormholeError) -> Bool {
     do throws(Errno) {
       _ = container.forgetIfStale(folder)
       let status = try container.existingFolder(folder).descriptor.status(of: escaped)
       return status.kind == .directory
     } catch {
-      guard error == .noSuchFile else { throw WormholeError(error, operation, name) }
+      guard error == .noSuchFile else { throw WormholeError(error, operation, self) }
       if let end = container.endIfRemoved(folder) { throw end.error(operation, name) }
       return false
     }
@@ -71,27 +71,40 @@ extension Slot {
         return foreign
       }
       let locks = try directory.open("lock", [.readOnly, .directory])
-      return try locks.names().first { Self.generation($0) == nil }.map { "lock/\($0)" }
+      let names = try locks.names()
+      let generations = Self.generations(of: names)
+      return names.first { generations[$0] == nil }.map { "lock/\($0)" }
     } catch {
-      // What is missing already need not be removed; of anything else the lock tells.
+      // Missing files need not be removed; all other errors are found again under the lock.
       guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else {
-        throw WormholeError(error, operation, name)
+        throw WormholeError(error, operation, self)
       }
       return nil
     }
   }
 
-  /// Of which generation something in `lock/` is, by its name; nil for what is foreign.
+  /// Returns the generations of the names in `lock/`; names without an entry are foreign.
   ///
-  /// A generation lasts for a lease at least, so nobody comes to greater numbers, and whoever went
-  /// by one would go through all that are below it.
-  static func generation(_ name: String) -> Int? {
-    let digits = name.ends(with: ".d") ? String(name.dropLast(2)) : name
-    guard let number = Int(digits), "\(number)" == digits, number <= 999_999 else { return nil }
-    return number
+  /// A process that finds a higher number goes through all lower generations. A number above a
+  /// million therefore counts only if the listing contains each number from there on: otherwise one
+  /// planted name could keep every process busy forever.
+  static func generations(of names: [String]) -> [String: Int] {
+    var found: [String: Int] = [:]
+    for name in names {
+      let digits = name.ends(with: ".d") ? String(name.dropLast(2)) : name
+      guard let number = Int(digits), number > 0, "\(number)" == digits else { continue }
+      found[name] = number
+    }
+    var last = sparseLimit
+    let numbers = Set(found.values)
+    while numbers.contains(last), numbers.contains(last + 1) { last += 1 }
+    return found.filter { $0.value <= last }
   }
 
-  /// - Returns: the directory that it lay in; nil if it has to be done again.
+  /// Up to here a generation always counts.
+  private static let sparseLimit = 999_999
+
+  /// - Returns: the parent directory; nil if the removal has to start again.
   private func removeOnce(
     _ operation: String, _ patience: Patience,
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
@@ -114,15 +127,15 @@ extension Slot {
       try close(executor)
       try directory.parent.descriptor.removeDirectory(escaped)
     } catch {
-      // Somebody goes on in it, and begins with nothing.
+      // Another process continues in the slot, and starts with no value.
       let harmless: Set<Errno> = [.directoryNotEmpty, .fileExists, .noSuchFile, .busy]
-      guard harmless.contains(error) else { throw WormholeError(error, operation, name) }
+      guard harmless.contains(error) else { throw WormholeError(error, operation, self) }
     }
     forgetDirectory()
     return directory.parent
   }
 
-  /// Commits that there is nothing; false if others have taken the lock over.
+  /// Commits an empty value; false if another process has taken the lock over.
   private func clear(
     _ executor: LockExecutor, _ operation: String,
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
@@ -130,7 +143,7 @@ extension Slot {
     let (old, content) = try findForChange(in: executor.directory, operation)
     if case .nothing = content { return true }
     let clear = try last(content)
-    // Before anybody can find nothing and count from there.
+    // Noted before another process can find no value and start to count from zero.
     try container.noteRemoved(version: clear.version)
     var commit = Commit(
       self, executor.directory, staging: executor.staging, old: old, .power)
@@ -138,13 +151,13 @@ extension Slot {
     do throws(Errno) {
       return try commit.run(clear.bytes, nil) == .committed
     } catch {
-      throw WormholeError(error, operation, name)
+      throw WormholeError(error, operation, self)
     }
   }
 
-  /// Takes both values out; false if others have taken the lock over.
+  /// Takes both values out; false if another process has taken the lock over.
   ///
-  /// The kept one first: it would stand in for the other.
+  /// The previous value first: readers would use it in place of the latest value.
   private func takeAway(_ executor: LockExecutor, _ operation: String) throws -> Bool {
     let directory = executor.directory
     let isFenced = !Mutants.has(.removeWithoutFence)
@@ -153,19 +166,19 @@ extension Slot {
         let fence = try isFenced ? executor.staging : container.staging.directory()
         try directory.descriptor.rename(file.name, to: fence.descriptor, hidden)
       } catch {
-        guard error == .noSuchFile else { throw WormholeError(error, operation, name) }
+        guard error == .noSuchFile else { throw WormholeError(error, operation, self) }
         guard (try? directory.descriptor.status(of: file.name)) == nil else { return false }
       }
     }
     return true
   }
 
-  /// Removes what makes commits possible, from the fence up.
+  /// Removes the directories that make commits possible, from the fence up.
   private func close(_ executor: LockExecutor) throws(Errno) {
     let locks = executor.state.locks!
     let generation = executor.state.machine.generation
     try container.staging.clear(away: "\(generation).d", in: locks.descriptor)
-    // Whoever has come meanwhile needs what tells of the generations.
+    // A process of the next generation needs the names that show the generations.
     guard try !executor.isThere(generation + 1) else { throw .directoryNotEmpty }
     for name in try locks.descriptor.names() {
       if let number = Int(name), number <= generation { try locks.descriptor.unlink(name) }

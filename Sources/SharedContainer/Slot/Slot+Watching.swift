@@ -1,19 +1,19 @@
 internal import Syscalls
 
 extension Slot {
-  /// Calls the handler whenever the value may have changed, and once at the beginning.
+  /// Calls the handler whenever the value may have changed, and once at the start.
   ///
-  /// The handler looks for itself: what it sees then is at least as new as what the call was for.
-  /// It runs on a thread of the watcher's and must not wait. Nothing is made for it: of a slot that
-  /// has no directory yet, the folder tells.
+  /// The handler reads the value itself: the value is at least as new as the change that caused the
+  /// call. The handler runs on a thread of the watcher and must not wait. Watching makes no
+  /// directory: if the slot has none yet, the watch of the folder reports a new one.
   ///
-  /// - Parameter ended: is called if the container is no longer the one at its path.
+  /// - Parameter ended: called when the container is no longer the one at its path.
   package func watch(
     _ handler: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
     do throws(Errno) {
-      // An exchange tells of both names it touches; the other one's directory is not watched.
+      // An exchange reports both names; the directory of the other name is not watched.
       let path = [folder.rawValue, escaped]
       let watch = try NamedWatch(container, path, .movedTo, ended: ended) { signal in
         switch signal {
@@ -26,7 +26,7 @@ extension Slot {
       watch.call(handler)
       return watch
     } catch {
-      throw container.watchError(error, "watch \(title)", name)
+      throw container.watchError(error, "watch \(title)", name, "\(folder.rawValue)/\(escaped)")
     }
   }
 }

@@ -1,23 +1,24 @@
 internal import Synchronization
 internal import Syscalls
 
-/// One value that processes share, with its lock: a directory that holds `value.plist`,
+/// A value that processes share, with its lock: a directory that contains `value.plist`,
 /// `kept.plist` and `lock/`.
 ///
-/// Reading takes no lock. Every change goes through ``change(_:durability:policy:patience:_:)``:
-/// read under the lock, compute, commit.
+/// Reading takes no lock. Every change uses ``change(_:durability:policy:patience:_:)``: read under
+/// the lock, compute, commit.
 package final class Slot: Sendable {
   package let container: Container
   package let folder: Container.Folder
-  /// The name as people gave it.
+  /// The unescaped name.
   package let name: String
-  /// The same, as it is in the folder.
+  /// The name as it is in the folder.
   package let escaped: String
-  /// Whether its updates wait for nobody else's, so that one of them may run inside another slot's.
+  /// Whether the slot's updates never wait for other slots, and may therefore run inside an update
+  /// of a different slot.
   let isInnermost: Bool
 
-  /// Its value, from the folder it lies in; not a string, as to hand one to the kernel takes an
-  /// allocation.
+  /// The path of the value below the folder; not a string, because passing a string to the kernel
+  /// takes an allocation.
   let valuePath: [CChar]
   private let opened = Monitor<SlotDirectory?>(nil)
   private let hasNewName = Atomic<Bool>(false)
@@ -36,21 +37,21 @@ package final class Slot: Sendable {
     valuePath = Array("\(escaped)/\(Self.valueName)".utf8CString)
   }
 
-  /// What the slot holds.
+  /// The content of the slot.
   package enum Content: Sendable {
     case nothing
-    /// The bytes of a sound property list. Recovered: the latest value is damaged, and this is the
-    /// one before it that was kept.
+    /// The bytes of a sound property list. Recovered: the latest value is damaged, and these bytes
+    /// are the previous saved value.
     case value([UInt8], recovered: Bool)
-    /// What is there is damaged, and nothing sound is kept.
+    /// The latest value is damaged, and there is no sound previous value.
     case damaged(String)
-    /// What is there has so many bytes, more than the limit, and was not read.
+    /// The latest value has this number of bytes, more than the limit, and was not read.
     ///
-    /// Only a change is told so, which may replace it; to read is an error.
+    /// Only a change gets this case, because a change may replace the value; readers get an error.
     case tooLarge(Int)
   }
 
-  /// The files of a slot, by names that the kernel takes as they are.
+  /// The files of a slot, by names that the kernel takes without conversion.
   enum File {
     case value, kept
 
@@ -62,18 +63,18 @@ package final class Slot: Sendable {
     }
   }
 
-  /// From the container's directory.
+  /// The path below the container's directory.
   var locksPath: String { "\(folder.rawValue)/\(escaped)/lock" }
 
   package static let valueName = "value.plist"
   static let keptName = "kept.plist"
 
-  /// What errors call it.
+  /// The slot's kind, for errors.
   package var title: String { (folder == .channels ? "channel" : folder.rawValue) }
 
-  /// Reads what is there now.
+  /// Reads the present value.
   package func read() throws(WormholeError) -> Content {
-    // Put together only for an error.
+    // Built only for an error.
     var operation: String { "read \(title)" }
     while true {
       guard let directory = try openDirectory(operation) else { return .nothing }
@@ -83,7 +84,8 @@ package final class Slot: Sendable {
         continue
       }
       let content = try content(of: found, in: directory, operation)
-      // What is kept stands in for a value that was taken away, not for one that has just come.
+      // The previous value replaces a value that was removed, but not a value that has just
+      // arrived.
       if case (.missing, .value) = (found, content), hasValue(in: directory) { continue }
       return content
     }
@@ -93,16 +95,16 @@ package final class Slot: Sendable {
     (try? directory.descriptor.status(of: File.value.name)) != nil
   }
 
-  /// The directory, without making one.
+  /// Returns the directory without making a missing one.
   func openDirectory(_ operation: @autoclosure () -> String) throws(WormholeError) -> SlotDirectory?
   {
     do throws(Errno) {
       return try openDirectory(making: false)
     } catch {
       guard error == .noSuchFile else {
-        throw WormholeError(error, operation(), name, in: container, locksPath)
+        throw WormholeError(error, operation(), self)
       }
-      // Nothing lies in a container that was removed, and that is not what was asked.
+      // A removed container would look like an empty slot: the caller gets an error instead.
       if let end = container.endIfRemoved(folder) { throw end.error(operation(), name) }
       return nil
     }
@@ -113,7 +115,7 @@ package final class Slot: Sendable {
     do throws(Errno) {
       return try openAnew(making: making)
     } catch {
-      // Its folder may have been removed, and another may have come in its place meanwhile.
+      // The folder may have been removed, and made again in the meantime.
       guard error == .noSuchFile, container.forgetIfStale(folder) || making else { throw error }
       return try openAnew(making: making)
     }
@@ -133,7 +135,7 @@ package final class Slot: Sendable {
       do throws(Errno) {
         return try SlotDirectory(open: escaped, in: parent, container.options.sharing)
       } catch {
-        // Somebody may be removing it, each time that it was made.
+        // Another process may remove the directory each time.
         tries += 1
         guard making, error == .noSuchFile, tries < 100 else { throw error }
         try SlotDirectory.make(escaped, in: parent, container)
@@ -141,7 +143,7 @@ package final class Slot: Sendable {
     }
   }
 
-  /// Closes what is open, and opens again when it is needed; false if it is in use.
+  /// Closes the open files, and opens them again when needed; false if the slot is in use.
   func closeIfIdle() -> Bool {
     guard turns.tryTake() else { return false }
     defer { turns.giveBack() }
@@ -150,14 +152,14 @@ package final class Slot: Sendable {
     return true
   }
 
-  /// Another directory has the slot's name, or none: what is open is not used any more.
+  /// Another directory has the slot's name, or none: the open directory is no longer used.
   func noteNewName() {
     hasNewName.store(true, ordering: .releasing)
     forgetDirectory()
   }
 
-  /// Lets go of what a change would use, for the thread whose turn it is, if another directory has
-  /// the name.
+  /// Releases the files that a change would use, for the thread whose turn it is, if another
+  /// directory has the name.
   func lookAtName() {
     guard hasNewName.load(ordering: .relaxed) else { return }
     hasNewName.store(false, ordering: .sequentiallyConsistent)
@@ -165,7 +167,7 @@ package final class Slot: Sendable {
     lockState.close()
   }
 
-  /// Forgets the open directory: it is no longer the one under the slot's name.
+  /// Forgets the open directory: it no longer has the slot's name.
   func forgetDirectory() {
     opened.withLock { $0 = nil }
   }
@@ -181,7 +183,7 @@ package final class Slot: Sendable {
     }
   }
 
-  /// What a change finds: also a file that is too large to be read, and can be replaced.
+  /// Returns the value for a change: a file that is too large to read can still be replaced.
   func findForChange(
     in directory: SlotDirectory, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> (file: FoundFile, content: Content) {
@@ -197,14 +199,14 @@ package final class Slot: Sendable {
     return (found, try content(of: found, in: directory, operation()))
   }
 
-  /// What whoever needs the value is told of one that is too large.
+  /// Returns the error for a reader of a value that is too large.
   package static func tooLarge(
     _ size: Int, _ operation: String, _ name: String
   ) -> WormholeError {
     FileReading.Refusal.tooLarge(size).error(operation, name, valueName)
   }
 
-  /// Turns to the kept value where the latest is damaged, or has been taken away by hand.
+  /// Uses the previous value if the latest is damaged, or if another tool has removed it.
   func content(
     of found: FoundFile, in directory: SlotDirectory, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> Content {
@@ -226,16 +228,16 @@ extension FileReading.Refusal {
     case .kind(let kind):
       WormholeError(
         .refused, operation, name, because: "its \(file) is no plain file but a \(kind.name)",
-        hint: "look who put it there, and move it away")
+        hint: "find out who made the \(file), and move the file away")
     case .owner(let owner):
       WormholeError(
         .refused, operation, name, because: "its \(file) belongs to user \(owner)",
-        hint: "look who put it there, and move it away")
+        hint: "find out who made the \(file), and move the file away")
     case .mode(let mode):
       WormholeError(
         .refused, operation, name,
         because: "others may write to its \(file), which has the mode \(String(mode, radix: 8))",
-        hint: "look what is in it, and 'chmod o-w' it")
+        hint: "check its content, and 'chmod o-w' it")
     case .tooLarge(let size):
       WormholeError(
         .tooLarge, operation, name, because: "its \(file) has \(size) bytes, more than the limit",
@@ -254,5 +256,15 @@ extension FileStatus.Kind {
     case .socket: "socket"
     case .device: "device"
     }
+  }
+}
+
+extension Slot {
+  /// The slot's identity in the log.
+  package var logSubject: LogSubject {
+    if folder == .channels { return LogSubject(channel: name) }
+    let suites = Container.Folder.suitePrefix
+    return name.utf8.starts(with: suites.utf8)
+      ? LogSubject(suite: String(name.utf8.dropFirst(suites.utf8.count))) : LogSubject()
   }
 }

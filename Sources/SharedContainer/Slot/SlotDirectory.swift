@@ -4,13 +4,13 @@ internal import Syscalls
 /// A slot's directory, open.
 final class SlotDirectory: Sendable {
   let descriptor: Descriptor
-  /// The directory it lies in: `.power` makes sure that its own name there is durable first.
+  /// The parent directory: `.power` first makes the slot's own name there durable.
   let parent: OpenDirectory
   let sync = DirectorySync()
-  /// What ``keepsOpen`` has found: 0 as long as nobody has asked, 1 for yes, 2 for no.
+  /// The result of ``keepsOpen``: 0 as long as it is unknown, 1 for yes, 2 for no.
   private let openness = Atomic<Int>(0)
   private let isNameDurable = Atomic<Bool>(false)
-  /// Until when the kept value is known to be young enough.
+  /// The time until which the previous value is known to be young enough.
   let keptFresh = Atomic<Int64>(0)
 
   init(open name: String, in parent: OpenDirectory, _ sharing: Sharing) throws(Errno) {
@@ -18,7 +18,8 @@ final class SlotDirectory: Sendable {
     self.parent = parent
   }
 
-  /// Makes the directory with the lock file of the first generation in it; it appears complete.
+  /// Makes the directory with the lock file of the first generation in it; it becomes visible when
+  /// complete.
   static func make(
     _ name: String, in parent: OpenDirectory, _ container: Container
   ) throws(Errno) {
@@ -31,7 +32,7 @@ final class SlotDirectory: Sendable {
     }
   }
 
-  /// Makes `lock/` with the lock file of the first generation, or what is missing of it.
+  /// Makes `lock/` with the lock file of the first generation, or the missing parts.
   static func makeLocks(
     in directory: borrowing Descriptor, _ container: Container
   ) throws(Errno) {
@@ -45,10 +46,10 @@ final class SlotDirectory: Sendable {
     }
   }
 
-  /// Whether a file may stay open that has lost its name: some file systems give it another, and
-  /// then its directory cannot be removed.
+  /// Whether a file may stay open after it has lost its name: some file systems give it another
+  /// name, and then its directory cannot be removed.
   ///
-  /// Found out by the first who commits: who only reads need not know.
+  /// Determined at the first commit: readers need not know.
   var keepsOpen: Bool {
     let known = openness.load(ordering: .relaxed)
     if known != 0 { return known == 1 }
@@ -57,22 +58,22 @@ final class SlotDirectory: Sendable {
     return keeps
   }
 
-  /// Whether the directory has been removed: then nothing more can be made in it.
+  /// Whether the directory has been removed: files can no longer be made in a removed directory.
   var isStale: Bool { (try? descriptor.status().links) == 0 }
 
   /// Makes the directory's own name durable, once.
   func syncName() throws(Errno) {
     guard !isNameDurable.load(ordering: .acquiring) else { return }
     try descriptor.sync()
-    try parent.sync.sync(parent.descriptor)
+    if !Mutants.has(.noNameSync) { try parent.sync.sync(parent.descriptor) }
     isNameDurable.store(true, ordering: .releasing)
   }
 }
 
 /// The slots whose directories are open, oldest first.
 ///
-/// Each takes up to four descriptors, of which a process usually may have 1024, and a program may
-/// have a thousand channels: the oldest are closed, and open again when they are used.
+/// Each slot takes up to four descriptors. A process usually may have 1024, and a program may have
+/// a thousand channels: the oldest slots are closed, and opened again when they are used.
 struct OpenSlots {
   private struct Entry {
     weak var slot: Slot?
@@ -81,7 +82,7 @@ struct OpenSlots {
   static let limit = 64
   private var entries: [Entry] = []
 
-  /// Notes one more; answers which ones are to be closed for it.
+  /// Adds a slot; returns the slots to close in exchange.
   mutating func add(_ slot: Slot) -> [Slot] {
     entries.removeAll { $0.slot == nil || $0.slot === slot }
     entries.append(Entry(slot: slot))
@@ -91,11 +92,11 @@ struct OpenSlots {
     return oldest.compactMap(\.slot)
   }
 
-  /// Notes one again that was in use, and is closed another time.
+  /// Adds a slot again that was in use, and is closed at another time.
   mutating func keep(_ slot: Slot) { entries.append(Entry(slot: slot)) }
 }
 
-/// The slots in use, so that all who ask for one name share one queue and one set of descriptors.
+/// The slots in use: all callers for a name share a queue and a set of descriptors.
 struct SlotCache {
   private struct Key: Hashable {
     let folder: Container.Folder
@@ -106,14 +107,14 @@ struct SlotCache {
     weak var slot: Slot?
   }
 
-  /// The first that was asked for.
+  /// The first requested slot.
   ///
-  /// A program that starts, looks at one value and ends needs no other, and
-  /// setting up a dictionary takes longer than reading the value's file.
+  /// A program that starts, reads one value and ends needs no other slot, and setting up a
+  /// dictionary takes longer than reading the value's file.
   private var first: (key: Key, entry: Entry)?
   private var known: [Key: Entry]?
 
-  /// Entries of slots that are gone are dropped when there are this many.
+  /// The number of entries at which the entries of released slots are dropped.
   private static let sweepAt = 256
   private var nextSweep = SlotCache.sweepAt
 

@@ -1,15 +1,15 @@
 internal import Syscalls
 
-/// The way to a listener's handler, which can be closed for good.
+/// The gate to a listener's handler, which can be closed permanently.
 ///
-/// Once it is closed no call begins, and none is under way but on the thread that closed it: a
-/// handler may end its own listening.
+/// Once the gate is closed, no call starts, and after ``drain()`` no call is in progress but on the
+/// thread that closed the gate: a handler may end its own registration.
 package final class CallGate: Sendable {
   package init() {}
 
   private let state = Monitor((isClosed: false, callingThreads: [UInt]()))
 
-  /// Makes the call, unless the gate is closed; whether it was made.
+  /// Makes the call, unless the gate is closed; returns whether the call was made.
   @discardableResult
   package func call(_ body: () -> Void) -> Bool {
     let here = Thread.currentNumber
@@ -27,10 +27,10 @@ package final class CallGate: Sendable {
     return true
   }
 
-  /// Lets no further call begin.
+  /// Prevents further calls.
   package func close() { state.withLock { $0.isClosed = true } }
 
-  /// Waits until the calls under way on other threads have returned.
+  /// Waits until the calls in progress on other threads have returned.
   package func drain() {
     let here = Thread.currentNumber
     _ = state.wait(until: nil) { state in

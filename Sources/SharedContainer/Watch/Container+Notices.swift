@@ -1,16 +1,16 @@
 internal import Syscalls
 
-/// Names that can be posted: nothing is carried, nothing kept but when it was last posted.
+/// Names that can be posted: a notice has no content, and only the time of the last post is stored.
 ///
-/// `notices/<name>` is an empty file, and to post is to touch it. Who watches is told by inotify;
-/// where that cannot serve, by the file's time.
+/// `notices/<name>` is an empty file, and a post touches it. Inotify notifies watchers; if inotify
+/// is not available, watchers compare the file's time.
 extension Container {
-  /// Tells all who watch the name, in every process, this one too.
+  /// Notifies all watchers of the name, in every process, including this one.
   package func post(_ name: String) throws(WormholeError) {
     let escaped = try Self.escape(name)
     do throws(Errno) {
       let folder = try noticesFolder()
-      // What a first posting makes is noticed as well, so it need not be touched.
+      // The creation of the file notifies watchers as well, so a touch is not needed.
       if try make(escaped, in: folder.descriptor) { return }
       try folder.descriptor.open(escaped, [.writeOnly, .nonBlocking]).touch()
     } catch {
@@ -18,11 +18,11 @@ extension Container {
     }
   }
 
-  /// The file, for whoever may write to it; false if it is there already.
+  /// Makes the file, with the mode for all users who may write to it; false if the file exists.
   private func make(_ name: String, in folder: borrowing Descriptor) throws(Errno) -> Bool {
     do throws(Errno) {
       if options.sharing == .group {
-        // Given its mode under its name it would be noticed a second time.
+        // Setting the mode under the final name would notify watchers a second time.
         try staging.place(
           UnsafeRawBufferPointer(start: nil, count: 0), sync: false, in: folder, as: name)
       } else {
@@ -35,30 +35,31 @@ extension Container {
     }
   }
 
-  /// Opened anew, in case it was removed by hand and made again.
+  /// Opened again each time, in case another tool has removed the folder and the folder was made
+  /// again.
   private func noticesFolder() throws(Errno) -> OpenDirectory {
     OpenDirectory(try openFolder(.notices))
   }
 
-  /// Calls the handler whenever the name has been posted: once for several times in quick
-  /// succession, and never for what was posted before.
+  /// Calls the handler whenever the name has been posted: once for several posts in quick
+  /// succession, and never for earlier posts.
   ///
-  /// It runs on the watcher's thread and must not wait.
+  /// The handler runs on the watcher's thread and must not wait.
   ///
-  /// - Parameter ended: is called if the container is no longer the one at its path.
+  /// - Parameter ended: called when the container is no longer the one at its path.
   package func watchNotice(
     _ name: String, _ handler: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
     let escaped = try Self.escape(name)
-    // When it was last seen to be posted, for looks without word from the kernel.
+    // The time of the last known post, for checks without a notice from the kernel.
     let posted = Monitor(postedTime(escaped))
     do throws(Errno) {
       return try NamedWatch(
         self, [Folder.notices.rawValue], [.attributes, .created, .movedTo], name: escaped,
         ended: ended
       ) { [weak self] signal in
-        // Looked at in any case, or the next look would take it for another.
+        // Updated in any case, or the next check would take the post for a new one.
         let isNews = posted.withLock { posted in
           let now = self?.postedTime(escaped) ?? 0
           defer { posted = now }
@@ -68,11 +69,11 @@ extension Container {
         if isNews { handler() }
       }
     } catch {
-      throw watchError(error, "watch notice", name)
+      throw watchError(error, "watch notice", name, Folder.notices.rawValue)
     }
   }
 
-  /// When a name was last posted; 0 if it never was.
+  /// The time of the last post; 0 if the name was never posted.
   private func postedTime(_ escaped: String) -> Int64 {
     (try? root.status(of: "\(Folder.notices.rawValue)/\(escaped)"))?.modified ?? 0
   }

@@ -1,10 +1,9 @@
 internal import Syscalls
 
-/// Something that is done whenever there may be need of it: once at a time, and again if it was
-/// asked for meanwhile.
+/// A task for background threads, run on request: one run at a time, and a further run if requested
+/// during a run.
 ///
-/// For what handlers of the watcher's must not do themselves, because it may take its time: they
-/// ask, and do not wait.
+/// Handlers of the watcher use errands for long tasks: they request a run, and do not wait.
 package final class Errand: Sendable {
   private let state = Monitor((isRunning: false, isAsked: false))
   private let body: @Sendable () -> Void
@@ -31,13 +30,13 @@ package final class Errand: Sendable {
 }
 
 extension Watcher {
-  /// Does something on whichever thread is free, and does not wait for it.
+  /// Runs a task on a free thread, without waiting for it.
   func soon(_ work: @escaping @Sendable () -> Void) {
     if afterwards(work) { return }
     do throws(Errno) {
       try Thread("wormhole-watch", work).detach()
     } catch {
-      // Out of threads: better late for others than never.
+      // Out of threads: a delay of all listeners is better than no run.
       work()
     }
   }

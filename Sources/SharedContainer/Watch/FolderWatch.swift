@@ -2,8 +2,8 @@ internal import Syscalls
 
 /// A watch on the names in one of a container's folders.
 ///
-/// A listing is no snapshot, so names are told as they are noticed, each once; and the folder is
-/// listed after the watch is registered, so that none is missed for good.
+/// A listing is not a snapshot, so each name is reported when it is noticed, once. The folder is
+/// listed after the watch is registered, so that no name is missed permanently.
 package final class FolderWatch: Sendable {
   package enum Change: Sendable, Equatable {
     case came(String)
@@ -13,13 +13,13 @@ package final class FolderWatch: Sendable {
   private let container: Container
   private let folder: Container.Folder
   private let handler: @Sendable (Change) -> Void
-  /// The names that were told, as they are in the folder.
+  /// The reported names, as they are in the folder.
   private let known = Monitor<Set<String>>([])
-  /// What is to be looked at.
+  /// The names to check.
   private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let errand = Monitor<Errand?>(nil)
-  /// Has it look again and again, as long as it could not.
+  /// Retries periodically after a failed check.
   private let retrying = Monitor<Watch?>(nil)
 
   fileprivate init(
@@ -43,7 +43,7 @@ package final class FolderWatch: Sendable {
       }
       self.watch.withLock { $0 = watch }
     } catch {
-      throw container.watchError(error, "watch", folder.rawValue)
+      throw container.watchError(error, "watch", folder.rawValue, folder.rawValue)
     }
     if early?.isEmpty == true { return }
     due.withLock { $0 = .lookAgain }
@@ -56,9 +56,9 @@ package final class FolderWatch: Sendable {
   }
 
   private func look() {
-    // Looked and told under one lock: an older look must not come after a newer one, or it would
-    // take back what that one told.
-    // Where it was stopped while it looked, nobody looks again.
+    // One lock covers checking and reporting: an older check must not report after a newer one, or
+    // it would revoke the newer report.
+    // If the watch was stopped during a check, no further check follows.
     guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
     known.withLock { known in
       let due = due.withLock { due in
@@ -98,14 +98,14 @@ package final class FolderWatch: Sendable {
 
   private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
 
-  /// What is news in that; nil if nothing is.
+  /// Returns the change to report; nil if there is none.
   private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
     guard known.contains(file) != isThere, let name = EscapedName.unescape(file) else { return nil }
     if isThere { known.insert(file) } else { known.remove(file) }
     return isThere ? .came(name) : .went(name)
   }
 
-  /// Ends it; once this has returned, the handler is not called again.
+  /// Ends the watch; once this has returned, the handler is not called again.
   package func stop() {
     watch.withLock { $0.take() }?.stop()
     endRetrying()
@@ -115,9 +115,9 @@ package final class FolderWatch: Sendable {
 }
 
 extension Container {
-  /// Tells of the names that are in the folder, and of each that comes or goes.
+  /// Reports the names that are in the folder, and each name that is added or removed.
   ///
-  /// - Parameter ended: is called if the container is no longer the one at its path.
+  /// - Parameter ended: called when the container is no longer the one at its path.
   package func watchNames(
     in folder: Folder, _ handler: @escaping @Sendable (FolderWatch.Change) -> Void,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
@@ -127,7 +127,7 @@ extension Container {
     return watch
   }
 
-  /// The names in a folder as they are there; what is in no form of ours may be among them.
+  /// The names in a folder, unchanged; foreign names may be among them.
   fileprivate func files(in folder: Folder) throws(WormholeError) -> Set<String> {
     Set(try names(in: folder).compactMap { try? EscapedName.escape($0) })
   }

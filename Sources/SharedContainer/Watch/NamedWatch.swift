@@ -1,25 +1,26 @@
 internal import Syscalls
 
-/// A watch on whichever directory has a name: it goes on when that one is removed, moved away or
-/// replaced.
+/// A watch on whichever directory has a name: it continues when the directory is removed, moved
+/// away or replaced.
 ///
-/// It is an ear at a directory of the container's ``WatchTree``.
+/// The watch is a listener in the container's ``WatchTree``.
 package final class NamedWatch: Sendable {
   private let tree: WatchTree
   private let ear: WatchTree.Ear
   private let node: WatchTree.Node
 
-  /// Begins to watch; the directory need not be there yet.
+  /// Starts to watch; the directory need not exist yet.
   ///
-  /// The handlers look for themselves. They run on threads of the watcher's and must not wait.
+  /// The handlers read the directory themselves. They run on threads of the watcher and must not
+  /// wait.
   ///
   /// - Parameters:
   ///   - path: the names that lead to the directory, from the container's own.
-  ///   - mask: what is to be heard of those in the directory.
-  ///   - name: the one name in the directory to be told of; nil for all.
-  ///   - pauses: whether it may pause: see ``pause()``.
-  ///   - ended: is called at most once, and then nothing more is: the container is no longer the
-  ///     one at its path.
+  ///   - mask: the events in the directory that are reported.
+  ///   - name: the only name in the directory that is reported; nil for all names.
+  ///   - pauses: whether the watch may pause: see ``pause()``.
+  ///   - ended: called at most once, as the last call: the container is no longer the one at its
+  ///     path.
   init(
     _ container: Container, _ path: [String], _ mask: InotifyMask, name: String? = nil,
     pauses: Bool = false, ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in },
@@ -30,24 +31,26 @@ package final class NamedWatch: Sendable {
     node = try tree.add(ear, at: path)
   }
 
-  /// Makes a call as the handler is called: not once it has been stopped.
+  /// Calls the body as the handler would be called: never after ``stop()``.
   func call(_ body: () -> Void) { ear.gate.call(body) }
 
-  /// Whether it looks again and again, because inotify cannot serve it.
+  /// Whether the watch is polled, because inotify cannot serve it.
   package var isPolling: Bool { tree.isPolling(node) }
 
-  /// Has no names in the directory told, for a listener that will look of its own accord before it
-  /// resumes; false if that cannot be.
+  /// Stops the notices of names in the directory, for a listener that reads the directory before it
+  /// resumes; false if pausing is not possible.
   ///
-  /// Each notice wakes a thread, and the one who makes the change pays for that too.
+  /// Each notice wakes a thread, and the process that makes the change pays for that too.
   package func pause() -> Bool { tree.pause(node) }
 
-  /// Has everything told again; what happened meanwhile is not: look once this has returned.
+  /// Resumes all notices.
+  ///
+  /// Changes during the pause are not reported: read the directory after this call.
   package func resume() { tree.resume(node) }
 
-  /// Ends it; once this has returned, the handler is not called again.
+  /// Ends the watch; once this has returned, the handler is not called again.
   ///
-  /// A call under way on another thread is waited for.
+  /// Waits for a call in progress on another thread.
   package func stop() {
     ear.gate.close()
     tree.remove(ear, at: node)

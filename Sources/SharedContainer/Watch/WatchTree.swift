@@ -1,23 +1,22 @@
 internal import Syscalls
 
-/// The directories of one open container that are watched, each of them once, whoever asks.
+/// The watched directories of one open container, each watched once, for all listeners.
 ///
-/// A directory goes by its name, so the one that it lies in is watched too: that tells of the
-/// name's coming and going. The directory alone would not do. While anybody has a removed one open,
-/// and this process may well have, the kernel tells nothing of its end; and one that was moved away
-/// is still there. So the directories that are watched are a tree, and its root is the container.
+/// A directory is identified by its name, so its parent directory is watched too, which reports
+/// when the name appears or disappears. Watching the directory alone would not be enough. As long
+/// as any process has a removed directory open, and this process may well have, the kernel reports
+/// no removal; and a moved directory still exists. The watched directories therefore form a tree,
+/// whose root is the container.
 ///
-/// The watcher's threads only note what they hear and tell it on. What takes a look at the file
-/// system is done elsewhere, so that one that does not answer holds up nobody but those who watch
-/// this container.
+/// The watcher's threads only record notices and pass them on. All access to the file system
+/// happens elsewhere: a hanging file system delays only this container's listeners.
 ///
-/// A directory that cannot be watched is looked at again and again, and nothing is kept open for
-/// that.
+/// A directory that cannot be watched is polled, and is not kept open for polling.
 final class WatchTree: Sendable {
-  /// Who is told.
+  /// A listener.
   final class Ear: Sendable {
     let mask: InotifyMask
-    /// The one name that it is told of; nil for all.
+    /// The only name that is reported to the listener; nil for all names.
     let name: String?
     let pauses: Bool
     let gate = CallGate()
@@ -39,25 +38,25 @@ final class WatchTree: Sendable {
     func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
   }
 
-  /// A directory: a name, and which one has it now.
-  // What can change is touched only under the lock of the tree.
+  /// A directory: a name, and the directory that has the name now.
+  // The mutable properties are used only under the lock of the tree.
   final class Node: @unchecked Sendable {
     let name: String
     let parent: Node?
     fileprivate var children: [String: Node] = [:]
-    /// Those who are told of all names, and those of one.
+    /// Listeners for all names, and listeners for a single name.
     fileprivate var ears: [Ear] = []
     fileprivate var earsByName: [String: [Ear]] = [:]
     fileprivate var watch: Watch?
     fileprivate var directory: FileIdentity?
-    /// The same, open: for those who look for names in it, or pause.
+    /// The open directory, for nodes with children or with a listener that may pause.
     fileprivate var open: OpenDirectory?
-    /// What is asked for.
+    /// The requested events.
     fileprivate var mask: InotifyMask = []
-    /// What the watch was registered for.
+    /// The events for which the watch was registered.
     fileprivate var registered: InotifyMask?
     fileprivate var isOut = false
-    /// Whether it may be another directory by now, which its ears have not been told yet.
+    /// Whether the directory may have been replaced since the last notice to its listeners.
     fileprivate var isUntold = false
     fileprivate var nextUpgrade = Instant.distantFuture
 
@@ -76,7 +75,7 @@ final class WatchTree: Sendable {
       !children.isEmpty || ears.contains { $0.pauses }
     }
 
-    /// Whether what is asked for is more than it was registered for.
+    /// Whether more is requested than was registered.
     fileprivate var isDue: Bool {
       guard let registered else { return true }
       return !registered.isSuperset(of: mask) || directory != nil && keepsOpen && open == nil
@@ -84,26 +83,26 @@ final class WatchTree: Sendable {
   }
 
   private struct State {
-    /// What is to be looked at, and whether it is to be registered anew even if it seems the same.
+    /// The nodes to check, and whether each is registered again even if it seems unchanged.
     var pending: [ObjectIdentifier: (node: Node, isForced: Bool)] = [:]
     var end: ContainerEnd?
-    /// Why something is polled; told once.
+    /// The reason for polling; reported once.
     var reason: String?
     var isReasonTold = false
   }
 
   private let container: Container
-  /// Where the container is to be found, whatever the process's directory.
+  /// The absolute path of the container, whatever the process's working directory.
   private let place: String?
   private let root = Node("", in: nil)
-  /// Also for what is in the nodes.
+  /// Also protects the nodes.
   private let state = Monitor(State())
-  /// Held while directories are opened and registered: of two that do so at once, the later one is
-  /// to stay.
+  /// Held while directories are opened and registered: if two threads do so at once, the later
+  /// result must stay.
   private let changing = Monitor(0)
   private let work = Monitor<Errand?>(nil)
 
-  /// What tells of a directory's names.
+  /// The events that report a directory's names.
   private static let names: InotifyMask = [.created, .movedTo, .deleted, .movedFrom]
 
   init(_ container: Container) {
@@ -115,14 +114,14 @@ final class WatchTree: Sendable {
 
   deinit { root.watch?.stop() }
 
-  // MARK: Those who listen
+  // MARK: Listeners
 
-  /// Has an ear told of a directory; the nodes that lead there are made.
+  /// Adds a listener to a directory; the missing nodes on the path are made.
   func add(_ ear: Ear, at path: [String]) throws(Errno) -> Node {
     let (node, failure) = changing.withLock { _ -> (Node, Errno?) in
       let chain = join(ear, path)
       let failure = Errno.of { () throws(Errno) in
-        // Who comes first looks whether the container is still what has its path.
+        // The first listener checks whether the container still has its path.
         let (hasEnded, isFirst) = state.withLock { ($0.end != nil, root.registered == nil) }
         if hasEnded || isFirst && endNow() != nil { throw .noSuchFile }
         for node in chain where state.withLock({ _ in node.isDue }) { _ = try renew(node) }
@@ -156,7 +155,8 @@ final class WatchTree: Sendable {
     }
   }
 
-  /// Forgets an ear, and the nodes that nobody needs then; a call of it may be under way.
+  /// Removes a listener and the nodes that become unused; a call of the listener may be in
+  /// progress.
   func remove(_ ear: Ear, at node: Node) {
     let unused = state.withLock { state -> [Watch] in
       if let name = ear.name {
@@ -172,7 +172,7 @@ final class WatchTree: Sendable {
         last.open = nil
         last.registered = nil
         state.pending[ObjectIdentifier(last)] = nil
-        // The root stays, for whoever comes next.
+        // The root stays, for later listeners.
         last.isOut = last.parent != nil
         last.parent?.children[last.name] = nil
         next = last.parent
@@ -188,14 +188,14 @@ final class WatchTree: Sendable {
     }
   }
 
-  /// Not where others listen too.
+  /// Fails if the directory has further listeners.
   func pause(_ node: Node) -> Bool {
     state.withLock { _ in
       guard node.ears.count == 1, node.earsByName.isEmpty, node.children.isEmpty else {
         return false
       }
       guard node.watch?.pause() == true else { return false }
-      // Whoever comes meanwhile registers it anew, to be told.
+      // A listener that is added during the pause registers the directory again.
       node.registered = nil
       return true
     }
@@ -203,18 +203,18 @@ final class WatchTree: Sendable {
 
   func resume(_ node: Node) { state.withLock { _ in node.watch?.resume() } }
 
-  // MARK: What the watcher tells
+  // MARK: Notices of the watcher
 
   private func hear(_ signal: Watcher.Signal, _ node: Node) {
     switch signal {
     case .changed(let names): hear(names, node)
     case .lookAgain:
       state.withLock { state in
-        // Where notices were lost, one that has the same number may be another directory: file
-        // systems give the number of a removed one to the next.
+        // If notices were lost, a directory with the same inode number may be a different one: file
+        // systems reuse the number of a removed directory.
         let isForced = node !== root && node.watch?.isPolling == false
         note(node, isForced: isForced, &state)
-        // Of those that are not there this one would have told.
+        // For missing children, this directory would have reported a new name.
         for child in node.children.values { note(child, isForced: false, &state) }
       }
       ask()
@@ -242,9 +242,9 @@ final class WatchTree: Sendable {
           if let child = node.children[name] { note(child, isForced: true, &state) }
         }
       }
-      // Whatever happens to the container itself is rare, and it may be the end of it.
+      // Changes of the container itself are rare, and may be the end of the container.
       if node === root { note(root, isForced: false, &state) }
-      // Whoever goes by the order of names has to look first: some of a new directory were there
+      // A listener that relies on the order of names has to list first: a new directory had names
       // before it was watched.
       let signal = node.isUntold ? Watcher.Signal.lookAgain : .changed(names)
       return (node.ears, signal, named, !state.pending.isEmpty)
@@ -262,9 +262,9 @@ final class WatchTree: Sendable {
 
   private func ask() { work.withLock { $0 }?.ask() }
 
-  // MARK: Looking
+  // MARK: Checking
 
-  /// Looks at what has been noted, and tells of what has become of it.
+  /// Checks the recorded nodes, and notifies the listeners of changes.
   private func lookAtPending() {
     while let (node, isForced) = state.withLock({ $0.pending.popFirst()?.value }) {
       var told: [(Node, [Ear], Watcher.Signal)] = []
@@ -289,7 +289,7 @@ final class WatchTree: Sendable {
     return end
   }
 
-  /// The last that anybody hears.
+  /// Sends the last notice to all listeners.
   private func tellAll(of end: ContainerEnd) {
     let (ears, watches) = state.withLock { state -> ([Ear], [Watch]) in
       state.pending = [:]
@@ -317,14 +317,14 @@ final class WatchTree: Sendable {
     }
     if isOut { return }
     if !isForced, isSame(node) {
-      // What fails is tried again in a while.
+      // A failed registration is tried again later.
       if isUpgradeDue { _ = Errno.of { () throws(Errno) in _ = try renew(node) } }
       return
     }
     renewAll(node, &told)
   }
 
-  /// Whether the directory that is watched is the one of that name, or neither is there.
+  /// Whether the watched directory still has the name, or both are missing.
   private func isSame(_ node: Node) -> Bool {
     guard let parent = node.parent else { return state.withLock { _ in root.watch != nil } }
     let (open, known) = state.withLock { _ in (parent.open, node.directory) }
@@ -332,14 +332,14 @@ final class WatchTree: Sendable {
     return known == status.map(FileIdentity.init)
   }
 
-  /// Looks anew which directories have their names, from one of them on.
+  /// Opens the directories again by their names, from one node downward.
   private func renewAll(_ node: Node, _ told: inout [(Node, [Ear], Watcher.Signal)]) {
     var isThere = false
     state.withLock { _ in node.isUntold = true }
     do throws(Errno) {
       isThere = try renew(node)
     } catch {
-      // It is looked at again and again until it can be watched.
+      // The directory is polled until it can be watched.
       retry(node, error)
     }
     let (ears, children) = state.withLock { _ in (node.allEars, Array(node.children.values)) }
@@ -347,7 +347,7 @@ final class WatchTree: Sendable {
     told.append((node, ears, isThere ? .replaced : .gone))
   }
 
-  /// Watches the directory that has the name now; false if none has.
+  /// Watches the directory that has the name now; false if there is none.
   private func renew(_ node: Node) throws(Errno) -> Bool {
     let (mask, keepsOpen) = state.withLock { _ in (node.mask, node.keepsOpen) }
     let open = try directory(of: node)
@@ -367,7 +367,7 @@ final class WatchTree: Sendable {
         node.directory = identity
         node.open = keepsOpen ? open : nil
         node.registered = mask
-        // Those that are kept open are asked for again by the watcher.
+        // The watcher itself retries directories that stay open.
         let isTriedAgain = watch?.isPolling == true && watch?.canBeTold == true && !keepsOpen
         node.nextUpgrade = isTriedAgain ? .now + Watcher.upgradeInterval : .distantFuture
       }
@@ -396,7 +396,7 @@ final class WatchTree: Sendable {
       guard !node.isOut else { return watch }
       defer {
         node.watch = watch
-        // So that it differs from whatever has the name.
+        // Nil differs from every directory that has the name.
         node.directory = nil
         node.open = nil
         node.nextUpgrade = .now

@@ -1,27 +1,29 @@
 internal import Synchronization
 internal import Syscalls
 
-/// What inotify is asked for.
+/// Calls to inotify in progress.
 ///
-/// It is asked without the watcher's lock, since it asks the file system, which may not answer:
-/// only whoever watches something there waits for it then. So what others do meanwhile must not
-/// undo what a call is about to find:
+/// The calls run outside the watcher's lock, since inotify uses the file system, which may not
+/// respond: a hanging file system delays only the threads that add watches in its directories.
+/// Concurrent changes must therefore not invalidate the result of a call:
 ///
-/// - The same directory has the same number, also for somebody whose call has not returned. One
-///   that nobody else needs any more is given back only once no call is under way.
-/// - A directory's end may be told before its number is known here; it is remembered as long.
-/// - A pause replaces what a directory is asked for. It does not begin while anybody registers, and
-///   whoever registers while one of the same directory is under way asks again after it.
+/// - A directory always has the same number, also for a thread whose call has not returned. An
+///   unused number is returned to inotify only when no call is in progress.
+/// - The end of a directory may be reported before its number is known here; the end is recorded
+///   until then.
+/// - A pause replaces the registered events of a directory. It does not start while any call
+///   registers, and a thread that registers the directory during the pause registers again
+///   afterwards.
 struct WatcherCalls {
-  /// How many are under way, and how many of them register somebody.
+  /// The number of calls in progress, and how many of them register a listener.
   private(set) var count = 0
   private(set) var registering = 0
   fileprivate(set) var pausing: Set<CInt> = []
-  /// Numbers that are to be given back, unless somebody has them by then.
+  /// Numbers to return to inotify, unless a listener uses them by then.
   fileprivate var unneeded: Set<CInt> = []
-  /// Numbers whose directories' end was told meanwhile.
+  /// Numbers whose directories ended during the calls.
   fileprivate var gone: Set<CInt> = []
-  /// Whether inotify is asked again for those that are polled.
+  /// Whether inotify is being tried again for polled listeners.
   fileprivate var isUpgrading = false
 
   mutating func begin() { count += 1 }
@@ -40,7 +42,7 @@ struct WatcherCalls {
 }
 
 extension Watcher.State {
-  /// Nobody needs a number any more.
+  /// Returns an unused number to inotify.
   mutating func forget(_ number: CInt) {
     if calls.count > 0 {
       calls.unneeded.insert(number)
@@ -49,7 +51,7 @@ extension Watcher.State {
     }
   }
 
-  /// A call has returned.
+  /// Ends a call.
   mutating func endCall(registering: Bool = false) {
     calls.end(registering: registering)
     guard calls.count == 0 else { return }
@@ -60,7 +62,7 @@ extension Watcher.State {
     restIfUnused()
   }
 
-  /// Lets go of the threads and the instance once nobody listens.
+  /// Releases the threads and the instance when there are no listeners.
   mutating func restIfUnused() {
     guard watches.isEmpty, polled.isEmpty, calls.count == 0 else { return }
     instance = nil
@@ -69,11 +71,10 @@ extension Watcher.State {
 }
 
 extension Watcher {
-  /// Asks inotify for a listener, for whom that was begun.
+  /// Registers a listener with inotify; the caller has recorded the call.
   ///
-  /// - Parameter isPolled: whether it is told to look again and again until then; it looks once
-  ///   more afterwards.
-  /// - Returns: the reason why it has to be polled, or nil.
+  /// - Parameter isPolled: whether the listener was polled until now, and has to check once more.
+  /// - Returns: the reason why the listener has to be polled, or nil.
   func register(
     _ watch: Watch, _ directory: borrowing Descriptor, isPolled: Bool = false
   ) -> String? {
@@ -86,7 +87,7 @@ extension Watcher {
     }
     let isGone = state.withLock { state in
       defer { state.endCall(registering: true) }
-      // It may have been stopped.
+      // The listener may have been stopped.
       let isWanted = !isPolled || state.polled[ObjectIdentifier(watch)] != nil
       guard let number else {
         if isWanted { poll(watch, &state) }
@@ -113,7 +114,7 @@ extension Watcher {
     }
     let number = try instance.watch(directory, watch.mask)
     guard pausing.contains(number) else { return number }
-    // As long as that takes: it is the same file system that does not answer.
+    // Without a deadline: the pause waits for the same file system.
     let _: Void? = state.wait(until: nil) { $0.calls.pausing.contains(number) ? nil : () }
     return try instance.watch(directory, watch.mask)
   }
@@ -128,12 +129,13 @@ extension Watcher {
 
   // MARK: Pauses
 
-  /// Whether nothing but the end of the directory is told any more; not where others listen too.
+  /// Pauses all notices but that of the directory's end; false if the directory has further
+  /// listeners, or if pausing is not possible.
   func pause(_ watch: Watch) -> Bool {
     guard let directory = watch.directory else { return false }
     let begun = state.withLock { state -> (Inotify, CInt)? in
       let number = watch.number.load(ordering: .relaxed)
-      // Who registers just now may be about to listen to the same.
+      // A call that registers now may be for the same directory.
       guard state.calls.registering == 0, state.watches[number]?.count == 1,
         let instance = state.instance
       else { return nil }
@@ -146,7 +148,8 @@ extension Watcher {
     return state.signal { state in
       state.calls.pausing.remove(number)
       defer { state.endCall() }
-      // The end of the directory was told, and nobody is told of what has its number now.
+      // The directory's end was reported, and its number now belongs to a directory without
+      // listeners.
       if let found, found != number { state.forget(found) }
       return found == number && state.watches[number] != nil
     }
@@ -171,7 +174,7 @@ extension Watcher {
         return
       }
       guard state.watches[number]?.contains(where: { $0 === watch }) == true else { return }
-      // It was watched before, and now it cannot be.
+      // The directory was watched before, and now cannot be watched.
       state.watches[number]?.removeAll { $0 === watch }
       if state.watches[number]?.isEmpty == true { state.watches[number] = nil }
       watch.number.store(-1, ordering: .relaxed)
@@ -179,9 +182,10 @@ extension Watcher {
     }
   }
 
-  // MARK: Those that are polled
+  // MARK: Polled listeners
 
-  /// Asks inotify again for those that it did not serve; not here, where others wait.
+  /// Tries inotify again for polled listeners, on another thread, since this one serves all
+  /// listeners.
   func upgrade(_ polled: [Watch], _ crew: WatcherCrew) {
     let due = polled.filter { $0.directory != nil && $0.canBeTold && $0.isPolling }
     let begins = state.withLock { state in

@@ -1,38 +1,40 @@
 internal import Synchronization
 package import Syscalls
 
-/// Notice of what happens in directories, for the whole process: one inotify instance, of which a
-/// machine allows a user few, and a few threads that wait for it together.
+/// Notices of changes in directories, for the whole process: a single inotify instance, because a
+/// user may have only a few, and a few threads with a common wait set.
 ///
-/// Notices are hints, the directory is the truth. A listener registers, *then* looks, and looks
-/// again at every signal; so nothing that changes after its first look stays unseen, though one
-/// signal may stand for many changes, and one may come for none.
+/// Notices are hints, the directory is the truth. A listener registers, *then* reads, and reads
+/// again at every signal. So every change after the first read is seen, although one signal may
+/// stand for many changes, or for none.
 ///
-/// Where inotify cannot serve, the listener is told to look again every tenth of a second instead:
-/// when the kernel is out of instances or watches, and on file systems that other machines change,
-/// or that do not tell (NFS, FUSE and the like).
+/// If inotify is not available, the watcher makes the listener check every tenth of a second
+/// instead: when the kernel is out of instances or watches, and on file systems that other machines
+/// change, or that do not report changes (NFS, FUSE and the like).
 ///
-/// The thread that has heard of a change can go on with it, through ``afterwards(_:)``: to wake
-/// another one for that would take longer than to read the file. Meanwhile another one waits.
+/// The thread that receives the notice of a change can handle the change too, through
+/// ``afterwards(_:)``: waking another thread would take longer than reading the file. In the
+/// meantime another thread waits.
 package final class Watcher: Sendable {
   private static let one = OneForEachProcess { Watcher() }
   package static var shared: Watcher { one.current }
 
-  /// What whoever listens is told.
+  /// A signal to a listener.
   package enum Signal: Sendable, Equatable {
-    /// Names in the directory that something happened to; those that are UTF-8.
+    /// The names in the directory that have changed; only names in UTF-8.
     case changed([String])
-    /// Something may have happened to any name.
+    /// Any name may have changed.
     case lookAgain
-    /// Another directory has the name now, or one has that had gone; for whoever watches a name.
+    /// Another directory has the name now, or a missing name has a directory again; for listeners
+    /// of a name.
     case replaced
-    /// The directory is no longer there. Nothing more will come, but to whoever watches a name.
+    /// The directory is gone. The last signal, except for listeners of a name.
     case gone
 
-    /// How many names are kept for whoever does not look: as many as the kernel keeps itself.
+    /// The limit of names for a listener that does not read: as many as the kernel keeps itself.
     package static let most = 1 << 14
 
-    /// Takes in what came later, for whoever has not looked yet.
+    /// Merges a later signal, for a listener that has not yet read.
     package mutating func add(_ later: Signal) {
       guard case .changed(var names) = self, case .changed(let others) = later,
         names.count + others.count <= Self.most
@@ -52,10 +54,10 @@ package final class Watcher: Sendable {
     var polled: [ObjectIdentifier: Watch] = [:]
     var nextPoll = Instant.distantFuture
     var nextUpgrade: Instant?
-    /// Those that are told by inotify now, and are to look once more.
+    /// Listeners that inotify serves from now on; a last check is due.
     var upgraded: Set<ObjectIdentifier> = []
     var calls = WatcherCalls()
-    /// There as long as anybody listens, or asks inotify.
+    /// Exists as long as there is a listener, or a call to inotify.
     var crew: WatcherCrew?
   }
 
@@ -63,32 +65,32 @@ package final class Watcher: Sendable {
   let rescans = Atomic<Int>(0)
   fileprivate let owner = ProcessCopy.current
 
-  /// How long a listener that is polled waits from look to look.
+  /// The interval between the checks of a polled listener.
   static let pollInterval = Duration.milliseconds(100)
-  /// How long until inotify is tried again for those that are polled.
+  /// The time until inotify is tried again for polled listeners.
   static let upgradeInterval = Duration.seconds(5)
 
   private init() {}
 
-  /// How often any listener was told to look again without a notice of what had changed.
+  /// The number of signals to check again without a notice of a change.
   package var rescanCount: Int { rescans.load(ordering: .relaxed) }
 
-  /// Calls the handler, on a thread of the watcher's, when something of the kind happens in the
+  /// Calls the handler, on a thread of the watcher, when an event of the mask happens in the
   /// directory.
   ///
-  /// The handler must not wait for anything, and not for the file system either: it holds up all
-  /// others. What takes longer it leaves to ``afterwards(_:)``.
+  /// The handler must not wait, not even for the file system: it delays all other listeners. Longer
+  /// tasks belong into ``afterwards(_:)``.
   ///
   /// - Parameters:
-  ///   - keeping: the directory, for a listener that may pause, or that would not come back to try
-  ///     again should the directory have to be polled. It stays open.
-  ///   - polled: is called with the reason if the directory has to be polled.
+  ///   - keeping: the directory, for a listener that may pause, or that would not retry on its own
+  ///     should the directory have to be polled. It stays open.
+  ///   - polled: called with the reason if the directory has to be polled.
   package func watch(
     _ directory: borrowing Descriptor, _ mask: InotifyMask, keeping: OpenDirectory? = nil,
     polled: (String) -> Void = { _ in },
     _ handler: @escaping @Sendable (Signal) -> Void
   ) throws(Errno) -> Watch {
-    // Asked before the lock is taken: a file system may not answer.
+    // Checked before the lock is taken: the file system may not respond.
     let silence = Self.whyNotTold(of: directory)
     let watch = Watch(
       mask.union([.selfDeleted, .added]), keeping, canBeTold: silence == nil, self,
@@ -102,18 +104,18 @@ package final class Watcher: Sendable {
     return watch
   }
 
-  /// Has the handler told to look again and again.
+  /// Makes the handler check periodically.
   func poll(_ handler: @escaping @Sendable (Signal) -> Void) -> Watch {
     let watch = Watch([], nil, canBeTold: false, self, handler)
     state.withLock { state in
-      // Without a thread there is nobody to tell, and the next listener brings one.
+      // Without a thread the listener gets no call, until the next listener starts a thread.
       state.crew = try? crew(&state)
       poll(watch, &state)
     }
     return watch
   }
 
-  /// Has a listener told to look again and again.
+  /// Makes a listener check periodically.
   func poll(_ watch: Watch, _ state: inout State) {
     state.polled[ObjectIdentifier(watch)] = watch
     state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
@@ -142,18 +144,18 @@ package final class Watcher: Sendable {
     }
   }
 
-  // MARK: Telling
+  // MARK: Notifying
 
   func deliver(from instance: Inotify, _ crew: WatcherCrew) {
-    // What follows each other in one directory is told together.
+    // Consecutive notices of one directory are combined.
     var names: [String] = []
     var latest: CInt?
     var gone: Set<CInt>?
     let failure = Errno.of { () throws(Errno) in
       try instance.drain { number, mask, name in
         if mask.tellsOfOverflow {
-          // What comes after it is told after it: whoever goes by the order of names has to know
-          // before that some are missing.
+          // Later notices are passed on after the overflow: a listener that relies on the order of
+          // names must know first that some names are missing.
           if let latest { tell(latest, of: instance, .changed(names)) }
           (latest, names) = (nil, [])
           tellAllToLookAgain()
@@ -169,7 +171,7 @@ package final class Watcher: Sendable {
         }
       }
     }
-    // What could not be read is there still, and would not be told of again.
+    // Unread notices are still there, and the kernel would not report them again.
     if failure != nil {
       try? crew.waits.tellAgain(of: instance.descriptor, as: WatcherCrew.notices)
     }
@@ -179,14 +181,14 @@ package final class Watcher: Sendable {
 
   private func tell(_ number: CInt, of instance: Inotify, _ signal: Signal) {
     let (watches, upgraded) = state.withLock { state -> ([Watch], Set<ObjectIdentifier>) in
-      // Another instance has come meanwhile, and its numbers mean other directories.
+      // Another instance has replaced this one, and its numbers mean different directories.
       guard state.instance === instance else { return ([], []) }
       guard signal == .gone else { return (state.watches[number] ?? [], state.upgraded) }
       state.calls.hear(endOf: number)
       return (state.watches.removeValue(forKey: number) ?? [], [])
     }
     for watch in watches {
-      // One that has not looked since it was polled does not know what came before these names.
+      // A listener that was polled and has not checked since does not know the names before these.
       watch.tell(upgraded.contains(ObjectIdentifier(watch)) ? .lookAgain : signal)
     }
   }
@@ -200,7 +202,7 @@ package final class Watcher: Sendable {
     }
   }
 
-  /// Tells those that inotify does not serve, and now and then asks it for them again.
+  /// Signals polled listeners, and occasionally tries inotify for them again.
   func poll(for crew: WatcherCrew) {
     let (polled, isUpgradeDue) = state.withLock { state -> ([Watch], Bool) in
       // Several threads may have waited for the same moment.
@@ -209,7 +211,7 @@ package final class Watcher: Sendable {
       let isUpgradeDue = state.nextUpgrade.map { Instant.now >= $0 } ?? false
       if isUpgradeDue { state.nextUpgrade = .now + Self.upgradeInterval }
       let polled = Array(state.polled.values)
-      // Told once more, of what came before they were registered.
+      // Signalled once more, for changes before their registration.
       for watch in state.upgraded { state.polled[watch] = nil }
       state.upgraded = []
       return (polled, isUpgradeDue)
@@ -220,14 +222,14 @@ package final class Watcher: Sendable {
   }
 }
 
-/// One listener's registration; ends when it is stopped.
+/// A listener's registration; ends with ``stop()``.
 package final class Watch: Sendable {
   let mask: InotifyMask
-  /// The directory, for one that may pause or is to be asked for again.
+  /// The directory, for a listener that may pause or be registered again.
   let directory: OpenDirectory?
-  /// Whether inotify may serve it some day, should it not do so now.
+  /// Whether inotify may serve the listener later, if not now.
   let canBeTold: Bool
-  /// The process's, to which it belongs.
+  /// The watcher of the process that made the registration.
   fileprivate let watcher: Watcher
   let number = Atomic<CInt>(-1)
   private let handler: @Sendable (Watcher.Signal) -> Void
@@ -243,41 +245,43 @@ package final class Watch: Sendable {
     self.handler = handler
   }
 
-  /// Whether it looks again and again, because inotify cannot serve it.
+  /// Whether the listener is polled, because inotify cannot serve it.
   package var isPolling: Bool { number.load(ordering: .relaxed) < 0 }
 
-  /// Ends it.
+  /// Ends the registration.
   ///
-  /// A call may be under way on another thread: whoever must not be called any more keeps a
-  /// ``CallGate``.
+  /// A call may be in progress on another thread: a listener that must not be called afterwards
+  /// uses a ``CallGate``.
   package func stop() {
-    // In a copy of the process it has ended already, and what is left of it is not to be touched.
+    // In a forked child the registration has ended already, and its state must not be used.
     guard watcher.owner.isCurrent else { return }
     watcher.remove(self)
   }
 
-  /// Has nothing told any more but that the directory is gone, for a listener that will look of its
-  /// own accord before it resumes; false if that cannot be.
+  /// Stops all notices but that of the directory's end, for a listener that reads the directory
+  /// before it resumes; false if pausing is not possible.
   ///
-  /// Each notice wakes a thread, and the one who makes the change pays for that too.
+  /// Each notice wakes a thread, and the process that makes the change pays for that too.
   package func pause() -> Bool { watcher.pause(self) }
 
-  /// Has everything told again; what happened meanwhile is not: look once this has returned.
+  /// Resumes all notices.
+  ///
+  /// Changes during the pause are not reported: read the directory after this call.
   package func resume() { watcher.resume(self) }
 
   func tell(_ signal: Watcher.Signal) { handler(signal) }
 }
 
 extension Descriptor {
-  /// Whether names, links and locks are another program's or machine's, which may have ways of its
-  /// own; so it is taken where nobody can tell.
+  /// Whether another program or machine handles names, links and locks, possibly with different
+  /// semantics; true also if this cannot be determined.
   var isRelayed: Bool {
     (try? fileSystem()).map { FileSystemStatus.withoutNotices[$0.type] != nil } ?? true
   }
 }
 
 extension FileSystemStatus {
-  /// File systems that change without this kernel's doing, or do not tell inotify of it.
+  /// File systems that change without this kernel, or do not report changes to inotify.
   static let withoutNotices: [UInt32: String] = [
     0x6969: "NFS", 0x6573_5546: "FUSE", 0x0102_1997: "9P", 0xFF53_4D42: "CIFS",
     0xFE53_4D42: "SMB", 0x517B: "SMB", 0x00C3_6400: "Ceph", 0x5346_414F: "AFS",

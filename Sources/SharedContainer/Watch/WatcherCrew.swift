@@ -1,23 +1,24 @@
 internal import Syscalls
 
-/// The watcher's threads, and what they wait for.
+/// The watcher's threads, and their wait set.
 ///
-/// All wait for the same, and the kernel wakes one. It reads the notices and tells those concerned,
-/// one thread at a time. What takes longer than telling it does itself, once it has told all, when
-/// another thread is there to wait meanwhile: handing it over would cost a thread's wake-up at each
-/// change. So whatever it is about, nobody else waits for it.
+/// All threads wait for the same events, and the kernel wakes one. It reads the notices and
+/// notifies the listeners, one thread at a time. A longer task runs on the same thread, after all
+/// listeners have been notified, if another thread is free to wait in the meantime: a handover
+/// would cost the wake-up of a thread at each change. Because of this, no listener waits for the
+/// task of another.
 final class WatcherCrew: Sendable {
   let waits: WaitSet
   let wakeUp: WakeDescriptor
-  /// How often somebody was told; the thread that tells holds its lock.
+  /// The number of notifications so far; the notifying thread holds the lock.
   private let telling = Monitor(0)
 
-  /// How many threads there may be.
+  /// The largest number of threads.
   ///
-  /// One always waits. What the others cannot do is left to those who bring it up.
+  /// One thread always waits. A task that the other threads cannot run is left to its requester.
   static let limit = 4
 
-  /// What inotify's descriptor is called in the set.
+  /// The key of inotify's descriptor in the wait set.
   static let notices: UInt64 = 1
 
   let owner = ProcessCopy.current
@@ -25,9 +26,9 @@ final class WatcherCrew: Sendable {
 
   private struct Duty {
     var threads = 0
-    /// Those that wait or tell.
+    /// Threads that wait or notify.
     var free = 0
-    /// The thread that tells now, and what it is to do then.
+    /// The thread that notifies now, and its task for afterwards.
     var teller: UInt?
     var work: (@Sendable () -> Void)?
   }
@@ -38,7 +39,7 @@ final class WatcherCrew: Sendable {
     try waits.add(wakeUp.descriptor, as: 0)
   }
 
-  /// Starts a thread, which ends by itself: who stops listening does not wait for others' work.
+  /// Starts a thread, which ends automatically: the end of a watch does not wait for tasks.
   func hire(_ body: @escaping @Sendable () -> Void) throws(Errno) {
     try duty.withLock { duty throws(Errno) in try Self.hire(&duty, body) }
   }
@@ -51,7 +52,7 @@ final class WatcherCrew: Sendable {
     duty.free += 1
   }
 
-  /// Tells, while no other thread does; answers what is to be done then.
+  /// Notifies, while no other thread does; returns the task for afterwards.
   func tell(_ body: () -> Void) -> (@Sendable () -> Void)? {
     telling.withLock { times in
       times &+= 1
@@ -64,9 +65,10 @@ final class WatcherCrew: Sendable {
     }
   }
 
-  /// Notes work for the thread that tells, which asks; false if it must be done elsewhere.
+  /// Records a task for the calling thread, which notifies now; false if the task must run
+  /// elsewhere.
   ///
-  /// - Parameter another: what a further thread does, should one be needed.
+  /// - Parameter another: the body of a further thread, if one is needed.
   func accept(
     _ work: @escaping @Sendable () -> Void, another: @escaping @Sendable () -> Void
   ) -> Bool {
@@ -83,27 +85,27 @@ final class WatcherCrew: Sendable {
     }
   }
 
-  /// The work has been done.
+  /// The task has ended.
   func comeBack() { duty.withLock { $0.free += 1 } }
 }
 
 extension Watcher {
-  /// Has the thread that tells do something once it has told all: read a file, say, and call
-  /// whoever waits for that.
+  /// Makes the notifying thread run a task after it has notified all listeners: for example, read a
+  /// file and call a user's handler.
   ///
-  /// For handlers to call. However long it takes, others are told by another thread.
+  /// For calls from handlers. However long the task takes, another thread notifies the listeners.
   ///
-  /// - Returns: false if it has to be done elsewhere: it is not the telling thread that asks, or
-  ///   that has something to do already, or too many are at work.
+  /// - Returns: false if the task has to run elsewhere: the caller is not the notifying thread, or
+  ///   this thread already has a task, or too many threads are busy.
   package func afterwards(_ work: @escaping @Sendable () -> Void) -> Bool {
     let (crew, isPolling) = state.withLock { ($0.crew, !$0.polled.isEmpty) }
     guard let crew, crew.accept(work, another: { self.run(crew) }) else { return false }
-    // Those who wait may not know that there is something to poll.
+    // The waiting threads may not know that there are listeners to poll.
     if isPolling { crew.wakeUp.raise() }
     return true
   }
 
-  /// Those who are there, or new ones.
+  /// Returns the present threads, or starts new ones.
   func crew(_ state: inout State) throws(Errno) -> WatcherCrew {
     if let crew = state.crew { return crew }
     let crew = try WatcherCrew()
@@ -113,12 +115,12 @@ extension Watcher {
   }
 
   private func run(_ crew: WatcherCrew) {
-    // A handler may make a copy of the process: this thread's work goes on in the first one alone.
+    // A handler may fork: this thread's work continues in the parent process alone.
     while crew.owner.isCurrent,
       let nextPoll = state.withLock({ $0.crew === crew ? $0.nextPoll : nil })
     {
       let deadline = nextPoll == .distantFuture ? nil : nextPoll
-      // A failed wait is a wait that ended: the state is looked at again.
+      // A failed wait counts as a wake-up: the state is checked again.
       let key = try? crew.waits.wait(until: deadline)
       let work = crew.tell {
         if key == WatcherCrew.notices { deliver(to: crew) }
@@ -128,7 +130,7 @@ extension Watcher {
       work()
       crew.comeBack()
     }
-    // The others are to end as well, and each wakes one.
+    // The other threads have to end as well, and each wakes the next.
     crew.wakeUp.raise()
   }
 

@@ -1,15 +1,15 @@
 internal import Syscalls
 
 extension LockExecutor {
-  /// Waits in the kernel's queue, and beside it watches the mark, the coming of a next generation,
-  /// and the caller's patience.
+  /// Waits in the kernel's queue, and checks in intervals for a stopped heartbeat, a next
+  /// generation, and the caller's deadline or cancellation.
   ///
-  /// Beside that it asks whoever has the lock again and again to step aside.
+  /// Each check also requests the holder to yield.
   mutating func wait(_ generation: Int) throws(Errno) -> LockMachine.Event {
     let file = state.file!
     defer { WaiterSign.withdraw(from: file.file) }
     let now = slot.container.options.environment.now
-    // However it ends: a lock that its thread is granted later would be nobody's.
+    // On every exit: no caller would use a lock that the thread gets later.
     defer { file.giveUp() }
     try file.request()
     var observation = LeaseObservation<HolderMark>(
@@ -47,7 +47,7 @@ extension LockExecutor {
 }
 
 extension Container {
-  /// Makes a lock file that this process holds, and lets the body give it its name.
+  /// Makes a locked lock file, and calls the body to give the file a name.
   func withNewLockFile<Result: ~Copyable>(
     _ body: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {

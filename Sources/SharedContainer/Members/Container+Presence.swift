@@ -1,16 +1,17 @@
 internal import Syscalls
 
 extension Container {
-  /// Calls the handler whenever a member may have joined, left, died, or changed what it tells of
-  /// itself; also one that has never joined, for which watching makes no directory.
+  /// Calls the handler whenever a member may have joined, left, died, or changed its published
+  /// information.
   ///
-  /// The handler looks for itself. It runs on the watcher's thread and must not wait.
+  /// A member that has never joined can be watched too; watching makes no directory. The handler
+  /// reads the state itself. It runs on the watcher's thread and must not wait.
   ///
-  /// It is told whether a file that presence is held by was closed. The kernel tells of that
-  /// shortly *before* it takes back the locks on the file: whoever finds it locked still, looks
+  /// Its argument states whether a presence file was closed. The kernel reports the close shortly
+  /// *before* it releases the locks on the file: a handler that still finds the file locked checks
   /// again a little later.
   ///
-  /// - Parameter ended: is called if the container is no longer the one at its path.
+  /// - Parameter ended: called when the container is no longer the one at its path.
   package func watchPresence(
     of name: String, in folder: Folder = .members,
     _ handler: @escaping @Sendable (_ wasReleased: Bool) -> Void,
@@ -25,7 +26,7 @@ extension Container {
         if wasReleased || names.contains(MemberDirectory.profileName) { handler(wasReleased) }
       }
     } catch {
-      throw watchError(error, "watch member", name)
+      throw watchError(error, "watch member", name, "\(folder.rawValue)/\(escaped)")
     }
   }
 }

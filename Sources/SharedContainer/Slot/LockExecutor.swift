@@ -1,13 +1,12 @@
 internal import Syscalls
 
-/// How a lock is waited for, and for how long it may be kept.
+/// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {
-  /// How long the mark of the one who is waited for may stand still before it is superseded; nil:
-  /// never.
+  /// How long the heartbeat of a holder may stop before waiters supersede the holder; nil: forever.
   package var lease: Duration?
-  /// For how long the mark of a running holder is renewed; nil: as long as it holds.
+  /// How long the mark of a running holder is renewed; nil: as long as it holds the lock.
   package var cap: Duration?
-  /// Whether ``LockExecutor/wasHereLast`` is to be found out.
+  /// Whether to determine ``LockExecutor/wasHereLast``.
   var asksWhoWasLast = false
 
   package init(lease: Duration?, cap: Duration?) {
@@ -16,30 +15,30 @@ package struct LockPolicy: Sendable {
   }
 }
 
-/// Carries out what ``LockMachine`` decides, on one slot, for the thread whose turn it is.
+/// Carries out the decisions of ``LockMachine``, on one slot, for the thread whose turn it is.
 struct LockExecutor {
   let slot: Slot
   let policy: LockPolicy
   let patience: Patience
-  /// What the caller does, for errors.
+  /// The caller's operation, for errors.
   var operation: String { object.isEmpty ? verb : "\(verb) \(object)" }
   private let verb: String
   private let object: String
   let state: LockState
   private var tenure: Int?
   private var restarts = 0
-  /// Nobody else has had the lock since this process had it.
+  /// No other process has held the lock since the last tenure of this process.
   private(set) var wasHereLast = false
-  /// Set when the tenure ends: its marks were no longer renewed, because it took too long.
+  /// Set when the tenure ends: the mark was no longer renewed, because the tenure took too long.
   private var wasCapped = false
-  /// The first thing that went wrong; what tidying up meets afterwards is not told.
+  /// The first error; later errors during clean-up are not reported.
   private(set) var failure: WormholeError?
 
   private var environment: Environment { slot.container.options.environment }
   var staging: OpenDirectory { state.staging! }
   var directory: SlotDirectory { state.directory! }
 
-  /// - Parameter object: what the operation is done to, where its words do not say so.
+  /// - Parameter object: the object of the operation, if the operation's text does not name it.
   init(
     _ slot: Slot, _ policy: LockPolicy, _ patience: Patience, _ operation: String,
     _ object: String = ""
@@ -52,7 +51,7 @@ struct LockExecutor {
     state = slot.lockState
   }
 
-  /// Goes on from an event to where the caller is needed: `run`, `commit` or `finish`.
+  /// Continues from an event to the next action of the caller: `run`, `commit` or `finish`.
   mutating func advance(_ event: LockMachine.Event) -> LockMachine.Action {
     var event = event
     while true {
@@ -68,29 +67,29 @@ struct LockExecutor {
             event = .begin
             continue
           }
-          fail(WormholeError(error, operation, slot.name, in: slot.container, slot.locksPath))
+          fail(WormholeError(error, operation, slot))
           event = .failed
         }
       }
     }
   }
 
-  /// Lets the next tenure look for its staging directory anew: this one is gone, whether another
-  /// generation removed it or somebody's hand.
+  /// Makes the next tenure open a new staging directory: the old directory is gone, removed by a
+  /// later generation or by another tool.
   func forgetStaging() { state.staging = nil }
 
-  /// How often a change begins again because what it went by has gone: others may be removing it
-  /// again and again, and each time somebody makes it anew.
+  /// How often a change starts again because its directory is gone: other processes may remove and
+  /// remake the directory again and again.
   private static let restartLimit = 100
 
   /// How many lower generations are removed again at each new one.
   private static let lookBack = 16
 
-  /// Somebody may have removed the slot's directory, or `lock/` in it: then all that is open here
-  /// leads nowhere, and it begins again with a new one.
+  /// Starts again with a new directory if another process has removed the slot's directory, or
+  /// `lock/` in it: the open files are useless in this case.
   mutating func beginAnewIfRemoved() -> Bool {
     guard let directory = state.directory, restarts < Self.restartLimit else { return false }
-    // One that could not be opened was removed before, or has been since.
+    // If opening failed, the directory was removed before or during the opening.
     guard directory.isStale || state.locks?.isStale ?? true else { return false }
     beginAnew()
     return true
@@ -104,12 +103,12 @@ struct LockExecutor {
     state.close()
   }
 
-  /// Begins again if somebody has moved the slot's directory away, or `lock/` in it.
+  /// Starts again if another process has moved the slot's directory away, or `lock/` in it.
   ///
-  /// What is locked then is not what others lock, and what is committed nobody finds.
+  /// A lock in the moved directory excludes no other process, and a commit there is invisible.
   ///
-  /// Not to be asked while the value that this process has committed last is known to have the
-  /// name: whoever has the name's lock would have put another there.
+  /// The check is not needed while the value that this process committed last is known to have the
+  /// name: a holder of the named lock would have replaced the value.
   mutating func beginAnewIfMoved() -> Bool {
     guard restarts < Self.restartLimit, let own = identityOfLocks() else { return false }
     let named = try? directory.parent.descriptor.status(of: slot.escaped + "/lock")
@@ -125,19 +124,19 @@ struct LockExecutor {
     return state.identity
   }
 
-  /// What stands under the slot's name, where that is known without reading it.
+  /// Returns the content under the slot's name, if it is known without reading.
   func known() -> FoundFile? {
     guard let committed = state.committed else { return nil }
     if Mutants.has(.trustOpenFile) { return committed.content }
-    // By way of the slot's own name, which may be another directory's by now.
+    // Resolved through the slot's own name, which may lead to another directory by now.
     let found = committed.found(as: slot.valuePath, in: directory.parent.descriptor)
-    // Others have replaced it, and its space is theirs.
+    // Another process has replaced the value; its release here frees disk space.
     if found == nil { state.committed = nil }
     return found
   }
 
-  /// - Returns: what was kept before: closing it frees its space, which takes a while, so not
-  ///   before the lock is given back.
+  /// - Returns: the previous value. Closing the previous file frees its disk space, which takes a
+  ///   while: the caller closes the file after unlocking.
   func keep(_ committed: CommittedFile?) -> CommittedFile? {
     defer { state.committed = committed }
     return state.committed
@@ -166,21 +165,22 @@ struct LockExecutor {
 
   private mutating func find(from lowest: Int) throws(Errno) -> LockMachine.Event {
     if state.directory == nil || state.locks == nil { try openLocks() }
-    // On the way up again after a known generation, the look after locking finds the next one.
+    // After a known generation, the check that follows locking finds the next one.
     if let file = state.file, file.number == lowest { return .found(lowest) }
     var highest = lowest
     while try isThere(highest + 1) { highest += 1 }
     return .found(highest)
   }
 
-  /// Whether there is a next generation.
+  /// Whether the next generation exists.
   ///
-  /// Somebody may have removed its lock file by hand, and its holder goes on all the same. So who
-  /// has opened a staging directory, perhaps made it, looks once for those of all higher ones, too.
-  /// A holder makes its own before it removes the lower ones: it is seen here, or the one that was
-  /// opened is dead.
+  /// Another tool may have removed the next lock file while its holder continues. After opening a
+  /// staging directory, and perhaps making it, this process therefore checks once for the staging
+  /// directories of all higher generations. A holder makes its own staging directory before it
+  /// removes the lower ones: either this check sees the new directory, or the directory opened here
+  /// is dead.
   private func look(for generation: Int) throws(Errno) -> LockMachine.Event {
-    // Made a moment ago, and another one of that name had been removed just before.
+    // This process has just made the file, and a file of the same name had been removed before.
     if state.hasPredecessor {
       state.hasPredecessor = false
       return .newer
@@ -192,7 +192,7 @@ struct LockExecutor {
     return .newest
   }
 
-  /// Whether the lock file that this process holds still has its name.
+  /// Whether the held lock file still has its name.
   private func isNamed() throws(Errno) -> Bool {
     guard let file = state.file else { return false }
     do throws(Errno) {
@@ -204,9 +204,9 @@ struct LockExecutor {
     }
   }
 
-  /// The highest generation that has left a name in `lock/`.
+  /// The highest generation with a name in `lock/`.
   private func highest() throws(Errno) -> Int {
-    try state.locks!.descriptor.names().compactMap(Slot.generation).max() ?? 0
+    Slot.generations(of: try state.locks!.descriptor.names()).values.max() ?? 0
   }
 
   private mutating func openLocks() throws(Errno) {
@@ -250,8 +250,8 @@ struct LockExecutor {
         guard error == .noSuchFile, state.locks?.isStale == false else { throw error }
         let highest = try highest()
         if highest > generation { return .found(highest) }
-        // Somebody has removed it, and others may hold it still. One of the same name would be
-        // another lock; a next generation is what they look for.
+        // Another tool has removed the file, and its holder may still hold the lock. A new file of
+        // the same name would be a different lock; holders check for a next generation.
         slot.container.log(
           .warning, "the lock of \(slot.title) '\(slot.name)' was removed; it is made anew",
           about: slot.logSubject)
@@ -265,7 +265,7 @@ struct LockExecutor {
     return .locked
   }
 
-  /// A copy of this process must not have it: it would keep the lock of one that has died.
+  /// A forked child must not inherit the lock: it would hold the lock of a dead process.
   private func openLockFile(_ name: String) throws(Errno) -> Descriptor {
     try state.locks!.descriptor.open(
       name, [.readWrite, .nonBlocking], isGuarded: !Mutants.has(.noForkGuard))
@@ -273,7 +273,7 @@ struct LockExecutor {
 
   private func checked(_ file: consuming Descriptor) throws(Errno) -> Descriptor {
     let status = try file.status()
-    // A mark is written into it: a link to some other file must not pass for a lock.
+    // The mark is written into the file: a link to some other file must not pass for a lock.
     guard status.kind == .regular, status.size <= WaiterSign.end else { throw .noDevice }
     return file
   }
@@ -281,7 +281,7 @@ struct LockExecutor {
   private mutating func make(_ generation: Int) throws(Errno) -> LockMachine.Event {
     if Mutants.has(.stealWithoutGeneration) { return .locked }
     let locks = state.locks!
-    // Of one whose lock file was removed by hand, the directory is left.
+    // If the lock file of a generation was removed by another tool, its directory remains.
     if try highest() >= generation { return .existed }
     state.hasPredecessor = false
     do throws(Errno) {
@@ -297,7 +297,7 @@ struct LockExecutor {
         .warning,
         "took over the lock of \(slot.title) '\(slot.name)' as generation \(generation)"
           + (before.map { " from \($0)" } ?? ""), about: slot.logSubject)
-      // Through FUSE and NFS the name may lead to another file, of which nobody has the lock yet.
+      // Through FUSE and NFS the name may lead to a different file, which is not locked yet.
       guard isSameFileThroughLinks else {
         try? file.unlock()
         return .existed
@@ -311,7 +311,7 @@ struct LockExecutor {
     }
   }
 
-  /// Whether a lock on a file is seen through all of its names.
+  /// Whether a lock on a file is visible through all names of the file.
   private var isSameFileThroughLinks: Bool {
     !state.locks!.descriptor.isRelayed
   }
@@ -327,11 +327,12 @@ struct LockExecutor {
     return .opened
   }
 
-  /// By number and not by listing: a listing taken while others make and remove may miss a name.
+  /// Removes by number and not by listing: a listing that runs while other processes make and
+  /// remove files may miss a name.
   ///
-  /// Those that were removed before are removed once more, as far as that costs next to nothing:
-  /// whoever missed a generation that somebody's hand took away goes by a lower one, and makes its
-  /// directory anew.
+  /// The 16 previously removed generations are removed once more, at almost no cost: a process that
+  /// missed a generation, because another tool removed its lock file, uses a lower one and makes
+  /// its directory again.
   private mutating func removeStaging(below limit: Int) throws(Errno) -> LockMachine.Event {
     let lowest = max(1, state.machine.removedBelow - Self.lookBack)
     for generation in stride(from: limit - 1, through: lowest, by: -1) {
@@ -340,8 +341,8 @@ struct LockExecutor {
     return .removed
   }
 
-  /// Removes the directory of a superseded generation, or gives up: as long as it is there, its
-  /// holder could still commit.
+  /// Removes the directory of a superseded generation, or fails: as long as the directory exists,
+  /// the superseded holder could still commit.
   private mutating func removeStaging(_ name: String) throws(Errno) {
     var tries = 0
     while true {
@@ -349,7 +350,7 @@ struct LockExecutor {
         return try slot.container.staging.clear(away: name, in: state.locks!.descriptor)
       } catch {
         guard [.directoryNotEmpty, .busy].contains(error) else { throw error }
-        // A superseded holder that has not noticed yet may stage once more meanwhile.
+        // A superseded holder may stage once more, before it notices.
         tries += 1
         guard tries >= 100 || patience.hasEnded(at: environment.now()) else { continue }
         let place = (try? state.locks!.descriptor.fileSystem()).map { " (\($0.name))" } ?? ""
@@ -367,7 +368,7 @@ struct LockExecutor {
   private mutating func leaveMark() throws(Errno) -> LockMachine.Event {
     if policy.asksWhoWasLast {
       wasHereLast = false
-      // One that was renewed is taken for somebody else's.
+      // After a renewal, the mark counts as another process's mark.
       if let mark = state.mark { wasHereLast = try HolderMark(in: state.file!.file) == mark }
     }
     var mark = state.mark ?? HolderMark(of: .current)
@@ -389,12 +390,12 @@ struct LockExecutor {
       }
       try state.file?.unlock()
     } catch {
-      state.file = nil  // Closing gives it back too.
+      state.file = nil  // Closing unlocks too.
     }
     return .unlocked
   }
 
-  /// Stops the renewal; true if it had stopped by itself.
+  /// Stops the renewal; true if the cap had stopped the renewal.
   @discardableResult
   mutating func endTenure() -> Bool {
     if let tenure { wasCapped = slot.container.leases.end(tenure) }
@@ -402,16 +403,16 @@ struct LockExecutor {
     return wasCapped
   }
 
-  /// Whether there is a next generation already.
+  /// Whether the next generation exists already.
   func isSuperseded() throws(WormholeError) -> Bool {
     do throws(Errno) {
       return try isThere(state.machine.generation + 1)
     } catch {
-      throw WormholeError(error, operation, slot.name)
+      throw WormholeError(error, operation, slot)
     }
   }
 
-  /// What the holder's mark says of it.
+  /// Returns the holder named in the mark.
   func holder() -> LockHolder? {
     guard let file = state.file else { return nil }
     return (try? HolderMark(in: file.file)).flatMap(LockHolder.init)

@@ -1,0 +1,22 @@
+package import Syscalls
+
+extension WormholeError {
+  /// The error of a call on the directory of a member, or on a part of it.
+  package init(
+    _ error: Errno, _ operation: String, _ subject: String, at home: MemberDirectory
+  ) {
+    self.init(
+      error, operation, subject, in: home.container, home.path,
+      MemberDirectory.Part.allCases.map(\.rawValue))
+  }
+
+  /// The error of a call on a part of a member's directory; if this user may not write there, the
+  /// hint names the owner.
+  package init(
+    _ error: Errno, _ operation: String, _ home: MemberDirectory, _ part: MemberDirectory.Part
+  ) {
+    self.init(error, operation, home.name)
+    guard code == .permissionDenied, let denial = home.denial(of: part) else { return }
+    hint = denial
+  }
+}

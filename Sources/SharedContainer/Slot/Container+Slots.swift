@@ -1,0 +1,42 @@
+internal import Syscalls
+
+/// The slots of one open container.
+private final class SlotTable: Service {
+  let cache = Monitor(SlotCache())
+  let open = Monitor(OpenSlots())
+}
+
+extension Container {
+  private var slots: SlotTable { services.get(SlotTable.init) }
+
+  /// Returns the slot of a name.
+  ///
+  /// The same object as long as a caller retains it.
+  package func slot(_ folder: Folder, _ name: String) throws(WormholeError) -> Slot {
+    let escaped = try Self.escape(name, allowance: folder.allowance(for: name))
+    return slots.cache.withLock { cache in
+      cache.slot(folder, escaped) { Slot(container: self, folder: folder, name: name, escaped) }
+    }
+  }
+
+  /// Counts a slot as open, and closes the oldest open slots above the limit.
+  func noteOpened(_ slot: Slot) {
+    for oldest in slots.open.withLock({ $0.add(slot) }) where !oldest.closeIfIdle() {
+      slots.open.withLock { $0.keep(oldest) }
+    }
+  }
+
+  /// The names of the slots that hold, or held, a value; unescaped and sorted.
+  ///
+  /// A slot that is only watched, or whose first change failed, has an empty directory.
+  package func slotNames(in folder: Folder) throws(WormholeError) -> [String] {
+    try names(in: folder).filter { name in
+      guard let escaped = try? EscapedName.escape(name),
+        let parent = try? existingFolder(folder)
+      else { return false }
+      return [Slot.valueName, Slot.keptName].contains { file in
+        (try? parent.descriptor.status(of: "\(escaped)/\(file)")) != nil
+      }
+    }
+  }
+}

@@ -1,0 +1,159 @@
+internal import Syscalls
+
+extension Container {
+  /// Changes several slots in one call: all are locked, read, passed to the body together, and
+  /// committed.
+  ///
+  /// The locks are taken in the order of folder and name, so two calls never wait for each other.
+  /// Readers see the changes one after the other, and a process that dies during the commits leaves
+  /// the first changes made: each file is exchanged separately. The result of the body has one
+  /// entry for each slot, in the order of the given slots.
+  package func change(
+    _ slots: [Slot], _ operation: String, durability: Durability = .process,
+    patience: Patience = .unlimited, _ body: ([Slot.Content]) throws -> [Change]
+  ) throws {
+    let order = slots.indices.sorted {
+      (slots[$0].folder.rawValue, slots[$0].escaped)
+        < (slots[$1].folder.rawValue, slots[$1].escaped)
+    }
+    for (left, right) in zip(order, order.dropFirst()) where slots[left] === slots[right] {
+      throw WormholeError(
+        .nested, operation, slots[left].name, because: "it is named twice in one call")
+    }
+    var group = GroupChange(
+      slots: order.map { slots[$0] }, operation: operation, durability: durability,
+      patience: patience)
+    try group.run { contents in
+      var given = [Slot.Content](repeating: .nothing, count: slots.count)
+      for (place, index) in order.enumerated() { given[index] = contents[place] }
+      let changes = try body(given)
+      precondition(changes.count == slots.count, "one change a slot")
+      return order.map { changes[$0] }
+    }
+  }
+}
+
+/// A change of several slots, which are in order.
+private struct GroupChange {
+  let slots: [Slot]
+  let operation: String
+  let durability: Durability
+  let patience: Patience
+  private var executors: [LockExecutor] = []
+  private var committed: [(slot: Slot, directory: SlotDirectory)] = []
+
+  init(slots: [Slot], operation: String, durability: Durability, patience: Patience) {
+    self.slots = slots
+    self.operation = operation
+    self.durability = durability
+    self.patience = patience
+  }
+
+  mutating func run(_ body: ([Slot.Content]) throws -> [Change]) throws {
+    for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
+      // Synced after unlocking: waiters can commit in the meantime and share the syncs.
+      guard durability == .power else { return }
+      for (slot, directory) in committed { try slot.makeDurable(directory, operation) }
+      return
+    }
+    throw superseded
+  }
+
+  /// Takes the locks in order; false if the change has to run again.
+  private mutating func runOnce(
+    _ rest: ArraySlice<Slot>, _ body: ([Slot.Content]) throws -> [Change]
+  ) throws -> Bool {
+    guard let slot = rest.first else { return try commitAll(body) }
+    return try slot.holdingTurn(operation, patience) {
+      let options = slot.container.options
+      var executor = LockExecutor(
+        slot, LockPolicy(lease: options.lease, cap: options.cap), patience, operation)
+      guard executor.advance(.begin) == .run else {
+        throw executor.failure
+          ?? WormholeError(.system, operation, slot.name, because: "the lock was lost")
+      }
+      executors.append(executor)
+      defer {
+        var executor = executors.removeLast()
+        _ = executor.advance(.unchanged)
+      }
+      return try runOnce(rest.dropFirst(), body)
+    }
+  }
+
+  private mutating func commitAll(
+    _ body: ([Slot.Content]) throws -> [Change]
+  ) throws -> Bool {
+    var found: [FoundFile] = []
+    for index in slots.indices {
+      if let known = executors[index].known() {
+        found.append(known)
+      } else {
+        if executors[index].beginAnewIfMoved() { return false }
+        found.append(try slots[index].find(in: executors[index].directory, operation))
+      }
+    }
+    let contents = try slots.indices.map { index in
+      try slots[index].content(of: found[index], in: executors[index].directory, operation)
+    }
+    let changes = try UpdatesUnderWay.inside(slots[0].container.identity) { try body(contents) }
+    for (slot, change) in zip(slots, changes) {
+      if case .put(let bytes, _) = change { try slot.checkSize(of: bytes, operation) }
+    }
+    // Checked once more, so that a takeover is noticed before the first commit rather than between
+    // commits.
+    for index in slots.indices {
+      guard try !executors[index].isSuperseded() else { return try runsAgain(index) }
+    }
+    var done: [Int] = []
+    for index in slots.indices {
+      guard case .put(let bytes, let note) = changes[index] else { continue }
+      switch commit(bytes, note, index, over: found[index]) {
+      case .success(.committed): break
+      case .success(.superseded):
+        executors[index].forgetStaging()
+        if done.isEmpty || Mutants.has(.repeatPartly) { return try runsAgain(index) }
+        throw partlyDone(done, because: "others took over the lock of '\(slots[index].name)'")
+      case .failure(let error):
+        let meaning = WormholeError(error, operation, slots[index])
+        throw done.isEmpty ? meaning : partlyDone(done, because: "\(meaning)")
+      }
+      done.append(index)
+    }
+    committed = done.map { (slots[$0], executors[$0].directory) }
+    return true
+  }
+
+  /// Returns false, unless the locks were taken over because the update took too long: a repetition
+  /// would take too long again.
+  private mutating func runsAgain(_ index: Int) throws -> Bool {
+    guard executors[index].endTenure() else { return false }
+    throw superseded
+  }
+
+  private var superseded: WormholeError {
+    WormholeError(
+      .superseded, operation, slots.map(\.name).joined(separator: ", "),
+      because: "others took the locks over while it ran",
+      hint: "make the update shorter, or the lease longer")
+  }
+
+  private mutating func commit(
+    _ bytes: [UInt8], _ note: Int?, _ index: Int, over old: FoundFile
+  ) -> Result<Commit.Outcome, Errno> {
+    var commit = Commit(
+      slots[index], executors[index].directory, staging: executors[index].staging, old: old,
+      durability)
+    let outcome = Result { () throws(Errno) in try commit.run(bytes, note) }
+    if case .success(.committed) = outcome { _ = executors[index].keep(commit.staged) }
+    return outcome
+  }
+
+  private func partlyDone(_ done: [Int], because reason: String) -> WormholeError {
+    let names = done.map { "'\(slots[$0].name)'" }.joined(separator: ", ")
+    return WormholeError(
+      .partlyDone, operation, slots.map(\.name).joined(separator: ", "),
+      because: "\(names) changed, the others did not: \(reason)",
+      hint: "read them again and decide")
+  }
+}
