@@ -1,15 +1,18 @@
 internal import Syscalls
 
-/// The account's own state directory: for what decides what is run, and is nobody else's to say.
+/// The account's own state directory, in which no other user may decide anything.
 ///
-/// It is where the XDG base directories have it: `XDG_STATE_HOME`, or `.local/state` in the
-/// account's home. Whoever may write to a directory may exchange what lies in it, so each on the
-/// way is looked at. From the home, or from `XDG_STATE_HOME`, on down they belong to the effective
-/// user, and nobody else may write to them; those above belong to the user or to whoever the root
-/// directory belongs to, and may be written to by others only where nobody can take away what
-/// another has made there, as in `/tmp`. Links are not followed.
-struct AccountState {
-  /// The names from the root to the first directory that is the account's own.
+/// It contains the launch commands, and the user's own container if users share the directory of
+/// all groups.
+///
+/// Its location follows the XDG base directories: `XDG_STATE_HOME`, or `.local/state` in the
+/// account's home. A user who may write to a directory may replace its entries, so each directory
+/// on the path is checked. From the home, or from `XDG_STATE_HOME`, downward the directories belong
+/// to the effective user, and no other user may write to them. The directories above belong to the
+/// user or to the owner of the root directory. Other users may write to them only if no user can
+/// remove another user's entries, as in `/tmp`. Links are not followed.
+struct AccountState: Hashable, Sendable {
+  /// The names from the root to the first directory of the account.
   private let above: [String]
   /// The names from there to the state directory.
   private let below: [String]
@@ -34,17 +37,22 @@ struct AccountState {
     }
   }
 
-  /// That of this process.
+  /// The state directory of the process's account.
   init(_ environment: Environment) throws(WormholeError) {
     try self.init(
       variable: environment.variable,
       home: try ContainerLocation.home(of: Processes.effectiveUser))
   }
 
-  /// Opens a directory in it.
+  /// The path of a directory below the state directory.
+  func path(of names: [String]) -> String {
+    "/" + (above + below + names).joined(separator: "/")
+  }
+
+  /// Opens a directory below the state directory.
   ///
-  /// - Parameter making: whether directories that are missing are made.
-  /// - Returns: nil if one is missing.
+  /// - Parameter making: whether missing directories are made.
+  /// - Returns: nil if a directory is missing.
   func open(_ names: [String], making: Bool) throws(WormholeError) -> OpenDirectory? {
     var path = ""
     let all = above + below + names
@@ -65,7 +73,7 @@ struct AccountState {
     } catch let error as WormholeError {
       throw error
     } catch {
-      switch error as! Errno {  // Only these two are thrown above.
+      switch error as! Errno {  // The calls above throw only these two types.
       case .noSuchFile where !making: return nil
       case .notADirectory, .tooManyLinks:
         throw refusal(of: path, because: "it is a symbolic link, or no directory")
@@ -90,7 +98,8 @@ struct AccountState {
     return try directory.open(name, [.path, .directory])
   }
 
-  /// Why somebody else may have decided what lies in a directory; nil if nobody can have.
+  /// Returns why another user may have written the content of a directory; nil if no other user can
+  /// have.
   static func objection(to status: FileStatus, isOwn: Bool, trusting trusted: UInt32) -> String? {
     let user = Processes.effectiveUser
     if status.owner != user, isOwn || status.owner != trusted {
@@ -106,7 +115,7 @@ struct AccountState {
   private func refusal(of path: String, because reason: String) -> WormholeError {
     WormholeError(
       .refused, "use directory", path, because: reason,
-      hint: "what is started for this account is written there: see that it is this account's "
-        + "alone, or set HOME or XDG_STATE_HOME to one that is")
+      hint: "what no other account may decide lies there: see that it is this account's alone, or "
+        + "set HOME or XDG_STATE_HOME to one that is")
   }
 }

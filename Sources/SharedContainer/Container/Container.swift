@@ -1,48 +1,50 @@
 internal import PropertyLists
-internal import Synchronization
 package import Syscalls
 
-/// A directory that processes share, open.
+/// An open container: a directory for several processes.
 ///
-/// Opening checks that the directory is safe to use, makes what is missing, and sweeps what the
-/// dead left in `staging/`. It takes no lock. Two open ones on the same directory see each other as
-/// two processes do.
+/// Opening checks that the directory is safe to use, makes missing parts, and sweeps the files of
+/// dead processes in `staging/`. Opening takes no lock. Two instances for the same directory see
+/// each other as two processes do.
 package final class Container: Sendable {
-  /// What lies in the directory under names of ours.
+  /// The directories of a container.
   package enum Folder: String, CaseIterable, Sendable {
     case channels, system, notices, members, guests, staging, damaged
 
     fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
+
+    /// The first part of the names of settings, in `system/`.
+    package static let suitePrefix = "defaults."
+    private static let prefixes = [suitePrefix, "lock.", "wake."]
+
+    /// The number of bytes by which a name in this folder may exceed ``EscapedName/limit``: a name
+    /// of the user may have the full length after a prefix of the library.
+    func allowance(for name: String) -> Int {
+      guard self == .system else { return 0 }
+      return Self.prefixes.first { name.utf8.starts(with: $0.utf8) }?.utf8.count ?? 0
+    }
   }
 
   package let path: String
   package let options: ContainerOptions
   package let root: Descriptor
   package let identity: FileIdentity
-  /// The container's own name for itself, the same for all who open it.
+  /// The identifier of the container, the same for all processes that open it.
   package let id: String
   let staging: Staging
-  /// How values are read, with whose files are trusted asked once.
+  /// The rules for reading values; the trusted owner is determined once.
   let reading: FileReading
-  /// That of containers which have noted no run of the machine yet.
+  /// The epoch of containers without an epoch record.
   let firstEpoch: Int
-  /// The epoch once it was asked for; 0 before.
-  let knownEpoch = Atomic<Int>(0)
-  let epochHold = Monitor<EpochHold?>(nil)
-  /// By their place among the folders: setting up a dictionary takes longer than reading a file.
+  /// An array in the order of the folders: setting up a dictionary takes longer than reading a
+  /// file.
   private let folders = Monitor([OpenDirectory?](repeating: nil, count: Folder.allCases.count))
-  private let slots = Monitor(SlotCache())
-  private let openSlots = Monitor(OpenSlots())
   private let counts = Monitor(ContainerCounters())
-  let leases = LeaseKeeper()
   private let owner = ProcessCopy.current
-  private let watching = Monitor(WeakWatchTree())
+  /// The parts of higher layers that belong to this container.
+  let services = Services()
 
-  private struct WeakWatchTree {
-    weak var tree: WatchTree?
-  }
-
-  private init(
+  init(
     path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,
     staging: Staging, marker: ContainerMarker
   ) {
@@ -60,56 +62,12 @@ package final class Container: Sendable {
     firstEpoch = marker.epoch
   }
 
-  /// Opens the container at a path; makes one there if there is none and it may.
-  ///
-  /// - Parameter create: without it, a directory that is no container is an error, and nothing is
-  ///   made.
-  package static func open(
-    _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
-  ) throws(WormholeError) -> Container {
-    let opening = ContainerOpening(
-      path: UserPath.withoutSlashes(path), options: options, mayCreate: create)
-    let root = try opening.openRoot()
-    let marker = try opening.findMarker(root)
-    do throws(Errno) {
-      let identity = FileIdentity(try root.status())
-      let staging = Staging(
-        try opening.ensureStaging(in: root), options.sharing, options.environment)
-      let container = Container(
-        path: path, options: options, root: root, identity: identity,
-        staging: staging, marker: marker)
-      staging.setMakeAnew { [weak container] () throws(Errno) in
-        guard let container else { throw .noSuchFile }
-        return try opening.ensureStaging(in: container.root)
-      }
-      if !options.isForReading {
-        container.sweep()
-        container.sweepGuestsIfPossible()
-      }
-      return container
-    } catch {
-      throw WormholeError(error, "open container", path)
-    }
-  }
-
-  /// Nothing depends on it, and what can only be read is opened all the same.
-  private func sweep() {
-    do throws(Errno) {
-      let swept = try staging.sweep()
-      guard swept > 0 else { return }
-      count { $0.swept += swept }
-      log(.info, "swept \(swept) unfinished files that ended processes had left")
-    } catch {
-      log(.notice, "could not sweep \(path)/staging: \(error)", because: error)
-    }
-  }
-
-  /// Opens one of the container's own directories; makes it if it is missing.
+  /// Opens one of the container's directories; makes a missing one.
   func openFolder(_ folder: Folder) throws(Errno) -> Descriptor {
     try staging.ensureDirectory(folder.rawValue, in: root)
   }
 
-  /// One of the container's own directories; opened once, made if it is missing.
+  /// Returns one of the container's directories; opened once, made if it is missing.
   func folder(_ folder: Folder) throws(Errno) -> OpenDirectory {
     let place = folder.place
     if let open = folders.withLock({ $0[place] }) { return open }
@@ -121,9 +79,9 @@ package final class Container: Sendable {
     }
   }
 
-  /// The same, but not made: ENOENT if it is missing.
+  /// Returns a directory of the container without making one: ENOENT if it is missing.
   ///
-  /// For those who only look, who would otherwise be in the way of whoever removes the container.
+  /// For readers: making directories would interfere with a process that removes the container.
   func existingFolder(_ folder: Folder) throws(Errno) -> OpenDirectory {
     if let open = folders.withLock({ $0[folder.place] }) { return open }
     let named = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
@@ -134,8 +92,8 @@ package final class Container: Sendable {
     }
   }
 
-  /// The directory that has the folder's name now, in the place of one that is open and had it
-  /// before; nil if none has.
+  /// Opens the present directory of the folder's name, to replace the open one; nil if there is
+  /// none.
   func named(_ folder: Folder) throws(Errno) -> OpenDirectory? {
     let named = try root.directory(folder.rawValue, options.sharing)
     return folders.withLock { folders in
@@ -145,7 +103,7 @@ package final class Container: Sendable {
     }
   }
 
-  /// Forgets an open folder that was removed by hand; whether it was.
+  /// Forgets an open folder that another tool has removed; returns whether it was removed.
   func forgetIfStale(_ folder: Folder) -> Bool {
     folders.withLock { folders in
       guard let open = folders[folder.place], open.isStale else { return false }
@@ -154,46 +112,20 @@ package final class Container: Sendable {
     }
   }
 
-  /// The directories of it that are watched; kept by those who watch.
-  func watchTree() -> WatchTree {
-    watching.withLock { watching in
-      if let tree = watching.tree { return tree }
-      let tree = WatchTree(self)
-      watching.tree = tree
-      return tree
-    }
-  }
-
-  /// Nobody watches with this one any more who does not already.
-  func forget(_ tree: WatchTree) {
-    watching.withLock { if $0.tree === tree { $0.tree = nil } }
-  }
-
-  /// The file of that name and its lock.
-  ///
-  /// The same object as long as somebody keeps it.
-  package func slot(_ folder: Folder, _ name: String) throws(WormholeError) -> Slot {
-    let escaped = try Self.escape(
-      name, allowance: EscapedName.allowance(for: name, in: folder))
-    return slots.withLock { cache in
-      cache.slot(folder, escaped) { Slot(container: self, folder: folder, name: name, escaped) }
-    }
-  }
-
-  /// The names in a folder, unescaped and sorted; what is in no form of ours is left out.
+  /// The names in a folder, unescaped and sorted; foreign file names are left out.
   package func names(in folder: Folder) throws(WormholeError) -> [String] {
     do throws(Errno) {
-      let listing = OpenDirectory(try root.open(folder.rawValue, [.readOnly, .directory]))
+      let listing = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
       // A channel is a directory, a notice a file.
       let holdsDirectories = folder == .channels || folder == .system || folder == .members
       let names =
         try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
       return names.compactMap {
-        EscapedName.unescape($0, allowance: EscapedName.allowance(for: $0, in: folder))
+        EscapedName.unescape($0, allowance: folder.allowance(for: $0))
       }.sorted()
     } catch {
       if error == .noSuchFile { return [] }
-      throw WormholeError(error, "list", path + "/" + folder.rawValue)
+      throw WormholeError(error, "list", path + "/" + folder.rawValue, in: self, folder.rawValue)
     }
   }
 
@@ -216,19 +148,13 @@ package final class Container: Sendable {
     }
   }
 
-  func noteOpened(_ slot: Slot) {
-    for oldest in openSlots.withLock({ $0.add(slot) }) where !oldest.closeIfIdle() {
-      openSlots.withLock { $0.keep(oldest) }
-    }
-  }
-
-  /// Whether this is the process that has opened it, and no copy of that one.
+  /// Whether this process opened the container itself, and did not inherit it by a fork.
   package var isOwned: Bool { owner.isCurrent }
 
-  /// Throws in a copy of the process that has opened it.
+  /// Throws in a forked child of the process that has opened the container.
   ///
-  /// There every call on what it has open fails. This is for those that would not come so far: that
-  /// would wait for a thread which the copy does not have.
+  /// In the child every call on an open descriptor fails. Without this check, some calls would
+  /// first wait for a thread that the child does not have.
   package func checkOwner(
     _ operation: @autoclosure () -> String, _ name: @autoclosure () -> String
   ) throws(WormholeError) {
@@ -243,53 +169,9 @@ package final class Container: Sendable {
   }
 }
 
-/// Which directory it is, whatever its path.
-package struct FileIdentity: Hashable, Sendable {
-  let device: UInt64
-  let inode: UInt64
-
-  init(_ status: FileStatus) {
-    device = status.device
-    inode = status.inode
-  }
-}
-
-/// A directory that several share for as long as any needs it.
-package final class OpenDirectory: Sendable {
-  package let descriptor: Descriptor
-  let sync = DirectorySync()
-  /// Whether its name, where it lies, was synced since it was opened.
-  let isNameDurable = Atomic<Bool>(false)
-
-  package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-
-  /// Whether the directory has been removed.
-  package var isStale: Bool { (try? descriptor.status().links) == 0 }
-
-  /// Whether it is the same as another, whatever their names.
-  func isSame(as other: OpenDirectory) -> Bool {
-    guard let (own, its) = try? (descriptor.status(), other.descriptor.status()) else {
-      return false
-    }
-    return own.isSameFile(as: its)
-  }
-
-  /// The directory of that name in it; nil if there is none, or something else has the name.
-  func directory(_ name: String, _ sharing: Sharing) throws(Errno) -> OpenDirectory? {
-    try descriptor.directory(name, sharing)
-  }
-}
-
-extension Descriptor {
-  /// The directory of that name in it; nil if there is none, or something else has the name.
-  fileprivate func directory(
-    _ name: String, _ sharing: Sharing
-  ) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
-      return OpenDirectory(try sharing.openExisting(name, in: self))
-    } catch {
-      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
-      return nil
-    }
+extension Container {
+  /// Whether the container's path still leads to its directory.
+  package var isInPlace: Bool {
+    (try? Descriptor.status(ofPath: path, following: false)).map(FileIdentity.init) == identity
   }
 }

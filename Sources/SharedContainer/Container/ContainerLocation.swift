@@ -1,34 +1,48 @@
 internal import Syscalls
 
-/// Where the container of an App Group identifier lies.
+/// The location of the container of an App Group identifier.
 ///
 /// A group has one directory per user, below the XDG state directory: `wormhole/groups/<group>`,
-/// the identifier escaped as all names are. That directory belongs to the programs of the group,
-/// which put files of their own there; the container is `.wormhole/` inside it. `WORMHOLE_ROOT`
-/// moves the parent of all groups, for services and for tests.
+/// with the identifier escaped as all names are. The directory is for the programs of the group,
+/// which put their own files there; the container is `.wormhole/` inside it. `WORMHOLE_ROOT` moves
+/// the parent of all groups, for services and for tests.
 ///
-/// The home directory is the account's own, as `/etc/passwd` has it, and HOME only where that has
-/// none: so all programs of a user meet, whatever HOME each was started with.
+/// The home directory is the account's own, from `/etc/passwd`, and HOME is used only if the
+/// account has none. All programs of a user therefore find each other, whatever HOME each was
+/// started with.
+///
+/// The group ``userGroup`` is the user's own: its container orders the accesses to files that
+/// belong to no group. If the user owns the parent of all groups, and no other user may write to
+/// the parent, the user's container is in the parent too, like a group's. In a shared parent the
+/// first user would own the name, and each further user could only remove the directory. In this
+/// case each user's container is in a directory of the account's state directory, named for the
+/// device and the inode of the parent.
 package struct ContainerLocation: Hashable, Sendable {
-  /// What is there already, or is made without being looked at: how it is protected is the user's
-  /// affair.
+  /// The part of the path that exists already, or is made without a check: the user is responsible
+  /// for its protection.
   package let base: String
-  /// The directories below it that are the package's, from the top down.
+  /// The package's directories below, from the top down.
   package let own: [String]
-  /// The directory that all groups lie in.
+  /// The directory of all groups.
   let groups: String
   /// The directory of the group, for its programs' files.
-  package let directory: String
-  package let container: String
+  package private(set) var directory: String
+  package private(set) var container: String
+  /// The state directory, if it contains the container, and the names on the path below.
+  private var state: AccountState?
+  private var stateNames: [String] = []
 
-  /// Where the groups of this process lie, in place of what its environment says; for tests.
+  /// The group for all files of a user that belong to no other group.
+  package static let userGroup = "wormhole.user"
+
+  /// The root of this process's groups, in place of the environment's; for tests.
   package static var givenRoot: String? {
     get { given.withLock { $0 } }
     set { given.withLock { $0 = newValue } }
   }
   private static let given = Monitor<String?>(nil)
 
-  /// Works the place out; touches nothing.
+  /// Computes the location without using the file system.
   package init(
     group: String, environment: [String: String],
     home: @autoclosure () throws(WormholeError) -> String?
@@ -68,12 +82,12 @@ package struct ContainerLocation: Hashable, Sendable {
     container = directory + "/.wormhole"
   }
 
-  /// What the places of this process's groups follow from.
+  /// The inputs for the locations of a process's groups.
   private struct Source: Equatable {
     var environment: [String: String]
     let user: UInt32
 
-    // Two texts that look alike may be two places.
+    // Texts that are equal as Unicode may be different paths.
     static func == (left: Source, right: Source) -> Bool {
       left.user == right.user && left.environment.count == right.environment.count
         && left.environment.allSatisfy { name, value in
@@ -82,13 +96,51 @@ package struct ContainerLocation: Hashable, Sendable {
     }
   }
 
-  /// Each file that is coordinated asks for one, and there are few.
+  /// A cache: each coordinated file requests a location, and there are few.
   private static let last = Monitor<[[UInt8]: (source: Source, location: ContainerLocation)]>([:])
 
-  /// Works the place out for this process.
+  /// Computes the location for this process.
   ///
-  /// - Parameter root: where all groups lie, in place of what the environment says.
-  package init(group: String, root: String? = nil) throws(WormholeError) {
+  /// - Parameter root: the directory of all groups, in place of the environment's.
+  package init(
+    group: String, root: String? = nil, _ environment: Environment = Environment()
+  ) throws(WormholeError) {
+    try self.init(inRootOf: group, root: root)
+    guard group == Self.userGroup, try Self.isShared(groups) else { return }
+    try moveToState(environment)
+  }
+
+  /// Whether other users may influence the content of a directory; a missing directory will be made
+  /// by this user.
+  private static func isShared(_ path: String) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      let status = try Descriptor.status(ofPath: path)
+      return status.owner != Processes.effectiveUser || status.mode & 0o022 != 0
+    } catch {
+      guard error == .noSuchFile else { throw WormholeError(error, "look at directory", path) }
+      return false
+    }
+  }
+
+  private mutating func moveToState(_ environment: Environment) throws(WormholeError) {
+    let parent: FileStatus
+    do throws(Errno) {
+      parent = try Descriptor.status(ofPath: groups)
+    } catch {
+      throw WormholeError(error, "look at directory", groups)
+    }
+    let state = try AccountState(environment)
+    let names = ["wormhole", "roots", "\(parent.device)-\(parent.inode)"]
+    directory = state.path(of: names)
+    container = directory + "/.wormhole"
+    (self.state, stateNames) = (state, names)
+  }
+
+  /// The location of the group below the directory of all groups, whether or not its container is
+  /// there.
+  ///
+  /// - Parameter root: the directory of all groups, in place of the environment's.
+  init(inRootOf group: String, root: String? = nil) throws(WormholeError) {
     var source = Source(environment: [:], user: Processes.effectiveUser)
     if let root = root ?? Self.givenRoot {
       source.environment["WORMHOLE_ROOT"] = root
@@ -127,7 +179,8 @@ package struct ContainerLocation: Hashable, Sendable {
 
   private static let homes = Monitor<[UInt32: String]>([:])
 
-  /// The home directory that the machine has for a user: the same for as long as the process lives.
+  /// The user's home directory in the machine's list of accounts: constant as long as the process
+  /// lives.
   static func home(of user: UInt32) throws(WormholeError) -> String? {
     if let home = homes.withLock({ $0[user] }) { return home }
     let home = home(of: user, in: try accounts())
@@ -135,7 +188,7 @@ package struct ContainerLocation: Hashable, Sendable {
     return home
   }
 
-  /// The home directory that a list of accounts has for a user.
+  /// The user's home directory in a list of accounts.
   package static func home(of user: UInt32, in accounts: String) -> String? {
     for line in accounts.parts(between: "\n") {
       let fields = line.parts(between: ":", keepingEmpty: true)
@@ -145,10 +198,11 @@ package struct ContainerLocation: Hashable, Sendable {
     return nil
   }
 
-  /// Read by hand: the C library's function is not there in a program without shared libraries.
+  /// Parsed here, because the C library's function is not available in a program without shared
+  /// libraries.
   ///
-  /// A machine may have none. What is only refused for a moment, for lack of descriptors say, is an
-  /// error: elsewhere would be another container.
+  /// A machine may have no list. A temporary failure, for example a lack of descriptors, is an
+  /// error: another location would be another container.
   private static func accounts() throws(WormholeError) -> String {
     do throws(Errno) {
       let file = try Descriptor.open(path: "/etc/passwd", .readOnly)
@@ -162,13 +216,17 @@ package struct ContainerLocation: Hashable, Sendable {
     }
   }
 
-  /// Makes what is missing, with the mode 0700, and checks what is the package's own.
+  /// Makes missing directories, with the mode 0700, and checks the package's own.
   package func prepare(_ sharing: Sharing) throws(WormholeError) {
+    if let state {
+      _ = try state.open(stateNames, making: true)
+      return
+    }
     do throws(Errno) {
       try Self.makeAll(base)
     } catch {
       var failure = WormholeError(error, "make directory", base)
-      // Services have homes that are none.
+      // Service accounts often have a home directory that does not exist.
       if [.permissionDenied, .readOnly, .notFound].contains(failure.code) {
         failure.hint =
           "set WORMHOLE_ROOT to a directory that this user may write to, for all programs that are "
@@ -179,13 +237,13 @@ package struct ContainerLocation: Hashable, Sendable {
     var path = base
     for name in own {
       path += "/" + name
-      // Of the directories on the way only the last is for the group's members to write to.
+      // Only the last directory on the path is writable for the group's members.
       let sharing = name == own.last ? sharing : .owner
       let status: FileStatus
       do throws(Errno) {
         status = try Self.make(path, sharing)
       } catch {
-        throw WormholeError(error, "use directory", path)
+        throw Self.refusal(of: error, path, sharing)
       }
       try Self.check(status, path, sharing)
     }
@@ -194,9 +252,22 @@ package struct ContainerLocation: Hashable, Sendable {
   private static func make(_ path: String, _ sharing: Sharing) throws(Errno) -> FileStatus {
     let place = UserPath(path)
     let parent = try place.openParent([.path, .directory])
-    return try sharing.ensureBeside(
-      place.name, in: parent, Sharing.hiddenName(Environment())
-    ).status()
+    return try sharing.ensureBeside(place.name, in: parent, Environment()).status()
+  }
+
+  /// Returns an error that names a directory with a wrong owner or mode, and a remedy.
+  private static func refusal(
+    of error: Errno, _ path: String, _ sharing: Sharing
+  ) -> WormholeError {
+    guard error == .notPermitted || error == .accessDenied,
+      let status = try? Descriptor.status(ofPath: path, following: false)
+    else { return WormholeError(error, "use directory", path) }
+    do throws(WormholeError) {
+      try check(status, path, sharing)
+    } catch {
+      return error
+    }
+    return WormholeError(error, "use directory", path)
   }
 
   private static func check(
@@ -212,6 +283,10 @@ package struct ContainerLocation: Hashable, Sendable {
       throw WormholeError(
         .refused, "use directory", path, because: "others may write to it",
         hint: "chmod \(sharing == .owner ? "go-w" : "o-w") '\(path)'")
+    }
+    if let complaint = sharing.complaint(about: status, path) {
+      throw WormholeError(
+        .refused, "use directory", path, because: complaint.reason, hint: complaint.hint)
     }
   }
 

@@ -3,20 +3,23 @@ internal import Syscalls
 
 /// The content of `container.plist`.
 struct ContainerMarker: Equatable {
-  /// The format this program writes, and the latest it reads.
+  static let fileName = "container.plist"
+  /// The format of new containers, and the latest readable format.
   static let format = 1
+  /// The greatest epoch: a stamp has five hexadecimal digits for it.
+  static let lastEpoch = 0xfffff
 
   var format: Int
   /// A random name, the same as long as the container exists.
   var id: String
   /// Seconds since 1970.
   var created: Double
-  /// The epoch in which messages were stamped before ``EpochRecord`` kept it; 0 in new containers,
-  /// which leave it out.
+  /// The epoch of earlier containers, before ``EpochRecord`` stored the epoch; 0 and left out in
+  /// new containers.
   var epoch = 0
 
-  /// Who shares it; nil in containers that were made before this was noted: then whoever opens it
-  /// says so.
+  /// Who shares the container; nil in containers made before this key existed: then the option of
+  /// the opening process decides.
   var sharing: Sharing?
 
   static func fresh(_ environment: Environment, _ sharing: Sharing) -> ContainerMarker {
@@ -44,12 +47,12 @@ struct ContainerMarker: Equatable {
     self.sharing = sharing
   }
 
-  /// Reads the file; what is wrong with it is told with the container's path.
+  /// Reads the file; errors name the container's path.
   init(_ bytes: [UInt8], path: String) throws(WormholeError) {
-    let name = path + "/" + ContainerOpening.markerName
+    let name = path + "/" + Self.fileName
     do throws(PropertyListError) {
       let marker = try BinaryPropertyList.decode(bytes)
-      // The format first: a later one may have other keys, or keys of other types.
+      // The format first: a later format may have different keys or types.
       format = try marker.entry("format", \.intValue)
       if format <= Self.format {
         id = try marker.entry("id", \.stringValue)
@@ -61,7 +64,7 @@ struct ContainerMarker: Equatable {
             throw PropertyListError(.typeMismatch, "'sharing' is neither 'owner' nor 'group'")
           }
         }
-        guard format > 0, EpochRecord.isUsable(epoch), created.isFinite else {
+        guard format > 0, (0...Self.lastEpoch).contains(epoch), created.isFinite else {
           throw PropertyListError(.typeMismatch, "a number in it is out of range")
         }
         return
@@ -77,10 +80,10 @@ struct ContainerMarker: Equatable {
 }
 
 extension PropertyListValue {
-  /// What a key of this dictionary holds, as what it has to be.
+  /// Returns the value of a key in this dictionary, converted to the expected type.
   ///
-  /// By hand and not by `Codable`, whose containers take longer to set up than the file takes to
-  /// read.
+  /// Written out and not with `Codable`, whose containers take longer to set up than the file takes
+  /// to read.
   fileprivate func entry<Entry>(
     _ key: String, _ kind: (PropertyListValue) -> Entry?
   ) throws(PropertyListError) -> Entry {

@@ -1,23 +1,23 @@
 internal import Syscalls
 
-/// Something about a container that somebody should know.
+/// A result of an inspection.
 package struct Finding: Hashable, Sendable {
   package enum Severity: String, Sendable {
-    /// As it is meant to be.
+    /// As intended.
     case fine
-    /// Good to know.
+    /// Information.
     case note
-    /// Something to be done.
+    /// A problem that needs action.
     case problem
   }
 
   package let severity: Severity
-  /// What it is about: a path within the container, or a part of the system.
+  /// The subject: a path within the container, or a part of the system.
   package let subject: String
   package let what: String
-  /// What can be done about it.
+  /// The remedy, if one is known.
   package let advice: String?
-  /// Whether ``Container/repair()`` does it.
+  /// Whether ``Container/repair()`` applies the remedy.
   package let isRepairable: Bool
 
   package init(
@@ -33,10 +33,10 @@ package struct Finding: Hashable, Sendable {
 }
 
 extension Finding {
-  /// What is told in the place of what could not be looked at, so that the rest is looked at all
-  /// the same; nil if it could, or has gone.
+  /// Returns a finding for an inaccessible object, and lets the inspection continue; nil if the
+  /// body succeeds, or the object is gone.
   ///
-  /// - Parameter deed: what was to be done.
+  /// - Parameter deed: the attempted operation.
   package static func obstacle(
     at path: String, to deed: String = "looked at", _ body: () throws -> Void
   ) -> Finding? {
@@ -51,5 +51,16 @@ extension Finding {
         .problem, path, "it cannot be \(deed): \(error?.reason ?? "the system fails")",
         advice: error?.hint)
     }
+  }
+}
+
+extension Container {
+  /// As ``Finding/obstacle(at:to:_:)``, with the reason why a directory may not be used.
+  package func obstacle(at path: String, _ body: () throws -> Void) -> Finding? {
+    guard let obstacle = Finding.obstacle(at: path, body) else { return nil }
+    let denial = options.sharing.denial(of: path, in: root, at: self.path)
+    return Finding(
+      .problem, path, obstacle.what, advice: denial ?? obstacle.advice,
+      isRepairable: obstacle.isRepairable)
   }
 }

@@ -1,32 +1,37 @@
 internal import Syscalls
 
-/// Accesses to files: who has them, who waits, and what ended processes have left.
+/// Accesses to files: their holders, the waiters, and the files of ended processes.
 extension Inspection {
-  /// What lies in the slot of accesses beside what every slot has.
-  static let accessFolders =
-    AccessPlace.allCases.map(\.name) + [
-      AccessRoom.passedName, AccessRoom.processesName, AccessRoom.presentersName,
-    ]
-
-  /// How many are told one by one.
+  /// The limit of reported accesses.
   private static let mostAccesses = 50
 
   mutating func inspectAccesses() throws(Errno) {
     guard let room = try? AccessRoom(container), let home = try room.existingDirectory() else {
       return
     }
+    var sound: Set<String> = []
+    for folder in AccessRoom.folders {
+      let path = "system/\(AccessRoom.slotName)/\(folder)"
+      look(at: path) {
+        _ = try $0.open(folder, in: home.descriptor)
+        sound.insert(path)
+      }
+    }
     var told = 0
-    for place in AccessPlace.allCases + [nil] {
-      look(at: "system/\(AccessRoom.slotName)/\(place?.name ?? AccessRoom.passedName)") {
+    // An unusable directory has been reported already.
+    for place in AccessPlace.allCases + [nil] where sound.contains(Self.path(place)) {
+      look(at: Self.path(place)) {
         for name in try $0.names(in: place, of: room, home) {
           told += 1
           guard told <= Self.mostAccesses else { continue }
           try $0.inspect(name, place, room, home)
         }
+        if let place { try $0.inspectStrangers(place, room, home) }
       }
     }
-    look(at: "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)") {
-      try $0.inspectPresenters(room, home)
+    let presenters = "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)"
+    if sound.contains(presenters) {
+      look(at: presenters) { try $0.inspectPresenters(room, home) }
     }
     guard told > Self.mostAccesses else { return }
     add(
@@ -35,20 +40,39 @@ extension Inspection {
         "\(told - Self.mostAccesses) more accesses to files"))
   }
 
+  /// - Parameter place: nil for skipped accesses.
+  fileprivate static func path(_ place: AccessPlace?) -> String {
+    "system/\(AccessRoom.slotName)/\(place?.name ?? AccessRoom.passedName)"
+  }
+
+  private static let adviceToSetAside = "'wormhole doctor --repair' moves it to damaged/"
+
+  /// Reports ignored entries, not made by a coordinating program.
+  private mutating func inspectStrangers(
+    _ place: AccessPlace, _ room: AccessRoom, _ home: AccessHome
+  ) throws(Errno) {
+    let strangers = try room.strangers(in: place, of: home)
+    for name in strangers.prefix(Self.mostAccesses) {
+      add(
+        Finding(
+          .problem, "\(Self.path(place))/\(name.text)", "not a plain file: it is ignored",
+          advice: Self.adviceToSetAside, isRepairable: true))
+    }
+  }
+
   private func names(
-    in place: AccessPlace?, of room: AccessRoom, _ home: OpenDirectory
+    in place: AccessPlace?, of room: AccessRoom, _ home: AccessHome
   ) throws(Errno) -> [AccessName] {
     let names =
       if let place { try room.names(in: place, of: home) } else { try room.passedNames(in: home) }
     return names.sorted { $0.stamp < $1.stamp }
   }
 
-  /// - Parameter place: nil for one that was passed over.
+  /// - Parameter place: nil for a skipped access.
   private mutating func inspect(
-    _ name: AccessName, _ place: AccessPlace?, _ room: AccessRoom, _ home: OpenDirectory
+    _ name: AccessName, _ place: AccessPlace?, _ room: AccessRoom, _ home: AccessHome
   ) throws(Errno) {
-    let folder = place?.name ?? AccessRoom.passedName
-    let path = "system/\(AccessRoom.slotName)/\(folder)/\(name.text)"
+    let path = "\(Self.path(place))/\(name.text)"
     let found =
       if let place {
         try room.entry(of: name, in: place, of: home)
@@ -57,12 +81,13 @@ extension Inspection {
       }
     guard let entry = found else { return }
     guard try room.isAlive(name.process, in: home) else {
+      return inspectDead(name, entry, place, room)
+    }
+    guard !room.isTooFarAhead(name) else {
       add(
         Finding(
-          .problem, path, "a process that has ended left it",
-          advice: place == nil
-            ? "the next program that coordinates files removes it"
-            : "whoever it would be in the way of removes it", isRepairable: true))
+          .problem, path, "its stamp is more than an hour ahead of the clock",
+          advice: Self.adviceToSetAside, isRepairable: true))
       return
     }
     let holder = room.holder(of: name, in: home)
@@ -84,8 +109,30 @@ extension Inspection {
 }
 
 extension Inspection {
+  /// Reports the files of an access whose process has ended.
+  private mutating func inspectDead(
+    _ name: AccessName, _ entry: AccessEntry, _ place: AccessPlace?, _ room: AccessRoom
+  ) {
+    let path = "\(Self.path(place))/\(name.text)"
+    let unproven = room.unproven(entry, of: name)
+    for (directory, reason) in unproven.prefix(Self.mostAccesses) {
+      add(
+        Finding(
+          .problem, path,
+          "'\(directory)' may be left of an access of a process that has ended: \(reason)",
+          advice: "nothing is removed without proof: look what is in it, and whose it is"))
+    }
+    guard place != nil || unproven.isEmpty else { return }
+    add(
+      Finding(
+        .problem, path, "a process that has ended left it",
+        advice: place == nil
+          ? "the next program that coordinates files removes it"
+          : "the next conflicting access removes the file", isRepairable: true))
+  }
+
   private mutating func inspectPresenters(
-    _ room: AccessRoom, _ home: OpenDirectory
+    _ room: AccessRoom, _ home: AccessHome
   ) throws(Errno) {
     let all = try room.everyPresenter().sorted { $0.key.text < $1.key.text }
     for (name, entry) in all.prefix(Self.mostAccesses) {
@@ -94,7 +141,7 @@ extension Inspection {
         add(
           Finding(
             .problem, path, "a process that has ended left it",
-            advice: "whoever would ask it removes it", isRepairable: true))
+            advice: "the next access removes the entry", isRepairable: true))
         continue
       }
       let holder = room.holder(of: name.process, in: home)
@@ -111,18 +158,45 @@ extension Inspection {
 }
 
 extension Container {
-  /// Removes the accesses that ended processes have left; answers how many.
+  /// Removes the accesses of ended processes; returns their number.
   ///
-  /// - Parameter tell: is given what knows of the writers among them.
+  /// Entries that no program has made move to `damaged/`.
+  ///
+  /// - Parameter tell: receives the access directory, which has recorded the removed writers.
   func sweepAccesses(_ tell: (AccessRoom) -> Void) throws(WormholeError) -> Int {
     let room = try AccessRoom(self)
     do throws(Errno) {
       guard let home = try room.existingDirectory() else { return 0 }
       defer { tell(room) }
-      return try room.sweepDead(in: home)
+      let swept = try room.sweepDead(in: home)
+      for place in AccessPlace.allCases { try setAsideStrangers(in: place, of: room, home) }
+      return swept
     } catch {
       guard error != .noSuchFile else { return 0 }
-      throw WormholeError(error, "sweep", path + "/system/\(AccessRoom.slotName)")
+      throw WormholeError(
+        error, "sweep", path + "/system/\(AccessRoom.slotName)", accessesIn: self)
     }
+  }
+  private func setAsideStrangers(
+    in place: AccessPlace, of room: AccessRoom, _ home: AccessHome
+  ) throws(Errno) {
+    for name in try room.strangers(in: place, of: home) {
+      try setAside(name, from: place, in: home, "it was no plain file")
+    }
+    for name in try room.names(in: place, of: home) where room.isTooFarAhead(name) {
+      try setAside(
+        name, from: place, in: home, "its stamp was more than an hour ahead of the clock")
+    }
+  }
+
+  /// Moves an entry that no program has made to `damaged/`.
+  private func setAside(
+    _ name: AccessName, from place: AccessPlace, in home: AccessHome, _ reason: String
+  ) throws(Errno) {
+    let stem = "\(options.environment.sinceEpoch()).\(name.text)"
+    let damaged = OpenDirectory(try openFolder(.damaged))
+    let directory = try home.folder(place)
+    try directory.descriptor.publishAsItIs(name.text, to: damaged.descriptor, "\(stem).plist")
+    try explain("\(Inspection.path(place))/\(name.text): \(reason)", as: stem, in: damaged)
   }
 }

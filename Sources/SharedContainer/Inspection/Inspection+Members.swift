@@ -1,6 +1,6 @@
 internal import Syscalls
 
-/// Members and guests: their directories, who they are, and whether they live.
+/// Members and guests: their directories, identities, and whether their processes live.
 extension Inspection {
   mutating func inspectMembers(
     in listing: OpenDirectory, _ folder: Container.Folder
@@ -11,7 +11,7 @@ extension Inspection {
         guard let name = EscapedName.unescape(file),
           let directory = try inspection.openIfDirectory(file, in: listing.descriptor)
         else { return inspection.addForeign(path) }
-        // It may have gone meanwhile.
+        // The directory may have been removed in the meantime.
         guard let home = try inspection.container.existingMember(name, in: folder) else { return }
         try inspection.inspect(home)
         try inspection.inspectContents(of: directory, path)
@@ -27,13 +27,13 @@ extension Inspection {
     case .damaged(let reason):
       add(
         Finding(
-          .problem, profile, "damaged (\(reason)): nobody knows who the member is",
+          .problem, profile, "damaged (\(reason)): the profile of the member is unknown",
           advice: "it is written anew when a program joins as '\(home.name)'"))
     case .foreign(let reason):
       add(
         Finding(
           .problem, profile, "not a profile: \(reason)",
-          advice: "look who put it there; while it is there nobody can join"))
+          advice: "find out who made the file, and move it away; until then no program can join"))
     }
     inspectStart(of: home)
     guard isPresent else { return }
@@ -46,14 +46,14 @@ extension Inspection {
         advice: holder?.advice))
   }
 
-  /// What would be run, and whether it would.
+  /// Reports a launch command that cannot run or is not trusted.
   private mutating func inspectStart(of home: MemberDirectory) {
     let path = "\(home.path)/\(MemberDirectory.startName)"
     if home.hasForeignStart {
       add(
         Finding(
           .problem, path, "nothing believes it here, where others of the group may have put it",
-          advice: "remove it, and register with 'wormhole wake' what is to be started"))
+          advice: "remove it, and register again with 'wormhole wake \(home.name) --register'"))
     }
     let start: MemberStart?
     do throws(WormholeError) {
@@ -69,7 +69,7 @@ extension Inspection {
       add(
         Finding(
           .problem, path, "its program '\(start.program)' cannot be run: \(error)",
-          advice: "say anew how '\(home.name)' is started, with 'wormhole wake'"))
+          advice: "register again with 'wormhole wake \(home.name) --register'"))
     }
   }
 
@@ -83,18 +83,38 @@ extension Inspection {
     for name in try directory.descriptor.names().sorted() {
       let path = "\(path)/\(name)"
       if files.contains(name) {
-        // What kind the profile is was told when it was read. The others are replaced whatever they
-        // are, which the first is not, nor a directory.
+        // A profile of the wrong kind was reported when it was read. A join replaces the other
+        // files whatever their kind, except for the presence file and for directories.
         let isDirectory = (try? directory.descriptor.status(of: name).kind) == .directory
         let stays = name == MemberDirectory.presenceName
         if stays || isDirectory && name == MemberDirectory.progressName {
           _ = isFile(name, in: directory, path, otherwise: "nobody can join")
         }
       } else if MemberDirectory.Part(rawValue: name) != nil {
-        // What lies in the parts is for those to tell who know messages.
+        // The content of the parts is inspected by the module that knows messages.
         look(at: path) { _ = try $0.open(name, in: directory.descriptor) }
       } else {
         addForeign(path)
+      }
+    }
+  }
+}
+
+extension Inspection {
+  mutating func inspectDeadGuests() throws(Errno) {
+    for name in try container.guestNames().sorted() {
+      do throws(Errno) {
+        let home = try container.openMember(name, name, .guests)
+        guard try home.isGuests(), try !home.isPresent() else { continue }
+        add(
+          Finding(
+            .problem, "\(Container.Folder.guests.rawValue)/\(name)",
+            "a process that has ended was a guest, and left it",
+            advice: "the next program that opens the container removes it", isRepairable: true))
+      } catch {
+        // The directory was removed in the meantime, or its wrong kind has been reported already.
+        let told: Set<Errno> = [.noSuchFile, .notADirectory, .tooManyLinks, .notPermitted]
+        guard told.contains(error) else { throw error }
       }
     }
   }

@@ -1,14 +1,16 @@
 internal import Syscalls
 
 extension Slot {
-  /// From the container's directory.
+  /// The path below the container's directory.
   var path: String { "\(folder.rawValue)/\(escaped)" }
 
-  /// Heals a damaged value from the kept one, and empties the staging directory, under the lock.
+  /// Replaces a damaged value by the previous one, and empties the staging directory, under the
+  /// lock.
   func tidy() throws {
     try change("heal") { content in
       guard case .value(let bytes, recovered: true) = content else { return .none }
-      // Without it the damaged value would be left where the dead leave things, and be emptied out.
+      // Without this folder, the damaged value would stay in the staging directory and be removed
+      // with it.
       _ = try container.openFolder(.damaged)
       return .put(bytes)
     }
@@ -19,9 +21,10 @@ extension Slot {
     defer { turns.giveBack() }
     guard executor.advance(.begin) == .run else { return }
     defer { _ = executor.advance(.unchanged) }
-    if let failure = Errno.of({ () throws(Errno) in try empty(executor.staging.descriptor) }) {
-      throw WormholeError(failure, "tidy", path)
+    let failure = Errno.of { () throws(Errno) in
+      try empty(executor.staging.descriptor, container.options.sharing)
     }
+    if let failure { throw WormholeError(failure, "tidy", self) }
   }
 }
 
@@ -32,7 +35,7 @@ extension Inspection {
     for file in try listing.descriptor.names().sorted() {
       let path = "\(folder.rawValue)/\(file)"
       look(at: path) { inspection in
-        let allowance = EscapedName.allowance(for: file, in: folder)
+        let allowance = folder.allowance(for: file)
         guard EscapedName.unescape(file, allowance: allowance) != nil,
           let directory = try inspection.openIfDirectory(file, in: listing.descriptor)
         else { return inspection.addForeign(path) }
@@ -45,9 +48,9 @@ extension Inspection {
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {
-      return OpenDirectory(try parent.open(name, [.readOnly, .directory]))
+      return OpenDirectory(try container.options.sharing.openExisting(name, in: parent))
     } catch {
-      // A file or a link in its place, or it is gone already.
+      // A file or a link has the name, or the directory is gone already.
       guard [.notADirectory, .tooManyLinks, .noSuchFile].contains(error) else { throw error }
       return nil
     }
@@ -55,7 +58,7 @@ extension Inspection {
 
   private mutating func inspectSlot(_ directory: OpenDirectory, _ path: String) throws(Errno) {
     var known: Set<String> = [Slot.valueName, Slot.keptName, "lock"]
-    if path == "system/\(AccessRoom.slotName)" { known.formUnion(Self.accessFolders) }
+    if path == "system/\(AccessRoom.slotName)" { known.formUnion(AccessRoom.folders) }
     let names = try directory.descriptor.names()
     for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
@@ -92,9 +95,9 @@ extension Inspection {
     }
   }
 
-  /// What replaces a value that nothing can be made of.
+  /// The remedy for a value that cannot be recovered.
   private static func advice(for path: String) -> String {
-    let suite = "system/\(Slot.suitePrefix)"
+    let suite = "system/\(Container.Folder.suitePrefix)"
     if path == "system/epoch" {
       return "once nobody uses the container, move \(path) away"
     }
@@ -107,14 +110,12 @@ extension Inspection {
   }
 
   private mutating func inspectLocks(_ locks: OpenDirectory, _ path: String) throws(Errno) {
-    var highest = 0
-    for name in try locks.descriptor.names().sorted() {
-      guard let number = Slot.generation(name) else {
-        addForeign("\(path)/lock/\(name)")
-        continue
-      }
-      if "\(number)" == name { highest = max(highest, number) }
+    let names = try locks.descriptor.names()
+    let generations = Slot.generations(of: names)
+    for name in names.sorted() where generations[name] == nil {
+      addForeign("\(path)/lock/\(name)")
     }
+    let highest = generations.filter { "\($0.value)" == $0.key }.values.max() ?? 0
     guard highest > 0 else { return }
     let lock = "\(path)/lock/\(highest)"
     guard
@@ -140,13 +141,14 @@ extension Inspection {
     do throws(Errno) {
       return try locks.open(name, [.readWrite, .nonBlocking])
     } catch {
-      // Some file systems give the lock only for writing; where nothing is written, nobody has it.
+      // Some file systems give the lock only for writing; if they are read-only, no process has the
+      // lock.
       guard error == .readOnlyFileSystem else { throw error }
       return try locks.open(name, [.readOnly, .nonBlocking])
     }
   }
 
-  /// Takes the lock for a moment; if somebody has it, tells who.
+  /// Tries to take the lock for a moment; if a process holds it, reports the holder.
   private mutating func inspectHolder(
     _ locks: OpenDirectory, _ generation: Int, _ path: String
   ) throws(Errno) -> Bool {

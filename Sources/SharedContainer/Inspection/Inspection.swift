@@ -1,8 +1,8 @@
 internal import Syscalls
 
-/// A walk through a container that changes nothing.
+/// An inspection of a container that changes nothing.
 ///
-/// It takes each lock for a moment to see whether somebody holds it.
+/// An inspection tries to take each lock for a moment, to find its holder.
 struct Inspection {
   let container: Container
   private(set) var findings: [Finding] = []
@@ -11,12 +11,12 @@ struct Inspection {
 
   mutating func add(_ finding: Finding) { findings.append(finding) }
 
-  /// Looks at something; where it cannot, that is a finding.
+  /// Runs a step of the inspection; a failure becomes a finding.
   mutating func look(at path: String, _ body: (inout Inspection) throws -> Void) {
-    if let obstacle = Finding.obstacle(at: path, { try body(&self) }) { add(obstacle) }
+    if let obstacle = container.obstacle(at: path, { try body(&self) }) { add(obstacle) }
   }
 
-  /// Looks through one of the container's own directories, if it is there: nothing is made here.
+  /// Inspects an existing directory of the container: no directory is made here.
   private mutating func look(
     through folder: Container.Folder,
     _ body: (inout Inspection, OpenDirectory) throws -> Void
@@ -47,10 +47,10 @@ struct Inspection {
   func open(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> OpenDirectory {
-    OpenDirectory(try parent.open(name, [.readOnly, .directory]))
+    OpenDirectory(try container.options.sharing.openExisting(name, in: parent))
   }
 
-  /// Whether a name is that of a plain file; where it is something else, that is a finding.
+  /// Whether a name leads to a plain file; anything else becomes a finding.
   mutating func isFile(
     _ name: String, in directory: OpenDirectory, _ path: String, otherwise consequence: String
   ) -> Bool {
@@ -86,8 +86,8 @@ struct Inspection {
     }
     let ours = Set(
       Container.Folder.allCases.map(\.rawValue)
-        // The last is what programs with watches keep for each of them.
-        + [ContainerOpening.markerName, "lost+found", "watches"])
+        // `watches` contains the directories of paired watches.
+        + [ContainerMarker.fileName, "lost+found", "watches"])
     for name in try container.root.names().sorted() where !ours.contains(name) {
       addForeign(name)
     }
@@ -100,6 +100,15 @@ struct Inspection {
         Finding(
           .note, path, "a removed file that somebody has open still",
           advice: "the file system removes it when it is closed"))
+      return
+    }
+    if name.begins(with: Sharing.hiddenPrefix),
+      Randomness.isName(String(name.dropFirst(Sharing.hiddenPrefix.utf8.count)))
+    {
+      add(
+        Finding(
+          .note, path, "perhaps left by a process that was killed while it made a directory here",
+          advice: "remove it with 'rmdir' if it is empty"))
       return
     }
     add(
@@ -141,7 +150,7 @@ struct Inspection {
     }
   }
 
-  /// What cannot be done without /proc.
+  /// Reports the limitations without /proc.
   private mutating func inspectProcesses() {
     guard ProcessIdentity.current.namespace == 0 else { return }
     add(
@@ -154,7 +163,7 @@ struct Inspection {
   }
 
   private mutating func inspectLimits() {
-    // It is asked through /proc: where that is missing, this is what is told.
+    // Inotify is used through /proc: without /proc, its absence has been reported already.
     guard ProcessIdentity.current.namespace != 0 else { return }
     do throws(Errno) {
       let inotify = try Inotify()
@@ -168,20 +177,27 @@ struct Inspection {
     }
   }
 
-  // MARK: What lies about
+  // MARK: Remaining files
 
   private mutating func inspectStaging() throws(Errno) {
-    for (place, directory) in try container.staging.places() {
+    for (place, directory) in container.staging.places() {
       try inspectStaging(directory, place)
     }
+    // Other users have their own folders in `staging/`.
+    guard container.options.sharing == .group else { return }
+    look(at: "staging/\(Staging.ownName)") { try $0.container.staging.checkOwn() }
   }
 
   private mutating func inspectStaging(_ directory: OpenDirectory, _ place: String) throws(Errno) {
     for name in try directory.descriptor.names().sorted() {
       let path = "\(place)/\(name)"
-      guard Staging.isOurs(name) else {
+      guard container.staging.isSwept(name) else {
         // In a group's container each user has a folder there.
         if container.options.sharing == .owner || UInt32(name) == nil { addForeign(path) }
+        continue
+      }
+      guard container.options.sharing == .owner || place != "staging" else {
+        addForeign(path)
         continue
       }
       switch try Staging.isAbandoned(name, in: directory.descriptor) {
@@ -222,7 +238,7 @@ struct Inspection {
         Finding(
           .problem, "damaged/\(name)",
           "a value that could not be read: \(words ?? "no reason given")",
-          advice: "look whether anything in it is missed, then delete it"))
+          advice: "check whether the content is still needed, then delete the file"))
     }
   }
 }
@@ -230,7 +246,7 @@ struct Inspection {
 extension FileSystemStatus {
   static let tmpfs: UInt32 = 0x0102_1994
 
-  /// What people call it.
+  /// The usual name of the file system.
   var name: String {
     Self.withoutNotices[type] ?? Self.local[type] ?? "type 0x\(String(type, radix: 16))"
   }
@@ -242,12 +258,12 @@ extension FileSystemStatus {
 }
 
 extension Container {
-  /// Looks through the whole container and changes nothing.
+  /// Inspects the whole container and changes nothing.
   ///
-  /// What a program is just making or removing looks for a moment as if a dead one had left it. So
-  /// such things are told only if a second look finds them still.
+  /// A file that a program is just making or removing looks for a moment like a dead process's
+  /// file. Repairable findings are therefore reported only after a second, confirming inspection.
   ///
-  /// - Parameter between: is called between the two, when some time has passed.
+  /// - Parameter between: called between the two inspections, after a short wait.
   package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Finding] {
     let findings = try look()
     guard findings.contains(where: \.isRepairable) else { return findings }
@@ -267,11 +283,11 @@ extension Container {
     return inspection.findings
   }
 
-  /// Does what can be done without losing anything: sweeps what the dead left, and puts kept values
-  /// in the place of damaged ones, which go to `damaged/`.
+  /// Repairs without losing data: sweeps the files of dead processes, and replaces damaged values
+  /// by their previous values; the damaged ones move to `damaged/`.
   ///
-  /// - Parameter tell: is given what knows of the writers whose accesses were removed.
-  /// - Returns: what it has repaired. What stood in the way of the rest goes to the log.
+  /// - Parameter tell: receives the access directory, which has recorded the removed writers.
+  /// - Returns: the repaired findings. Obstacles to other repairs are logged.
   package func repair(
     _ tell: (AccessRoom) -> Void = { _ in }
   ) throws(WormholeError) -> [Finding] {
@@ -294,7 +310,7 @@ extension Container {
 
   private func count(swept: Int) { count { $0.swept += swept } }
 
-  /// Goes on with the rest where something cannot be repaired.
+  /// Continues with further repairs after a failure.
   package func repair(_ path: String, _ body: () throws -> Void) {
     guard let obstacle = Finding.obstacle(at: path, to: "repaired", body) else { return }
     log(.error, "'\(path)': \(obstacle.what)")

@@ -1,17 +1,15 @@
 internal import PropertyLists
 internal import Syscalls
 
-/// The steps of opening a container: check the directory, make what is missing, read
+/// The steps of opening a container: check the directory, make missing parts, read
 /// `container.plist`.
 ///
 /// Any number of processes may do this at once. `container.plist` appears last and complete, under
-/// a name that only one of them can give it.
+/// a name that only a single process can give it.
 struct ContainerOpening {
   let path: String
   let options: ContainerOptions
   let mayCreate: Bool
-
-  static let markerName = "container.plist"
 
   func openRoot() throws(WormholeError) -> Descriptor {
     let root = try openOrRefuse()
@@ -28,7 +26,7 @@ struct ContainerOpening {
     }
   }
 
-  /// Gives errors of the system their meaning; those that have one already pass.
+  /// Converts errors of the system; a `WormholeError` passes unchanged.
   private func translating<Result: ~Copyable>(
     _ body: () throws -> Result
   ) throws(WormholeError) -> Result {
@@ -51,8 +49,7 @@ struct ContainerOpening {
     }
     let place = UserPath(path)
     let parent = try place.openParent([.path, .directory])
-    return try options.sharing.ensureBeside(
-      place.name, in: parent, Sharing.hiddenName(options.environment))
+    return try options.sharing.ensureBeside(place.name, in: parent, options.environment)
   }
 
   private func refusal(of error: Errno) -> WormholeError {
@@ -67,12 +64,21 @@ struct ContainerOpening {
         .refused, "open container", path,
         because: "it is not a directory, or a symbolic link to one",
         hint: "give the path of the directory itself", errno: error)
+    case .accessDenied, .notPermitted:
+      (try? Descriptor.status(ofPath: path, following: false))
+        .flatMap { options.sharing.complaint(about: $0, path) }
+        .map { complaint in
+          WormholeError(
+            .refused, "open container", path, because: complaint.reason, hint: complaint.hint,
+            errno: error)
+        } ?? WormholeError(error, "open container", path)
     default:
       WormholeError(error, "open container", path)
     }
   }
 
-  /// Whoever may write here could plant anything, so only the owner may, or the group if asked.
+  /// A user who may write here could plant anything, so only the owner may, or the group if
+  /// requested.
   private func check(
     _ status: FileStatus, _ root: borrowing Descriptor
   ) throws(WormholeError) {
@@ -93,9 +99,20 @@ struct ContainerOpening {
         .refused, "open container", path, because: "\(others) may write to it",
         hint: "chmod \(options.sharing == .owner ? "go-w" : "o-w") '\(path)'")
     }
+    guard let complaint = options.sharing.complaint(about: status, path) else { return }
+    // A single user's own container must not be opened to a group.
+    if let marker = existingContent(root) { try checkAgreement(marker) }
+    if Mutants.has(.mendFound), status.owner == user,
+      (try? root.setMode(status.mode | options.sharing.directoryMode)) != nil
+    {
+      return
+    }
+    throw WormholeError(
+      .refused, "open container", path, because: complaint.reason, hint: complaint.hint)
   }
 
-  /// Says first what it is: whoever has named `/tmp` by mistake is not to change its mode.
+  /// Reports a directory that is not a container first: a user who named `/tmp` by mistake must not
+  /// get the advice to change its mode.
   private func checkKind(_ root: borrowing Descriptor) throws(WormholeError) {
     guard let marker = try? openExistingMarker(root) else {
       throw WormholeError(
@@ -103,14 +120,30 @@ struct ContainerOpening {
         because: "it is no container, and others may write to it or have made it",
         hint: "use a new directory, or an empty one of your own that others may not write to")
     }
-    // What cannot be read is told of when its turn comes.
-    guard let bytes = try? marker.readAll(size: min(marker.status().size, 1 << 16)),
-      let content = try? ContainerMarker(bytes, path: path)
-    else { return }
+    // A marker that cannot be read is reported by a later step.
+    guard let content = content(of: marker) else { return }
     try checkAgreement(content)
   }
 
-  /// What the container is, and what the caller takes it for.
+  private func content(of marker: borrowing Descriptor) -> ContainerMarker? {
+    guard let bytes = try? marker.readAll(size: min(marker.status().size, 1 << 16)) else {
+      return nil
+    }
+    return try? ContainerMarker(bytes, path: path)
+  }
+
+  private func existingContent(_ root: borrowing Descriptor) -> ContainerMarker? {
+    guard let marker = try? openExistingMarker(root) else { return nil }
+    return content(of: marker)
+  }
+
+  /// Returns the sharing that the container records; nil if it cannot be read or is not recorded.
+  func recordedSharing() -> Sharing? {
+    guard let root = try? Descriptor.open(path: path, [.readOnly, .directory]) else { return nil }
+    return existingContent(root)?.sharing
+  }
+
+  /// Throws if the container's sharing differs from the caller's option.
   private func checkAgreement(_ marker: ContainerMarker) throws(WormholeError) {
     guard let sharing = marker.sharing, sharing != options.sharing else { return }
     let isGroups = sharing == .group
@@ -126,9 +159,9 @@ struct ContainerOpening {
 
   // MARK: container.plist
 
-  /// Reads it, or makes it.
+  /// Reads `container.plist`, or makes it.
   ///
-  /// No lock is asked for, so that nobody's can keep others out.
+  /// Takes no lock: a lock holder could keep other processes out.
   func findMarker(_ root: borrowing Descriptor) throws(WormholeError) -> ContainerMarker {
     var tries = 0
     while true {
@@ -136,13 +169,14 @@ struct ContainerOpening {
         if let marker = try openExistingMarker(root) {
           let content = try read(marker)
           try checkAgreement(content)
-          try mend(root)
           return content
         }
         tries += 1
-        // Only a hand that removes it again and again could go on like this.
+        // Only a tool that removes the file again and again could make this loop run on.
         guard tries < 100 else { throw Errno.busy }
         try make(root)
+      } catch let error as Errno {
+        throw self.error(error, in: root)
       } catch {
         try translating { throw error }
       }
@@ -151,7 +185,7 @@ struct ContainerOpening {
 
   private func openExistingMarker(_ root: borrowing Descriptor) throws(Errno) -> Descriptor? {
     do throws(Errno) {
-      return try root.open(Self.markerName, [.readOnly, .nonBlocking], isGuarded: true)
+      return try root.open(ContainerMarker.fileName, [.readOnly, .nonBlocking], isGuarded: true)
     } catch {
       if error == .noSuchFile { return nil }
       throw error
@@ -162,18 +196,20 @@ struct ContainerOpening {
     let status = try file.status()
     guard status.kind == .regular, status.size <= 1 << 16 else {
       throw WormholeError(
-        .refused, "open container", path, because: "\(Self.markerName) is not a small plain file")
+        .refused, "open container", path,
+        because: "\(ContainerMarker.fileName) is not a small plain file")
     }
     guard options.sharing == .group || status.owner == Processes.effectiveUser else {
       throw WormholeError(
         .refused, "open container", path,
-        because: "\(Self.markerName) belongs to user \(status.owner)",
-        hint: "look who put it there, and move it away")
+        because: "\(ContainerMarker.fileName) belongs to user \(status.owner)",
+        hint: "find out who made the file, and move the file away")
     }
     guard status.mode & 0o002 == 0 else {
       throw WormholeError(
-        .refused, "open container", path, because: "others may write to its \(Self.markerName)",
-        hint: "chmod o-w '\(path)/\(Self.markerName)'")
+        .refused, "open container", path,
+        because: "others may write to its \(ContainerMarker.fileName)",
+        hint: "chmod o-w '\(path)/\(ContainerMarker.fileName)'")
     }
     let bytes = try file.readAll(size: status.size)
     return try ContainerMarker(bytes, path: path)
@@ -182,9 +218,9 @@ struct ContainerOpening {
   private func make(_ root: borrowing Descriptor) throws {
     guard mayCreate else {
       throw WormholeError(
-        .notAContainer, "open container", path, because: "it has no \(Self.markerName)")
+        .notAContainer, "open container", path, because: "it has no \(ContainerMarker.fileName)")
     }
-    let ours = Set(Container.Folder.allCases.map(\.rawValue) + [Self.markerName])
+    let ours = Set(Container.Folder.allCases.map(\.rawValue) + [ContainerMarker.fileName])
     if let foreign = try root.names().first(where: {
       !ours.contains($0) && !$0.begins(with: ".") && $0 != "lost+found"
     }) {
@@ -193,7 +229,6 @@ struct ContainerOpening {
         because: "other files lie in it, '\(foreign)' among them",
         hint: "use an empty or a new directory")
     }
-    try mend(root)
     let staging = Staging(try ensureStaging(in: root), options.sharing, options.environment)
     for folder in Container.Folder.allCases where folder != .staging {
       _ = try staging.ensureDirectory(folder.rawValue, in: root)
@@ -202,24 +237,32 @@ struct ContainerOpening {
     let failure = bytes.withUnsafeBytes { bytes in
       Errno.of { () throws(Errno) in
         try staging.withFile(bytes, sync: true) { name, _ throws(Errno) in
-          try staging.directory().descriptor.publish(name, to: root, Self.markerName)
+          try staging.directory().descriptor.publish(name, to: root, ContainerMarker.fileName)
         }
         try root.sync()
         try Descriptor.syncParent(of: path)
       }
     }
-    // Another was faster, which is just as well.
+    // Another process has made the container first, with the same result.
     if let failure, failure != .fileExists { throw failure }
   }
 
-  /// `staging/`, where all else is made.
+  /// Makes `staging/`, the place for all new files.
   func ensureStaging(in root: borrowing Descriptor) throws(Errno) -> Descriptor {
     try options.sharing.ensureBeside(
-      Container.Folder.staging.rawValue, in: root, Sharing.hiddenName(options.environment))
+      Container.Folder.staging.rawValue, in: root, options.environment)
   }
 
-  private func mend(_ root: borrowing Descriptor) throws(Errno) {
-    guard options.sharing == .group else { return }
-    try options.sharing.mend(root, try root.status())
+  /// Returns the error for the container's own directories, or for the user's folder in `staging/`.
+  func error(_ error: Errno, in root: borrowing Descriptor) -> WormholeError {
+    var meaning = WormholeError(error, "open container", path)
+    guard meaning.code == .permissionDenied else { return meaning }
+    let paths = Container.Folder.allCases.map(\.rawValue) + ["staging/\(Staging.ownName)"]
+    for folder in paths {
+      guard let denial = options.sharing.denial(of: folder, in: root, at: path) else { continue }
+      meaning.hint = denial
+      break
+    }
+    return meaning
   }
 }

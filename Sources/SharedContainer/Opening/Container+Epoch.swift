@@ -2,12 +2,12 @@ internal import PropertyLists
 internal import Synchronization
 internal import Syscalls
 
-/// A shared lock on `container.plist`, which says that a living process stamps messages in this
+/// A shared lock on `container.plist`, the sign of a living process that stamps messages in this
 /// epoch.
 ///
-/// While anybody has one there was no restart, and the epoch stays. It is a lock of the open file's
-/// description, so whoever wants to know asks and takes none, and keeps nobody waiting however it
-/// is stopped.
+/// While any process holds the lock, the machine has not restarted, and the epoch stays. The lock
+/// belongs to the open file description, so a process can test for it without taking a lock, and
+/// delays no other process wherever it is suspended.
 final class EpochHold: Sendable {
   let epoch: Int
   private let file: GuardedFile
@@ -22,30 +22,40 @@ final class EpochHold: Sendable {
 
 extension GuardedFile {
   fileprivate func letGo() {
-    // Before closing, which a program that is just being started may put off.
+    // Unlock before closing, because a child that is being spawned may still have the file open.
     _ = try? with { file throws(Errno) in try file.releasePresenceLock() }
     close()
   }
 }
 
+/// The epoch of one open container, after the first call for it.
+private final class KnownEpoch: Service {
+  /// The epoch; 0 before the first call.
+  let number = Atomic<Int>(0)
+  let hold = Monitor<EpochHold?>(nil)
+}
+
 extension Container {
-  /// Rises with each start of the machine, so that what was stamped later compares as later.
+  private var known: KnownEpoch { services.get(KnownEpoch.init) }
+
+  /// Rises with each start of the machine, so that later stamps compare as later.
   ///
-  /// Found out when it is first asked for, and the same from then on.
+  /// Determined at the first call, and constant from then on.
   package func epoch() throws(WormholeError) -> Int {
-    let known = knownEpoch.load(ordering: .relaxed)
-    if known != 0 { return known }
-    return try epochHold.withLock { hold throws(WormholeError) in
+    let known = known
+    let number = known.number.load(ordering: .relaxed)
+    if number != 0 { return number }
+    return try known.hold.withLock { hold throws(WormholeError) in
       if let hold { return hold.epoch }
       let new = try holdEpoch()
       hold = new
-      knownEpoch.store(new.epoch, ordering: .relaxed)
+      known.number.store(new.epoch, ordering: .relaxed)
       return new.epoch
     }
   }
 
-  /// The epoch that was noted last, which may be that of an earlier run of the machine; 0 if
-  /// nobody has stamped anything yet.
+  /// The epoch that was recorded last, possibly in an earlier run of the machine; 0 if no process
+  /// has stamped a message yet.
   package func recordedEpoch() throws(WormholeError) -> Int {
     try EpochRecord(epochSlot().read(), path: path)?.epoch ?? firstEpoch
   }
@@ -61,18 +71,18 @@ extension Container {
     for _ in 0..<100 {
       if try isCovered(boot, slot) != nil {
         let file = try lockMarker()
-        // Whoever raises it first says so and then looks for locks. So if nothing is said now, this
-        // one's was there to be seen.
+        // To raise the epoch, a process first records the epoch as undecided, and tests for locks
+        // afterwards. If nothing is undecided now, a later test finds this lock.
         if let epoch = try isCovered(boot, slot) { return EpochHold(epoch, file) }
         file.letGo()
       }
       try settleEpoch(boot, slot)
     }
     throw WormholeError(
-      .conflict, "find the epoch of", path, because: "others changed it again and again")
+      .conflict, "find the epoch of", path, because: "other processes changed the epoch repeatedly")
   }
 
-  /// The epoch, if this process may go by it.
+  /// Returns the epoch, if valid for this process.
   private func isCovered(_ boot: String, _ slot: Slot) throws(WormholeError) -> Int? {
     guard let record = try EpochRecord(slot.read(), path: path) else { return nil }
     let now = options.environment.sinceBoot()
@@ -84,7 +94,7 @@ extension Container {
     let file: GuardedFile
     do throws(Errno) {
       file = try GuardedFile(
-        opening: ContainerOpening.markerName, in: root, .readOnlyNonBlocking)
+        opening: ContainerMarker.fileName, in: root, .readOnlyNonBlocking)
       isLocked = try file.with { file throws(Errno) in try file.trySharedPresenceLock() }
     } catch {
       throw WormholeError(error, "find the epoch of", path)
@@ -92,16 +102,17 @@ extension Container {
     guard isLocked == true else {
       throw WormholeError(
         .refused, "find the epoch of", path,
-        because: "a foreign program has a lock on \(ContainerOpening.markerName) to itself",
+        because: "a foreign program has a lock on \(ContainerMarker.fileName) to itself",
         hint: "look in /proc/locks which, and end it")
     }
     return file
   }
 
-  /// Notes another name of the run of the machine, and raises the epoch if nobody holds it.
+  /// Records a new boot identifier, and raises the epoch if no process holds it.
   ///
-  /// In two steps: what is undecided lets nobody take the epoch that was, and who had it before is
-  /// seen in the second. Whoever finds it undecided, as its decider was killed or stopped, decides.
+  /// In two steps: after the first, no process can take the old epoch, and the second tests for
+  /// processes that hold it. If the deciding process was killed or suspended in between, the next
+  /// process decides.
   private func settleEpoch(_ boot: String, _ slot: Slot) throws(WormholeError) {
     let environment = options.environment
     let patience = Patience(until: environment.now() + .seconds(10))
@@ -139,7 +150,8 @@ extension Container {
   private func isEpochHeld() throws(WormholeError) -> Bool {
     if Mutants.has(.everyNewBootRaises) { return false }
     do throws(Errno) {
-      return try root.open(ContainerOpening.markerName, .readOnlyNonBlocking).isPresenceLocked()
+      return try root.open(ContainerMarker.fileName, .readOnlyNonBlocking)
+        .isPresenceLockedOrShared()
     } catch {
       throw WormholeError(error, "find the epoch of", path)
     }

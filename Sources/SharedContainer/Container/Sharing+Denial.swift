@@ -1,0 +1,70 @@
+internal import Syscalls
+
+/// Why a user may not use a directory of a container, and the remedy.
+extension Sharing {
+  /// Returns the reason and the remedy for a group's directory whose mode is wrong; nil if the mode
+  /// is right.
+  ///
+  /// A person has to check the directory and change the mode: any member may have moved the
+  /// directory to this place, to have its owner open it to the group.
+  ///
+  /// - Parameters:
+  ///   - path: as the user can name it.
+  ///   - mode: 2770, or 2700 for a user's own folder in `staging/`.
+  func complaint(
+    about status: FileStatus, _ path: String, mode: FileMode = 0o2770
+  ) -> (reason: String, hint: String)? {
+    guard self == .group, status.kind == .directory, status.mode & 0o3777 != mode,
+      mode != 0o2770 || !Self.isForMembers(status)
+    else { return nil }
+    let kind = mode == 0o2770 ? "a group's directory" : "a user's own folder"
+    return (
+      "'\(path)' belongs to user \(status.owner) and has the mode "
+        + "\(String(status.mode, radix: 8)), which is not that of \(kind)",
+      "look what lies in it, since any member of the group may have moved it there; if it is the "
+        + "container's: chmod \(String(mode, radix: 8)) '\(path)'"
+    )
+  }
+
+  /// Returns why this user may not write to a directory of the container, and the remedy; nil if
+  /// writing seems to be allowed.
+  ///
+  /// - Parameters:
+  ///   - path: below the container's directory.
+  ///   - place: the path of the container.
+  func denial(
+    of path: String, in root: borrowing Descriptor, at place: String
+  ) -> String? {
+    guard let status = try? root.status(of: path), status.kind == .directory else { return nil }
+    guard status.mode & foreignWriters == 0 else {
+      return "'\(path)' has the mode \(String(status.mode, radix: 8)), so that others may write to "
+        + "it: 'chmod o-w' it, and look what lies there"
+    }
+    let (user, isOwn) = (Processes.effectiveUser, path == "staging/\(Staging.ownName)")
+    if !isOwn || status.owner == user,
+      let complaint = complaint(about: status, "\(place)/\(path)", mode: isOwn ? 0o2700 : 0o2770)
+    {
+      return "\(complaint.reason); \(complaint.hint)"
+    }
+    let permissions = status.mode >> (status.owner == user ? 6 : self == .group ? 3 : 0)
+    guard permissions & 0o3 != 0o3 else { return nil }
+    return "'\(path)' belongs to user \(status.owner) and has the mode "
+      + "\(String(status.mode, radix: 8)), and this is user \(user): give it back with 'chown' or "
+      + "'chmod'"
+  }
+}
+
+extension Container {
+  /// Returns the first denial among `staging/`, the directories of a path, and the named entries of
+  /// the last directory; nil if all seem to be allowed.
+  func firstDenial(on path: String, _ names: [String] = []) -> String? {
+    let parts = path.parts(between: "/")
+    let way = parts.indices.map { parts[...$0].joined(separator: "/") }
+    let all =
+      ["staging", "staging/\(Staging.ownName)"] + way
+      + names.map { path.isEmpty ? $0 : "\(path)/\($0)" }
+    return all.lazy.compactMap {
+      self.options.sharing.denial(of: $0, in: self.root, at: self.path)
+    }.first
+  }
+}
