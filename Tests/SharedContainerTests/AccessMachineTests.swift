@@ -4,12 +4,12 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// No order of steps, no death, no stop and no takeover lets two accesses run that conflict, leaves
-/// one waiting for ever, or lets a superseded one change a file.
-@Suite(.blocking) struct AccessMachineTests {
+/// No order of steps, no death, no stop and no takeover lets two conflicting accesses run together,
+/// leaves an access waiting for ever, or lets a superseded access change a file.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct AccessMachineTests {
   private static let isLong = TestRun.isLong
 
-  /// Walks through the worlds that can be reached; answers how many, and the first violation.
+  /// Walks through the states that can be reached; returns their number, and the first violation.
   private func explore(
     _ start: AccessModel, limit: Int
   ) -> (worlds: Int, violation: String?) {
@@ -18,8 +18,8 @@ import Testing
     while let world = open.popLast() {
       for next in world.successors() {
         if let violation = next.violation { return (seen.count, violation) }
-        // By hash alone, as keeping the worlds takes more memory than there is: of some millions,
-        // the chance that one is missed is one in a million.
+        // By hash alone, as storing the states takes more memory than is available: among some
+        // millions of states, the chance that one is missed is one in a million.
         if seen.insert(next.hashValue).inserted { open.append(next) }
         if seen.count > limit { return (seen.count, nil) }
       }
@@ -27,7 +27,7 @@ import Testing
     return (seen.count, nil)
   }
 
-  /// Goes from world to world at random, many times; answers the first violation.
+  /// Goes from state to state at random, many times; returns the first violation.
   private func wander(_ start: AccessModel, times: Int, seed: UInt64) -> String? {
     var random = SeededRandom(seed: seed)
     for _ in 0..<times {
@@ -78,6 +78,9 @@ import Testing
     },
     Scene("the word of a death comes early, and who sleeps looks now and then") {
       $0.tellsOfDeathEarly = true; $0.looksNowAndThen = true
+    },
+    Scene("one cannot be fenced") {
+      $0.failures = 1; $0.takeovers = 2
     },
     Scene("one is stopped, one dies") { $0.stops = 1 },
     Scene("one is stopped, nobody asks to overtake") {
@@ -130,6 +133,9 @@ import Testing
     Scene("no hidden directory is removed") {
       $0.flaws = .nobodyClears; $0.takeovers = 1
     },
+    Scene("the hidden directory is emptied, and stays") {
+      $0.leavesDirectory = true; $0.takeovers = 1
+    },
     Scene("the directory is made late") {
       $0.flaws = .hidesLate; $0.takeovers = 1
     },
@@ -153,7 +159,7 @@ import Testing
     },
   ]
 
-  /// Whatever holds the promises is needed: without it the walk finds a world in which one breaks.
+  /// Each mechanism is needed: without it the walk finds a state in which a promise breaks.
   @Test(arguments: mutants) func withoutItAPromiseBreaks(_ scene: Scene) {
     let found = explore(AccessModel(scene.processes, scene.rules), limit: 1_000_000)
     #expect(found.violation != nil, "\(found.worlds) worlds")

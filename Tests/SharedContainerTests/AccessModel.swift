@@ -1,53 +1,56 @@
 import SharedContainer
 
-/// A world of accesses in memory, in which processes take turns.
+/// The state of a model in memory: accesses of processes that take turns.
 ///
-/// Each runs the very ``AccessMachine`` that the executor runs, over directories whose every call
-/// is one step. At any step a process may die; and what takes a lease, that another goes past it
-/// because it stands still, may happen at any moment or only to one that was stopped.
+/// Each process runs the very ``AccessMachine`` that the executor runs, over directories whose
+/// every call is one step. At any step a process may die. A takeover, for which a lease must pass
+/// without a heartbeat, may happen at any moment, or only to a suspended process.
 struct AccessModel: Hashable {
   /// Which access of which process.
   typealias Name = Int
   typealias Machine = AccessMachine<Name>
 
   struct Rules: Hashable {
-    /// Which processes write; the others read.
+    /// The processes that write; all further processes read.
     var writers: Set<Int> = [0, 1, 2]
-    /// Which have asked to overtake.
+    /// The processes that have asked to overtake.
     var takers: Set<Int> = [0, 1, 2]
-    /// Process 0 uses a folder, and the others a file in it each.
+    /// Process 0 uses a folder, and each further process a file in the folder.
     var isFolder = false
     var deaths = 1
-    /// Which may die.
+    /// The processes that may die.
     var mortals: Set<Int> = [0, 1, 2]
-    /// Which others may go past.
+    /// The processes that may be overtaken.
     var slow: Set<Int> = [0, 1, 2]
-    /// How often somebody may be gone past who is only slow.
+    /// How often a process that is only slow may be overtaken.
     var takeovers = 0
-    /// How many processes may be stopped for good.
+    /// How many processes may be suspended permanently.
     var stops = 0
     var flaws: Machine.Flaws = []
     /// Arriving does not need the directory of the lock's generation.
     var isLockUnfenced = false
     /// A listing can miss a file that is being renamed.
     var listsWhileRenaming = false
-    /// Whoever goes past one lets all others go past it.
+    /// An overtaken access is overtaken for all other accesses too.
     var isLenient = false
-    /// Readers do not wait for those who wait.
+    /// Readers do not wait for waiting writers.
     var readersJump = false
-    /// How many accesses each makes, one after the other.
+    /// How many accesses each process makes, one after the other.
     var rounds = 1
     /// Writers that replace nothing.
     var plain: Set<Int> = []
-    /// Whoever has found nobody looks no more, though others had the lock.
+    /// A process that has found no other access does not list again, though other processes had the
+    /// lock since.
     var trustsOldLook = false
-    /// How many listings may fail.
+    /// How many listings and fences may fail.
     var failures = 0
-    /// Whoever could not look keeps what it has found before.
+    /// A fence empties the hidden directory, and does not remove it.
+    var leavesDirectory = false
+    /// A process whose listing failed keeps its earlier result.
     var keepsOldFinding = false
-    /// The word of a death comes before the process is seen to be dead.
+    /// The notice of a death arrives before the process is seen to be dead.
     var tellsOfDeathEarly = false
-    /// Who sleeps looks now and then though nobody has told it anything.
+    /// A sleeping process checks now and then without a notice.
     var looksNowAndThen = false
 
     func conflict(_ one: Int, _ other: Int) -> Bool {
@@ -61,17 +64,19 @@ struct AccessModel: Hashable {
     var action: Machine.Action
     var cursor = 0
     var found: [Name] = []
-    /// How often it has arrived: its name is a new one each time.
+    /// How often the process has arrived: its access has a new name each time.
     var count = 0
     var round = 1
-    /// It has found nobody the last time that it had the lock.
+    /// The process found no other access when it last had the lock.
     var hasFoundNobody = false
-    /// Nobody else has had the lock since.
+    /// No other process has had the lock since.
     var isAlone = false
     var place: AccessPlace?
-    /// Its rename is half done: it is in no directory.
+    /// The access's rename is half done: its file is in no directory.
     var isBetween = false
     var isHidden = false
+    /// The hidden directory contains a new file.
+    var hasMade = false
     var hasReplaced = false
     var isInside = false
     var isWatching = false
@@ -89,7 +94,7 @@ struct AccessModel: Hashable {
   var processes: [Process]
   var owner: Int?
   var generation = 1
-  /// Who has had the lock last, in this generation.
+  /// The last process that had the lock, in this generation.
   var lastOwner: Int?
   var value = 0
   var order = 0
@@ -116,7 +121,7 @@ struct AccessModel: Hashable {
   private static func name(_ index: Int, _ count: Int) -> Name { index * 16 + count }
   private func name(_ index: Int) -> Name { Self.name(index, processes[index].count) }
 
-  /// Where the file of that name is.
+  /// The directory of the file with the given name.
   private func place(_ name: Name) -> AccessPlace? {
     let process = processes[name / 16]
     return process.count == name % 16 && !process.isBetween ? process.place : nil
@@ -124,7 +129,7 @@ struct AccessModel: Hashable {
 
   var isOver: Bool { processes.allSatisfy { $0.isOver || $0.isDead } }
 
-  /// All worlds that one step leads to.
+  /// The states after each possible next step.
   func successors() -> [AccessModel] {
     var found: [AccessModel] = []
     for index in processes.indices {
@@ -195,6 +200,9 @@ struct AccessModel: Hashable {
       if processes[name / 16].isStopped { return 1 }
       return standsStill(name / 16) ? 2 : 1
     case .list: return failuresLeft > 0 && !processes[index].isAlone ? 2 : 1
+    case .clear: return failuresLeft > 0 ? 2 : 1
+    // The process makes the new file again if a fence has removed the file.
+    case .run: return processes[index].isHidden && !processes[index].hasMade ? 2 : 1
     case .sleep:
       let isSeen = processes[index].machine.blockers.contains { standsStill($0 / 16) }
       let isGone = processes[index].machine.blockers.contains {
@@ -231,10 +239,11 @@ struct AccessModel: Hashable {
 
   private mutating func enterAccessor(_ index: Int) {
     processes[index].isInside = true
+    processes[index].hasMade = processes[index].isHidden
     processes[index].seen = value
     for other in processes.indices where rules.conflict(index, other) {
       if processes[other].isInside {
-        // The sleeper and the one that went past it.
+        // The sleeper and its overtaker.
         let overtaken = [index, other].filter { processes[$0].place == .overtaken }
         if overtaken.isEmpty { violation = "two run that conflict" }
         for one in [index, other] where processes[one].place != .overtaken {
@@ -290,6 +299,7 @@ struct AccessModel: Hashable {
     case .look(let name): look(index, name, choice)
     case .bury(let name):
       processes[name / 16].isHidden = false
+      processes[name / 16].hasMade = false
       remove(name)
       tell(index, .gone)
     case .pass(let name):
@@ -301,9 +311,10 @@ struct AccessModel: Hashable {
       processes[name / 16].place = .overtaken
       if rules.isLenient { forget(name, but: index) }
       tell(index, .taken)
-    case .clear(let name):
-      if place(name) != nil { processes[name / 16].isHidden = false }
-      tell(index, .cleared)
+    case .clear where choice == 1:
+      failuresLeft -= 1
+      tell(index, .failed)
+    case .clear(let name): clear(name, for: index)
     case .sleep:
       processes[index].hasNews = false
       tell(index, .woken)
@@ -312,8 +323,10 @@ struct AccessModel: Hashable {
       tell(index, .hidden)
     case .unhide:
       processes[index].isHidden = false
+      processes[index].hasMade = false
       tell(index, .unhidden)
     case .enter: enter(index)
+    case .run where choice == 1: processes[index].hasMade = true
     case .run:
       processes[index].isInside = false
       tell(index, .ran(commits: true))
@@ -324,6 +337,20 @@ struct AccessModel: Hashable {
       tell(index, event)
     case .finish: break
     }
+  }
+
+  /// The new file is moved out of the hidden directory first.
+  ///
+  /// Then the directory is removed, which fails if its owner has made another file in between.
+  private mutating func clear(_ name: Name, for index: Int) {
+    let other = name / 16
+    guard place(name) != nil, processes[other].isHidden else { return tell(index, .cleared) }
+    if processes[other].hasMade {
+      processes[other].hasMade = false
+      guard rules.leavesDirectory else { return }
+    }
+    if !rules.leavesDirectory { processes[other].isHidden = false }
+    tell(index, .cleared)
   }
 
   private mutating func remove(_ name: Name) {
@@ -338,7 +365,7 @@ struct AccessModel: Hashable {
     }
   }
 
-  /// A listing goes from name to name while others go on.
+  /// A listing goes from name to name while other processes continue.
   private mutating func list(_ index: Int, _ place: AccessPlace) {
     if processes[index].isAlone { return tell(index, .listed([])) }
     let cursor = processes[index].cursor
@@ -350,7 +377,7 @@ struct AccessModel: Hashable {
       processes[index].found.append(name(cursor))
     }
     processes[index].cursor += 1
-    // Names that cannot be in the way are not worth a step.
+    // Names of accesses that cannot conflict are not worth a step.
     while processes[index].cursor < processes.count,
       !rules.conflict(index, processes[index].cursor)
     {
@@ -385,7 +412,11 @@ struct AccessModel: Hashable {
   }
 
   private mutating func commit(_ index: Int) {
-    guard processes[index].isHidden else { return tell(index, .superseded) }
+    // A process cannot commit from an emptied directory, and checks whether its access is still
+    // valid.
+    guard processes[index].isHidden, processes[index].hasMade else {
+      return tell(index, .superseded)
+    }
     if !rules.isFolder, value != processes[index].seen {
       violation = "a superseded one has changed the file"
     }

@@ -2,9 +2,9 @@ import SharedContainer
 import TestTraits
 import Testing
 
-/// Rings of programs that wait for each other are seen by the last one that comes.
+/// A cycle of programs that wait for each other is found by the program that arrives last.
 @Suite(.blocking) struct AccessRingTests {
-  /// Each has a path of its own and wants the next one's, in a container of its own.
+  /// Each program has a path of its own and wants the next program's path, in a separate container.
   private struct World {
     let count: Int
     var waiting: Set<Int> = []
@@ -29,7 +29,8 @@ import Testing
     }
   }
 
-  /// Every order in which they arrive and look; answers in how many orders nobody sees the ring.
+  /// Tries every order in which the programs arrive and check; returns in how many orders no
+  /// program finds the cycle.
   private func unseen(_ count: Int, looksFirst: Bool) -> Int {
     func go(_ world: World, _ arrived: Set<Int>, _ looked: Set<Int>, _ isSeen: Bool) -> Int {
       if arrived.count == count, looked.count == count { return isSeen ? 0 : 1 }
@@ -41,7 +42,7 @@ import Testing
           found += go(next, arrived.union([index]), looked, isSeen)
         }
         if !looked.contains(index), looksFirst || arrived.contains(index) {
-          // Whoever looks before it arrives looks for itself as if it had.
+          // A program that checks before it arrives counts itself as waiting.
           var view = world
           view.waiting.insert(index)
           let closes = view.seen().closes(at: "\((index + 1) % count)", "waits")
@@ -65,5 +66,21 @@ import Testing
     var world = World(count: 3)
     world.waiting = [0, 1]
     for index in [0, 1] { #expect(!world.seen().closes(at: "\(index + 1)", "waits")) }
+  }
+
+  /// An access runs, a second one inside it waits, and a third one waits for both.
+  @Test func anAccessDoesNotWaitForALaterAccess() {
+    func claim(_ paths: [String], _ purpose: String) -> AccessClaim {
+      AccessClaim(paths.map { .init(AccessPath($0), writes: true) }, purpose: purpose)
+    }
+    func ring(_ stamp: UInt64) -> AccessRing {
+      AccessRing([
+        .init("0", "runs", stamp: 1, isWaiting: false, claim(["/a"], "one")),
+        .init("0", "waits", stamp: 3, isWaiting: true, claim(["/b"], "one"), held: [("0", "runs")]),
+        .init("0", "other", stamp: stamp, isWaiting: true, claim(["/a", "/b"], "other")),
+      ])
+    }
+    #expect(ring(2).closes(at: "0", "waits"), "it came before, and waits for what runs")
+    #expect(!ring(4).closes(at: "0", "waits"), "it came later, and is waited for by nobody")
   }
 }

@@ -6,13 +6,14 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The file that was committed last stays open, and stands for what its name leads to only as long
-/// as that is this very file.
+/// The file that was committed last stays open.
+///
+/// It represents its name only as long as the name leads to this very file.
 @Suite(.blocking) struct CommittedFileTests {
   private let folder: TemporaryDirectory
   private let container: Container
   private let slot: Slot
-  /// As another process would have it.
+  /// The same slot, as another process would have it.
   private let other: Slot
 
   init() throws {
@@ -20,7 +21,7 @@ import Testing
     other = try Container.open(container.path, options: .testing()).slot(.channels, "n")
   }
 
-  /// Nobody can open the value while this runs.
+  /// No process can open the value while the body runs.
   private func unreadable(_ body: () throws -> Void) rethrows {
     let rule = FaultRule(.open, path: "n/value.plist", persistent: true, .fail(.inputOutput))
     _ = try FaultPoints.with([rule], body)
@@ -45,7 +46,7 @@ import Testing
     }
   }
 
-  /// Nobody should, and an editor may.
+  /// No program should write into the file, but an editor may.
   @Test func whatWasWrittenIntoTheFileIsRead() throws {
     try slot.add(5)
     let bytes = try BinaryEncoder().encode(6)
@@ -66,7 +67,7 @@ import Testing
     #expect(try slot.add() == 1)
   }
 
-  /// What others have replaced takes no room for longer than until the next change.
+  /// A value that another process has replaced takes up space only until the next change.
   @Test func whatWasReplacedIsClosed() throws {
     try slot.add()  // The first is synced, and kept as such.
     try slot.add()

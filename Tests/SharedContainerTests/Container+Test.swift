@@ -9,7 +9,7 @@ extension Container {
     return (folder, try Container.open(folder.path + "/c", options: .testing()))
   }
 
-  /// The same, with a slot that holds a number, if one is given, and keeps the one before.
+  /// The same, with a slot that holds the number, if not 0, and keeps the number before it.
   static func forTest(
     _ place: Folder = .channels, _ name: String = "n", holding number: Int = 0
   ) throws -> (folder: TemporaryDirectory, container: Container, slot: Slot) {

@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Where the container of a group lies, and how its place is made.
+/// The location of a group's container, and the creation of its directories.
 @Suite(.blocking) struct ContainerLocationTests {
   private func directory(
     _ environment: [String: String], home: String? = nil, group: String = "group.a"
@@ -50,7 +50,7 @@ import Testing
     #expect(ContainerLocation.home(of: 7, in: accented) == "/\u{301}home\u{600}")
   }
 
-  /// To Swift a slash and an accent after it are one letter, which is no slash.
+  /// Swift combines a slash and the accent after it to one character, which is not a slash.
   @Test func directoriesMayHaveAnyName() throws {
     let folder = try TemporaryDirectory()
     let root = "\(folder.path)/\u{301}x\u{600}/\u{301}y\u{600}/"
@@ -65,14 +65,15 @@ import Testing
     #expect(try Descriptor.open(path: root, [.readOnly, .directory]).names().count == 2)
   }
 
-  /// Each access to a file asks for it, so the last answer is kept; and a program may be told of
-  /// another place while it runs.
+  /// Each access to a file asks for the location, so the last result is cached.
+  ///
+  /// A program may be given another root while it runs.
   @Test func whatIsKnownOfAPlaceEndsWithWhatItWasKnownBy() throws {
     for root in ["/tmp/one", "/tmp/two", "/tmp/one"] {
       #expect(try ContainerLocation(group: "known", root: root).directory == "\(root)/known")
       #expect(try ContainerLocation(group: "other", root: root).directory == "\(root)/other")
     }
-    // To Swift these are the same.
+    // Swift compares the two names as equal.
     for name in ["\u{e9}", "e\u{301}"] {
       let (root, escaped) = ("/tmp/" + name, try Container.escape(name))
       let location = try ContainerLocation(group: name, root: root)
@@ -123,5 +124,55 @@ import Testing
     let link = try ContainerLocation(
       group: "b", environment: ["WORMHOLE_ROOT": folder.path], home: nil)
     #expect(throws: WormholeError.self) { try link.prepare(.owner) }
+  }
+
+  /// The user's own container is among the groups only where no other user can change the root.
+  @Test func whereTheGroupsAreSharedTheUsersOwnLiesInItsState() throws {
+    let folder = try TemporaryDirectory()
+    try folder.descriptor.makeDirectory("root", mode: 0o700)
+    let root = try folder.descriptor.open("root", [.readOnly, .directory])
+    var environment = Environment()
+    environment.variable = { $0 == "XDG_STATE_HOME" ? folder.path + "/state" : nil }
+    func location(_ group: String = "wormhole.user") throws -> ContainerLocation {
+      try ContainerLocation(group: group, root: folder.path + "/root", environment)
+    }
+    let own = "\(folder.path)/root/wormhole.user/.wormhole"
+    #expect(try location().container == own)
+    let status = try root.status()
+    let state = "\(folder.path)/state/wormhole/roots/\(status.device)-\(status.inode)"
+    for mode in [0o770, 0o707, 0o1777, 0o2770] as [FileMode] {
+      try root.setMode(mode)
+      #expect(try location().container == state + "/.wormhole", "\(mode)")
+      #expect(try location("cinema").directory == "\(folder.path)/root/cinema")
+    }
+    #expect(try folder.descriptor.names() == ["root"])
+    try location().prepare(.owner)
+    #expect(try Container.open(location().container).root.status().mode == 0o700)
+    #expect(try Descriptor.status(ofPath: state).mode == 0o700)
+    #expect(try root.names() == [])
+    // No other user may decide on the content of the directory.
+    try folder.descriptor.open("state", [.readOnly, .directory]).setMode(0o770)
+    #expect(try failure { try location().prepare(.owner) }.code == .refused)
+    try root.setMode(0o755)
+    #expect(try location().container == own)
+    // A missing directory is made by this user.
+    let missing = try ContainerLocation(
+      group: "wormhole.user", root: folder.path + "/none", environment)
+    #expect(missing.container == "\(folder.path)/none/wormhole.user/.wormhole")
+  }
+
+  @Test func theUsersOwnLiesInItsStateWhereTheGroupsAreAnothersToo() throws {
+    guard Processes.effectiveUser == 0 else {
+      skip("a directory of groups that is another user's", because: "only root can make one")
+      return
+    }
+    let folder = try TemporaryDirectory()
+    try folder.descriptor.makeDirectory("root", mode: 0o755)
+    #expect(try run("chown", ["12345", folder.path + "/root"]).status == .exited(0))
+    var environment = Environment()
+    environment.variable = { $0 == "XDG_STATE_HOME" ? folder.path + "/state" : nil }
+    let location = try ContainerLocation(
+      group: "wormhole.user", root: folder.path + "/root", environment)
+    #expect(location.container.hasPrefix("\(folder.path)/state/wormhole/roots/"))
   }
 }

@@ -2,9 +2,9 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Processes that add to one number as often as they can, and how it went for each.
+/// Processes that add to one number as often as they can, and the results of each process.
 final class Crowd {
-  /// What one process said of itself when its time was up.
+  /// The report of one process when its time was up.
   struct Share {
     var count: Int
     var longest: Duration
@@ -23,7 +23,7 @@ final class Crowd {
   private var started = 0
   private(set) var members: [Running] = []
 
-  /// Starts that many, which begin together and add until the time has passed.
+  /// Starts `size` processes, which begin together and add until the time has passed.
   init(_ size: Int, for time: Duration) throws {
     folder = try TemporaryDirectory()
     container = try Container.open(folder.path + "/c", options: .testing(lease: Self.lease))
@@ -50,7 +50,7 @@ final class Crowd {
     members[index] = try startOne()
   }
 
-  /// Waits until the time is up for all, and asks each how it went.
+  /// Waits until the time is up for all processes, and reads each report.
   func shares() throws -> [Share] {
     try members.map { member in
       let outcome = try member.outcome(within: (end - .now) + patience)
@@ -62,7 +62,7 @@ final class Crowd {
     }
   }
 
-  /// Every sum that any process, killed ones included, was told.
+  /// Every sum that a process, killed processes included, has received.
   func acknowledged() -> [Int] {
     (1...started).flatMap { number in
       guard let text = try? folder.read("sums.\(number)") else { return [Int]() }

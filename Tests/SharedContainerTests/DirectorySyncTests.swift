@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P7: those who commit at the same time share the syncs of their directory.
+/// P7: processes that commit at the same time share the syncs of their directory.
 @Suite(.blocking) struct DirectorySyncTests {
   private let folder: TemporaryDirectory
   private let slot: Slot
@@ -22,9 +22,9 @@ import Testing
     FaultRule(.fsync, number: 2, action)
   }
 
-  /// One update whose directory sync takes long, and three that commit meanwhile.
+  /// One update whose directory sync takes long, and three updates that commit in the meantime.
   ///
-  /// - Returns: how often the three synced the directory, and how they ended.
+  /// - Returns: how often the three updates synced the directory, and how they ended.
   private func crowd(
     _ others: [FaultRule], _ milliseconds: Int
   ) throws -> (first: WormholeError?, syncs: Int, others: [WormholeError?]) {
@@ -55,7 +55,7 @@ import Testing
     return ended.withLock { $0 }
   }
 
-  /// Tries with longer and longer syncs, until the others have committed in time.
+  /// Tries with longer and longer syncs, until the three updates have committed in time.
   private func crowdInTime(
     _ others: [FaultRule]
   ) throws -> (first: WormholeError?, syncs: Int, others: [WormholeError?]) {

@@ -12,7 +12,7 @@ import Testing
     return "%" + String(digits[Int(byte >> 4)]) + String(digits[Int(byte & 15)])
   }
 
-  /// Each byte that can be a name by itself, first and second in one.
+  /// Each byte that can be a name on its own, as first and as second byte of a name.
   @Test func everyByte() throws {
     for byte in UInt8(0)..<128 {
       let character = String(decoding: [byte], as: UTF8.self)
@@ -26,7 +26,8 @@ import Testing
     }
   }
 
-  /// A file's name of one byte, or of one escape, stands for a name only if that name is given it.
+  /// A file name of one byte, or of one escape, decodes to a name only if the name encodes to this
+  /// file name.
   @Test func onlyTheCanonicalFormIsAName() throws {
     for byte in UInt8.min ... .max {
       for file in [String(decoding: [byte], as: UTF8.self), Self.hex(byte)] {

@@ -4,14 +4,15 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Every operation killed, stopped and failed at its system calls: a seeded tenth of them, all of
-/// them in a long run.
+/// Every operation killed, stopped and failed at its system calls: a seeded tenth of the calls, all
+/// calls in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct FaultSweepTests {
+@Suite(.serialized, .blocking, .notSanitized("a process for each system call"))
+struct FaultSweepTests {
   private let seed = TestRun.seed
 
-  /// P2, P3, P7: whoever is killed, wherever, takes nothing along and leaves nothing behind.
+  /// P2, P3, P7: a process killed at any call takes nothing along and leaves nothing behind.
   @Test(arguments: SweptOperation.all)
   func killed(_ operation: SweptOperation) throws {
     var random = SeededRandom(seed: seed)
@@ -28,9 +29,9 @@ import Testing
     }
   }
 
-  /// Looks at a container after a disturbance: it opens, reads, changes, and nothing is left over.
+  /// Checks a container after a disturbance: it opens, reads, changes, and has no leftovers.
   ///
-  /// The number found at first.
+  /// Returns the number that the container held at first.
   private func check(
     _ run: SweptRun, _ rule: String, wasAcknowledged: Bool
   ) throws -> Int {
@@ -46,23 +47,25 @@ import Testing
     return number
   }
 
-  /// P3: whoever is stopped, wherever, holds up nobody for longer than the lease, and when it goes
-  /// on it overwrites nothing.
+  /// P3: a process stopped at any call holds up no other process for longer than the lease.
+  ///
+  /// When it resumes, the process overwrites nothing.
   @Test(arguments: SweptOperation.all)
   func stopped(_ operation: SweptOperation) throws {
     var random = SeededRandom(seed: seed)
     let count = try SweptRun.countCalls(of: operation)
     for point in SweptRun.points(count, &random) {
       let rule = "any@\(point):before:stop"
-      // What others do to the machine may come between once; a lock that holds up does so always.
+      // Another load on the machine may cause one delay; a lock that delays, delays every time.
       var excess = try stop(operation, rule)
       for _ in 0..<2 where excess > .zero { excess = min(excess, try stop(operation, rule)) }
       #expect(excess <= .zero, "waited \(excess) too long: \(operation) \(rule) seed \(seed)")
     }
   }
 
-  /// Stops the operation there, commits a hundred times, and lets it go on; answers by how much
-  /// the longest wait was longer than it may be.
+  /// Stops the operation at the call, commits a hundred times, and resumes the operation.
+  ///
+  /// Returns by how much the longest wait was longer than allowed.
   private func stop(_ operation: SweptOperation, _ rule: String) throws -> Duration {
     let run = try SweptRun(operation)
     let peer = try run.start(faults: rule)
@@ -85,7 +88,7 @@ import Testing
 
   /// The longest that any of a hundred updates took.
   private func commitAHundredTimes(_ run: SweptRun) throws -> Duration {
-    // What is measured is the wait for the lock; how long a busy disk takes to sync is not.
+    // The measure is the wait for the lock, not the time for which a busy disk syncs.
     let peer = try Running(
       .acknowledge(run.path, "n", durability: .process, times: 100),
       environment: ["WORMHOLE_MUTANT=no-file-sync"])
@@ -98,8 +101,8 @@ import Testing
     return .nanoseconds(try #require(took.max()))
   }
 
-  /// P1, P2, P7: an error of the system, once or from then on, is told truthfully, damages nothing,
-  /// and ends; afterwards everything works.
+  /// P1, P2, P7: an error of the system, once or from one call on, is reported truthfully, damages
+  /// nothing, and ends; afterwards everything works.
   @Test(arguments: SweptOperation.all)
   func failed(_ operation: SweptOperation) throws {
     var random = SeededRandom(seed: seed)

@@ -5,8 +5,9 @@ import TestTraits
 import Testing
 
 /// Where the file system has ways of its own.
-@Suite(.blocking) struct FileSystemTests {
-  /// P3 where a file that is removed while it is open stays in its directory under another name.
+@Suite(.blocking, .notSanitized("about file systems and processes")) struct FileSystemTests {
+  /// P3 on a file system where a file that is removed while open stays in its directory under
+  /// another name.
   @Test(arguments: ["open~1.d/next", "write~1.d/next", "rename~value.plist"])
   func whereOpenFilesStayAStoppedHolderHoldsUpNobody(_ place: String) throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "takeovers through FUSE") else { return }
@@ -44,7 +45,7 @@ import Testing
     _ = try peer.outcome()
   }
 
-  /// The fence: nobody goes on before the directory of the one who stands still is gone.
+  /// The fence: no process continues before the directory of the suspended holder is gone.
   @Test func whereItsDirectoryStaysATakeoverGoesNoFurther() throws {
     let folder = try TemporaryDirectory()
     let container = try Container.open(folder.path + "/c", options: .testing())
@@ -124,7 +125,7 @@ import Testing
     let heard = try watch.outcome()
     #expect(heard.output == "seven\n")
     #expect(heard.status == .exited(0), "\(heard.errors)")
-    // Where a link leads is asked there; where there is none nothing has to be asked.
+    // The target of a link is looked up in /proc; a path without a link needs no look-up.
     try folder.descriptor.makeSymbolicLink("link", to: path)
     let read = ["coordinate", "read", folder.path + "/c", "--", "true"]
     let root = "WORMHOLE_ROOT=\(folder.path)/groups"
@@ -137,7 +138,7 @@ import Testing
     }
   }
 
-  /// An inspection may ask for the lock of a file between its making and its locking.
+  /// An inspection may try the lock of a file between the file's making and its locking.
   @Test func aLookAtAStagedFileFailsNoSend() throws {
     let folder = try TemporaryDirectory()
     let path = folder.path + "/c"

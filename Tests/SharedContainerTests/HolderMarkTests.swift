@@ -62,7 +62,7 @@ import Testing
     #expect(holder(namespace: 0, started: own.started)?.state == .unknown)
   }
 
-  /// It goes to terminals, and anybody may have written it.
+  /// The name is printed on terminals, and any program may have written it.
   @Test func aHostileNameIsHarmless() {
     var mark = HolderMark(of: .current)
     let name = Array("a\u{1B}[2J\n'b'".utf8)

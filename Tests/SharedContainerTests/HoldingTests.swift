@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Named locks, held while something else is done.
+/// Named locks, held while the program does other work.
 @Suite(.blocking) struct HoldingTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -29,8 +29,9 @@ import Testing
     #expect(try other.slot(.system, "lock.print").hold("lock") { $0 }.result == 1)
   }
 
-  /// Each says for itself how long others have to stand still; how often it shows itself is nothing
-  /// to do with that.
+  /// Each waiter sets for itself how long a holder must be suspended before a takeover.
+  ///
+  /// How often the holder renews its heartbeat does not depend on this time.
   @Test func whoGivesOthersMoreTimeIsNotPassedByAnyEarlier() throws {
     let other = try Container.open(container.path, options: .testing())
     let held = try slot.hold("lock", breakAfter: .seconds(60)) { _ in
@@ -78,7 +79,7 @@ import Testing
     #expect(try slot.hold("lock") { $0 }.result == 1)
   }
 
-  /// Many more slots than are kept open.
+  /// Many more slots than the container keeps open.
   @Test func slotsKeepFewDescriptorsOpen() throws {
     let slots = try (0..<200).map { try container.slot(.channels, "n\($0)") }
     for slot in slots { try slot.add() }

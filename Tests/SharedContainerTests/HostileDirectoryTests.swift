@@ -6,7 +6,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P9 and the rules of the directory: whatever somebody puts there, no process is brought down or
+/// P9 and the rules of the directory: whatever a program puts there, no process is brought down or
 /// held up, nothing outside is touched, nothing foreign is removed, and the error is clear.
 @Suite(.blocking) struct HostileDirectoryTests {
   private let folder: TemporaryDirectory
@@ -14,7 +14,7 @@ import Testing
 
   init() throws {
     (folder, container) = try Container.forTest()
-    // Twice, so that there is a kept value as well.
+    // More than once, so that a kept value exists as well.
     let slot = try container.slot(.channels, "n")
     for _ in 0..<3 { try slot.add(durability: .power) }
     try folder.descriptor.makeDirectory("outside", mode: 0o700)
@@ -23,12 +23,12 @@ import Testing
     try target.write(String(repeating: "do not touch ", count: 20))
   }
 
-  /// What can stand where something else should.
+  /// The kinds of objects that can replace the expected object.
   enum Plant: String, CaseIterable, Sendable {
     case linkToFile, linkToDirectory, linkToNothing, fifo, socket, device, directory, hardLink
   }
 
-  /// What it can take the place of, and what of the four steps fails for it.
+  /// A path that a plant can replace, and the steps, of four, that fail with the plant.
   struct Place: Sendable, CustomTestStringConvertible {
     let path: [String]
     let fails: Set<String>
@@ -60,7 +60,7 @@ import Testing
   @Test(arguments: Place.all)
   fileprivate func whatIsPlanted(_ place: Place) throws {
     for plant in Plant.allCases {
-      // A directory where one belongs is none planted; and a plain file of ours is looked into.
+      // A directory is no plant where a directory belongs; and a plain file of ours is read.
       let isDirectory = ["staging", "channels", "n", "lock", "1.d", "members"]
         .contains(place.path.last!)
       if plant == .directory, isDirectory { continue }
@@ -87,7 +87,7 @@ import Testing
     let probe = try Probe(container.path)
     #expect(probe.status == .exited(0), "\(what): \(probe.text)")
     let failed = Set(probe.steps.filter { $0.value != "done" }.keys)
-    // What a hard link holds is a plain file's: damaged where a value should be, and healed.
+    // The content of a hard link is a plain file's: damaged where a value should be, and healed.
     if plant != .hardLink || !name.hasSuffix(".plist") {
       #expect(failed == place.fails, "\(what): \(probe.text)")
       for step in failed {
@@ -95,7 +95,7 @@ import Testing
       }
     }
     #expect(try outside() == before, "\(what): touched what lies outside")
-    // What stages a change is emptied by the next.
+    // An object that stages a change is emptied by the next change.
     if name != "next", plant != .hardLink, name != "0123456789abcdef" || plant != .directory {
       #expect(try above.status(of: name).kind == kind, "\(what): is gone")
     }
@@ -112,7 +112,7 @@ import Testing
     #expect(after.steps.values.allSatisfy { $0 == "done" }, "after \(what): \(after.text)")
   }
 
-  /// False where it cannot be made.
+  /// Returns false where the plant cannot be made.
   private func put(
     _ plant: Plant, _ name: String, in above: borrowing Descriptor, _ what: String
   ) throws -> Bool {
@@ -154,7 +154,7 @@ import Testing
     try above.removeDirectory(name)
   }
 
-  /// Everything about what lies outside.
+  /// All names and contents outside of the container.
   private func outside() throws -> [String] {
     let directory = try folder.descriptor.open("outside", [.readOnly, .directory])
     var found: [String] = []
@@ -166,7 +166,7 @@ import Testing
     return found
   }
 
-  // MARK: Whose it is, and who may write to it
+  // MARK: The owner, and the users who may write
 
   @Test func aContainerThatOthersMayWriteToIsRefused() throws {
     for (mode, sharing, isRefused) in [
@@ -178,7 +178,7 @@ import Testing
       options.sharing = sharing
       let error = try? failure { _ = try Container.open(container.path, options: options) }
       #expect(error?.code == (isRefused ? .refused : nil), "\(mode) \(sharing)")
-      // Nothing is mended in what the caller takes for something else.
+      // No repair is advised if the caller takes the container for the other kind.
       let mends = isRefused && sharing == .owner
       if mends { #expect(error?.hint?.hasPrefix("chmod ") == true) }
     }
@@ -244,7 +244,7 @@ import Testing
     }
   }
 
-  /// It is no generation of ours, and nobody counts up to it.
+  /// The huge number is not a generation of ours, and no process counts up to it.
   @Test(arguments: ["999999999", "20261122.d", "99999", "99999.d"])
   func aHugeNumberInTheLockHoldsNobodyUp(_ name: String) throws {
     let locks = try Descriptor.open(
@@ -321,9 +321,9 @@ import Testing
     try bytes.withUnsafeBytes { try file.writeFully($0) }
   }
 
-  // MARK: By hand, and meanwhile
+  // MARK: Manual changes at the same time
 
-  /// What a running process has open may be gone a moment later.
+  /// Files that a running process has open may be removed a moment later.
   @Test(arguments: ["1.d", "lock", "n"])
   func whatIsRemovedByHandIsMadeAnew(_ name: String) throws {
     let slot = try container.slot(.channels, "n")
@@ -337,7 +337,7 @@ import Testing
       if name == "n" { number = 0 }
       #expect(try slot.add() == number + 1)
       number = try slot.add()
-      // The same when several are changed by one call.
+      // The same when one call changes several slots.
       #expect(try run("rm", ["-r", paths[name]!]).status == .exited(0))
       if name == "n" { number = 0 }
       try container.change([slot], "update") { contents in
@@ -349,7 +349,7 @@ import Testing
     #expect(try Probe(container.path).steps["add"] == "done")
   }
 
-  /// The value changes places with links, FIFOs and directories while others read and change it.
+  /// The value is swapped with links, FIFOs and directories while other threads read and change it.
   @Test func namesThatAreSwappedMeanwhile() throws {
     let seed = TestRun.seed
     let isOver = Atomic<Bool>(false)
@@ -377,7 +377,7 @@ import Testing
         _ = Errno.isNone { () throws(Errno) in
           try pool.rename(plant.rawValue, to: slot, "value.plist", .exchanging)
         }
-        // Or on a busy machine the others would hardly ever run while the value is in its place.
+        // Or on a busy machine the workers would hardly ever run while the value is in its place.
         for _ in 0..<Int.random(in: 0...3, using: &random) { Processes.yield() }
       }
     }
@@ -385,7 +385,7 @@ import Testing
     let workers = try (0..<2).map { number in
       try Thread("worker") { [container] in
         let (end, limit) = (Instant.now + .seconds(1), Instant.now + patience)
-        // A disk that is busy may hold up the swapper for longer than that, with a plant in place.
+        // A busy disk may hold up the swapper for longer than a second, with a plant in place.
         func isHeldUp() -> Bool {
           results.withLock { $0["done"] == nil } || swaps.load(ordering: .relaxed) == 0
         }

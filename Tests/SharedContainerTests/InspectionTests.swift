@@ -5,7 +5,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What an inspection finds, and what a repair does.
+/// The findings of an inspection, and the effects of a repair.
 @Suite(.blocking) struct InspectionTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -36,7 +36,7 @@ import Testing
     #expect(found.first?.isRepairable == true)
     #expect(try container.repair() == found)
     #expect(try slot.number() == 2)
-    // What was set aside stays, and is told of, until somebody has looked at it.
+    // A damaged file that was set aside stays, and is reported until a person has looked at it.
     #expect(try problems().allSatisfy { $0.subject.hasPrefix("damaged/") })
     #expect(try problems().count == 1)
   }
@@ -61,7 +61,8 @@ import Testing
     #expect(try problems() == [])
   }
 
-  /// What a program is just making, and has not locked yet, looks like what a dead one has left.
+  /// A file that a program is just making, and has not locked yet, looks like the leftover of a
+  /// dead process.
   @Test func whatIsGoneAtASecondLookWasNobodysLeftover() throws {
     let staging = try open("/staging")
     try staging.makeDirectory("0123456789abcdef", mode: 0o700)
@@ -79,6 +80,23 @@ import Testing
     #expect(found.allSatisfy { $0.severity == .note && !$0.isRepairable })
     _ = try container.repair()
     #expect(try container.inspect().filter { $0.what.hasPrefix("a foreign file") }.count == 5)
+  }
+
+  /// A generation is foreign only if no process can have reached it.
+  @Test func aMillionTakeoversMakeNothingForeign() throws {
+    let lock = try open("/channels/n/lock")
+    func touch(_ name: String) throws {
+      _ = try lock.open(name, [.writeOnly, .create], mode: 0o600)
+    }
+    func foreign() throws -> [String] {
+      try container.inspect().filter { $0.what.hasPrefix("a foreign file") }.map(\.subject)
+    }
+    for name in ["999998", "999999", "1000000", "1000001", "1000001.d"] { try touch(name) }
+    #expect(try foreign() == [])
+    for name in ["1000003", "1000003.d", "9223372036854775807", "0", "-1", "01"] { try touch(name) }
+    #expect(
+      try foreign().map { $0.split(separator: "/").last! }
+        == ["-1", "0", "01", "1000003", "1000003.d", "9223372036854775807"])
   }
 
   @Test func aStoppedHolderIsNamed() throws {

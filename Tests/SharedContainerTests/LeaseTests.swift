@@ -6,7 +6,7 @@ import Testing
 
 @testable import SharedContainer
 
-/// Slow is not suspended: who is taken for which.
+/// Slow is not suspended: when a holder is taken for suspended, and when not.
 @Suite(.blocking) struct LeaseTests {
   private let folder: TemporaryDirectory
 
@@ -23,10 +23,11 @@ import Testing
     }
   }
 
-  /// Keeps a processor busy until it is time.
+  /// Uses a processor until the condition is true.
   private static func work(until isDone: () -> Bool) { while !isDone() {} }
 
-  /// One update that takes long, beside one that wants the lock meanwhile; what came of both.
+  /// One update that takes long, beside an update that wants the lock in the meantime; returns the
+  /// results of both.
   private func race(
     _ slots: [Slot], slow: @escaping @Sendable (Slot.Content) throws -> Change
   ) throws -> (slow: Result<ChangeOutcome, any Error>, sum: Int, runs: Int) {
@@ -58,7 +59,8 @@ import Testing
     }
   }
 
-  /// Its lease says how patient it is with others, and not how patient they have to be with it.
+  /// A process's lease limits its patience with other processes, and not the patience of other
+  /// processes with it.
   @Test func slowAndPatientIsNotPassedBy() throws {
     try checkThatSlowIsNotPassedBy(lease: .seconds(1)) { _ in
       .seconds(60)
@@ -95,8 +97,9 @@ import Testing
     let slots = try open(lease: .milliseconds(50), cap: .milliseconds(100))
       .map { try $0.slot(.channels, "n") }
     let ended = try race(slots) { _ in
-      // Long past the cap, however seldom the renewing thread runs on a busy machine; and until
-      // the other has committed, because nothing less tells that it has the lock to itself.
+      // Long past the cap, however seldom the renewing thread runs on a busy machine; and until the
+      // other update has committed, because nothing less shows that the other had the lock to
+      // itself.
       let (cap, end) = (Instant.now + .milliseconds(600), Instant.now + patience)
       Self.work { Instant.now > cap && (try? slots[1].number()) == 1 || Instant.now > end }
       return .put(try BinaryEncoder().encode(100))
@@ -109,7 +112,7 @@ import Testing
     #expect(try slots[0].add() == 2)
   }
 
-  /// To run it again would take as long, and again.
+  /// A rerun would take as long, and again.
   @Test func whoExceedsTheCapWithSeveralSlotsLearnsIt() throws {
     let containers = try open(lease: .milliseconds(50), cap: .milliseconds(100))
     let slots = try ["left", "right"].map { try containers[0].slot(.channels, $0) }
@@ -154,7 +157,9 @@ import Testing
 
   private static let start = Instant(nanoseconds: 1_000_000_000)
 
-  /// Looks every ten milliseconds at these marks; answers at which look it was judged.
+  /// Observes these marks at these times, usually every ten milliseconds.
+  ///
+  /// Returns the time at which the holder was judged to be suspended.
   private func judged(
     _ marks: [Int], at looks: [Int], lease: Duration = .milliseconds(80)
   ) -> Int? {
@@ -178,7 +183,8 @@ import Testing
     #expect(judged(looks.map { min($0, 200) }, at: looks) == 290, "it stood from 200 on")
   }
 
-  /// What happened while the waiter itself was suspended it cannot know: little of that counts.
+  /// A waiter cannot know the events of the time in which it was suspended itself: little of the
+  /// time counts.
   @Test func aWaiterThatSleptCountsLittleOfIt() {
     let looks = [10, 20, 30, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180]
     #expect(judged(looks.map { _ in 1 }, at: looks) == 140, "of the 60 asleep, 20")

@@ -2,8 +2,8 @@ import SharedContainer
 import TestTraits
 import Testing
 
-/// What cannot be explored: `ExplorationTests` walks through all the rest of it.
-@Suite(.blocking) struct LockMachineTests {
+/// Cases that cannot be explored: `ExplorationTests` walks through all the rest of the machine.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct LockMachineTests {
   @Test func endsAfterAHundredReruns() {
     var machine = LockMachine()
     var action = machine.next(.begin)

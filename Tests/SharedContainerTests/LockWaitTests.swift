@@ -5,7 +5,7 @@ import Testing
 
 @testable import SharedContainer
 
-/// Waits for a lock that fail, and what they leave behind.
+/// Lock waits that fail, and their leftovers.
 @Suite(.blocking) struct LockWaitTests {
   private let folder: TemporaryDirectory
 
@@ -32,16 +32,17 @@ import Testing
     return failure.withLock { $0 }
   }
 
-  /// The thread that waits in the kernel's queue gets it later, when nobody wants it any more.
+  /// The waiting thread in the kernel's queue gets the lock later, when no caller wants it any
+  /// more.
   @Test func aWaitThatFailsDoesNotTakeTheLockLater() throws {
     let (first, second) = (try slot(), try slot())
     _ = try first.hold("lock") { (_: Int) throws in
-      // The look before the lock is the first one.
+      // The check before the lock is the first call.
       let rule = FaultRule(.fstatat, path: "lock/2", number: 2, .fail(.inputOutput))
       let error = try failure(second, [rule], within: patience)
       #expect(error?.errno == Errno.inputOutput.rawValue, "\(String(describing: error))")
     }
-    // It would be told of a lock that it has not.
+    // With a wait left over, `second` would be notified of a lock that it does not hold.
     for _ in 0..<200 { _ = try second.hold("lock") { $0 } }
     _ = try first.hold("lock") { (_: Int) throws in
       #expect(try failure(second, within: .milliseconds(100))?.code == .timedOut)

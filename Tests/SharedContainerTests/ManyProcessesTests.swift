@@ -5,11 +5,12 @@ import TestTraits
 import Testing
 
 /// P2 and P3 among eight processes that all want the same lock all the time.
-@Suite(.serialized, .blocking) struct ManyProcessesTests {
+@Suite(.serialized, .blocking, .notSanitized("many processes at once"))
+struct ManyProcessesTests {
   private static let size = 8
   private static let isLong = TestRun.isLong
 
-  /// Nothing is lost or doubled, and turns fall to all.
+  /// No update is lost or doubled, and every process gets its share.
   @Test func eightProcessesLoseNothingAndShare() throws {
     var best = 0.0
     for _ in 0..<3 where best < 0.2 {
@@ -28,8 +29,8 @@ import Testing
     #expect(best >= 0.2, "the least served of eight gets a fifth of the most served")
   }
 
-  /// Who has just given the lock back is faster than whom that wakes, and lets him go first all the
-  /// same.
+  /// A process that has just unlocked is faster than the waiter that its unlock wakes, and lets the
+  /// waiter go first all the same.
   ///
   /// The best of three, because on a busy machine one process may not run at all for a while.
   @Test func twoThatAddInALoopTakeTurns() throws {
@@ -44,10 +45,10 @@ import Testing
     #expect(best >= 0.5, "the one gets half of the other's turns at least")
   }
 
-  /// Whoever is stopped or killed holds up nobody, and takes nothing with it but its own update.
+  /// A stopped or killed process holds up no other process, and loses nothing but its own update.
   ///
-  /// Nothing may be lost in any run; the longest wait is that of the best of three, because a busy
-  /// machine also makes processes wait that nobody holds up.
+  /// No run may lose an update. The longest wait is taken from the best of three runs, because a
+  /// busy machine also makes processes wait without a stopped holder.
   @Test func stoppedAndKilledProcessesHoldUpNobody() throws {
     var seed = TestRun.seed
     var excess = Duration.seconds(1)
@@ -60,10 +61,11 @@ import Testing
     #expect(excess <= .zero, "beyond lease, bystander's delay and 150 ms")
   }
 
-  /// Stops and kills half of the processes; answers by how much the others waited too long.
+  /// Stops and kills half of the processes; returns by how much the other processes waited too
+  /// long.
   private func disturbedRun(_ random: inout SeededRandom) throws -> Duration {
     let crowd = try Crowd(Self.size, for: Self.isLong ? .seconds(60) : .seconds(3))
-    // Half of them are left alone: what these wait is waited for others.
+    // Half of the processes are left alone: their waits are waits for other processes.
     let victims = 0..<Self.size / 2
     let bystander = try Bystander()
     let (stops, kills) = try disturb(crowd, victims, &random)
@@ -96,14 +98,14 @@ import Testing
         try crowd.replace(victim)
         kills += 1
       } else {
-        // One that has ended by itself says why when it is asked how it went.
+        // A process that has ended on its own reports the reason when its outcome is read.
         let child = crowd.members[victim].child
         try? child.send(.stop)
         wait(until: .now + .milliseconds(Int.random(in: 10...200, using: &random)))
         try? child.send(.go)
         stops += 1
       }
-      // Far enough apart that a wait can fall victim to one of them, not to several.
+      // Far enough apart that a wait can fall victim to one disturbance, not to several.
       next = max(next, .now) + .milliseconds(Int.random(in: 100...200, using: &random))
     }
     return (stops, kills)

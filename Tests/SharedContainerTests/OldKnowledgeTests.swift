@@ -5,7 +5,7 @@ import Testing
 
 @testable import SharedContainer
 
-/// What is kept in memory goes when what has made it true has gone.
+/// Knowledge in memory is dropped when its basis is gone.
 @Suite(.blocking) struct OldKnowledgeTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -23,7 +23,7 @@ import Testing
     #expect(try run("rm", ["-r", path]).status == .exited(0))
   }
 
-  /// Its thread stands in the kernel's queue still, and would take the lock for nobody.
+  /// The waiting thread is still in the kernel's queue, and would take the lock for no caller.
   @Test func whoeverFailsInWaitingForALockTakesItNoMore() throws {
     let holding = try Holding(another().slot(.channels, "n"))
     let rule = FaultRule(.fstatat, path: "n/lock/2", .fail(.inputOutput))
@@ -37,7 +37,7 @@ import Testing
     #expect(held.result == 1)
   }
 
-  /// That another directory has the name is told once.
+  /// The notice that another directory has the name arrives once.
   @Test func theDirectoryThatHasAPartsNameIsFoundWhenItCanBe() throws {
     let home = try container.member("watch")
     func names() throws -> [String] {
@@ -80,7 +80,7 @@ import Testing
     #expect(tries.withLock { $0 } == 2)
   }
 
-  /// A hold is not run again: nobody may take it for one that stands still.
+  /// A hold is not run again: no waiter may take its holder for a suspended process.
   @Test func whatIsToBeHeldForLongIsNotWithoutAThread() throws {
     let leases = LeaseKeeper { _ throws(Errno) in throw .wouldBlock }
     try folder.write("", to: "mark")
@@ -118,7 +118,8 @@ import Testing
     #expect(try another().names(in: .members) == ["b"])
   }
 
-  /// Had the look counted, nothing would be told before something else comes.
+  /// If the failed listing counted as done, the listener would receive nothing before the next
+  /// change.
   @Test func whatCouldNotBeListedIsToldLater() throws {
     let names = Heard<FolderWatch.Change>()
     let rule = FaultRule(.getdents, path: "channels", .fail(.inputOutput))
@@ -130,13 +131,13 @@ import Testing
     watch?.stop()
   }
 
-  /// Who comes to a directory whose watch pauses would be told nothing.
+  /// A listener that joins a directory whose watch is paused would not be notified.
   @Test func whoeverListensWhereAnotherPausesIsTold() throws {
     let home = try container.member("a")
     let first = try home.watch(.inbox, pauses: true) { _ in }
     let mask: InotifyMask = [.movedFrom, .deleted]
     try home.watch(.inbox, mask) { _ in }.stop()
-    // Not while anybody in the process begins to listen.
+    // A pause fails while another listener of the process is being registered.
     try eventually("it pauses") { first.pause() }
     let heard = Heard<Watcher.Signal>()
     let second = try home.watch(.inbox, mask) { heard.add($0) }
@@ -150,15 +151,16 @@ import Testing
     first.stop()
   }
 
-  /// It is that of the directory which was synced, and not of another one that has come since.
+  /// A synced name belongs to the directory that was synced, and not to a directory that has
+  /// replaced it since.
   @Test func aNameThatWasSyncedIsThatOfOneDirectory() throws {
-    // On a busy machine the thread may come only when the directory has been replaced.
+    // On a busy machine the thread may run only after the directory has been replaced.
     for milliseconds in [500, 2000, 8000] {
       let name = "a\(milliseconds)"
       let home = try container.member(name)
       _ = try home.part(.inbox)
       let synced = Monitor<[String]?>(nil)
-      // The first is that of the member's directory, the second of the one above.
+      // The first sync is for the member's directory, the second for the directory above.
       let slow = FaultRule(
         .fsync, path: "/members", number: 2, .delay(milliseconds: milliseconds))
       let thread = try Thread("syncing") {

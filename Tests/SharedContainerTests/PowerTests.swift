@@ -4,12 +4,13 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P7: what is there after the power was cut, on real file systems that are lost without flushing.
-@Suite(.serialized, .blocking) struct PowerTests {
+/// P7: the content after a power cut, on real file systems that are lost without flushing.
+@Suite(.serialized, .blocking, .notSanitized("about file systems and processes"))
+struct PowerTests {
   private static let cuts = TestRun.isLong ? 25 : 5
   private static let kinds: [TestFileSystem.Kind] = [.ext4, .xfs]
 
-  /// Cut while they write: whatever may just be under way is under way.
+  /// Cut while the writers write: at the cut, any step of a put may be in progress.
   @Test(arguments: kinds)
   fileprivate func aCutAmongWritersLosesNothingAcknowledged(_ kind: TestFileSystem.Kind) throws {
     let what = "a power cut among writers on \(kind)"
@@ -19,7 +20,7 @@ import Testing
     var history: History = [:]
     for cut in 1...Self.cuts {
       let writers = try Self.channels.map { try Writer($0, disk, times: 1_000_000) }
-      // Long enough now and then for kept values to be replaced by later ones.
+      // Now and then long enough for kept values to be replaced by later values.
       let longest = cut % 5 == 0 ? 1500 : 400
       let length = Duration.milliseconds(Int.random(in: 20...longest, using: &random))
       let end = Instant.now + length
@@ -32,7 +33,7 @@ import Testing
     try disk.unmount()
   }
 
-  /// Cut right after the last acknowledgement: nothing that came later can have forced it to disk.
+  /// Cut right after the last acknowledgement: no later write can have forced the value to disk.
   @Test(arguments: kinds)
   fileprivate func aCutAfterTheLastAcknowledgementLosesNothing(_ kind: TestFileSystem.Kind) throws {
     let what = "a power cut after an acknowledgement on \(kind)"
@@ -40,7 +41,8 @@ import Testing
     var history: History = [:]
     for cut in 1...Self.cuts {
       var writers: [Writer] = []
-      // One after the other, so that each has its turn at being the last.
+      // One channel after the other, beginning with a different channel each time, so that each
+      // channel comes last once.
       let turn = cut % Self.channels.count
       for channel in Self.channels[turn...] + Self.channels[..<turn] {
         let writer = try Writer(channel, disk, times: cut)
@@ -53,8 +55,8 @@ import Testing
     try disk.unmount()
   }
 
-  /// A put that takes the place of a value whose file is on disk, and comes to disk itself as a
-  /// name only: the old value, kept, is what is left of the two.
+  /// A put replaces a value whose file is on disk, and reaches the disk itself as a name only: of
+  /// the two values, the old one remains, as the kept value.
   @Test(arguments: kinds)
   fileprivate func aValueThatDidNotReachTheDiskIsAnsweredByTheKeptOne(
     _ kind: TestFileSystem.Kind
@@ -63,7 +65,7 @@ import Testing
     guard let disk = try TestFileSystem.make(kind, for: what) else { return }
     let writer = try Writer(("p", .process), disk, times: 40)
     _ = try writer.process.outcome()
-    // Names come to disk without what the files hold.
+    // Names reach the disk without the content of their files.
     try Descriptor.open(path: disk.path, [.readOnly, .directory]).sync()
     try Descriptor.open(
       path: [disk.path, "c", "channels", "p"].joined(separator: "/"), [.readOnly, .directory]
@@ -90,8 +92,9 @@ import Testing
     _ = consume container
   }
 
-  /// An acknowledged value, then one that is not synced in its place, whose writer is stopped at
-  /// once: of the two names, all that the disk is told is the new one's.
+  /// An acknowledged value, then an unsynced value in its place, whose writer is stopped at once.
+  ///
+  /// Of the two names, only the new value's name is sent to the disk.
   @Test(arguments: kinds)
   fileprivate func anAcknowledgedValueIsKeptBeforeAnUnsyncedOneTakesItsPlace(
     _ kind: TestFileSystem.Kind
@@ -133,7 +136,7 @@ import Testing
   /// All that was put in each channel and not lost in a cut, in order.
   private typealias History = [String: [Put]]
 
-  /// A process that writes one channel, and what it has said of it.
+  /// A process that writes one channel, and its reports.
   private struct Writer {
     let channel: Channel
     let process: Running
@@ -161,7 +164,7 @@ import Testing
     }
   }
 
-  /// Lets the writers meet the cut, brings the disk back, and looks.
+  /// Waits until the writers meet the cut, mounts the disk again, and checks the values.
   private func check(
     _ writers: [Writer], _ history: inout History, on disk: TestFileSystem, at moment: Instant,
     _ when: String
@@ -175,13 +178,14 @@ import Testing
       let what = "'\(name)' after \(when)"
       let puts = history[name, default: []] + (try writer.puts)
       let slot = try container.slot(.channels, name)
-      let found = try slot.number()
+      var number: Int?
+      #expect(throws: Never.self, "\(what)") { number = try slot.number() }
+      guard let found = number else { continue }
       let last = puts.last?.sum ?? 0
-      // A machine that stops acknowledges nothing more. A file system that is stopped does: a sync
-      // that overlaps with the stopping may find nothing left to wait for, and answer that all is
-      // well.
+      // A stopped machine acknowledges nothing more. A stopped file system does: a sync that
+      // overlaps with the stop may find nothing left to wait for, and report success.
       let certain = puts.filter { $0.end < moment }
-      // The one under way may have come as far as the disk.
+      // The put in progress may have reached the disk.
       #expect(found <= last + 1, "\(what): \(found) was never put, the latest was \(last)")
       switch writer.channel.durability {
       case .power: #expect(found >= certain.last?.sum ?? 0, "\(what): lost")
@@ -200,15 +204,15 @@ import Testing
     #expect(try container.root.open("staging", [.readOnly, .directory]).names() == [])
   }
 
-  /// How old what is found after a cut may be: it was the latest value `keptAge` before the last
-  /// put that was not synced, or later.
+  /// How old the value found after a cut may be: it was the latest value `keptAge` before the last
+  /// unsynced put, or later.
   ///
   /// A put leaves its file unsynced only while the kept value was written less than `keptAge` ago.
-  /// Otherwise it syncs it, and with it all names given before. So what a cut leaves under the
-  /// value's name is the last synced put but one, or one that came later; and if that one did not
-  /// reach the disk whole, the kept value answers, which was not `keptAge` old when it was put.
-  /// Among the last two puts is one that was not synced, or comes after it; or both were synced,
-  /// and then the last but one is there.
+  /// Otherwise the put syncs its file, and with it all names given before. After a cut, the value's
+  /// name therefore leads to the last synced put but one, or to a later put. If that put did not
+  /// reach the disk whole, readers get the kept value, which was less than `keptAge` old at the
+  /// time of the put. The last two puts include an unsynced put, or a put after it; or both were
+  /// synced, and then the last but one is on the disk.
   private func expectRecent(_ found: Int, _ puts: [Put], _ what: String) {
     guard puts.count > 1, let last = puts.last, found < last.sum else { return }
     guard let next = puts.first(where: { $0.sum == found + 1 }) else {

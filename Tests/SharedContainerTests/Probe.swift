@@ -2,13 +2,13 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// What a process of its own made of a container: how each of its steps ended.
+/// The results of a separate process that uses a container: how each of its steps ended.
 struct Probe {
   let status: ExitStatus
   let steps: [String: String]
   let text: String
 
-  /// Fails if it takes long: nothing that lies in a directory may hold a process up.
+  /// Fails if the process takes long: no object in a directory may hold a process up.
   init(_ container: String, _ channel: String = "n") throws {
     let outcome = try run(
       .probe(container, channel))
@@ -27,7 +27,7 @@ extension Container {
   /// A path below the container.
   func path(_ parts: String...) -> String { ([path] + parts).joined(separator: "/") }
 
-  /// What lies in a directory below the container.
+  /// The names in a directory below the container.
   func contents(_ parts: String...) throws -> [String] {
     let path = ([path] + parts).joined(separator: "/")
     return try Descriptor.open(path: path, [.readOnly, .directory]).names().sorted()

@@ -8,7 +8,8 @@ import Testing
 /// What the system refuses once, for lack of descriptors say, is not taken for the truth, and for
 /// ever even less.
 @Suite(.blocking) struct RefusedOnceTests {
-  /// In `HOME` it would be another container, and nobody would ever see what was put there.
+  /// `HOME` would lead to another container, and no program would ever see a value that was put
+  /// there.
   @Test func whereTheAccountsAreUnreadableForAMomentNoOtherHomeIsTaken() throws {
     let folder = try TemporaryDirectory()
     let outcome = try run(
@@ -22,7 +23,7 @@ import Testing
     #expect(try folder.descriptor.names() == [])
   }
 
-  /// By what it says of itself it would be taken for one that has ended, for all of its life.
+  /// Without a second try, the process's own mark would make it look ended for its whole run.
   @Test func whoCannotAskWhoItIsAsksAgain() throws {
     let (folder, container, slot) = try Container.forTest(holding: 1)
     let peer = try Running(
@@ -42,7 +43,7 @@ import Testing
     withExtendedLifetime(folder) {}
   }
 
-  /// Nothing is to be opened to see that it is gone.
+  /// To see that the container is gone, no file needs to be opened.
   @Test func theEndOfAContainerIsSeenWithoutDescriptors() throws {
     let (folder, container) = try Container.forTest()
     try container.root.unlink("container.plist")
@@ -53,7 +54,7 @@ import Testing
     withExtendedLifetime(folder) {}
   }
 
-  /// It goes between two looks: to the first one it has its name still.
+  /// The container is removed between two checks: at the first check its name still exists.
   @Test func aContainerThatIsRemovedMeanwhileWasNotMoved() throws {
     let (folder, container) = try Container.forTest()
     #expect(try run("rm", ["-r", container.path]).status == .exited(0))
@@ -63,12 +64,12 @@ import Testing
     withExtendedLifetime(folder) {}
   }
 
-  /// Whoever names the file itself would not be kept away.
+  /// An access that names the target itself would not be excluded.
   @Test func whereALinkLeadsIsNotLeftOut() throws {
     let folder = try TemporaryDirectory()
     try folder.write("", to: "file")
     try folder.descriptor.makeSymbolicLink("link", to: "file")
-    // The first look only spares others.
+    // The first check only makes further checks unnecessary.
     let refused = FaultRule(.open, path: "/link", .fail(.tooManyOpenFiles))
     try FaultPoints.with([refused]) {
       let found = try AccessPath.resolve(folder.path + "/link")
@@ -85,7 +86,8 @@ import Testing
     #expect(try AccessPath.resolve(folder.path + "/link").count == 2)
   }
 
-  /// In the user's container nobody would meet those who look for it in the group's.
+  /// An access in the user's container would not meet the accesses of programs that use the group's
+  /// container.
   @Test func aGroupsFileIsNotTakenForTheUsers() throws {
     let folder = try TemporaryDirectory()
     let groups = folder.path + "/groups"
@@ -106,7 +108,7 @@ import Testing
     #expect(try arbiters.room(for: path) === group)
   }
 
-  /// A kernel that has the call is not taken for one that has not.
+  /// A kernel that has the call is not taken for a kernel without it.
   @Test func whatCannotBeOpenedForAMomentIsOpenedLater() throws {
     let folder = try TemporaryDirectory()
     try folder.descriptor.makeDirectory("a", mode: 0o700)
@@ -118,8 +120,8 @@ import Testing
     #expect(outcome.output == "EMFILE none\n", "\(outcome.errors)")
   }
 
-  /// Out of the way of the new value it would be what the dead leave, and the next change would
-  /// remove it.
+  /// If the damaged file only made way for the new value, it would look like the leftover of a dead
+  /// process, and the next change would remove it.
   @Test func whatIsDamagedIsNotReplacedWhereItCannotBeSetAside() throws {
     let (folder, container, slot) = try Container.forTest(holding: 3)
     let path = container.path("channels", "n", "value.plist")

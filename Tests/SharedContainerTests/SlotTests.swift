@@ -5,7 +5,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// One process, or two, and a value between them.
+/// A value, changed by one process or by two.
 @Suite(.blocking) struct SlotTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -71,7 +71,7 @@ import Testing
     #expect(try other.add() == 1)
   }
 
-  /// P3: whoever is stopped inside an update is passed by, and its update is not lost either.
+  /// P3: a process stopped inside an update is overtaken, and its update is not lost either.
   @Test func aStoppedHolderIsPassedBy() throws {
     let slot = try container.slot(.channels, "n")
     try slot.add(10)
@@ -111,7 +111,7 @@ import Testing
     #expect(container.counters.takeovers == 0)
   }
 
-  /// It finds no value, and then one that was kept, because two were put meanwhile.
+  /// The reader finds no value, and then a kept value, because two values were put in between.
   @Test func whatIsPutWhileSomebodyReadsIsNoDamage() throws {
     let slot = try container.slot(.channels, "n")
     try slot.change("look") { _ in .none }
@@ -122,7 +122,8 @@ import Testing
     #expect(try reader.waitOrGo() == "2\n")
   }
 
-  /// P7: it has nothing to fall back on, however short ago that was.
+  /// P7: without an earlier value there is nothing to fall back on, however recently a value was
+  /// there.
   @Test func aValueIsSyncedWhereNoneIsBeforeIt() throws {
     var options = ContainerOptions.testing()
     options.keptAge = .seconds(1000)

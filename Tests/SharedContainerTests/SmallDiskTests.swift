@@ -4,8 +4,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Updates on file systems that are full, have no room for another file, or may only be read.
-@Suite(.blocking) struct SmallDiskTests {
+/// Updates on file systems that are full, have no space for another file, or may only be read.
+@Suite(.blocking, .notSanitized("about file systems and processes")) struct SmallDiskTests {
   @Test(arguments: [TestFileSystem.Kind.memory, .ext4, .fewFiles])
   fileprivate func aFullDiskDamagesNothing(_ kind: TestFileSystem.Kind) throws {
     guard let disk = try TestFileSystem.make(kind, for: "a full file system (\(kind))") else {
@@ -26,7 +26,8 @@ import Testing
     #expect(throws: WormholeError.self) { try fresh.add() }
     let probes = [try Probe(container.path), try Probe(container.path)]
     #expect(probes.allSatisfy { $0.steps["read"] == "done" })
-    // A child that another test is starting may have had a removed file open, which is free by now.
+    // A child that another test is starting may have had a removed file open, whose space is free
+    // by now.
     let adds = probes.flatMap { [$0.steps["add"], $0.steps["power"]] }
     #expect(adds.allSatisfy { $0 == "full" || $0 == "done" }, "\(adds)")
     let number = 5 + adds.count { $0 == "done" }
@@ -51,7 +52,7 @@ import Testing
     do {
       let container = try Container.open(path, options: .testing())
       try container.slot(.channels, "n").add(5)
-      // What somebody who died has left in staging cannot be swept now.
+      // The leftover of a dead process in staging cannot be swept now.
       try Descriptor.open(path: container.path("staging"), [.readOnly, .directory])
         .makeDirectory("0123456789abcdef", mode: 0o700)
     }
@@ -77,7 +78,7 @@ import Testing
     #expect(try container.contents("channels", "n", "lock", "1.d") == [])
   }
 
-  /// It could be written when the container was opened.
+  /// The disk was writable when the container was opened.
   @Test func aDiskThatTurnsReadOnlyKeepsItsValue() throws {
     let what = "a file system that turns read only"
     guard let disk = try TestFileSystem.make(.ext4, for: what) else { return }

@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What lies in `staging/` is swept once its maker is dead, and not before.
+/// Files in `staging/` are swept once their maker is dead, and not before.
 @Suite(.blocking) struct StagingTests {
   private let folder: TemporaryDirectory
   private let path: String
@@ -51,7 +51,8 @@ import Testing
     #expect(try container.slot(.channels, "n").add() == 1)
   }
 
-  /// Between making a file and flocking it there is a moment in which a sweeper takes it for dead.
+  /// Between making a file and flocking it, a sweeper takes the file for the leftover of a dead
+  /// process.
   @Test func aMakerWhoseFileWasSweptMakesAnother() throws {
     let maker = try start("flock~staging:before:stop")
     try maker.waitUntilStopped()
@@ -67,7 +68,7 @@ import Testing
     let staging = try folder.descriptor.open("c/staging", [.readOnly, .directory])
     let foreign = ["0123456789abcde", "0123456789ABCDEF", "0123456789abcdef0", "README"]
     for name in foreign { _ = try staging.open(name, [.writeOnly, .create], mode: 0o600) }
-    // A name of ours, but nothing that we make.
+    // A name of ours, but an object that our programs never make.
     try staging.makeSymbolicLink("00000000000000aa", to: "README")
     try staging.makeFIFO("00000000000000bb", mode: 0o600)
     _ = try staging.open("00000000000000cc", [.writeOnly, .create], mode: 0o600)

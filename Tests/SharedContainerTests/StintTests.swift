@@ -5,7 +5,7 @@ import Testing
 @testable import SharedContainer
 @testable import Syscalls
 
-/// P3: who takes a lock again and again lets one that waits go first.
+/// P3: a process that takes a lock again and again lets a waiter go first.
 @Suite(.blocking) final class StintTests {
   private let folder: TemporaryDirectory
   private let slot: Slot
@@ -27,7 +27,7 @@ import Testing
     return sign
   }
 
-  /// It waits for whoever has asked, for a while, and once.
+  /// The process waits for the waiter that has set its flag, for a short time, and once.
   @Test func whoHasALockAgainAndAgainStepsAside() throws {
     try withUnsafeBytes(of: UInt64(7)) { try lock.writeFully($0, at: 64) }
     let deadline = Instant.now + .seconds(10)

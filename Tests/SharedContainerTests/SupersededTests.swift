@@ -5,7 +5,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P3, at the places where the mechanism is needed: each of these fails without one part of it.
+/// P3, at the points where the mechanism is needed: each test fails without one part of it.
 @Suite(.blocking) struct SupersededTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -23,14 +23,15 @@ import Testing
     for _ in 0..<10 { try slot.add() }
   }
 
-  /// Waits until it has stopped once more, or ended.
+  /// Waits until the peer has stopped once more, or ended.
   private func waitUntilQuiet(_ peer: Running) throws {
     try eventually("it stops or ends") {
       try peer.hasEnded || Processes.isStopped(peer.child.process)
     }
   }
 
-  /// It has read the value and opened its staging directory: only the removal of that stops it.
+  /// The holder has read the value and opened its staging directory: only the removal of the
+  /// directory stops the commit.
   @Test(arguments: ["open~1.d/next", "write~1.d/next", "rename~value.plist"])
   func aHolderStoppedInItsCommitOverwritesNothing(_ place: String) throws {
     let peer = try add(faults: "\(place):before:stop")
@@ -41,10 +42,10 @@ import Testing
     #expect(container.counters.takeovers == 1)
   }
 
-  /// It opens its staging directory only after a successor has removed it: only the look for the
-  /// next generation stops it.
+  /// The holder opens its staging directory only after a successor has removed it: only the check
+  /// for the next generation stops the commit.
   @Test func aHolderStoppedBeforeItStagesSeesThatItIsSuperseded() throws {
-    // A new process has to open the directory; the second stop is met only by one that goes on.
+    // A new process has to open the directory; only a process that continues meets the second stop.
     let peer = try add(faults: "open~1.d:before:stop;open~1.d/next:before:stop")
     try peer.waitUntilStopped()
     try addTen()
@@ -55,7 +56,8 @@ import Testing
     #expect(try slot.number() == 24)
   }
 
-  /// P7: it was about to heal a damaged value when it was stopped; meanwhile others healed it.
+  /// P7: the holder was stopped when it was about to heal a damaged value; another process healed
+  /// the value before it resumed.
   @Test func aHolderStoppedInHealingTakesNoGoodValueAway() throws {
     try damageValue()
     let peer = try add(faults: "rename:before:stop")
@@ -66,7 +68,7 @@ import Testing
     #expect(try slot.number() == 13)
   }
 
-  /// P7, P9: one bit is wrong, and the checksum tells.
+  /// P7, P9: one bit is wrong, and the checksum shows the damage.
   @Test func aDamagedValueIsAnsweredWithTheKeptOne() throws {
     try damageValue()
     guard case .value(_, recovered: true) = try slot.read() else {
@@ -85,7 +87,7 @@ import Testing
     #expect(container.counters.heals == 1)
   }
 
-  /// Changes one bit of the number in the value, in a file of its own moved over it.
+  /// Changes one bit of the number in the value, in a separate file that is moved over the value.
   private func damageValue() throws {
     let directory = try Descriptor.open(
       path: container.path + "/channels/n", [.readOnly, .directory])

@@ -3,13 +3,13 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// An operation that the sweeps disturb at every system call it makes.
+/// An operation that the sweeps disturb at every system call of its run.
 ///
-/// Each run has a container of its own, prepared alike, so that the n-th call is the same one in
-/// every run.
+/// Each run has a container of its own, prepared alike, so that the n-th call is the same in every
+/// run.
 struct SweptOperation: Sendable, CustomStringConvertible {
   let name: String
-  /// What the peer does in the container.
+  /// The job of the peer in the container.
   let job: @Sendable (_ path: String) -> PeerJob
   /// How much the operation adds to the number in the channel `n`.
   let adds: Int
@@ -62,7 +62,7 @@ struct SweptOperation: Sendable, CustomStringConvertible {
     },
   ]
 
-  /// A container whose channel holds that number, with the one before kept.
+  /// A container whose channel holds the given number, with the number before as kept value.
   private static func holding(_ number: Int, _ path: String) throws {
     let slot = try Container.open(path, options: .testing()).slot(.channels, "n")
     for _ in 0..<number { try slot.add(durability: .power) }
@@ -100,7 +100,7 @@ struct SweptRun {
     return try Running(operation.job(path), environment: environment)
   }
 
-  /// How many calls the operation makes when nothing disturbs it.
+  /// How many calls the operation makes without a disturbance.
   static func countCalls(of operation: SweptOperation) throws -> Int {
     let run = try SweptRun(operation)
     _ = try run.start(trace: true).outcome()

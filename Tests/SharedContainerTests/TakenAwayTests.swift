@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What somebody's hand takes away from under those who use it.
+/// Files and directories that another tool takes away while processes use them.
 @Suite(.blocking) struct TakenAwayTests {
   private let folder: TemporaryDirectory
   private let path: String
@@ -14,7 +14,7 @@ import Testing
     path = folder.path + "/c"
   }
 
-  /// The slot, of a container opened anew: to the lock, another process.
+  /// The slot, in a new instance of the container: to the lock, another process.
   private func slot() throws -> Slot {
     try Container.open(path, options: .testing()).slot(.channels, "n")
   }
@@ -23,7 +23,8 @@ import Testing
     try Descriptor.open(path: path + "/channels", [.readOnly, .directory])
   }
 
-  /// The highest lock file alone goes again and again, while some have it open and others come.
+  /// Only the highest lock file is removed, again and again, while some threads have it open and
+  /// other threads open it.
   @Test func aLockFileThatIsRemovedLosesNothing() throws {
     try slot().add()
     let isOver = Monitor(false)
@@ -44,7 +45,7 @@ import Testing
     try together(4) { index in
       var slot = try self.slot()
       for round in 0..<200 {
-        // Two stay with what they have, two come anew.
+        // Two threads stay with the file that they have open, two open the slot again.
         if index % 2 == 0, round % 5 == 0 { slot = try self.slot() }
         try slot.add()
       }
@@ -53,20 +54,21 @@ import Testing
     #expect(removed.withLock { $0 } > 3)
   }
 
-  /// A generation of which nothing is left is not missed: those who have it open and those who come
-  /// to the one before it, whose directory they make anew, do not commit side by side.
+  /// A generation that is removed without a trace does no harm: processes that have it open and
+  /// processes that arrive at the generation before it, whose directory they make again, do not
+  /// commit side by side.
   ///
   /// The first may find that directory removed already, when it was the second.
   @Test func aGenerationThatIsRemovedWithItsDirectoryLosesNothing() throws {
     let first = try slot()
     try first.add()
-    // Somebody's next generation: it goes up, and removes what is below.
+    // A next generation from another tool: `first` goes up to it, and removes the generation below.
     let locks = try channels().open("n/lock", [.readOnly, .directory])
     _ = try locks.open("2", [.writeOnly, .create], mode: 0o600)
     let before = try first.add()
     try locks.unlink("2")
     try locks.removeDirectory("2.d")
-    // Another comes to the generation before, and stands still in the middle of it.
+    // Another thread comes to the generation before, and pauses in the middle of its update.
     let (inside, exit) = (Gate(), Gate())
     let other = try Thread("other") {
       _ = try? slot().add {
@@ -83,7 +85,7 @@ import Testing
 
   enum Taken: String, CaseIterable { case channel = "n", locks = "n/lock" }
 
-  /// Who has it open puts under the name all the same.
+  /// A process that has the directory open puts under the name all the same.
   @Test(arguments: Taken.allCases)
   func whatIsMovedAwayIsNotPutTo(_ taken: Taken) throws {
     let slot = try slot()
@@ -91,7 +93,7 @@ import Testing
     let channels = try channels()
     let elsewhere = try Descriptor.open(path: folder.path, [.readOnly, .directory])
     try channels.rename(taken.rawValue, to: elsewhere, "moved")
-    // Another one comes first and finds what has the name now.
+    // Another instance comes first and uses the directory that has the name now.
     let start = taken == .channel ? 0 : 3
     #expect(try self.slot().add() == start + 1)
     #expect(try slot.add() == start + 2)

@@ -4,7 +4,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Several threads, several containers on one directory, and what a process starts inside updates.
+/// Several threads, several instances on one directory, and children that a process starts inside
+/// updates.
 @Suite(.blocking) struct ThreadsAndForksTests {
   private let folder: TemporaryDirectory
   private let container: Container
@@ -54,7 +55,7 @@ import Testing
     }
   }
 
-  /// Waits in vain, and shows that the wait is over for the others as well.
+  /// Waits until the timeout, and shows that the wait is over for the other waiters as well.
   private func giveUp(
     in queue: Queue, _ code: WormholeError.Code, _ patience: (Instant) throws -> Patience
   ) throws {
@@ -72,7 +73,8 @@ import Testing
     #expect(error.code == code)
     #expect(late >= .zero && late < .seconds(1) + bystander.allowance(), "\(late)")
     try holding.end()
-    // What was given up is in the kernel's queue still; it must not keep the lock for nobody.
+    // The wait that timed out is still in the kernel's queue. It must not hold the lock without a
+    // caller.
     for slot in [try another(), waiter, slot] {
       try slot.add(policy: never, patience: Patience(until: .now + .seconds(20)))
     }
@@ -97,7 +99,8 @@ import Testing
 
   // MARK: Children
 
-  /// Starts a job that starts another process, and waits for its number and what else it says.
+  /// Starts a job that starts another process, and waits for the child's process ID and the other
+  /// words.
   private func start(
     _ job: PeerJob, saying words: [String] = []
   ) throws -> (parent: Running, child: Int32) {
@@ -128,7 +131,7 @@ import Testing
     #expect(state != nil && state != "Z", "it lives, and that does not matter")
   }
 
-  /// A copy goes on from where the process was, and must not come up with what that comes up with.
+  /// A forked child continues from the state of its parent, and must not generate the same names.
   @Test func copiesMakeUpOtherNames() throws {
     let outcome = try run(.nameCopies)
     #expect(outcome.status == .exited(0), "\(outcome.errors)")

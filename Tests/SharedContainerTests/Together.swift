@@ -2,7 +2,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Runs the body on that many threads at once, and throws what the first of them threw.
+/// Runs the body on `count` threads at once, and throws the first error that a thread threw.
 func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
   let failure = Monitor<(any Error)?>(nil)
   let threads = try (0..<count).map { index in
@@ -14,7 +14,7 @@ func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) th
   if let error = failure.withLock({ $0 }) { throw error }
 }
 
-/// Something that opens once, and that others wait for.
+/// A gate that opens once, and that threads wait for.
 final class Gate: Sendable {
   private let isOpen = Monitor(false)
 
@@ -27,7 +27,7 @@ final class Gate: Sendable {
   }
 }
 
-/// A thread that is inside an update, until it is let out.
+/// A thread that stays inside an update until `end()`.
 final class Holding: Sendable {
   private let exit = Gate()
   private let thread: Thread

@@ -5,7 +5,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What others do while the file system keeps somebody waiting who asks inotify.
+/// Calls of other threads while the file system delays a thread inside an inotify call.
 @Suite(.serialized, .blocking) struct WatcherCallsTests {
   private let folder: TemporaryDirectory
 
@@ -16,7 +16,9 @@ import Testing
     func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
     var isEmpty: Bool { told.withLock { $0.isEmpty } }
     var isGone: Bool { told.withLock { $0.contains(.gone) } }
-    /// How often notices were lost: of each that another test has in the one watcher of all, too.
+    /// How often notices were lost.
+    ///
+    /// Losses that another test causes in the shared watcher count as well.
     var losses: Int { told.withLock { told in told.count { $0 == .lookAgain } } }
     func has(_ name: String) -> Bool {
       told.withLock { told in
@@ -34,13 +36,13 @@ import Testing
     _ = try directory.descriptor.open(name, [.writeOnly, .create], mode: 0o600)
   }
 
-  /// Makes a file, or makes it anew.
+  /// Makes a file, or replaces it by a new file.
   private func make(file name: String, in directory: OpenDirectory) throws {
     try? directory.descriptor.unlink(name)
     try touch(name, in: directory)
   }
 
-  /// Makes a change, once more if the word of it was lost, until its name is told.
+  /// Makes a change, once more after lost notices, until the listener is notified of the name.
   private func waitUntilTold(
     _ log: Log, of name: String, _ change: () throws -> Void
   ) throws {
@@ -84,7 +86,7 @@ import Testing
     }
   }
 
-  /// Two who listen in one directory; for the second inotify is asked slowly.
+  /// Two listeners in one directory; for the second listener, inotify is slow.
   private struct Two {
     let directory: OpenDirectory
     let first = Log()
@@ -108,7 +110,7 @@ import Testing
     return two
   }
 
-  /// Tries with longer and longer delays, until what is done meanwhile is done in time.
+  /// Tries with longer and longer delays, until the concurrent calls are made in time.
   private func inTime(_ body: (_ milliseconds: Int) throws -> Bool) throws {
     for milliseconds in [500, 2000, 8000, 32_000] {
       if try body(milliseconds) { return }
@@ -116,8 +118,10 @@ import Testing
     Issue.record("the machine is too slow")
   }
 
-  /// What is created is told to the one that does not ask for it only once the slow one's call, for
-  /// the same directory, was made.
+  /// The first listener does not ask for creations.
+  ///
+  /// It is notified of a created file only after the slow thread's call of inotify for the same
+  /// directory.
   private func waitUntilAsked(_ slow: Slow, _ directory: OpenDirectory, _ other: Log) throws {
     try eventually("inotify was asked") {
       try touch("\(Clocks.sinceBoot)", in: directory)
@@ -146,7 +150,8 @@ import Testing
     }
   }
 
-  /// Both have one number; the one that has it alone already must not give it back.
+  /// Both watches have one number; the early watch, which has the number alone so far, must not
+  /// return it.
   @Test func aNumberThatSomebodyIsAboutToHaveIsKept() throws {
     try inTime { milliseconds in
       let two = try listenTwice(milliseconds)
@@ -158,7 +163,7 @@ import Testing
     }
   }
 
-  /// While a directory is open the kernel tells nothing of its end, so the test says it.
+  /// While a directory is open the kernel does not report its end, so the test reports it.
   @Test func anEndThatIsToldBeforeTheNumberIsKnownIsNotMissed() throws {
     try inTime { milliseconds in
       let two = try listenTwice(milliseconds)
@@ -192,7 +197,7 @@ import Testing
     early.stop()
   }
 
-  /// Nobody begins a pause that the one who registers may be deaf by.
+  /// No pause begins that would make a registering listener miss notices.
   @Test func nobodyPausesWhileAnotherRegisters() throws {
     let (a, b) = (try make("a"), try make("b"))
     let early = try Watcher.shared.watch(b.descriptor, .movedTo, keeping: b) { _ in }
@@ -204,7 +209,7 @@ import Testing
     try waitUntilAsked(slow, a, first)
     #expect(!early.pause() || slow.isOver)
     slow.join()
-    // Others of this process may register.
+    // Other threads of this process may be registering.
     try eventually("it pauses") { early.pause() }
     early.stop()
     other.stop()

@@ -4,23 +4,24 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Where the kernel throws notices away: never beside tests that count what they are told.
+/// Tests in which the kernel drops notices: never beside tests that count their notices.
 extension WatcherTests {
-  /// The kernel throws away what comes while nobody reads, and the last put with it.
+  /// The kernel drops the events that arrive while no thread reads, and the last put's event with
+  /// them.
   @Test(.blocking) func afterAnOverflowListenersLookAgain() throws {
     let slot = try container.slot(.channels, "n")
     let ear = Ear(slot)
     let watch = try slot.watch { ear.listen() }
     let before = Watcher.shared.rescanCount
     try overflow { try slot.add() }
-    try ear.waitFor(1)
+    #expect(throws: Never.self) { try ear.waitFor(1) }
     #expect(Watcher.shared.rescanCount > before)
     watch.stop()
   }
 
-  /// A directory that was made anew meanwhile often has the number of the old one.
+  /// A directory that was made again in between often has the inode number of the old directory.
   @Test(.blocking) func afterAnOverflowADirectoryOfTheSameNumberIsTakenForAnother() throws {
-    // Nobody here has it open, or its number would not be free.
+    // This process must not have the directory open, or its number would not be free.
     #expect(try run(.add(container.path, "n", times: 1)).output == "1\n")
     let path = container.path("channels", "n")
     let isThere = Monitor(true)
@@ -33,7 +34,7 @@ extension WatcherTests {
     var isSame = false
     try overflow {
       #expect(try run("rm", ["-r", path]).status == .exited(0))
-      // Other numbers that are free may come first.
+      // Other free numbers may come first.
       for attempt in 0..<500 where !isSame {
         try channels.makeDirectory("new\(attempt)", mode: 0o700)
         guard try channels.status(of: "new\(attempt)").inode == number else { continue }
@@ -50,7 +51,8 @@ extension WatcherTests {
     watch.stop()
   }
 
-  /// Does something whose notices are lost, as nobody reads them and others fill the queue before.
+  /// Runs the body so that its notices are lost: no thread reads them, and other notices fill the
+  /// queue before.
   private func overflow(_ body: () throws -> Void) throws {
     let gate = Monitor((isHeld: false, isOpen: false))
     let noise = try folder.make("noise")
@@ -73,7 +75,7 @@ extension WatcherTests {
     #expect(try run("rm", ["-r", "\(folder.path)/noise"]).status == .exited(0))
   }
 
-  /// What comes after an overflow is told after the word of it: in between names are missing.
+  /// Events after an overflow are reported after the overflow itself: in between names are missing.
   @Test(.blocking) func anOverflowIsToldInItsPlace() throws {
     let a = try folder.make("a")
     let b = try folder.make("b")
@@ -95,7 +97,8 @@ extension WatcherTests {
     }
     try make("1", in: a)
     hold(1)
-    // Of these the thread reads some at a time; the first one it tells when it comes to the other.
+    // The thread reads these events in parts; it reports the first event at the change to the other
+    // directory.
     try make("2", in: a)
     for number in 0..<(try inotifyLimit("max_queued_events") + 10) { try make("\(number)", in: b) }
     gate.signal { $0.open = 1 }

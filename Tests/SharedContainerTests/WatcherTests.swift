@@ -5,14 +5,14 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// P8: nobody misses a change for good.
+/// P8: no listener misses a change permanently.
 @Suite(.serialized, .blocking) struct WatcherTests {
   let folder: TemporaryDirectory
   let container: Container
 
   init() throws { (folder, container) = try Container.forTest() }
 
-  // MARK: What is heard
+  // MARK: Notices to listeners
 
   @Test func aPutIsHeard() throws {
     let slot = try container.slot(.channels, "n")
@@ -61,7 +61,8 @@ import Testing
     watch.stop()
   }
 
-  /// Two listeners of one directory are one watch of the kernel's: each still hears its own.
+  /// Two listeners of one directory share one watch of the kernel: each still receives its own
+  /// events.
   @Test func twoListenersWithDifferentMasksBothHear() throws {
     let directory = try folder.make("d")
     let (moves, births) = (Log(), Log())
@@ -97,12 +98,13 @@ import Testing
     for (number, ear) in ears.enumerated() where !chosen.contains(number) {
       #expect(ear.calls == 1, "listener \(number)")
     }
-    // The directory of a first put comes into being, and then the value in it.
+    // A first put creates the directory, and then the value in it.
     for number in chosen { #expect((2...3).contains(ears[number].calls)) }
     for watch in watches { watch.stop() }
   }
 
-  /// To stop one takes no longer where many watch, and so all of them take no longer each.
+  /// Stopping one watch takes no longer among many watches, so stopping all takes no longer for
+  /// each.
   @Test func manyAreStoppedAsQuicklyAsOne() throws {
     func timeToStop(_ count: Int) throws -> Duration {
       let watches = try (0..<count).map { number in
@@ -112,14 +114,14 @@ import Testing
       for watch in watches { watch.stop() }
       return Instant.now - begin
     }
-    // Ten times as many: looked for among all others they would take a hundred times as long.
+    // Ten times as many: a search among all watches would take a hundred times as long.
     let isAsQuick = try (0..<3).contains { _ in
       try timeToStop(20_000) < timeToStop(2000) * 30
     }
     #expect(isAsQuick)
   }
 
-  // MARK: What is lost, and looked for again
+  // MARK: Lost watches, and how they are found again
 
   @Test func aRemovedDirectoryIsWatchedAnew() throws {
     let slot = try container.slot(.channels, "n")
@@ -128,7 +130,7 @@ import Testing
     for round in 1...5 {
       try slot.add(round)
       try ear.waitFor(round)
-      // Whoever has the directory open keeps the kernel from telling that it is gone.
+      // A process that has the directory open keeps the kernel from reporting its removal.
       let open = try Descriptor.open(
         path: container.path("channels", "n"), [.readOnly, .directory])
       #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
@@ -144,7 +146,7 @@ import Testing
 
   // MARK: Where inotify cannot serve
 
-  /// No instance is to be had at first; five seconds later there is one.
+  /// No instance of inotify is available at first; five seconds later an instance is.
   @Test func withoutAnInstanceItPollsUntilThereIsOne() throws {
     let listener = try Running(
       .watch(container.path, "n", until: 3),
@@ -165,7 +167,7 @@ import Testing
     #expect(outcome.errors.contains("too many open files"))
   }
 
-  /// In a process of its own: inotify is asked again for all that a process polls.
+  /// In a separate process: inotify is tried again for every directory that a process polls.
   @Test func withoutAWatchItPolls() throws {
     let slot = try container.slot(.channels, "n")
     let listener = try Running(
@@ -179,7 +181,7 @@ import Testing
     try eventually("it polls") { try listener.output.contains("polling\n") }
     try slot.add()
     try hears(1)
-    // A directory that goes while it is polled is polled anew, once.
+    // If a polled directory is removed, the next directory of its name is polled, once.
     for _ in 0..<3 {
       #expect(try run("rm", ["-r", container.path("channels", "n")]).status == .exited(0))
       try hears(0)
@@ -193,7 +195,8 @@ import Testing
     #expect(!outcome.output.contains("told\n"))
   }
 
-  /// Without inotify a watch keeps nothing open, so that a process may have as many as with it.
+  /// Without inotify a watch keeps nothing open, so that a process may have as many watches as with
+  /// inotify.
   @Test func whatIsPolledIsNotKeptOpen() throws {
     for number in 0..<300 { try container.slot(.channels, "\(number)").add() }
     let listener = try Running(
@@ -204,7 +207,7 @@ import Testing
     let outcome = try listener.outcome()
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     let count = outcome.output.split(separator: "\n").first.flatMap { Int($0.dropFirst(12)) }
-    // Slots keep some of those open that were read last.
+    // Slots keep some of the values open that were read last.
     #expect(try #require(count) < 100)
   }
 
@@ -215,7 +218,7 @@ import Testing
       0xFE53_4D42: "SMB", 0x00C3_6400: "Ceph",
     ]
     for (type, name) in expected { #expect(known[type] == name) }
-    // Those of this machine itself tell of everything: ext, xfs, btrfs, tmpfs, overlayfs.
+    // Local file systems of the machine report everything: ext, xfs, btrfs, tmpfs, overlayfs.
     for type: UInt32 in [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630] {
       #expect(known[type] == nil)
     }
@@ -272,7 +275,7 @@ import Testing
     }
   }
 
-  /// The last listener of one thread goes while another's first comes.
+  /// The last listener of one thread stops while the first listener of another thread starts.
   @Test func listenersComeAndGoOnManyThreads() throws {
     let path = container.path
     let failures = Monitor<[String]>([])
@@ -296,11 +299,9 @@ import Testing
     for thread in threads { thread.join() }
     #expect(failures.withLock { $0 } == [])
   }
-
-  /// A number of the kernel's, which may be small.
 }
 
-/// What a listener makes of a slot: it looks, as listeners must.
+/// A listener on a slot: it reads the value when it is notified, as listeners must.
 final class Ear: Sendable {
   private let slot: Slot
   private let state = Monitor((calls: 0, latest: -1))
@@ -308,7 +309,8 @@ final class Ear: Sendable {
   init(_ slot: Slot) { self.slot = slot }
 
   func listen() {
-    // Calls come on several threads: one that has read before another does not end after it.
+    // Calls arrive on several threads: a call that has read before another call does not end after
+    // it.
     state.signal { state in
       state.calls += 1
       state.latest = (try? slot.number()) ?? -1
@@ -318,7 +320,7 @@ final class Ear: Sendable {
   var calls: Int { state.withLock { $0.calls } }
   var latest: Int { state.withLock { $0.latest } }
 
-  /// Waits until a call has found this number.
+  /// Waits until a call has read this number.
   func waitFor(_ number: Int, within time: Duration = patience) throws {
     let found = state.wait(until: .now + time) { $0.latest == number ? true : nil }
     guard found != nil else {
@@ -330,12 +332,12 @@ final class Ear: Sendable {
 /// A count that closures share.
 private final class Flag: Sendable { let count = Atomic<Int>(0) }
 
-/// What a raw listener was told.
+/// The signals that a raw listener received.
 private final class Log: Sendable {
   private let told = Monitor<[Watcher.Signal]>([])
   func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
 
-  /// All names told, in order.
+  /// All names reported, in order.
   var names: [String] {
     told.withLock { told in
       told.flatMap { signal -> [String] in
@@ -346,7 +348,7 @@ private final class Log: Sendable {
 }
 
 extension TemporaryDirectory {
-  /// Makes a directory in this one.
+  /// Makes a directory inside this directory.
   func make(_ name: String) throws(Errno) -> Descriptor {
     try descriptor.makeDirectory(name, mode: 0o700)
     return try descriptor.open(name, [.readOnly, .directory])
