@@ -1,45 +1,88 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// Threads that wait for tasks: as many as are needed at once, up to a bound, and gone after a
-/// while.
+/// Threads that make calls: as many as are needed at once, up to a bound.
+///
+/// Idle threads end after a while.
+///
+/// The threads wait on a condition, which needs no descriptor, and later calls need none either: a
+/// process without free descriptors continues. Dispatch needs three for its first timer, and ends
+/// the process if it gets none. If no thread can be started, Dispatch blocks the caller until a
+/// thread is available.
 final class CallThreads: Sendable {
   /// For calls that may wait long.
   static let waiting = CallThreads(most: 64)
-  /// For locks that tasks hold: as many as there are, since what they do while they hold them may
-  /// need one of the others.
+  /// For locks that tasks hold: as many threads as locks, since a task with a lock may need a
+  /// second thread of this pool.
   static let holding = CallThreads(most: 4096)
-  /// For calls that wait for nobody, and must not stand behind those that do.
+  /// For calls that never wait, and must not queue behind waiting calls.
   static let quick = CallThreads(most: 8)
+  /// For work without a waiting caller: the work of a `WorkQueue`, and later calls.
+  ///
+  /// A forked child has its own.
+  static var background: CallThreads { backgrounds.current }
+  private static let backgrounds = OneForEachProcess { CallThreads(most: 256) }
+
+  /// The time for which an idle thread is kept: starting a thread takes longer than most calls.
+  private static let idleTime = Duration.seconds(1)
 
   private struct State {
-    private var coming: [Action] = []
-    /// Those that came before them, the next one last: a call that is taken is not kept, however
-    /// many wait behind it.
-    private var next: [Action] = []
+    var calls = CallLine()
+    var later = LaterCalls()
     var idle = 0
     var threads = 0
+    /// The number of owners that need a thread, whether or not the thread has work.
+    var holders = 0
+    /// The last moment when all threads were busy.
+    ///
+    /// If each thread measured its own idle time, a few calls a second would keep all threads of a
+    /// burst.
+    var lastNeed = Instant(nanoseconds: 0)
 
-    var left: Int { coming.count + next.count }
+    /// Takes the call that is to be made now, by a thread that does not count as idle.
+    mutating func takeNext(_ most: Int) -> Taken? {
+      guard let call = later.takeDue() ?? calls.take() else { return nil }
+      if idle == 0 { lastNeed = .now }
+      return Taken(call: call, needsClock: needsClock(most))
+    }
 
-    mutating func add(_ call: Action) { coming.append(call) }
+    /// Counts one more thread, if all are busy and a later call needs a thread that waits for its
+    /// moment.
+    mutating func needsClock(_ most: Int) -> Bool {
+      !later.isEmpty && idle == 0 && addThread(most)
+    }
 
-    mutating func take() -> Action? {
-      if next.isEmpty {
-        if next.capacity > 64 { next = [] }
-        swap(&coming, &next)
-        next.reverse()
-      }
-      return next.popLast()
+    /// Counts another thread, up to the maximum.
+    mutating func addThread(_ most: Int) -> Bool {
+      guard threads < most else { return false }
+      threads += 1
+      lastNeed = .now
+      return true
+    }
+
+    /// The end of an idle thread's wait; nil for no end.
+    ///
+    /// The last idle thread stays while a later call needs it, or while a ``ThreadHold`` exists.
+    var deadline: Instant? {
+      let stays = idle == 1 && (!later.isEmpty || holders > 0)
+      let end = stays ? nil : lastNeed + CallThreads.idleTime
+      guard let next = later.next else { return end }
+      return end.map { min($0, next) } ?? next
     }
   }
 
+  private struct Taken {
+    let call: Action
+    /// Whether a thread was counted that the caller has to start.
+    let needsClock: Bool
+  }
+
   private let state = Monitor(State())
+  private let owner = ProcessCopy.current
   private let most: Int
   private let hire: @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void
 
-  /// - Parameter hire: starts a thread, which ends by itself.
+  /// - Parameter hire: starts a thread, which ends automatically.
   init(
     most: Int,
     hire: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) throws(Errno) -> Void = {
@@ -51,157 +94,206 @@ final class CallThreads: Sendable {
     self.hire = hire
   }
 
-  /// Has a call made on one of them.
+  /// Adds a call, which one of the threads makes.
   func add(_ call: @escaping @Sendable () -> Void) {
     let needsThread = state.signal { state in
-      state.add(Action(call))
-      guard state.left > state.idle, state.threads < most else { return false }
-      state.threads += 1
-      return true
+      state.calls.add(Action(call))
+      return state.calls.count > state.idle && state.addThread(most)
     }
-    guard needsThread else { return }
-    do throws(Errno) {
-      try hire { self.work() }
-    } catch {
-      // Out of threads: those that there are make it, or else this one, whoever waits for that.
-      let own = state.withLock { state in
-        state.threads -= 1
-        return state.threads == 0 ? state.take() : nil
-      }
-      if let own { Self.$isBorrowed.withValue(true) { own.perform() } }
+    guard needsThread, !begin() else { return }
+    // No thread could be started: an existing thread makes the call. Without any, the caller's
+    // thread makes the call, even if it delays the caller.
+    let own = state.withLock { state in
+      state.threads == 0 ? state.calls.take() : nil
     }
+    if let own { Self.$isBorrowed.withValue(true) { own.perform() } }
   }
 
-  /// Whether the call that is under way is made on the thread of whoever has asked for it, as no
-  /// other could be had.
+  /// Adds a call, which one of the threads makes at a moment, or as soon afterwards as a thread is
+  /// free.
+  ///
+  /// If there is no thread and none can be started, the call waits until a thread is started for
+  /// another reason: see ``hold()``.
+  ///
+  /// - Returns: the ticket for ``cancel(_:)``.
+  @discardableResult
+  func add(at moment: Instant, _ call: @escaping @Sendable () -> Void) -> LaterCalls.Ticket {
+    let (ticket, needsThread) = state.signal { state in
+      (state.later.add(Action(call), at: moment), state.needsClock(most))
+    }
+    if needsThread { _ = begin() }
+    return ticket
+  }
+
+  /// Cancels a later call, unless the call has begun.
+  func cancel(_ ticket: LaterCalls.Ticket) {
+    // Released after the lock.
+    let call = state.withLock { $0.later.remove(ticket) }
+    withExtendedLifetime(call) {}
+  }
+
+  /// Whether the call in progress runs on its caller's thread, because no other thread could be
+  /// started.
   @TaskLocal static var isBorrowed = false
+
+  // MARK: Holding a thread
+
+  /// Makes sure that a thread exists from now on, until the returned object is released.
+  ///
+  /// So an activity that needs a thread later fails now, with an error, if no thread can be
+  /// started.
+  func hold() throws(Errno) -> ThreadHold {
+    try state.withLock { state throws(Errno) in
+      if state.threads == 0 {
+        try hire { self.work() }
+        state.threads = 1
+      }
+      state.holders += 1
+    }
+    return ThreadHold { [state] in state.signal { $0.holders -= 1 } }
+  }
+
+  /// Starts a thread that is counted already; false if that fails.
+  private func begin() -> Bool {
+    let failure = Errno.of { () throws(Errno) in try hire { self.work() } }
+    if failure != nil { state.withLock { $0.threads -= 1 } }
+    return failure == nil
+  }
+
+  // MARK: On a thread
 
   private func work() {
     while let call = next() { call.perform() }
   }
 
+  /// Waits for the next call; nil if the thread is to end.
   private func next() -> Action? {
-    let now = state.withLock { state -> Action? in
-      if let call = state.take() { return call }
+    // A call may fork: the work of this thread continues in the parent alone.
+    guard owner.isCurrent else { return nil }
+    let now = state.withLock { state -> Taken? in
+      if let taken = state.takeNext(most) { return taken }
       state.idle += 1
       return nil
     }
-    if let now { return now }
-    let call = state.wait(until: .now + .seconds(1)) { state -> Action? in
-      guard let call = state.take() else { return nil }
-      // Here, as whoever comes next must not count on this thread.
-      state.idle -= 1
-      return call
-    }
-    if let call { return call }
-    return state.withLock { state in
-      state.idle -= 1
-      // One may have come since patience ended.
-      if let call = state.take() { return call }
-      state.threads -= 1
-      return nil
+    guard let taken = now ?? rest() else { return nil }
+    if taken.needsClock { _ = begin() }
+    return taken.call
+  }
+
+  private enum Wake {
+    case taken(Taken)
+    case end
+    /// Wait until another moment.
+    case again
+  }
+
+  private func rest() -> Taken? {
+    while true {
+      let deadline = state.withLock { $0.deadline }
+      let woken = state.wait(until: deadline) { state -> Wake? in
+        // Changed here, under the lock: the next caller must not count on this thread.
+        state.idle -= 1
+        if let taken = state.takeNext(most) { return .taken(taken) }
+        state.idle += 1
+        guard let next = state.deadline, next <= .now else {
+          return state.deadline == deadline ? nil : .again
+        }
+        // The moment may belong to a later call, which is taken in the next iteration.
+        guard state.later.next.map({ $0 > next }) ?? true else { return .again }
+        state.idle -= 1
+        state.threads -= 1
+        return .end
+      }
+      switch woken {
+      case .taken(let taken): return taken
+      case .end: return nil
+      case .again, nil: continue
+      }
     }
   }
 }
 
-/// Calls that would wait for each other: one after the other, on one thread.
-///
-/// However many tasks wait for a lock, one thread does.
-final class CallLanes: Sendable {
-  static let waiting = CallLanes(.waiting)
-  static let holding = CallLanes(.holding)
+/// A thread exists as long as this object is retained.
+final class ThreadHold: Sendable {
+  private let release: @Sendable () -> Void
 
-  private struct Waiting {
-    let call: Action
-    let deadline: Instant
-    let expire: Action
-  }
+  fileprivate init(_ release: @escaping @Sendable () -> Void) { self.release = release }
 
-  private struct State {
-    /// What waits in each lane that is in use.
-    var lanes: [ObjectIdentifier: [Waiting]] = [:]
-    /// When is looked next for those whose deadline has passed: one alarm, however many calls are
-    /// made before it rings.
-    var alarm: Instant?
-  }
+  deinit { release() }
+}
 
-  private let state = Monitor(State())
-  private let threads: CallThreads
-  private let ring: @Sendable (_ pause: Duration, _ body: @escaping @Sendable () -> Void) -> Void
-
-  /// - Parameter ring: does something after a time.
-  init(
-    _ threads: CallThreads,
-    ring: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void = {
-      DispatchQueue.global().soon(after: $0, $1)
-    }
-  ) {
-    self.threads = threads
-    self.ring = ring
-  }
-
-  /// Has a call made once it is its turn.
+/// Calls in the order of their addition.
+struct CallLine {
+  private var coming: [Action] = []
+  /// The calls before `coming`, with the next call at the end.
   ///
-  /// - Parameters:
-  ///   - deadline: how long it waits for others of its lane.
-  ///   - expire: is called if its turn has not come by then.
-  func add(
-    _ lane: ObjectIdentifier, until deadline: Instant, _ call: @escaping @Sendable () -> Void,
-    expire: @escaping @Sendable () -> Void
-  ) {
-    let (isFirst, alarm) = state.withLock { state -> (Bool, Instant?) in
-      guard state.lanes[lane] != nil else {
-        state.lanes[lane] = []
-        return (true, nil)
-      }
-      state.lanes[lane]?.append(
-        Waiting(call: Action(call), deadline: deadline, expire: Action(expire)))
-      guard deadline < state.alarm ?? .distantFuture else { return (false, nil) }
-      state.alarm = deadline
-      return (false, deadline)
+  /// A taken call is released at once, however many calls wait behind it.
+  private var next: [Action] = []
+
+  var count: Int { coming.count + next.count }
+
+  mutating func add(_ call: Action) { coming.append(call) }
+
+  mutating func take() -> Action? {
+    if next.isEmpty {
+      if next.capacity > 64 { next = [] }
+      swap(&coming, &next)
+      next.reverse()
     }
-    if let alarm { setAlarm(alarm) }
-    guard isFirst else { return }
-    threads.add {
-      call()
-      while let next = self.next(lane) { next.perform() }
-    }
+    return next.popLast()
+  }
+}
+
+/// Later calls, in the order of their moments.
+struct LaterCalls {
+  /// Identifies a later call.
+  struct Ticket: Sendable {
+    fileprivate let moment: Instant
+    fileprivate let number: Int
   }
 
-  private func next(_ lane: ObjectIdentifier) -> Action? {
-    state.withLock { state in
-      if state.lanes[lane]?.isEmpty != false {
-        state.lanes[lane] = nil
-        return nil
-      }
-      return state.lanes[lane]?.removeFirst().call
-    }
+  private struct Entry {
+    let moment: Instant
+    let number: Int
+    let call: Action
   }
 
-  private func setAlarm(_ moment: Instant) {
-    ring(moment - .now) { [self] in expire(moment) }
+  /// The next call is at the end.
+  private var entries: [Entry] = []
+  private var number = 0
+
+  var isEmpty: Bool { entries.isEmpty }
+  /// The moment of the next call.
+  var next: Instant? { entries.last?.moment }
+
+  mutating func add(_ call: Action, at moment: Instant) -> Ticket {
+    number += 1
+    entries.insert(Entry(moment: moment, number: number, call: call), at: place(of: moment))
+    return Ticket(moment: moment, number: number)
   }
 
-  /// Lets go of those whose deadline has passed, and sets the alarm for the next one.
-  private func expire(_ moment: Instant) {
-    let (late, next) = state.withLock { state -> ([Waiting], Instant?) in
-      // An earlier one has taken its place.
-      guard state.alarm == moment else { return ([], nil) }
-      let now = Instant.now
-      var late: [Waiting] = []
-      var next = Instant.distantFuture
-      for (lane, waiting) in state.lanes {
-        let isLate = waiting.filter { $0.deadline <= now }
-        next = waiting.reduce(next) { $1.deadline <= now ? $0 : min($0, $1.deadline) }
-        guard !isLate.isEmpty else { continue }
-        late += isLate
-        state.lanes[lane]?.removeAll { $0.deadline <= now }
-      }
-      // Not one alarm for each of many.
-      state.alarm = next == .distantFuture ? nil : max(next, now + .milliseconds(10))
-      return (late, state.alarm)
+  mutating func takeDue() -> Action? {
+    guard let next, next <= Instant.now else { return nil }
+    return entries.removeLast().call
+  }
+
+  mutating func remove(_ ticket: Ticket) -> Action? {
+    var index = place(of: ticket.moment)
+    while index < entries.count, entries[index].moment == ticket.moment {
+      if entries[index].number == ticket.number { return entries.remove(at: index).call }
+      index += 1
     }
-    for waiting in late { waiting.expire.perform() }
-    if let next { setAlarm(next) }
+    return nil
+  }
+
+  /// Returns the index behind later calls, and before calls of the same moment, which are made
+  /// first.
+  private func place(of moment: Instant) -> Int {
+    var (low, high) = (0, entries.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if entries[middle].moment > moment { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 }

@@ -1,28 +1,29 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// Calls of tasks that wait or sync, made on threads of the module's own: those of the pool are for
+/// Calls of tasks that wait or sync, made on threads of the module: the pool's threads are for
 /// tasks, and there are as many as processors.
 enum OffPool {
-  /// What the call that is under way on this thread heeds.
+  /// The limits of the call in progress on this thread.
   struct Terms: Sendable {
-    /// Says that nobody waits for it any more.
+    /// Cancelled when no task waits for the call any more.
     let cancellation: Cancellation
-    /// Until when it may wait; nil for as long as it likes.
+    /// The end of the time for which the call may wait; nil for no limit.
     let deadline: Instant?
   }
 
-  /// What the calls of one lock have in common.
+  /// The lane of the calls for one lock.
   struct Lane: Sendable {
     let slot: ObjectIdentifier
     let deadline: Instant
 
-    /// - Parameter slot: whose lock is waited for; without one nothing is.
-    init?(_ slot: Slot?, _ hole: Wormhole) {
+    /// - Parameters:
+    ///   - slot: the slot whose lock the calls wait for; nil if they wait for none.
+    ///   - timeout: how long a call waits.
+    init?(_ slot: Slot?, within timeout: Duration) {
       guard let slot else { return nil }
       self.slot = ObjectIdentifier(slot)
-      deadline = .now + hole.options.timeout
+      deadline = .now + timeout
     }
   }
 
@@ -30,24 +31,24 @@ enum OffPool {
 
   static var cancellation: Cancellation? { terms?.cancellation }
 
-  /// Whether nobody waits any more for the call that is under way on this thread.
+  /// Whether no task waits any more for the call in progress on this thread.
   static var isCancelled: Bool { cancellation?.isCancelled == true }
 
-  /// Throws if nobody waits any more for the call that is under way on this thread.
+  /// Throws if no task waits any more for the call in progress on this thread.
   static func checkCancellation(
     _ operation: String, _ subject: String
   ) throws(WormholeError) {
     if isCancelled { throw cancelled(operation, subject) }
   }
 
-  /// Makes a call, unless the task is cancelled before it has begun.
+  /// Makes a call, unless the task is cancelled before the call has begun.
   ///
-  /// Once it has begun it ends by itself, soon if it waits for something that heeds
-  /// ``cancellation``.
+  /// Once the call has begun, it runs to its end, which comes soon if the call waits in code that
+  /// checks ``cancellation``.
   ///
   /// - Parameters:
-  ///   - lane: of calls for the same lock one is made after the other, on one thread, however many
-  ///     wait; and none waits for longer than it may.
+  ///   - lane: the calls for the same lock are made in sequence, on a single thread, however many
+  ///     calls wait; and no call waits longer than its limit.
   nonisolated(nonsending) static func run<Success: Sendable>(
     _ operation: String, _ subject: String, in lane: Lane? = nil,
     _ body: @escaping @Sendable () throws(WormholeError) -> Success
@@ -58,7 +59,7 @@ enum OffPool {
     return try result.get()
   }
 
-  /// The same, for a body that throws what it likes.
+  /// As `run`, for a body that throws any error.
   nonisolated(nonsending) static func runAny<Success: Sendable>(
     _ operation: String, _ subject: String, in lane: Lane? = nil,
     _ body: @escaping @Sendable () throws -> Success
@@ -69,7 +70,7 @@ enum OffPool {
     return try result.get()
   }
 
-  /// The same, for what waits for nobody.
+  /// As `run`, for a body that never waits for another thread or process.
   nonisolated(nonsending) static func runQuickly<Success: Sendable>(
     _ operation: String, _ subject: String,
     _ body: @escaping @Sendable () throws(WormholeError) -> Success
@@ -86,13 +87,16 @@ enum OffPool {
 
   /// Makes a call, cancelled or not.
   ///
-  /// - Parameter threads: those for what takes no time to speak of, unless it waits for closures of
-  ///   the program's, which may need one of the others.
+  /// - Parameter threads: the threads for short calls, unless the call waits for closures of the
+  ///   program: the closures may need a thread of the same pool.
   nonisolated(nonsending) static func runForSure(
     on threads: CallThreads = .quick, _ body: @escaping @Sendable () -> Void
   ) async {
-    // In a copy there is nobody who would run it.
+    // In a forked child no thread would make the call.
     guard !ProcessCopy.isCopy else { return body() }
+    // The function cannot fail. Without descriptors for the threads of tasks no task could be
+    // resumed.
+    guard (try? TaskPool.start("end", "a call")) != nil else { return body() }
     await withCheckedContinuation { continuation in
       threads.add {
         body()
@@ -101,7 +105,7 @@ enum OffPool {
     }
   }
 
-  /// Tells of the progress of a copy, and ends it once the task is cancelled.
+  /// Reports the progress of a copy, and ends the copy once the task is cancelled.
   static func heeding(
     _ progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.FileDecision)?
   ) -> (Wormhole.FileProgress) -> Wormhole.FileDecision {
@@ -124,22 +128,22 @@ enum OffPool {
     } onCancel: {
       call.cancel()
     }
-    // What it found before the lock was free: that the resumption comes after it, the runtime does
-    // not always tell the thread sanitizer.
+    // The result was found before the lock was free. The runtime does not always report to the
+    // thread sanitizer that the resumption comes later.
     call.settle()
     return end
   }
 }
 
-/// How a call of a task's has ended.
+/// The end of a task's call.
 private enum CallEnd<Success: Sendable, Failure: Error>: Sendable {
   case done(Result<Success, Failure>)
-  /// Before it had begun.
+  /// Before the call had begun.
   case cancelled
-  /// Before it had begun.
+  /// Before the call had begun.
   case expired
 
-  /// Why it was not made.
+  /// Returns the error for a call that was not made.
   func error(_ operation: String, _ subject: String) -> WormholeError {
     guard case .expired = self else { return OffPool.cancelled(operation, subject) }
     return WormholeError(
@@ -148,12 +152,12 @@ private enum CallEnd<Success: Sendable, Failure: Error>: Sendable {
   }
 }
 
-/// One call of a task's.
+/// One call of a task.
 private final class Call<Success: Sendable, Failure: Error>: Sendable {
   private struct State {
     var waiter: CheckedContinuation<CallEnd<Success, Failure>, Never>?
     var hasBegun = false
-    /// Why it is not to be made.
+    /// The reason why the call is not to be made.
     var end: CallEnd<Success, Failure>?
   }
 
@@ -197,7 +201,7 @@ private final class Call<Success: Sendable, Failure: Error>: Sendable {
     giveUp(.cancelled)
   }
 
-  /// Does not make it, if it has not begun.
+  /// Ends the call without making it, unless the call has begun.
   private func giveUp(_ end: CallEnd<Success, Failure>) {
     let waiter = state.withLock { state -> CheckedContinuation<CallEnd<Success, Failure>, Never>? in
       guard !state.hasBegun, state.end == nil else { return nil }

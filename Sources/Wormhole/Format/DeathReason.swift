@@ -1,0 +1,19 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+
+/// The reason for a dead letter: `dead/<name>,reason`.
+struct DeathReason: Codable, Sendable {
+  let reason: String
+  let attempts: Int
+  let when: Date
+
+  static func read(_ name: MessageName, in home: MemberDirectory) -> DeathReason? {
+    guard
+      case .sound(let bytes, _)? = try? home.read(
+        name.reasonFile, in: .dead, "read dead letter")
+    else { return nil }
+    let reason = try? BinaryDecoder().decode(DeathReason.self, from: bytes)
+    return reason.flatMap { $0.attempts >= 0 ? $0 : nil }
+  }
+}

@@ -1,0 +1,147 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`.
+///
+/// Without `value`, the channel was cleared.
+///
+/// A value is encoded directly into the dictionary, once for each put, and decoded only for readers
+/// that ask for the value.
+enum Envelope {
+  enum Key: String, CodingKey { case version, sent, from, value }
+
+  /// All fields except the value.
+  struct Header: Decodable, Equatable {
+    var version: Int
+    var sent: Date
+    var from: String
+    var hasValue: Bool
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      version = try container.decode(Int.self, forKey: .version)
+      sent = try container.decode(Date.self, forKey: .sent)
+      from = try container.decode(String.self, forKey: .from)
+      hasValue = container.contains(.value)
+      // The next version is larger by 1, so a version that a foreign writer invents must be below
+      // the maximum.
+      guard version > 0, version < .max else {
+        throw DecodingError.dataCorruptedError(
+          forKey: .version, in: container, debugDescription: "\(version) is no version")
+      }
+    }
+
+    /// Reads the form of this library's writers; nil for any other form, valid or not.
+    init?(usual document: BinaryDocument) {
+      guard let fields = document.fields,
+        case .integer(let version) = fields.field("version", near: 0), version > 0,
+        version < .max, case .date(let sent) = fields.field("sent", near: 1),
+        case .string(let from) = fields.field("from", near: 2)
+      else { return nil }
+      self.version = Int(version)
+      self.sent = Date(timeIntervalSinceReferenceDate: sent)
+      self.from = from
+      hasValue = fields.has("value", near: 3)
+    }
+  }
+
+  /// An opened file, with its header.
+  struct Opened: Sendable {
+    let document: BinaryDocument
+    let header: Header
+
+    /// - Parameter bytes: the bytes from the reader, which has checked the seal.
+    init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
+      document = try decoder.open(bytes, isSealChecked: true)
+      header =
+        if let header = Header(usual: document) { header } else {
+          // The decoder reports a missing field or a wrong type in detail.
+          try decoder.decode(Header.self, from: document)
+        }
+    }
+  }
+
+  /// Returns the file of a value.
+  static func seal<Value: Encodable>(
+    _ value: Value, version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+  ) throws -> [UInt8] {
+    try encoder.encode(value, forKey: "value") { add(version, sent, from, to: $0) }
+  }
+
+  /// Returns the file that states that the value was cleared.
+  static func seal(
+    version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+  ) throws -> [UInt8] {
+    try encoder.encode { add(version, sent, from, to: $0) }
+  }
+
+  private static func add(_ version: Int, _ sent: Date, _ from: String, to leaves: BinaryLeaves) {
+    leaves.add("version", version)
+    leaves.add("sent", sent)
+    leaves.add("from", from)
+  }
+}
+
+/// The present version of a channel, and its next version.
+///
+/// Versions rise by 1. If the latest version is not known, because it is damaged or was removed,
+/// the next version is the number of microseconds since 1970. Because no channel is written a
+/// million times a second, this number is greater than every earlier version, and no version is
+/// used twice. If the version of a kept earlier value is known, the next version is also at least a
+/// million greater than that, independent of the clock: all versions after the kept one were
+/// written within a second.
+struct VersionCount: Equatable {
+  /// 0 if the channel was never written; nil if the version is not known.
+  let present: Int?
+  let next: Int
+
+  init(_ content: Slot.Content, limits: PropertyListLimits, sinceEpoch: Int64) {
+    let fresh = Self.fresh(sinceEpoch)
+    switch content {
+    case .nothing:
+      self.init(present: 0, next: 1)
+    case .damaged, .tooLarge:
+      self.init(present: nil, next: fresh)
+    case .value(let bytes, let isRecovered):
+      let opened = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
+      guard let version = opened?.header.version else {
+        self.init(present: nil, next: fresh)
+        return
+      }
+      let step = isRecovered ? Self.recoveryStep : 1
+      guard version <= Self.last - step else {
+        self.init(present: version, next: fresh)
+        return
+      }
+      self.init(present: version, next: isRecovered ? max(version + step, fresh) : version + 1)
+    }
+  }
+
+  /// The count of a channel that was never written, in a container with removed channels.
+  ///
+  /// - Parameter removed: the greatest version of all removed channels; nil if not known.
+  init(removed: Int?, sinceEpoch: Int64) {
+    self.init(present: 0, next: removed.map { $0 + 1 } ?? Self.fresh(sinceEpoch))
+  }
+
+  /// The count of a value whose version is known and is not the last.
+  init(_ version: Int) { self.init(present: version, next: version + 1) }
+
+  private static func fresh(_ sinceEpoch: Int64) -> Int {
+    Int(clamping: max(1, sinceEpoch / 1000))
+  }
+
+  /// The greatest version: a greater number is not from this library.
+  ///
+  /// Only an invented version is so large, and then the next version is computed as if the present
+  /// version were not known.
+  static let last = Int.max - 1
+  private static let recoveryStep = 1_000_000
+
+  private init(present: Int?, next: Int) {
+    self.present = present
+    self.next = next
+  }
+}

@@ -1,0 +1,69 @@
+internal import SharedContainer
+internal import Syscalls
+
+/// Finds unsettled messages, from outside the receiver.
+extension MemberDirectory {
+  /// The location of an unsettled message.
+  enum MessagePlace: Hashable {
+    case waiting(MessageName)
+    case inHand(ClaimedName)
+
+    var name: MessageName {
+      switch self {
+      case .waiting(let name): name
+      case .inHand(let claimed): claimed.name
+      }
+    }
+  }
+
+  /// Calls the body with each waiting or claimed message.
+  ///
+  /// A message that moves in the meantime may be reported more than once, at last with the location
+  /// where it was found last.
+  func forEachMessage(_ body: (MessagePlace) -> Void) throws(Errno) {
+    try look { () throws(Errno) in
+      try list(.inbox) { if let name = MessageName($0) { body(.waiting(name)) } }
+      try forEachInHand { body(.inHand($0)) }
+      return false
+    }
+  }
+
+  /// Returns the location of a message; nil if the message is settled.
+  func place(of name: MessageName) throws(Errno) -> MessagePlace? {
+    var place: MessagePlace?
+    try look { () throws(Errno) in
+      if try status(of: name.text, in: .inbox) != nil {
+        place = .waiting(name)
+      } else {
+        try forEachInHand { if $0.name == name { place = .inHand($0) } }
+      }
+      return place != nil
+    }
+    return place
+  }
+
+  private func forEachInHand(_ body: (ClaimedName) -> Void) throws(Errno) {
+    try list(.claimed) { file in
+      if let claimed = ClaimedName(String(cString: file)) { body(claimed) }
+    }
+  }
+
+  /// Lists the waiting messages and then the claimed messages, because messages move in this
+  /// direction.
+  ///
+  /// But a message may also be requeued or start its next attempt, and a listing may miss a name
+  /// that changes. So if a name has appeared or disappeared in the meantime, both are listed again,
+  /// three times at most.
+  ///
+  /// - Parameter isEnough: lists the messages; returns whether the result is sufficient despite any
+  ///   changes.
+  private func look(_ isEnough: () throws(Errno) -> Bool) throws(Errno) {
+    for _ in 0..<3 {
+      // Change times are rounded down to the last tick of the system clock.
+      let begin = Clocks.sinceEpoch - 20_000_000
+      if try isEnough() { return }
+      let changes = try [lastChange(of: .inbox), lastChange(of: .claimed)]
+      guard changes.contains(where: { $0 ?? .min >= begin }) else { return }
+    }
+  }
+}

@@ -1,0 +1,191 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
+/// perhaps `file`, and `value`; in a batch, `values`.
+///
+/// The file's name contains the sender. Values are encoded straight into the dictionary, and read
+/// from the dictionary only on request.
+enum MessageFile {
+  enum Key: String, CodingKey { case kind, sent, to, expires, file, value, values }
+
+  /// All fields but the values.
+  struct Header: Decodable, Equatable {
+    var kind: String
+    var sent: Date
+    var to: String
+    var expires: Date?
+    /// The file sent with the message, if any.
+    var file: Attached?
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      kind = try container.decode(String.self, forKey: .kind)
+      sent = try container.decode(Date.self, forKey: .sent)
+      to = try container.decode(String.self, forKey: .to)
+      expires = try container.decodeIfPresent(Date.self, forKey: .expires)
+      file = try container.decodeIfPresent(Attached.self, forKey: .file)
+    }
+
+    init(kind: String, sent: Date, to: String, expires: Date?, file: Attached? = nil) {
+      self.kind = kind
+      self.sent = sent
+      self.to = to
+      self.expires = expires
+      self.file = file
+    }
+  }
+
+  /// A message's description of its file, which is in `files/`; see ``MessageName/fileName``.
+  struct Attached: Codable, Equatable {
+    /// The name of the sender's file; see ``receivedName``.
+    var name: String
+    var size: Int
+    /// The CRC-32 of the file.
+    var checksum: UInt32
+    /// Whether the file was synced before the message was sent.
+    var synced: Bool?
+
+    /// The name for the receiver: with an underscore in place of each control character and of a
+    /// leading dash.
+    ///
+    /// Programs split lists of files at line feeds, and take a name with a leading dash for an
+    /// option. The receiver replaces the characters and the sender does not, because a sender may
+    /// be any program.
+    var receivedName: String {
+      var text = String.UnicodeScalarView()
+      for scalar in name.unicodeScalars {
+        let isUnsafe = scalar.isControl || text.isEmpty && scalar == "-"
+        text.append(isUnsafe ? "_" : scalar)
+      }
+      return String(text)
+    }
+  }
+
+  /// A message with a file, in the form to be written.
+  struct WithFile<Value: Encodable>: Encodable {
+    let header: Header
+    let file: Attached
+    /// The value sent with the file; nil for a file without a value.
+    let value: Value?
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(header.kind, forKey: .kind)
+      try container.encode(header.sent, forKey: .sent)
+      try container.encode(header.to, forKey: .to)
+      try container.encodeIfPresent(header.expires, forKey: .expires)
+      try container.encode(file, forKey: .file)
+      try container.encodeIfPresent(value, forKey: .value)
+    }
+  }
+
+  /// The value of a single message.
+  struct Opened<Value: Decodable>: Decodable {
+    let value: Value
+
+    init(from decoder: any Decoder) throws {
+      value = try decoder.container(keyedBy: Key.self).decode(Value.self, forKey: .value)
+    }
+  }
+
+  /// The values of a batch, each decoded separately: a failure spoils only its own value.
+  struct OpenedBatch<Value: Decodable>: Decodable {
+    let values: [Result<Value, any Error>]
+
+    private struct Element: Decodable {
+      let result: Result<Value, any Error>
+      init(from decoder: any Decoder) throws { result = Result { try Value(from: decoder) } }
+    }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      // Data and dates are not dictionaries: the decoder must be asked for them by type.
+      if let values = try? container.decode([Value].self, forKey: .values) {
+        self.values = values.map { .success($0) }
+      } else {
+        values = try container.decode([Element].self, forKey: .values).map(\.result)
+      }
+    }
+  }
+
+  /// An opened file: validated once, with its header and the location of its values.
+  struct Document: Sendable {
+    let list: BinaryDocument
+    let header: Header
+    private let values: BinaryDocument.Elements?
+
+    var count: Int { values?.count ?? 0 }
+
+    /// - Parameter bytes: the bytes of the file, from a read that has checked the seal.
+    init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
+      list = try decoder.open(bytes, isSealChecked: true)
+      let fields = list.fields
+      values = fields.flatMap { fields in
+        fields.elements(of: "values", near: 3) ?? fields.element("value", near: 3)
+      }
+      // The decoder reports a missing or mistyped field better.
+      header = try fields.flatMap { Header(usual: $0) } ?? decoder.decode(Header.self, from: list)
+    }
+
+    /// Returns a value of one of the commonest types, for which `Codable` would take several times
+    /// as long; nil for another type.
+    @inline(__always)
+    func leaf<Value>(_ index: Int, as type: Value.Type) -> Value? {
+      guard let values, index < values.count else { return nil }
+      // `Value` equals the compared type, which makes `unsafeBitCast` right.
+      if Value.self == Data.self {
+        return list.data(index, of: values).map { unsafeBitCast($0, to: Value.self) }
+      }
+      if Value.self == String.self {
+        return list.string(index, of: values).map { unsafeBitCast($0, to: Value.self) }
+      }
+      return nil
+    }
+  }
+}
+
+extension MessageFile.Header {
+  /// A fast path for the usual field order.
+  ///
+  /// Nil: the general decoder must be used, for valid and invalid files.
+  init?(usual fields: BinaryDocument.Fields) {
+    // A file is described in a nested dictionary.
+    guard !fields.has("file", near: 3), case .string(let kind) = fields.field("kind", near: 0),
+      case .date(let sent) = fields.field("sent", near: 1),
+      case .string(let to) = fields.field("to", near: 2)
+    else { return nil }
+    var expires: Date?
+    switch fields.field("expires", near: 3) {
+    case .date(let date): expires = Date(timeIntervalSinceReferenceDate: date)
+    case nil: break
+    default: return nil
+    }
+    self.init(
+      kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
+  }
+
+  /// Writes the header beside the values.
+  fileprivate func add(to leaves: BinaryLeaves) {
+    leaves.add("kind", kind)
+    leaves.add("sent", sent)
+    leaves.add("to", to)
+    if let expires { leaves.add("expires", expires) }
+  }
+}
+
+extension BinaryEncoder {
+  /// Encodes a file with one message.
+  func seal<Value: Encodable>(_ header: MessageFile.Header, _ value: Value) throws -> [UInt8] {
+    try encode(value, forKey: "value", header.add(to:))
+  }
+
+  /// Encodes a file with several messages.
+  func seal<Value: Encodable>(
+    _ header: MessageFile.Header, batch values: ArraySlice<Value>
+  ) throws -> [UInt8] {
+    try encode(elements: values, forKey: "values", header.add(to:))
+  }
+}

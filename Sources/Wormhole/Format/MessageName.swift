@@ -1,0 +1,312 @@
+internal import SharedContainer
+
+/// When a message was sent, in a form comparable across processes and restarts of the machine: the
+/// epoch, and the nanoseconds since the machine started.
+///
+/// A stamp is greater than the stamp of every send that had returned before its own send began, in
+/// any process, without a record kept between two sends.
+package struct MessageStamp: Hashable, Comparable, Sendable {
+  let epoch: Int
+  let nanoseconds: Int64
+
+  /// Takes the present time.
+  init(_ container: Container) throws(WormholeError) {
+    epoch = try container.epoch()
+    nanoseconds = container.options.environment.sinceBoot()
+  }
+
+  package init(epoch: Int, nanoseconds: Int64) {
+    self.epoch = epoch
+    self.nanoseconds = nanoseconds
+  }
+
+  package static func < (left: MessageStamp, right: MessageStamp) -> Bool {
+    (left.epoch, left.nanoseconds) < (right.epoch, right.nanoseconds)
+  }
+
+  func advanced(by nanoseconds: Int64) -> MessageStamp {
+    MessageStamp(epoch: epoch, nanoseconds: self.nanoseconds + nanoseconds)
+  }
+}
+
+/// The name of a message's file, unchanged until the message is settled:
+/// `<priority>,<stamp>,<marks>,<id>,<from>`.
+///
+///     1,00001000001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone
+///
+/// Names sort in the order of delivery. The stamp has five digits for the epoch and fifteen for the
+/// nanoseconds, all hexadecimal. The marks are `r` if the sender wants a receipt, `n` if not, and
+/// `a` for a retried dead letter, which causes no receipt; and the number of messages in the file.
+/// The id is the sender's choice; `from` is the sender's escaped name, `~` and sixteen digits for a
+/// guest, or empty. No escaped name contains a comma.
+package struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
+  let text: String
+
+  package var description: String { text }
+
+  /// The longest id, after escaping.
+  static let longestIdentifier = 36
+
+  package init(
+    isUrgent: Bool, _ stamp: MessageStamp, wantsReceipt: Bool, count: Int, id: String, from: String
+  ) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(32 + id.utf8.count + from.utf8.count)
+    bytes += [UInt8(ascii: isUrgent ? "0" : "1"), Self.comma]
+    Self.append(UInt64(stamp.epoch), digits: 5, to: &bytes)
+    Self.append(UInt64(stamp.nanoseconds), digits: 15, to: &bytes)
+    bytes += [Self.comma, UInt8(ascii: wantsReceipt ? "r" : "n")]
+    Self.append(UInt64(count), digits: 2, to: &bytes)
+    bytes.append(Self.comma)
+    bytes += id.utf8
+    bytes.append(Self.comma)
+    bytes += from.utf8
+    text = String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Nil for a text in another form.
+  init?(_ text: String) {
+    var text = text
+    let isOurs = text.withUTF8 { Self.isName($0) }
+    guard isOurs else { return nil }
+    self.text = text
+  }
+
+  init?(_ name: UnsafePointer<CChar>) {
+    var length = 0
+    while name[length] != 0 { length += 1 }
+    let isOurs = name.withMemoryRebound(to: UInt8.self, capacity: length) {
+      Self.isName(UnsafeBufferPointer(start: $0, count: length))
+    }
+    guard isOurs else { return nil }
+    text = String(cString: name)
+  }
+
+  private static let comma = UInt8(ascii: ",")
+
+  private static func isName(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard bytes.count >= 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
+      bytes[1] == comma, bytes[22] == comma, bytes[26] == comma,
+      isMark(bytes[23]),
+      bytes[2..<22].allSatisfy({ digit($0) != nil }),
+      bytes[24..<26].allSatisfy({ digit($0) != nil }),
+      bytes[24] != UInt8(ascii: "0") || bytes[25] != UInt8(ascii: "0")
+    else { return false }
+    // One comma more, after a nonempty id; the rest are characters of escaped names.
+    let rest = bytes[27...]
+    guard let last = rest.firstIndex(of: comma), last > 27 else { return false }
+    return rest.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "/") }
+      && !rest[(last + 1)...].contains(comma)
+      && rest[..<last].allSatisfy { $0 != UInt8(ascii: "~") }
+  }
+
+  private static func isMark(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "r") || byte == UInt8(ascii: "n") || byte == UInt8(ascii: "a")
+  }
+
+  private static func append(_ number: UInt64, digits: Int, to bytes: inout [UInt8]) {
+    for place in (0..<digits).reversed() {
+      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * place)) & 15
+      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt64? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(byte - UInt8(ascii: "0"))
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(byte - UInt8(ascii: "a") + 10)
+    default: nil
+    }
+  }
+
+  private func number(_ from: Int, _ count: Int) -> UInt64 {
+    bytes { bytes in
+      bytes[from..<(from + count)].reduce(0) { $0 << 4 | (Self.digit($1) ?? 0) }
+    }
+  }
+
+  /// Without a copy, because names always have storage of their own.
+  @inline(__always)
+  private func bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    text.utf8.withContiguousStorageIfAvailable(body)
+      ?? Array(text.utf8).withUnsafeBufferPointer(body)
+  }
+
+  // MARK: Parts
+
+  var isUrgent: Bool { bytes { $0[0] } == UInt8(ascii: "0") }
+
+  var stamp: MessageStamp {
+    MessageStamp(epoch: Int(number(2, 5)), nanoseconds: Int64(number(7, 15)))
+  }
+
+  var wantsReceipt: Bool { bytes { $0[23] } == UInt8(ascii: "r") }
+
+  /// Whether the message was dead-lettered before.
+  var isRetried: Bool { bytes { $0[23] } == UInt8(ascii: "a") }
+
+  /// The name of the same message for a retry of its dead letter.
+  var retried: MessageName {
+    MessageName(marked("a"))!
+  }
+
+  /// The name of the file sent with the message, through all retries: the same name, with the mark
+  /// `f`.
+  var fileName: String { marked("f") }
+
+  /// Returns the possible names of the message of a file; nil for a file name in another form.
+  static func messages(ofFile fileName: String) -> [String]? {
+    let bytes = Array(fileName.utf8)
+    guard bytes.count > 23, bytes[23] == UInt8(ascii: "f") else { return nil }
+    var name = bytes
+    name[23] = UInt8(ascii: "r")
+    return MessageName(String(decoding: name, as: UTF8.self)).map { name in
+      ["r", "n", "a"].map { name.marked($0) }
+    }
+  }
+
+  private func marked(_ mark: Unicode.Scalar) -> String {
+    var bytes = Array(text.utf8)
+    bytes[23] = UInt8(ascii: mark)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// How many messages are in the file.
+  var count: Int { Int(number(24, 2)) }
+
+  /// The id as in the name, escaped.
+  var escapedIdentifier: String {
+    String(Substring(text.utf8.dropFirst(27).prefix { $0 != Self.comma }))
+  }
+
+  var id: String { EscapedName.unescape(escapedIdentifier) ?? escapedIdentifier }
+
+  /// The sender as in the name, escaped; empty if the name contains no sender.
+  var escapedSender: String {
+    String(Substring(text.utf8.dropFirst(27).drop { $0 != Self.comma }.dropFirst()))
+  }
+
+  var sender: Sender? { Sender(escapedSender) }
+
+  /// The file with the reason for a dead letter; no message's name has two commas after its id.
+  var reasonFile: String { "\(text),reason" }
+
+  package static func < (left: MessageName, right: MessageName) -> Bool { left.text < right.text }
+
+  /// Whether this name precedes a name in the kernel's form.
+  func precedes(_ name: UnsafePointer<CChar>) -> Bool {
+    bytes { bytes in
+      // A C char is unsigned on some machines.
+      func other(_ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: name[place]) }
+      var place = 0
+      while place < bytes.count, bytes[place] == other(place) { place += 1 }
+      return place == bytes.count ? other(place) != 0 : bytes[place] < other(place)
+    }
+  }
+
+  /// A number that distinguishes the name, the same for as long as the process runs.
+  ///
+  /// Among a million names, two share a number in one of forty million runs.
+  var digest: Int {
+    bytes { bytes in
+      var hasher = Hasher()
+      hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
+      return hasher.finalize()
+    }
+  }
+}
+
+extension MessageName {
+  /// The sender of a message, for the report of its outcome.
+  enum Sender: Hashable, Sendable {
+    case member(String)
+    case guest(String)
+
+    init?(_ escaped: String) {
+      if escaped.first == "~" {
+        self = .guest(String(escaped.dropFirst()))
+      } else if let name = EscapedName.unescape(escaped) {
+        self = .member(name)
+      } else {
+        return nil
+      }
+    }
+  }
+
+  /// Escapes an id for its use in a name.
+  static func escape(id: String) throws(WormholeError) -> String {
+    do throws(EscapedName.Problem) {
+      let escaped = try EscapedName.escape(id)
+      guard escaped.utf8.count <= longestIdentifier else {
+        throw EscapedName.Problem.tooLong(escaped: escaped.utf8.count)
+      }
+      return escaped
+    } catch {
+      switch error {
+      case .empty:
+        throw WormholeError(.invalidName, "use identifier", id, because: "it is empty")
+      case .tooLong(let length):
+        throw WormholeError(
+          .invalidName, "use identifier", id,
+          because: "it takes \(length) bytes once escaped, and \(longestIdentifier) is the limit")
+      }
+    }
+  }
+
+  /// The name of one message of a batch, in a file of its own.
+  func part(_ index: Int) -> MessageName {
+    MessageName(
+      isUrgent: isUrgent, stamp, wantsReceipt: false, count: 1,
+      id: "\(escapedIdentifier).\(index)", from: escapedSender)
+  }
+}
+
+/// The name of a claimed message: `<name>~<attempt>`.
+package struct ClaimedName: Hashable, Sendable {
+  package let name: MessageName
+  package let attempt: Int
+  let text: String
+
+  package init(_ name: MessageName, attempt: Int) {
+    self.name = name
+    self.attempt = attempt
+    text = "\(name.text)~\(attempt)"
+  }
+
+  /// Nil for a text in another form.
+  init?(_ text: String) {
+    guard let tilde = text.lastIndex(of: "~"), let attempt = Int(text[text.index(after: tilde)...]),
+      (1...Self.limit).contains(attempt), let name = MessageName(String(text[..<tilde])),
+      text == "\(name.text)~\(attempt)"
+    else { return nil }
+    self.init(name, attempt: attempt)
+  }
+
+  /// The largest number of counted attempts; more attempts may follow.
+  static let limit = 999
+}
+
+/// How a message ended, as in a receipt's name: `<name>.<end>`.
+enum MessageEnd: String, CaseIterable, Sendable {
+  case ok, cancelled, expired, dead
+}
+
+struct ReceiptName: Hashable, Sendable {
+  let name: MessageName
+  let end: MessageEnd
+
+  var text: String { "\(name.text).\(end.rawValue)" }
+
+  init(_ name: MessageName, _ end: MessageEnd) {
+    self.name = name
+    self.end = end
+  }
+
+  init?(_ text: String) {
+    guard let dot = text.lastIndex(of: "."),
+      let end = MessageEnd(rawValue: String(text[text.index(after: dot)...])),
+      let name = MessageName(String(text[..<dot]))
+    else { return nil }
+    self.init(name, end)
+  }
+}

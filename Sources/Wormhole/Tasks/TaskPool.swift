@@ -1,0 +1,41 @@
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// The threads of Swift's tasks, which are Dispatch's, and of the program's queues.
+///
+/// When the first of these threads starts, Dispatch takes four descriptors, and ends the process if
+/// it does not get them. So the first call that needs the threads checks whether enough descriptors
+/// are free, and at once starts a task that takes the four.
+enum TaskPool {
+  private static let hasStarted = Atomic<Bool>(false)
+
+  /// Throws if the threads could not be started.
+  static func start(
+    _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String
+  ) throws(WormholeError) {
+    guard !hasStarted.load(ordering: .acquiring), !isRunning, !ProcessCopy.isCopy else { return }
+    do throws(Errno) {
+      // Two descriptors each: more than four, because other threads may open files at the same
+      // time.
+      let pipes = try [SharedPipe(), SharedPipe(), SharedPipe()]
+      withExtendedLifetime(pipes) {}
+    } catch {
+      throw WormholeError(error, operation(), subject())
+    }
+    // The caller opens files next, which could take the descriptors before Dispatch does.
+    let isThere = Monitor(false)
+    Task.detached { isThere.signal { $0 = true } }
+    _ = isThere.wait(until: .now + longestStart) { $0 ? () : nil }
+    // Also where all threads are busy: one call at most waits for them.
+    hasStarted.store(true, ordering: .releasing)
+  }
+
+  /// How long the first thread is waited for; it starts at once unless there are too many threads.
+  private static var longestStart: Duration { .milliseconds(500) }
+
+  /// Whether the caller is a task on one of the pool's threads.
+  private static var isRunning: Bool {
+    withUnsafeCurrentTask { $0 != nil } && !Thread.isMain
+  }
+}

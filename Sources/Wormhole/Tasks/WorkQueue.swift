@@ -1,0 +1,97 @@
+internal import Syscalls
+
+/// A serial queue of the library, on the threads of ``CallThreads/background``.
+///
+/// A Dispatch queue in its place would end the process if its first timer gets no descriptor, and
+/// would block each caller as long as no thread can be started. In a forked child this queue starts
+/// empty, and makes the calls that are added in the child.
+final class WorkQueue: CallQueue {
+  private struct State {
+    var calls = CallLine()
+    /// Whether a thread makes calls, and whether a thread was requested.
+    var isRunning = false
+    var isScheduled = false
+    let owner = ProcessCopy.current
+  }
+
+  private let state = Monitor(State())
+
+  func soon(_ call: @escaping @Sendable () -> Void) {
+    if add(call) { schedule() }
+  }
+
+  func later(_ moment: Instant, _ call: @escaping @Sendable () -> Void) {
+    CallThreads.background.add(at: moment) {
+      // The present thread can make the calls as well.
+      if self.add(call) { self.run() }
+    }
+  }
+
+  func wait<Result>(for call: () -> Result) -> Result {
+    renew()
+    // In a forked child this does not wait: nothing else runs there.
+    let _: Void? = state.wait(until: nil) { state in
+      guard !state.isRunning else { return nil }
+      state.isRunning = true
+      return ()
+    }
+    let before = state.withLock { $0.calls.count }
+    for _ in 0..<before { state.withLock { $0.calls.take() }?.perform() }
+    defer {
+      let isNeeded = state.signal { state in
+        state.isRunning = false
+        guard state.calls.count > 0, !state.isScheduled else { return false }
+        state.isScheduled = true
+        return true
+      }
+      if isNeeded { schedule() }
+    }
+    return call()
+  }
+
+  /// - Returns: whether a thread has to be requested for the queue; the request is counted already.
+  private func add(_ call: @escaping @Sendable () -> Void) -> Bool {
+    renew()
+    return state.withLock { state in
+      state.calls.add(Action(call))
+      guard !state.isRunning, !state.isScheduled else { return false }
+      state.isScheduled = true
+      return true
+    }
+  }
+
+  /// Resets the state in a forked child: waiting calls are the parent's, and their thread does not
+  /// exist.
+  private func renew() {
+    let inherited = state.withLock { state -> State? in
+      guard !state.owner.isCurrent else { return nil }
+      defer { state = State() }
+      return state
+    }
+    // Released after the lock.
+    withExtendedLifetime(inherited) {}
+  }
+
+  private func schedule() { CallThreads.background.add { self.run() } }
+
+  private func run() {
+    let begins = state.withLock { state in
+      state.isScheduled = false
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    // The thread that runs the queue makes all calls.
+    guard begins else { return }
+    while let call = next() { call.perform() }
+  }
+
+  private func next() -> Action? {
+    let call = state.withLock { state in
+      let call = state.calls.take()
+      if call == nil { state.isRunning = false }
+      return call
+    }
+    if call == nil { state.broadcast() }
+    return call
+  }
+}
