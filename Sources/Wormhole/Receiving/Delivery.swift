@@ -1,0 +1,438 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// A file of messages claimed by this process, from the claim to its outcome.
+///
+/// Any thread may acknowledge the messages at any time, even after the receiver has stopped. If
+/// another process has become the member in the meantime, that process has claimed the file as the
+/// next attempt. Each late call here throws an error and changes nothing.
+final class Delivery: Sendable {
+  let mailbox: Mailbox
+  let claimed: ClaimedName
+  let header: MessageFile.Header
+  /// The file's size in bytes.
+  private let size: Int
+  /// The receiver that has claimed the file.
+  let receiver: Int
+  /// Whether the messages may have been handled before the machine was started.
+  let isFromEarlierEpoch: Bool
+  let isBatch: Bool
+  /// The record of the batch's progress; nil for a single message, or without space for a record.
+  private let record: BatchProgress.Record?
+  /// The progress of each message; changes only until the member leaves: see ``close()``.
+  private let slots: Monitor<BatchSlots>
+  private let ending = Monitor(Ending())
+
+  private struct Ending {
+    var hasEnded = false
+    /// Whether the only message was handled, but the outcome could not be written yet.
+    var isHandled = false
+    /// How many tries to write the outcome have failed.
+    var tries = 0
+  }
+
+  var name: MessageName { claimed.name }
+  var count: Int { name.count }
+
+  init(
+    _ mailbox: Mailbox, _ claimed: ClaimedName, _ document: MessageFile.Document,
+    for receiver: Int, record: BatchProgress.Record?, _ slots: BatchSlots
+  ) {
+    self.mailbox = mailbox
+    self.claimed = claimed
+    header = document.header
+    size = document.list.size
+    self.receiver = receiver
+    self.record = record
+    isBatch = slots.count > 1
+    isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.epoch
+    self.slots = Monitor(slots)
+  }
+
+  // MARK: Delivery
+
+  @inline(__always)
+  private func withSlots<Result>(_ body: (inout BatchSlots) -> Result) -> Result {
+    slots.withLock { body(&$0) }
+  }
+
+  /// Whether no receiver has any of its messages, and at least one waits.
+  var isAtRest: Bool { withSlots { $0.isAtRest } }
+
+  /// Counts a message as waiting from now on, or no longer.
+  func wait(_ waits: Bool) { withSlots { $0.wait(waits) } }
+
+  /// Returns the next message not given out yet, and starts its attempt.
+  ///
+  /// In strict order only the first is returned here; each further message follows its
+  /// predecessor's outcome.
+  func next(_ contents: Contents) -> Message? {
+    while let taken = withSlots({ take(&$0) }) {
+      if let attempt = taken.attempt {
+        return Message(self, contents, index: taken.index, attempt: attempt)
+      }
+      giveUpSpent(taken.index)
+    }
+    return nil
+  }
+
+  /// Acknowledges a message, and takes the next one in the same step.
+  func next(_ contents: Contents, after message: Message) -> Message? {
+    guard let taken = message.acknowledgeForSure(takingNext: true) else { return next(contents) }
+    guard let attempt = taken.attempt else {
+      giveUpSpent(taken.index)
+      return next(contents)
+    }
+    return Message(self, contents, index: taken.index, attempt: attempt)
+  }
+
+  /// A taken message and its started attempt, which is nil if all attempts were used up.
+  struct Taken {
+    let index: Int
+    let attempt: Int?
+  }
+
+  /// - Parameter finished: a message that has just finished and is not recorded yet. Both are
+  ///   recorded by one call, because the call is the cost of a message in a batch.
+  @inline(__always)
+  private func take(_ slots: inout BatchSlots, after finished: Int? = nil) -> Taken? {
+    if mailbox.isClosed || (mailbox.isStrict && slots.hasGivenOut) {
+      if let finished { note(finished...finished, slots) }
+      return nil
+    }
+    let index = slots.takeNext()
+    let attempt = index.flatMap { isSpent($0, slots) || !isBatch ? nil : slots.begin($0) }
+    let begun = attempt == nil ? nil : index
+    if let first = finished ?? begun, let second = begun ?? finished {
+      note(min(first, second)...max(first, second), slots)
+    }
+    return index.map { Taken(index: $0, attempt: isBatch ? attempt : claimed.attempt) }
+  }
+
+  /// Writes a range of slots to the record; unchanged slots inside the range keep their values.
+  private func note(_ indices: ClosedRange<Int>, _ slots: borrowing BatchSlots) {
+    record?.store(slots, indices)
+  }
+
+  /// Waits for changes that started before the member left.
+  ///
+  /// The next process to join reads the progress of the batch, and would never see a later change.
+  func close() { withSlots { _ in } }
+
+  private func isSpent(_ index: Int, _ slots: BatchSlots) -> Bool {
+    isBatch && slots.attempts(index) >= mailbox.attempts
+  }
+
+  /// Returns a failed or requeued message as its next attempt.
+  ///
+  /// If all messages are handled, writes the outcome after an earlier failure to do so.
+  func again(_ index: Int) -> Message? {
+    guard !isComplete else {
+      settle()
+      return nil
+    }
+    return hand(index)
+  }
+
+  /// Dead-letters a message whose attempts are used up.
+  ///
+  /// The receiving process may die in each attempt, and no failure is reported then.
+  private func giveUpSpent(_ index: Int) {
+    let begun = withSlots { $0.attempts(index) }
+    do throws(WormholeError) {
+      try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
+    } catch {
+      mailbox.log(.error, error, name)
+    }
+  }
+
+  /// Returns nil if the message must not be handled any more.
+  private func hand(_ index: Int) -> Message? {
+    guard !withSlots({ isSpent(index, $0) }) else {
+      giveUpSpent(index)
+      return nil
+    }
+    do throws(WormholeError) {
+      // Read again, because keeping the contents of all waiting files may take much memory.
+      let contents = try mailbox.contents(of: claimed)
+      let attempt = withSlots { slots in
+        mailbox.isClosed || slots.isDone(index) ? nil : begin(index, &slots)
+      }
+      return attempt.map { Message(self, contents, index: index, attempt: $0) }
+    } catch {
+      mailbox.log(.error, error, name)
+      if error.code == .superseded {
+        ending.withLock { $0.hasEnded = true }
+        mailbox.closed(self, record)
+      } else {
+        mailbox.comeAgainLater(self, index)
+      }
+      return nil
+    }
+  }
+
+  /// Leaves the messages not given out yet to other receivers.
+  func release() {
+    let left = withSlots { slots in
+      var left: [Int] = []
+      guard !(mailbox.isStrict && slots.hasGivenOut) else { return left }
+      while let index = slots.takeNext() {
+        left.append(index)
+        if mailbox.isStrict { break }
+      }
+      return left
+    }
+    for index in left { mailbox.release(self, index) }
+  }
+
+  /// Requeues a message that was not delivered after all, or that its receiver leaves to others;
+  /// not counted as an attempt.
+  func putBack(_ index: Int, after pause: Duration = .zero) {
+    if isBatch {
+      withSlots { slots in
+        slots.undo(index)
+        if !Mutants.has(.forgetPutBack) { note(index...index, slots) }
+      }
+    }
+    mailbox.release(self, index, after: pause)
+  }
+
+  /// Restores a message to its state before the claim, for another process; not counted as an
+  /// attempt, in this incarnation or the next.
+  func unclaim(_ index: Int) throws(WormholeError) {
+    guard !isBatch else { return putBack(index) }
+    try ending.withLock { ending throws(WormholeError) in
+      guard !ending.hasEnded else { return }
+      try mailbox.unclaim(claimed)
+      ending.hasEnded = true
+      mailbox.closed(self, record)
+    }
+  }
+
+  private func begin(_ index: Int, _ slots: inout BatchSlots) -> Int {
+    guard isBatch else { return claimed.attempt }
+    let attempt = slots.begin(index)
+    note(index...index, slots)
+    return attempt
+  }
+
+  // MARK: Outcome
+
+  /// Acknowledges a message; the last one settles the file.
+  ///
+  /// - Returns: the next message, if requested and available now.
+  @discardableResult
+  func acknowledge(_ index: Int, takingNext: Bool = false) throws(WormholeError) -> Taken? {
+    if mailbox.isAcknowledgementLost(name, index) {
+      mailbox.cutOff(self, index)
+      return nil
+    }
+    guard isBatch else {
+      try end(.ok)
+      return nil
+    }
+    var taken: Taken?
+    var isAtRest = false
+    let isLast = withSlots { slots -> Bool? in
+      if mailbox.isClosed { return nil }
+      guard takingNext else {
+        let isLast = finish(index, &slots)
+        isAtRest = slots.isAtRest
+        return isLast
+      }
+      let isNew = slots.finish(index)
+      taken = take(&slots, after: isNew ? index : nil)
+      isAtRest = slots.isAtRest
+      return slots.unfinished == 0
+    }
+    guard let isLast else {
+      throw WormholeError(
+        .notJoined, "acknowledge message", name.id,
+        because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
+    }
+    // No message was taken in either case: none is left, or `proceed()` releases the next one.
+    if isLast || mailbox.isStrict { try proceed() }
+    if isAtRest { mailbox.rest(self) }
+    return taken
+  }
+
+  /// Records a failed attempt: the message is redelivered or dead-lettered.
+  func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
+    // The message was acknowledged, and only its outcome could not be written.
+    guard !isComplete else { return endLater() }
+    let receiver = mailbox.holder(of: self)
+    let verdict = mailbox.failed(
+      self, attempt: attempt, index: isBatch ? index : nil, by: receiver)
+    guard verdict == .giveUp else { return }
+    guard isBatch else {
+      return try mailbox.giveUp(
+        claimed, kind: header.label, attempts: attempt, reason, by: receiver)
+    }
+    try giveUp(index, attempts: attempt, reason)
+  }
+
+  private func giveUp(
+    _ index: Int, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    try mailbox.bury(self, index, attempts: attempts, reason)
+    withSlots { _ = finish(index, &$0, givenUp: true) }
+    do throws(WormholeError) {
+      try proceed()
+      if isAtRest { mailbox.rest(self) }
+    } catch {
+      if error.code != .superseded { endLater() }
+      throw error
+    }
+  }
+
+  /// - Returns: whether only the file's outcome is left to write.
+  private func finish(
+    _ index: Int, _ slots: inout BatchSlots, givenUp: Bool = false
+  ) -> Bool {
+    let isNew = slots.finish(index, givenUp: givenUp)
+    if isNew, !givenUp || !Mutants.has(.forgetGivenUp) { note(index...index, slots) }
+    return slots.unfinished == 0
+  }
+
+  /// Continues after a message of a batch is finished.
+  private func proceed() throws(WormholeError) {
+    if isComplete { return try end(howItEnds) }
+    guard mailbox.isStrict, let next = withSlots({ $0.takeNext() }) else { return }
+    mailbox.release(self, next)
+  }
+
+  /// Whether only the file's outcome is left to write.
+  var isComplete: Bool {
+    isBatch ? withSlots { $0.unfinished == 0 } : ending.withLock { $0.isHandled }
+  }
+
+  private var howItEnds: MessageEnd { withSlots { $0.hasGivenUp } ? .dead : .ok }
+
+  private func end(_ end: MessageEnd) throws(WormholeError) {
+    try ending.withLock { ending throws(WormholeError) in
+      guard !ending.hasEnded else { return }
+      do throws(WormholeError) {
+        try mailbox.end(claimed, end, size: size)
+      } catch {
+        if error.code == .superseded {
+          ending.hasEnded = true
+          mailbox.closed(self, record)
+        }
+        throw error
+      }
+      ending.hasEnded = true
+      mailbox.dropFile(of: claimed.name, header)
+      mailbox.closed(self, record)
+    }
+  }
+
+  /// Schedules another try to write the outcome after all messages were handled.
+  func endLater() {
+    let tries = ending.withLock { ending in
+      ending.isHandled = true
+      ending.tries += 1
+      return ending.tries - 1
+    }
+    mailbox.endLater(self, after: tries)
+  }
+
+  /// Writes the outcome of a complete file, now or later.
+  func settle() {
+    do throws(WormholeError) {
+      try end(howItEnds)
+    } catch {
+      guard error.code != .superseded else { return mailbox.log(.error, error, name) }
+      // The first failure was logged as an error.
+      mailbox.log(.info, error, name)
+      endLater()
+    }
+  }
+
+  /// Reads the file's contents again.
+  func contents() throws(WormholeError) -> Contents { try mailbox.contents(of: claimed) }
+}
+
+/// The contents of a file of messages, retained while in use.
+final class Contents: Sendable {
+  let document: MessageFile.Document
+  private let name: MessageName
+  private let limits: PropertyListLimits
+  /// The values in the type requested last: a batch is decoded once, not once a message.
+  private let decoded = Monitor<AnyObject?>(nil)
+
+  init(_ name: MessageName, _ document: MessageFile.Document, _ limits: PropertyListLimits) {
+    self.name = name
+    self.document = document
+    self.limits = limits
+  }
+
+  @_specialize(where Value == Data)
+  func value<Value: Decodable & Sendable>(
+    _ index: Int, as type: Value.Type
+  ) throws(WormholeError) -> Value {
+    if let value = document.leaf(index, as: type) { return value }
+    let operation = "read message"
+    guard name.count > 1 else {
+      let (list, limits) = (document.list, limits)
+      return try WormholeError.reading(operation, name.id, of: .message) {
+        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
+      }
+    }
+    switch try values(as: type).all[index] {
+    case .success(let value): return value
+    case .failure(let error):
+      throw WormholeError(error, operation, name.id, of: .message, otherwise: .typeMismatch)
+    }
+  }
+
+  /// Returns all values of a batch.
+  ///
+  /// Two concurrent callers may both decode: a type's own code may do anything, and is not called
+  /// under a lock.
+  private func values<Value: Decodable & Sendable>(
+    as type: Value.Type
+  ) throws(WormholeError) -> DecodedValues<Value> {
+    if let known = decoded.withLock({ $0 }) as? DecodedValues<Value> { return known }
+    let (list, limits) = (document.list, limits)
+    let values = try WormholeError.reading("read message", name.id, of: .message) {
+      try DecodedValues(
+        BinaryDecoder(limits: limits)
+          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values)
+    }
+    decoded.withLock { $0 = values }
+    return values
+  }
+}
+
+/// A claimed file and its contents.
+struct OpenedFile: Sendable {
+  let delivery: Delivery
+  let contents: Contents
+}
+
+/// A file held by one receiver; on its release, the messages not given out go to other receivers.
+final class Hand: Sendable {
+  private let file: OpenedFile
+
+  init(_ file: OpenedFile) { self.file = file }
+
+  deinit { if file.delivery.mailbox.hole.container.isOwned { release() } }
+
+  /// Leaves the messages not given out to other receivers, before the reference is dropped.
+  func release() { file.delivery.release() }
+
+  func next() -> Message? { file.delivery.next(file.contents) }
+
+  func next(after message: Message) -> Message? {
+    file.delivery.next(file.contents, after: message)
+  }
+}
+
+/// The values of a batch as one type.
+private final class DecodedValues<Value: Sendable>: Sendable {
+  /// As many as the batch's name states; the count was checked at the claim.
+  let all: [Result<Value, any Error>]
+  init(_ all: [Result<Value, any Error>]) { self.all = all }
+}

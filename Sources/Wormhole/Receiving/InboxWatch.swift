@@ -1,0 +1,70 @@
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// The watch on a member's inbox, which pauses while all receivers of the process are busy.
+///
+/// Each notice costs a thread here, and the sender as well, more than reading the message does.
+/// During a pause, no notice of a message arrives. A receiver that has used up the known messages
+/// resumes the watch, and lists the inbox again. Until then, the inbox is listed from time to time
+/// for urgent messages.
+final class InboxWatch: Sendable {
+  private let watch = Monitor<NamedWatch?>(nil)
+  /// During a pause, the time of the next listing for urgent messages; otherwise 0.
+  private let nextLook = Atomic<Int64>(0)
+
+  /// Starts the watch, if it is not running yet.
+  func begin(
+    _ home: MemberDirectory, _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+  ) throws(Errno) {
+    try watch.withLock { watch throws(Errno) in
+      if watch == nil { watch = try home.watch(.inbox, pauses: true, handler) }
+    }
+  }
+
+  func stop() { watch.withLock { $0.take() }?.stop() }
+
+  /// Whether the watch is paused.
+  var isPaused: Bool { nextLook.load(ordering: .sequentiallyConsistent) != 0 }
+
+  /// Pauses the watch while receivers are busy; the first receiver without further work resumes it.
+  ///
+  /// - Returns: whether the watch is paused.
+  func pause() -> Bool {
+    watch.withLock { watch in
+      guard watch?.pause() == true else { return isPaused }
+      lookAgain(after: .zero)
+      return true
+    }
+  }
+
+  /// Resumes the watch; returns false if it was not paused.
+  ///
+  /// List the inbox after this call returns.
+  func resume() -> Bool {
+    guard isPaused else { return false }
+    watch.withLock { watch in
+      watch?.resume()
+      nextLook.store(0, ordering: .sequentiallyConsistent)
+    }
+    return true
+  }
+
+  /// Whether the watch is paused, and a listing for urgent messages is due.
+  var isLookDue: Bool {
+    let due = nextLook.load(ordering: .sequentiallyConsistent)
+    return due != 0 && Instant.now.nanoseconds >= due
+  }
+
+  /// Records a listing of the inbox.
+  func looked(since began: Instant) {
+    guard isPaused else { return }
+    watch.withLock { _ in if isPaused { lookAgain(after: .now - began) } }
+  }
+
+  /// Listings take a tenth of the time at most.
+  private func lookAgain(after effort: Duration) {
+    let next = Instant.now + max(.milliseconds(1), effort * 10)
+    nextLook.store(next.nanoseconds, ordering: .sequentiallyConsistent)
+  }
+}

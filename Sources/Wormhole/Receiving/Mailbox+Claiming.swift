@@ -1,0 +1,247 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Syscalls
+
+/// Moves messages from the inbox, or from the claims of dead processes, to a receiver.
+extension Mailbox {
+  /// - Parameter bytes: the file's content, if known.
+  func claim(
+    _ name: MessageName, _ bytes: [UInt8]? = nil, for receiver: Int
+  ) -> OpenedFile? {
+    let claimed = ClaimedName(name, attempt: 1)
+    if Mutants.has(.readBeforeClaim) { return claimLate(claimed, for: receiver) }
+    do throws(Errno) {
+      guard try home.move(name.text, from: .inbox, .claimed, as: claimed.text) else {
+        tell { $0.missing(by: receiver) }
+        return nil
+      }
+    } catch {
+      log(
+        .error, "cannot claim message '\(name.id)' of '\(home.name)': \(error)", name,
+        because: error)
+      tell { $0.claimFailed(by: receiver, until: pause) }
+      return nil
+    }
+    return if let bytes { open(claimed, bytes, for: receiver) } else {
+      open(claimed, for: receiver)
+    }
+  }
+
+  /// Claims a dead process's file, or a failed file, as the next attempt.
+  func reclaim(_ old: ClaimedName, for receiver: Int) -> OpenedFile? {
+    // A claim whose file could not even be read was not an attempt.
+    if state.withLock({ $0.unread.remove(old) }) != nil { return open(old, for: receiver) }
+    let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
+    let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
+    if old.attempt >= attempts, !isKnown {
+      let reason = "each of \(old.attempt) attempts to handle it was cut off"
+      try? giveUp(old, kind: nil, attempts: old.attempt, reason, by: receiver)
+      return nil
+    }
+    do throws(Errno) {
+      let isOurs =
+        if next == old { true } else {
+          try home.move(old.text, from: .claimed, .claimed, as: next.text)
+        }
+      guard isOurs else {
+        tell { $0.missing(by: receiver) }
+        return nil
+      }
+    } catch {
+      log(
+        .error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)", old.name,
+        because: error)
+      tell { $0.postpone(old, kind: nil, by: receiver, until: pause) }
+      return nil
+    }
+    return open(next, for: receiver)
+  }
+
+  private func open(_ claimed: ClaimedName, for receiver: Int) -> OpenedFile? {
+    do throws(WormholeError) {
+      switch try home.read(claimed.text, in: .claimed, "read message") {
+      case .sound(let bytes, _):
+        return open(claimed, bytes, for: receiver)
+      case .missing:
+        tell { $0.missing(by: receiver) }
+      case .damaged(let reason, _):
+        throw WormholeError(
+          .damaged, "read message", claimed.name.id, because: "it is damaged: \(reason)")
+      }
+    } catch {
+      refuse(claimed, error, by: receiver)
+    }
+    return nil
+  }
+
+  /// Dead-letters an unreadable file, or tries again later.
+  private func refuse(_ claimed: ClaimedName, _ error: WormholeError, by receiver: Int) {
+    // A system error about its own state may pass; an error about the file will not.
+    guard [.refused, .tooLarge, .damaged].contains(error.code) else {
+      return putOff(claimed, error, by: receiver, until: pause)
+    }
+    log(.error, error, claimed.name)
+    // If dead-lettering fails, the file is read again as the same attempt, not delivered as
+    // another.
+    state.withLock { _ = $0.unread.insert(claimed) }
+    do throws(WormholeError) {
+      try giveUp(claimed, kind: nil, attempts: claimed.attempt, error.reason, by: receiver)
+    } catch {
+      log(.error, error, claimed.name)
+      guard error.code == .superseded else { return }
+    }
+    state.withLock { _ = $0.unread.remove(claimed) }
+  }
+
+  /// Schedules a file again as the same attempt.
+  private func putOff(
+    _ claimed: ClaimedName, _ error: WormholeError, by receiver: Int, until due: Int64
+  ) {
+    log(.error, error, claimed.name)
+    state.withLock { _ = $0.unread.insert(claimed) }
+    tell { $0.postpone(claimed, kind: nil, by: receiver, until: due) }
+  }
+
+  /// Settles a file received after its deadline.
+  private func expire(
+    _ claimed: ClaimedName, _ header: MessageFile.Header, by receiver: Int
+  ) {
+    do throws(WormholeError) {
+      try end(claimed, .expired)
+      dropFile(of: claimed.name, header)
+    } catch {
+      guard error.code == .superseded else {
+        let longest = state.withLock { $0.machine.settings.longestDelay }
+        return putOff(
+          claimed, error, by: receiver, until: error.mayPass ? pause : now + longest)
+      }
+    }
+    finished(by: receiver)
+  }
+
+  private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
+
+  func open(_ claimed: ClaimedName, _ bytes: [UInt8], for receiver: Int) -> OpenedFile? {
+    do throws(WormholeError) {
+      let contents = try contents(of: claimed.name, bytes)
+      let header = contents.document.header
+      if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
+        expire(claimed, header, by: receiver)
+        return nil
+      }
+      guard state.withLock({ $0.machine.wants(header.label, receiver) }) else {
+        try leave(claimed, header.label, by: receiver)
+        return nil
+      }
+      return try open(claimed, contents, for: receiver)
+    } catch {
+      if error.code == .superseded {
+        finished(by: receiver)
+      } else {
+        refuse(claimed, error, by: receiver)
+      }
+      return nil
+    }
+  }
+
+  /// Returns a file that is for another receiver: its kind was unreadable before the claim.
+  private func leave(
+    _ claimed: ClaimedName, _ kind: MessageLabel, by receiver: Int
+  ) throws(WormholeError) {
+    // A message wanted by no receiver waits where it was.
+    if claimed.attempt == 1, !state.withLock({ $0.machine.isWanted(kind) }) {
+      try unclaim(claimed)
+      return finished(by: receiver)
+    }
+    state.withLock { _ = $0.unread.insert(claimed) }
+    tell { $0.postpone(claimed, kind: kind, by: receiver, until: now) }
+  }
+
+  private func contents(
+    of name: MessageName, _ bytes: [UInt8]
+  ) throws(WormholeError) -> Contents {
+    let limits = hole.options.limits
+    return try WormholeError.reading("read message", name.id, of: .message) {
+      try Contents(name, MessageFile.Document(bytes, BinaryDecoder(limits: limits)), limits)
+    }
+  }
+
+  private func open(
+    _ claimed: ClaimedName, _ contents: Contents, for receiver: Int
+  ) throws(WormholeError) -> OpenedFile? {
+    let count = claimed.name.count
+    let document = contents.document
+    guard count > 1 else {
+      try verifyFile(of: claimed, document.header)
+      let delivery = Delivery(
+        self, claimed, document, for: receiver, record: nil, BatchSlots(count: 1))
+      return OpenedFile(delivery: delivery, contents: contents)
+    }
+    guard document.header.file == nil else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "a file comes with it, and it holds \(count) messages")
+    }
+    guard document.count == count, count <= BatchProgress.slotCount else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "it holds \(document.count) messages, and its name says \(count)")
+    }
+    // Without a record, earlier attempts may have handled messages, and their progress is unknown.
+    let record = progress.withLock { $0 }?.open(claimed.name, count: count)
+    let slots = record?.slots ?? BatchSlots(count: count, begun: claimed.attempt - 1)
+    let delivery = Delivery(
+      self, claimed, document, for: receiver, record: record?.record, slots)
+    state.withLock { $0.open[claimed.name] = Open(delivery: delivery, holder: receiver) }
+    guard !delivery.isComplete else {
+      delivery.settle()
+      return nil
+    }
+    return OpenedFile(delivery: delivery, contents: contents)
+  }
+
+  /// Returns a claimed file to the inbox, or to its previous attempt.
+  func unclaim(_ claimed: ClaimedName) throws(WormholeError) {
+    do throws(Errno) {
+      if claimed.attempt > 1 {
+        let before = ClaimedName(claimed.name, attempt: claimed.attempt - 1)
+        _ = try home.move(claimed.text, from: .claimed, .claimed, as: before.text)
+      } else {
+        _ = try home.move(claimed.text, from: .claimed, .inbox, as: claimed.name.text)
+      }
+    } catch {
+      throw WormholeError(error, "put back message", claimed.name.id, at: home)
+    }
+  }
+
+  /// Reads the content of a claimed file again.
+  func contents(of claimed: ClaimedName) throws(WormholeError) -> Contents {
+    let operation = "read message"
+    switch try home.read(claimed.text, in: .claimed, operation) {
+    case .sound(let bytes, _): return try contents(of: claimed.name, bytes)
+    case .missing:
+      throw WormholeError(
+        .superseded, operation, claimed.name.id,
+        because: "another process has become '\(home.name)' meanwhile, and has the message now")
+    case .damaged(let reason, _):
+      throw WormholeError(.damaged, operation, claimed.name.id, because: "it is damaged: \(reason)")
+    }
+  }
+}
+
+extension Mailbox {
+  /// Reads a message before the claim, as no receiver may; for tests.
+  func claimLate(_ claimed: ClaimedName, for receiver: Int) -> OpenedFile? {
+    guard
+      case .sound(let bytes, _)? = try? home.read(
+        claimed.name.text, in: .inbox, "read message")
+    else {
+      tell { $0.missing(by: receiver) }
+      return nil
+    }
+    Processes.yield()
+    _ = try? home.move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
+    return open(claimed, bytes, for: receiver)
+  }
+}

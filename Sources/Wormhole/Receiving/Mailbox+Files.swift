@@ -1,0 +1,118 @@
+package import SharedContainer
+internal import Syscalls
+
+/// The files of messages.
+extension Mailbox {
+  /// Compares a message's file with the size and checksum from the sender; throws an error after
+  /// which the message is dead-lettered or retried.
+  ///
+  /// A file that is missing on redelivery was taken by an earlier attempt, and its message is
+  /// delivered nevertheless.
+  func verifyFile(
+    of claimed: ClaimedName, _ header: MessageFile.Header
+  ) throws(WormholeError) {
+    guard let file = header.file else { return }
+    let operation = "read message"
+    guard UserPath.isName(file.name), file.size >= 0 else {
+      throw WormholeError(
+        .damaged, operation, claimed.name.id, because: "what it says of its file cannot be")
+    }
+    let from: String? =
+      if case .member(let name) = claimed.name.sender { name } else { nil }
+    let (arriving, name) = (hole.options.mail.arriving, file.receivedName)
+    do throws(MemberDirectory.AttachmentProblem) {
+      try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
+        arriving?(from, Wormhole.FileProgress(name: name, done: $0, total: file.size))
+        return !isClosed
+      }
+    } catch {
+      if error == .missing, claimed.attempt > 1 || claimed.name.isRetried { return }
+      throw WormholeError(error, operation, claimed.name.id, "the file that came with it")
+    }
+  }
+
+  /// Removes the file of a settled message.
+  func dropFile(of name: MessageName, _ header: MessageFile.Header) {
+    guard header.file != nil else { return }
+    do throws(Errno) {
+      _ = try home.remove(name.fileName, from: .files)
+    } catch {
+      log(
+        .warning, "cannot remove the file of message '\(name.id)': \(error)", name, because: error)
+    }
+  }
+}
+
+extension Wormhole {
+  /// Removes the files that dead processes have left in a member's `files/`, while no other process
+  /// can be the member.
+  func sweepFiles(of home: MemberDirectory) {
+    sweepIdentifiers(of: home)
+    do throws(Errno) {
+      let swept = try home.sweepFiles { MessageName.messages(ofFile: $0) }
+      guard !swept.isEmpty else { return }
+      log(
+        .info, "removed \(swept.count) files to '\(home.name)' whose messages are no more",
+        about: LogSubject(member: home.name))
+    } catch {
+      log(
+        .notice, "could not sweep the files of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+
+  /// Does the same for all members that are not joined.
+  ///
+  /// A joined member has done so when it joined, and claims messages now.
+  ///
+  /// - Parameter isLooking: whether to report only, without removing.
+  /// - Returns: the removed files, or the files to remove, as findings of an inspection.
+  package func sweepFiles(isLooking: Bool) -> [SharedContainer.Finding] {
+    var swept: [SharedContainer.Finding] = []
+    for name in (try? container.names(in: .members)) ?? [] {
+      // The inspection of members reports an entry that is not a member's directory.
+      guard let home = try? container.existingMember(name) else { continue }
+      let path = "\(home.path)/files"
+      func sweep() throws(Errno) {
+        // A member whose presence cannot be determined is not swept.
+        guard try !home.isPresent() else { return }
+        swept += try home.sweepFiles(isLooking: isLooking) {
+          MessageName.messages(ofFile: $0)
+        }.map {
+          SharedContainer.Finding(
+            .problem, "\(path)/\($0)", "a file whose message is no more",
+            advice: "it is removed when '\(name)' joins", isRepairable: true)
+        }
+      }
+      guard isLooking else {
+        container.repair(path, sweep)
+        continue
+      }
+      if let obstacle = SharedContainer.Finding.obstacle(at: path, sweep) { swept.append(obstacle) }
+    }
+    return swept
+  }
+}
+
+extension WormholeError {
+  /// Describes a problem with the file of a message.
+  init(
+    _ problem: MemberDirectory.AttachmentProblem, _ operation: String, _ subject: String,
+    _ file: String
+  ) {
+    switch problem {
+    case .system(let error): self.init(error, operation, subject)
+    case .missing: self.init(.damaged, operation, subject, because: "\(file) is missing")
+    case .refused(let reason):
+      self.init(.refused, operation, subject, because: "\(file) is refused: \(reason)")
+    case .damaged(let reason):
+      self.init(.damaged, operation, subject, because: "\(file) is damaged: \(reason)")
+    case .cancelled:
+      self.init(.cancelled, operation, subject, because: "the member leaves")
+    case .notDurable(let error):
+      self.init(
+        .notDurable, operation, subject,
+        because: "it was done, but the directory could not be synced: \(error)", errno: error)
+    }
+  }
+}

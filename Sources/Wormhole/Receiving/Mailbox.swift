@@ -1,0 +1,368 @@
+internal import FoundationEssentials
+internal import PropertyLists
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// The mailbox of a member that has joined: executes the decisions of ``MailboxMachine``.
+///
+/// The life of a message (P4), each step one rename of its file or its removal:
+///
+///     inbox/<name>  →  claimed/<name>~1  →  the sender's receipts/<name>.ok, or nowhere
+///                        │      ↑ of a dead process: ~2, ~3, …
+///                        └→  dead/<name>, and the sender's receipts/<name>.dead
+///
+/// Each receiver calls ``step(for:until:)`` whenever its worker is triggered. The machine's actions
+/// run outside the lock.
+final class Mailbox: Service {
+  let hole: Wormhole
+  let home: MemberDirectory
+  let epoch: Int
+  let deadLimit: Int
+  let isStrict: Bool
+  let attempts: Int
+  /// Stored here, because each message of a batch checks this.
+  let hasLink: Bool
+  let senders: SenderHomes
+  let closures = Closures()
+  let state: Monitor<State>
+  let progress = Monitor<BatchProgress?>(nil)
+  let inbox = InboxWatch()
+  private let hasClosed = Atomic<Bool>(false)
+  private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
+
+  struct State {
+    var machine: MailboxMachine
+    var receivers: [Int: CoalescingWorker] = [:]
+    var lastReceiver = 0
+    /// How many receivers are performing an action of the machine.
+    var acting = 0
+    /// Claimed files of which a message is redelivered without a new claim.
+    var open: [MessageName: Open] = [:]
+    /// Claimed files whose content could not be read.
+    var unread: Set<ClaimedName> = []
+    /// The moment of the next planned listing for messages with a future stamp; nil for none.
+    var awaited: MessageStamp?
+  }
+
+  struct Open {
+    let delivery: Delivery
+    /// The receiver that holds the file; nil if the file waits without a holder.
+    var holder: Int?
+  }
+
+  init(_ hole: Wormhole, _ home: MemberDirectory, epoch: Int) {
+    self.hole = hole
+    self.home = home
+    self.epoch = epoch
+    deadLimit = hole.options.mail.largestDeadLetters
+    isStrict = hole.options.mail.isStrict
+    attempts = hole.options.mail.machine.attempts
+    hasLink = hole.options.link != nil
+    senders = SenderHomes(home.container)
+    var settings = hole.options.mail.machine
+    settings.trustsListings = Mutants.has(.trustListing)
+    state = Monitor(State(machine: MailboxMachine(settings)))
+    linkWatching.withLock { watching in
+      watching = hole.options.link?.watch { [weak self] in self?.wake(urgent: true) }
+    }
+  }
+
+  var now: Int64 { hole.options.time.now.nanoseconds }
+
+  // MARK: Receivers
+
+  /// Adds a receiver, whose worker is triggered whenever work may be waiting; the first receiver
+  /// starts the watch on the inbox.
+  func add(
+    _ runner: CoalescingWorker, kinds: Set<String>?, takesFiles: Bool = true
+  ) throws(WormholeError) -> Int {
+    try hole.container.checkOwner("receive as", home.name)
+    try begin()
+    return state.withLock { state in
+      state.lastReceiver += 1
+      state.receivers[state.lastReceiver] = runner
+      state.machine.add(state.lastReceiver, kinds: kinds, takesFiles: takesFiles)
+      return state.lastReceiver
+    }
+  }
+
+  func remove(_ receiver: Int) {
+    tell { $0.remove(receiver) }
+    state.withLock { $0.receivers[receiver] = nil }
+  }
+
+  private func begin() throws(WormholeError) {
+    try checkJoined()
+    try progress.withLock { progress throws(WormholeError) in
+      guard progress == nil else { return }
+      do throws(WormholeError) {
+        progress = try BatchProgress(home, isMute: Mutants.has(.noProgress))
+      } catch {
+        // A full disk must not stop reception, because reception frees space.
+        guard error.code == .full else { throw error }
+        log(
+          .warning, "\(error); what is done of a batch may come again, marked", because: error)
+      }
+    }
+    do throws(Errno) {
+      try inbox.begin(home) { [weak self] signal in self?.hear(signal) }
+    } catch {
+      throw WormholeError(error, "watch inbox of", home.name, at: home)
+    }
+  }
+
+  private func hear(_ signal: Watcher.Signal) {
+    switch signal {
+    case .changed(let names):
+      let messages = hasLink ? [] : names.compactMap { MessageName($0) }
+      let isUrgent = names.contains { $0.begins(with: "0") }
+      let now = now
+      // Pause before triggering: a triggered receiver without further work resumes the watch.
+      let runners = state.withLock { state in
+        if !isUrgent, state.receivers.values.allSatisfy(\.isBusy), inbox.pause() {
+          state.machine.loseTrack()
+        }
+        if hasLink {
+          state.machine.signal(urgent: isUrgent)
+        } else {
+          state.machine.arrived(messages, now: now)
+        }
+        return Array(state.receivers.values)
+      }
+      for runner in runners { runner.kick() }
+    case .lookAgain, .replaced:
+      tell { machine in
+        machine.loseTrack()
+        machine.signal(urgent: true)
+      }
+    case .gone: remakeInbox()
+    }
+  }
+
+  /// Makes all receivers list the inbox again.
+  func wake(urgent: Bool = false) { tell { $0.signal(urgent: urgent) } }
+
+  /// As ``wake(urgent:)`` for the calling receiver, which is awake.
+  private func lookForAll() { state.withLock { $0.machine.signal(urgent: true) } }
+
+  /// Whether no message may be claimed, given out or recorded any more: the member has left.
+  var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
+
+  /// Prevents further claims; claimed messages stay claimed.
+  func close() {
+    let (runners, open) = state.withLock { state in
+      hasClosed.store(true, ordering: .releasing)
+      return (Array(state.receivers.values), Array(state.open.values))
+    }
+    for open in open { open.delivery.close() }
+    _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
+    for runner in runners { runner.kick() }
+    inbox.stop()
+    // Each delivery retains this mailbox: leaving with a claimed batch would leak the mailbox.
+    let left = state.withLock { state in
+      defer { state.open = [:] }
+      return state.open
+    }
+    withExtendedLifetime(left) {}
+  }
+
+  // MARK: Steps
+
+  /// Performs actions until the receiver has work, or nothing is left to do.
+  func step(for receiver: Int, until isStopped: () -> Bool) -> Step {
+    while !isStopped() {
+      if inbox.isLookDue { lookForAll() }
+      let action = state.withLock { state -> MailboxMachine.Action? in
+        guard !isClosed else { return nil }
+        let action = state.machine.next(
+          for: receiver, now: now, isHeard: !hasLink && !inbox.isPaused)
+        switch action {
+        case .wait, .yield: break
+        default: state.acting += 1
+        }
+        return action
+      }
+      guard let action else { return .ended }
+      if case .wait(let due) = action {
+        guard !Mutants.has(.noEndOfLull), inbox.resume() else { return .idle(until: due) }
+        // The receiver that resumes the watch lists the inbox; a stopping receiver wakes the rest
+        // instead.
+        if isStopped() { wake(urgent: true) } else { lookForAll() }
+        continue
+      }
+      if action == .yield {
+        for other in others(than: receiver, if: { _ in true }) { other.kick() }
+        return .idle(until: nil)
+      }
+      let work = act(action, for: receiver)
+      let isClosing = state.withLock { state in
+        state.acting -= 1
+        return isClosed
+      }
+      if isClosing { state.broadcast() }
+      if let work {
+        for other in others(than: receiver, if: { $0.takeHeldUp() }) { other.kick() }
+        return .work(work)
+      }
+    }
+    return .idle(until: nil)
+  }
+
+  private func others(
+    than receiver: Int, if condition: (inout MailboxMachine) -> Bool
+  ) -> [CoalescingWorker] {
+    state.withLock { state in
+      guard state.receivers.count > 1, condition(&state.machine) else { return [] }
+      return state.receivers.filter { $0.key != receiver }.map(\.value)
+    }
+  }
+
+  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {
+    switch action {
+    case .wait, .yield: break
+    case .recover: recover()
+    case .list: list()
+    case .peek(let name): return peek(name, for: receiver).map { .file($0) }
+    case .claim(let name): return claim(name, for: receiver).map { .file($0) }
+    case .reclaim(let claimed): return reclaim(claimed, for: receiver).map { .file($0) }
+    case .again(let name, let index):
+      return takeUp(name, for: receiver)?.again(index).map { .message($0) }
+    case .end(let name):
+      state.withLock { $0.open[name]?.delivery }?.settle()
+    }
+    return nil
+  }
+
+  /// Changes the machine's state, and makes all idle receivers ask the machine again.
+  @discardableResult
+  func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+    let (result, runners) = state.withLock { state in
+      (change(&state.machine), Array(state.receivers.values))
+    }
+    for runner in runners { runner.kick() }
+    return result
+  }
+
+  /// The end of the pause after the system has refused an operation.
+  var pause: Int64 { now + 1_000_000_000 }
+
+  private func recover() {
+    do throws(Errno) {
+      var claimed: [ClaimedName] = []
+      try home.list(.claimed) { name in
+        if let name = ClaimedName(String(cString: name)) { claimed.append(name) }
+      }
+      progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
+      let found = claimed.map { claimed in
+        MailboxMachine.Claimed(
+          claimed: claimed, kind: content(of: claimed.text, in: .claimed).flatMap(label))
+      }
+      tell { $0.recovered(found) }
+    } catch {
+      log(.error, "cannot list what '\(home.name)' had claimed: \(error)", because: error)
+      tell { $0.recoveryFailed(until: pause) }
+    }
+  }
+
+  /// The present time as a stamp.
+  private var stamp: MessageStamp {
+    MessageStamp(epoch: epoch, nanoseconds: home.container.options.environment.sinceBoot())
+  }
+
+  private func list() {
+    let began = Instant.now
+    defer { inbox.looked(since: began) }
+    let start = stamp
+    var listing = state.withLock {
+      InboxListing(window: $0.machine.settings.window, skipping: $0.machine.skipping)
+    }
+    do throws(Errno) {
+      try home.list(.inbox) { listing.add($0) }
+      let here = arrived(listing.finish(), before: start)
+      let over = stamp
+      let effort = (Instant.now - began).inNanoseconds
+      let awaited = tell {
+        $0.listed(
+          here, before: start, now: over, end: listing.end, shown: listing.shown,
+          listAgain: now + 50 * effort)
+      }
+      if let awaited { lookAgain(at: awaited, from: over) }
+    } catch {
+      log(.error, "cannot list the inbox of '\(home.name)': \(error)", because: error)
+      tell { $0.listingFailed(until: pause) }
+    }
+  }
+
+  /// Makes all receivers list again at a moment that some sender's clock has reached already.
+  private func lookAgain(at moment: MessageStamp, from now: MessageStamp) {
+    let isFirst = state.withLock { state in
+      defer { state.awaited = state.awaited ?? moment }
+      return state.awaited == nil
+    }
+    guard isFirst else { return }
+    hole.finding.soon(after: .nanoseconds(moment.nanoseconds - now.nanoseconds)) { [weak self] in
+      guard let self else { return }
+      state.withLock { $0.awaited = nil }
+      wake(urgent: true)
+    }
+  }
+
+  /// Reads the kind, and claims the message if this receiver is to have it.
+  ///
+  /// The content read for the kind stays valid after the claim, as a message's file never changes.
+  private func peek(_ name: MessageName, for receiver: Int) -> OpenedFile? {
+    let bytes = content(of: name.text, in: .inbox)
+    let label = bytes.flatMap(label)
+    let isMine = tell { $0.peeked(name, kind: label, by: receiver) }
+    if let label, label.hasFile, !state.withLock({ $0.machine.isWanted(label) }) {
+      log(
+        .notice,
+        "message '\(name.id)' to '\(home.name)' waits: a file comes with it, and nobody here "
+          + "takes files", name)
+    }
+    return isMine ? claim(name, bytes, for: receiver) : nil
+  }
+
+  private func content(of file: String, in part: MemberDirectory.Part) -> [UInt8]? {
+    guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message") else {
+      return nil
+    }
+    return bytes
+  }
+
+  private func label(of bytes: [UInt8]) -> MessageLabel? {
+    let decoder = BinaryDecoder(limits: hole.options.limits)
+    return (try? MessageFile.Document(bytes, decoder))?.header.label
+  }
+}
+
+extension Wormhole.Member {
+  var mailbox: Mailbox { services.get { Mailbox(hole, home, epoch: joined.epoch) } }
+}
+
+/// Recreates an inbox that was removed, or moved away, while it was watched.
+extension Mailbox {
+  /// How long the member's directory must stay unchanged before its inbox is made again.
+  ///
+  /// A program that is removing the whole directory would find it not empty. A sender that arrives
+  /// first also makes the inbox.
+  private static let pause = Duration.milliseconds(200)
+
+  /// Makes the inbox again after the last removal there; the watch is notified of it.
+  func remakeInbox() { remakeInbox(unlessChangedSince: home.lastChange) }
+
+  private func remakeInbox(unlessChangedSince change: Int64?) {
+    hole.finding.soon(after: Self.pause) { [weak self] in
+      guard let self, !isClosed, !home.isStale else { return }
+      let latest = home.lastChange
+      guard latest == change else { return remakeInbox(unlessChangedSince: latest) }
+      do throws(Errno) {
+        _ = try home.part(.inbox)
+        log(.warning, "the inbox of '\(home.name)' was removed; it is there again")
+      } catch {
+        log(.error, "cannot make the inbox of '\(home.name)' again: \(error)", because: error)
+      }
+    }
+  }
+}

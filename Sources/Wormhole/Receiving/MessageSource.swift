@@ -1,0 +1,64 @@
+internal import SharedContainer
+internal import Syscalls
+
+/// The origin of a message, which the receiver's calls go to: a file of an inbox, or a test.
+protocol MessageSource: Sendable {
+  var id: String { get }
+  var from: String? { get }
+  var header: MessageFile.Header { get }
+  var isUrgent: Bool { get }
+  /// Whether an earlier attempt may have handled the message, apart from the attempts that
+  /// ``Wormhole/Message/attempt`` counts.
+  var isRedelivered: Bool { get }
+  var file: Wormhole.ReceivedFile? { get }
+
+  func value<Value: Decodable & Sendable>(
+    _ index: Int, as type: Value.Type
+  ) throws(WormholeError) -> Value
+
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.Taken?
+  func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
+  func putBack(_ index: Int, after pause: Duration)
+  func unclaim(_ index: Int) throws(WormholeError)
+  /// The receiver released the message and neither acknowledged nor failed it.
+  func abandon(_ index: Int, attempt: Int)
+  /// Writes an acknowledgement later that could not be written now.
+  func endLater()
+  func log(_ error: WormholeError)
+}
+
+extension OpenedFile: MessageSource {
+  var id: String { delivery.name.id }
+  var from: String? { if case .member(let name) = delivery.name.sender { name } else { nil } }
+  var header: MessageFile.Header { delivery.header }
+  var isUrgent: Bool { delivery.name.isUrgent }
+  var isRedelivered: Bool { delivery.isFromEarlierEpoch || delivery.name.isRetried }
+  var file: Wormhole.ReceivedFile? {
+    delivery.header.file.map { Wormhole.ReceivedFile(delivery, contents, $0) }
+  }
+
+  func value<Value: Decodable & Sendable>(
+    _ index: Int, as type: Value.Type
+  ) throws(WormholeError) -> Value {
+    try contents.value(index, as: type)
+  }
+
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.Taken? {
+    try delivery.acknowledge(index, takingNext: takingNext)
+  }
+
+  func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
+    try delivery.fail(index, attempt: attempt, reason)
+  }
+
+  func putBack(_ index: Int, after pause: Duration) { delivery.putBack(index, after: pause) }
+  func unclaim(_ index: Int) throws(WormholeError) { try delivery.unclaim(index) }
+
+  func abandon(_ index: Int, attempt: Int) {
+    guard delivery.mailbox.hole.container.isOwned else { return }
+    delivery.mailbox.abandon(delivery, index, attempt)
+  }
+
+  func endLater() { delivery.endLater() }
+  func log(_ error: WormholeError) { delivery.mailbox.log(.error, error, delivery.name) }
+}

@@ -1,0 +1,150 @@
+public import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// Receiving with asynchronous closures, and with closures of actors.
+extension Wormhole.Member {
+  /// Delivers the messages sent to this member to an asynchronous closure, one at a time.
+  ///
+  /// As ``receive(kinds:acknowledging:on:_:)``: the next message is delivered after the closure has
+  /// returned. A task of the library calls the closure, on its actor if the closure is isolated to
+  /// an actor. After a stop on the same actor, the closure is not entered again.
+  ///
+  /// Neither ``Wormhole/Subscription/stop()`` nor leaving waits for a call in progress. Its message
+  /// is redelivered afterwards, unless the closure has already acknowledged the message. Therefore
+  /// a receiver that starts at once may get later messages before that message.
+  ///
+  /// - Parameters:
+  ///   - kinds: the wanted kinds, as given by the sender; nil for all.
+  ///   - acknowledgement: whether the closure's return acknowledges the message.
+  ///   - handler: receives each message.
+  @discardableResult
+  public func receive(
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
+    _ handler: @escaping @isolated(any) @Sendable (Wormhole.Message) async throws -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    try receive(kinds, acknowledgement, isolation: handler.isolation) { try await handler($0) }
+  }
+
+  /// Delivers the messages sent to this member to a closure of the main actor, one at a time:
+  /// `receive { @MainActor message in … }`.
+  ///
+  /// All rules for asynchronous closures apply.
+  ///
+  /// - Parameters:
+  ///   - kinds: the wanted kinds, as given by the sender; nil for all.
+  ///   - acknowledgement: whether the closure's return acknowledges the message.
+  ///   - handler: receives each message.
+  @discardableResult
+  public func receive(
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
+    _ handler: @escaping @MainActor @Sendable (Wormhole.Message) throws -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    try receive(kinds, acknowledgement, isolation: MainActor.shared) { try await handler($0) }
+  }
+
+  /// Delivers the values of a type that are sent to this member to an asynchronous closure.
+  ///
+  /// All rules for messages apply; the kind is by default the type's name. A value that does not
+  /// decode is a failed attempt.
+  ///
+  /// - Parameters:
+  ///   - type: the type of the values.
+  ///   - kind: the kind given by the sender; by default the name of the type.
+  ///   - handler: receives each value and its message.
+  @discardableResult
+  public func receive<Value: Decodable & Sendable>(
+    _ type: Value.Type, kind: String? = nil,
+    _ handler: @escaping @isolated(any) @Sendable (Value, Wormhole.Message) async throws -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let kinds: Set = [kind ?? MessageKind.name(of: type)]
+    return try receive(kinds, .automatic, isolation: handler.isolation) { message in
+      try await handler(message.value(as: type), message)
+    }
+  }
+
+  /// Delivers the values of a type that are sent to this member to a closure of the main actor.
+  ///
+  /// All rules for asynchronous closures apply; the kind is by default the type's name.
+  ///
+  /// - Parameters:
+  ///   - type: the type of the values.
+  ///   - kind: the kind given by the sender; by default the name of the type.
+  ///   - handler: receives each value and its message.
+  @discardableResult
+  public func receive<Value: Decodable & Sendable>(
+    _ type: Value.Type, kind: String? = nil,
+    _ handler: @escaping @MainActor @Sendable (Value, Wormhole.Message) throws -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let kinds: Set = [kind ?? MessageKind.name(of: type)]
+    return try receive(kinds, .automatic, isolation: MainActor.shared) { message in
+      try await handler(message.value(as: type), message)
+    }
+  }
+
+  private func receive(
+    _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,
+    isolation: (any Actor)?,
+    _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    try WormholeError.checkQueues("receive with", "an asynchronous closure")
+    let receiver = TaskReceiver(
+      Brief(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
+    let subscription = live.subscribe(receiver)
+    Task.detached { await receiver.run() }
+    return subscription
+  }
+}
+
+/// A receiver with an asynchronous closure.
+private final class TaskReceiver: Lasting {
+  private let pump: Brief<Pump>
+  private let acknowledgement: Wormhole.Acknowledgement
+  private let isolation: (any Actor)?
+  private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
+  private let isStopped = Atomic<Bool>(false)
+
+  init(
+    _ pump: Brief<Pump>, _ acknowledgement: Wormhole.Acknowledgement, isolation: (any Actor)?,
+    _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
+  ) {
+    self.pump = pump
+    self.acknowledgement = acknowledgement
+    self.isolation = isolation
+    self.handler = handler
+  }
+
+  private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
+
+  func run() async {
+    while !hasStopped, let work = await pump.one.next() {
+      switch work {
+      case .message(let message): await handle(message)
+      case .file(let file):
+        let hand = Hand(file)
+        while !hasStopped, let message = hand.next() { await handle(message) }
+      }
+    }
+  }
+
+  private func handle(_ message: Message) async {
+    do {
+      guard try await call(message, on: isolation) else { return message.putBack() }
+      if acknowledgement == .automatic { message.acknowledgeForSure() }
+    } catch {
+      pump.one.mailbox.reject(message, error)
+    }
+  }
+
+  /// Checked on the closure's actor, so that no stop can come between check and call.
+  private func call(_ message: Message, on actor: isolated (any Actor)?) async throws -> Bool {
+    if hasStopped { return false }
+    try await handler(message)
+    return true
+  }
+
+  func stop() {
+    isStopped.store(true, ordering: .releasing)
+    pump.stop()
+  }
+}

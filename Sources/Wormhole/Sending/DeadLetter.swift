@@ -1,0 +1,96 @@
+public import FoundationEssentials
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// A message dead-lettered by a member, stored for inspection.
+  public struct DeadLetter: Hashable, Sendable {
+    /// The sender's id for the message; for a message of a batch, followed by a dot and its index.
+    public let id: String
+    /// The member that sent the message; nil if no member is named.
+    public let from: String?
+    /// The kind given by the sender; nil if the file is unreadable.
+    public let kind: String?
+    /// When the message was sent, by the sender's clock; nil if the file is unreadable.
+    public let sent: Date?
+    /// How many messages the file contains.
+    public let count: Int
+    /// The size of the file in bytes.
+    public let size: Int
+    /// Why the message was dead-lettered; nil if the reason is no longer stored.
+    public let reason: String?
+    /// How many attempts have failed.
+    public let attempts: Int
+    /// When the message was dead-lettered; nil if the time is no longer stored.
+    public let given: Date?
+  }
+}
+
+extension Wormhole.Peer {
+  /// The peer's dead letters, in the order in which they were sent.
+  public var deadLetters: [Wormhole.DeadLetter] {
+    get throws(WormholeError) {
+      guard let home = try hole.container.existingMember(name) else { return [] }
+      var found: [MessageName] = []
+      do throws(Errno) {
+        try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
+      } catch {
+        throw WormholeError(error, "list dead letters of", name, at: home)
+      }
+      let glance = QueuedMessageReader(home, hole.options.limits)
+      return found.sorted().compactMap { name in
+        guard let message = glance.message(name, name.text, .dead, 0) else { return nil }
+        let why = DeathReason.read(name, in: home)
+        return Wormhole.DeadLetter(
+          id: message.id, from: message.from, kind: message.kind, sent: message.sent,
+          count: message.count, size: message.size, reason: why?.reason ?? message.damage,
+          attempts: why?.attempts ?? 0, given: why?.when)
+      }
+    }
+  }
+
+  /// Moves a dead letter back into the peer's inbox, to be handled again, with as many attempts as
+  /// a new message.
+  ///
+  /// The message has the queue position of its sending time, and counts as redelivered. Its sender
+  /// was notified of the dead letter, and receives no further notice. If several dead letters have
+  /// the id, all are moved.
+  ///
+  /// - Returns: whether a dead letter had the id.
+  public func retry(id: String) throws(WormholeError) -> Bool {
+    try endDeadLetters(id, "retry message") { (file, home) throws(Errno) in
+      try home.move(file.text, from: .dead, .inbox, as: file.retried.text)
+    }
+  }
+
+  /// Removes a dead letter permanently; if several have the id, removes all of them.
+  ///
+  /// - Returns: whether a dead letter had the id.
+  public func discard(id: String) throws(WormholeError) -> Bool {
+    try endDeadLetters(id, "discard message") { (file, home) throws(Errno) in
+      guard try home.discard(file.text) else { return false }
+      _ = try? home.remove(file.fileName, from: .files)
+      return true
+    }
+  }
+
+  private func endDeadLetters(
+    _ id: String, _ operation: String,
+    _ end: (MessageName, MemberDirectory) throws(Errno) -> Bool
+  ) throws(WormholeError) -> Bool {
+    guard let home = try hole.container.existingMember(name) else { return false }
+    var isDone = false
+    for file in try files(id, in: .dead, of: home) {
+      do throws(Errno) {
+        guard try end(file, home) else { continue }
+        isDone = true
+        // The message first: a reason without a message belongs to none, and is harmless.
+        _ = try home.remove(file.reasonFile, from: .dead)
+      } catch {
+        throw WormholeError(error, operation, id, at: home)
+      }
+    }
+    return isDone
+  }
+}

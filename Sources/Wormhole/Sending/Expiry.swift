@@ -1,0 +1,223 @@
+internal import FoundationEssentials
+internal import SharedContainer
+internal import Syscalls
+
+/// Settles messages that were not received in time, whether or not a receiver ever runs.
+///
+/// The sender settles its messages after their deadline; a process that lists the queue, or finds
+/// it full, settles expired messages too.
+///
+/// Like a cancellation, an expiry is one rename out of the inbox: against a concurrent claim,
+/// exactly one of the two wins. The deadline is wall-clock time, as stored in the message's file.
+enum Expiry {
+  /// Settles a message after its deadline; returns false if the message was claimed or settled.
+  static func end(
+    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes, _ hole: Wormhole
+  ) throws(WormholeError) -> Bool {
+    let sender: MemberDirectory?
+    do throws(Errno) {
+      sender = try senders.home(of: name)
+    } catch {
+      throw WormholeError(error, "end message", name.id)
+    }
+    return try Cancelling.end(name, at: home, .expired, sender, hole)
+  }
+
+  /// How many files, and how many bytes, one sweep of an inbox reads: a message's deadline is known
+  /// only from its content.
+  private static let most = (files: 1024, bytes: 64 << 20)
+
+  /// Settles expired messages of an inbox.
+  ///
+  /// A long queue is checked in part: the oldest messages, and others by chance, in each sweep
+  /// anew.
+  ///
+  /// - Returns: how many files were settled.
+  static func sweep(_ home: MemberDirectory, _ hole: Wormhole) -> Int {
+    do throws(Errno) {
+      var names: [MessageName] = []
+      try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
+      names.sort { $0.stamp < $1.stamp }
+      return sweep(chosen(of: names, hole), of: home, hole)
+    } catch {
+      hole.log(
+        .notice, "cannot look for what has expired of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+      return 0
+    }
+  }
+
+  private static func chosen(of names: [MessageName], _ hole: Wormhole) -> [MessageName] {
+    guard names.count > most.files else { return names }
+    let rest = names.count - most.files
+    let start = most.files / 2 + Int(hole.options.environment.random() % UInt64(rest + 1))
+    return Array(names[..<(most.files / 2)] + names[start..<(start + most.files / 2)])
+  }
+
+  private static func sweep(
+    _ names: [MessageName], of home: MemberDirectory, _ hole: Wormhole
+  ) -> Int {
+    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    let (glance, senders) = (
+      QueuedMessageReader(home, hole.options.limits), SenderHomes(hole.container)
+    )
+    var (count, bytes) = (0, 0)
+    for name in names {
+      // A file that is too large does not keep the sweep from the next files.
+      let size = (try? home.status(of: name.text, in: .inbox))?.size ?? 0
+      guard size <= most.bytes - bytes else { continue }
+      bytes += size
+      // An unreadable file is left to its receiver.
+      guard let header = try? glance.header(name.text, .inbox), header.hasExpired(name, by: now)
+      else { continue }
+      do throws(WormholeError) {
+        if try end(name, at: home, senders, hole) { count += 1 }
+      } catch {
+        hole.log(.notice, error, about: LogSubject(member: home.name, message: name.id))
+      }
+    }
+    return count
+  }
+}
+
+extension MessageFile.Header {
+  /// Returns the deadline after which the message is no longer handled; nil for none.
+  ///
+  /// Receivers, senders and queue listings decide by this function alone. A message received in
+  /// time never expires afterwards: neither at a later attempt, nor as a retried dead letter.
+  ///
+  /// - Parameter attempt: the starting attempt; 0 for a waiting message.
+  func expiry(of name: MessageName, attempt: Int = 0) -> Date? {
+    attempt > 1 || name.isRetried && !Mutants.has(.expireRetried) ? nil : expires
+  }
+
+  func hasExpired(_ name: MessageName, attempt: Int = 0, by now: Date) -> Bool {
+    expiry(of: name, attempt: attempt).map { $0 < now } ?? false
+  }
+}
+
+/// The sent messages that this sender settles if their deadline passes before their reception.
+final class Expiries: Sendable {
+  private struct Entry {
+    let name: MessageName
+    let home: MemberDirectory
+    /// When to settle the message, in nanoseconds since 1970.
+    var due: Int64
+    /// The pause before the latest retry, if the message could not be settled.
+    var pause = Duration.zero
+  }
+
+  private struct State {
+    var line = Line<Entry>()
+    /// The messages in `line` that are not settled, as far as known.
+    var open: Set<MessageName> = []
+    /// The times of the planned checks.
+    var alarms = Alarms()
+    var isClosed = false
+
+    mutating func add(_ entry: Entry) { line.insert(entry) { $0.due < $1.due } }
+  }
+
+  /// How many messages are stored; further ones are settled by other processes.
+  private static let limit = 1 << 16
+  /// A change of the wall clock is noticed within this time, in nanoseconds.
+  private static let longestPause: Int64 = 60_000_000_000
+
+  private let hole: Wormhole
+  private let senders: SenderHomes
+  private let state = Monitor(State())
+
+  init(_ hole: Wormhole) {
+    self.hole = hole
+    senders = SenderHomes(hole.container)
+  }
+
+  /// Plans to settle a message at a moment, in nanoseconds since 1970.
+  func add(_ name: MessageName, at home: MemberDirectory, due: Int64) {
+    state.withLock { state in
+      guard state.open.count < Self.limit, state.open.insert(name).inserted else { return }
+      state.add(Entry(name: name, home: home, due: due))
+    }
+    arm()
+  }
+
+  /// Removes a settled message.
+  func forget(_ name: MessageName) {
+    state.withLock { state in
+      guard state.open.remove(name) != nil else { return }
+      // Rare enough that the cost for each message is negligible.
+      guard state.line.count > 2 * state.open.count + 1024 else { return }
+      let open = state.open
+      state.line.removeAll { !open.contains($0.name) }
+    }
+  }
+
+  /// How many messages are stored.
+  var count: Int { state.withLock { $0.open.count } }
+
+  func close() {
+    state.withLock { state in
+      state.isClosed = true
+      (state.line, state.open) = (Line(), [])
+    }
+  }
+
+  private var now: Int64 { hole.options.environment.sinceEpoch() }
+
+  private func arm() {
+    let now = now
+    let moment = state.withLock { state -> Int64? in
+      while let first = state.line.first, !state.open.contains(first.name) {
+        _ = state.line.removeFirst()
+      }
+      guard !state.isClosed, let first = state.line.first else { return nil }
+      // A test's clock is set by the test alone.
+      let limit = hole.options.clock == nil ? now.addingClamped(Self.longestPause) : .max
+      // A made-up message may contain a deadline of long ago.
+      let moment = min(max(first.due.addingClamped(1), now), limit)
+      return state.alarms.add(moment) ? moment : nil
+    }
+    guard let moment else { return }
+    let pause = max(1_000_000, moment - now)
+    let time = hole.options.time
+    time.ring(at: time.now + .nanoseconds(pause), on: hole.finding) { [weak self] in
+      self?.look(moment)
+    }
+  }
+
+  private func look(_ moment: Int64) {
+    let now = now
+    let due = state.withLock { state in
+      state.alarms.remove(moment)
+      var due: [Entry] = []
+      while let first = state.line.first, first.due < now {
+        _ = state.line.removeFirst()
+        if state.open.contains(first.name) { due.append(first) }
+      }
+      return due
+    }
+    for entry in due {
+      do throws(WormholeError) {
+        _ = try Expiry.end(entry.name, at: entry.home, senders, hole)
+        state.withLock { _ = $0.open.remove(entry.name) }
+      } catch {
+        if entry.pause == .zero {
+          hole.log(
+            .notice, error, about: LogSubject(member: entry.home.name, message: entry.name.id))
+        }
+        tryLater(entry)
+      }
+    }
+    arm()
+  }
+
+  /// Plans another try, because the system may refuse only temporarily.
+  private func tryLater(_ entry: Entry) {
+    var entry = entry
+    entry.pause = min(max(entry.pause * 2, .seconds(1)), .seconds(60))
+    entry.due = now.addingClamped(entry.pause.inNanoseconds)
+    state.withLock { state in
+      if !state.isClosed { state.add(entry) }
+    }
+  }
+}

@@ -1,0 +1,375 @@
+internal import PropertyLists
+internal import SharedContainer
+internal import Synchronization
+internal import Syscalls
+
+/// The sent messages of a member whose outcome is wanted: reads the receipts as they arrive.
+///
+/// A receipt is stored until its outcome was reported: to all listeners, or to a caller that has
+/// asked the ``Wormhole/Sent`` for its end. Until then the receipt waits for the next listener or
+/// caller, in this incarnation or a later one. If no program has ever listened, only the latest
+/// receipts are stored.
+final class Outbox: Service {
+  let hole: Wormhole
+  let home: MemberDirectory
+  /// Messages sent before this stamp were sent by an earlier incarnation.
+  private let joined: MessageStamp
+  private let state = Monitor(State())
+  private let watch = Monitor<NamedWatch?>(nil)
+  let expiries: Expiries
+
+  private struct State {
+    /// A name may have several objects, because a call of `outstanding` may make another.
+    var waiting: [MessageName: [WeakSent]] = [:]
+    var listeners: [ObjectIdentifier: MemberListener<Wormhole.Outcome>] = [:]
+    /// The receipts not yet reported to each listener.
+    var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
+    var telling: [ReceiptName: Telling] = [:]
+    /// Receipts that arrived while no listener existed, and whose outcome no caller has requested.
+    var kept: Set<ReceiptName> = []
+    /// The limit of `kept`: a program that never listens has no use for more.
+    var mostKept = 1024
+  }
+
+  /// The notices to process next.
+  private let news = Monitor(Watcher.Signal.changed([]))
+
+  private struct WeakSent {
+    let identifier: ObjectIdentifier
+    weak var sent: Wormhole.Sent?
+  }
+
+  /// A receipt that is being reported to listeners.
+  private struct Telling {
+    /// How many listeners have not finished with the receipt.
+    var left: Int
+    var isHeard = false
+  }
+
+  /// Held while receipts are read, so that outcomes are reported in order.
+  private let looking = Monitor(0)
+  private let hasClosed = Atomic<Bool>(false)
+  private let later = LaterLook()
+
+  init(_ hole: Wormhole, _ home: MemberDirectory, joined: MessageStamp) {
+    self.hole = hole
+    self.home = home
+    self.joined = joined
+    expiries = Expiries(hole)
+  }
+
+  // MARK: Listeners
+
+  /// Expects a receipt; called before the message becomes visible.
+  func expect(_ sent: Wormhole.Sent) throws(WormholeError) {
+    try begin()
+    let entry = WeakSent(identifier: ObjectIdentifier(sent), sent: sent)
+    state.withLock { $0.waiting[sent.name, default: []].append(entry) }
+    // If the outbox has closed before the entry was added, `close()` has missed the entry.
+    if isClosed { sent.abandon() }
+  }
+
+  /// Settles a message not received by the given moment, in nanoseconds since 1970, so that a
+  /// waiting sender is notified of the outcome without a receiver.
+  func expire(_ sent: Wormhole.Sent, at receiver: MemberDirectory, due: Int64) {
+    guard !isClosed else { return }
+    expiries.add(sent.name, at: receiver, due: due)
+    // The message may have been settled before the entry was added.
+    if sent.hasEnded { expiries.forget(sent.name) }
+  }
+
+  /// Returns the object that waits for this message's receipt, if still retained by the program.
+  func expected(_ name: MessageName) -> Wormhole.Sent? {
+    let kept = state.withLock { $0.waiting[name]?.compactMap(\.sent) }
+    return kept?.first
+  }
+
+  func forget(_ name: MessageName, _ sent: ObjectIdentifier) {
+    state.withLock { state in
+      // Compares identifiers only. Loading a weak reference retains its object, and releasing the
+      // object here might call this function again.
+      state.waiting[name]?.removeAll { $0.identifier == sent }
+      if state.waiting[name]?.isEmpty == true { state.waiting[name] = nil }
+    }
+  }
+
+  /// Makes a listener; notices start once the listener has been added.
+  func listener(
+    on queue: any CallQueue, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool,
+    left: @escaping @Sendable () -> Void = {}
+  ) -> MemberListener<Wormhole.Outcome> {
+    MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
+  }
+
+  func add(_ listener: MemberListener<Wormhole.Outcome>) throws(WormholeError) {
+    try hole.container.checkOwner("watch outcomes of", home.name)
+    guard !isClosed else {
+      throw WormholeError(
+        .notJoined, "receive outcomes of", home.name, because: "it has left", hint: "join again")
+    }
+    try begin()
+    state.withLock { state in
+      state.listeners[ObjectIdentifier(listener)] = listener
+      state.pending[ObjectIdentifier(listener)] = []
+      state.kept = []
+      state.mostKept = 16_384
+    }
+    // If the outbox has closed before the listener was added, `close()` has missed the listener.
+    if isClosed {
+      remove(listener)
+      listener.left()
+    }
+    news.withLock { $0 = .lookAgain }
+    look()
+  }
+
+  private func remove(_ listener: MemberListener<Wormhole.Outcome>) {
+    let pending = state.withLock { state in
+      state.listeners[ObjectIdentifier(listener)] = nil
+      return state.pending.removeValue(forKey: ObjectIdentifier(listener))
+    }
+    for receipt in pending ?? [] { settle(receipt, isHeard: false) }
+  }
+
+  private func begin() throws(WormholeError) {
+    try watch.withLock { watch throws(WormholeError) in
+      guard watch == nil else { return }
+      do throws(Errno) {
+        watch = try home.watch(.receipts) { [weak self] signal in
+          // Reading would make the directory again, and the member's whole directory may go.
+          guard let self, signal != .gone else { return }
+          news.withLock { $0.add(signal) }
+          hole.finding.afterTelling { self.look() }
+        }
+      } catch {
+        throw WormholeError(error, "watch receipts of", home.name, at: home)
+      }
+    }
+  }
+
+  /// Whether the sender has left.
+  var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
+
+  /// Closes the outbox: receipts that arrive later belong to the next incarnation, which may have
+  /// joined already.
+  ///
+  /// Waiting tasks and listeners are notified of the end.
+  func close() {
+    hasClosed.store(true, ordering: .sequentiallyConsistent)
+    looking.withLock { _ in }
+    watch.withLock { $0.take() }?.stop()
+    expiries.close()
+    let (waiting, listeners) = state.withLock { state in
+      (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
+    }
+    for sent in waiting { sent.abandon() }
+    for listener in listeners { listener.left() }
+  }
+
+  // MARK: Receipts
+
+  /// Reads the new receipts.
+  func look() { looking.withLock { _ in if !isClosed { lookAround() } } }
+
+  /// After a notice, reads the new receipts only: pending ones, perhaps old, are not read again for
+  /// each arrival.
+  private func lookAround() {
+    let looked = news.withLock { news in
+      defer { news = .changed([]) }
+      return news
+    }
+    var found: [ReceiptName]
+    switch looked {
+    case .changed(let names): found = names.compactMap { ReceiptName($0) }
+    default:
+      do throws(Errno) {
+        found = try Receipts.list(home)
+      } catch {
+        news.withLock { $0 = .lookAgain }
+        later.plan(on: hole.finding) { [weak self] in self?.look() }
+        return hole.log(
+          .error, "cannot list the receipts of '\(home.name)': \(error)",
+          about: LogSubject(member: home.name), because: error)
+      }
+    }
+    for receipt in found.sorted(by: { $0.name < $1.name }) { take(receipt) }
+    dropSurplus()
+  }
+
+  private func take(_ receipt: ReceiptName) {
+    let told = state.withLock { state -> ([Wormhole.Sent], [MemberListener<Wormhole.Outcome>])? in
+      guard state.telling[receipt] == nil else { return nil }
+      let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
+      let listeners = Array(state.listeners.values)
+      if !listeners.isEmpty {
+        state.telling[receipt] = Telling(left: listeners.count)
+        for key in state.listeners.keys { state.pending[key]?.insert(receipt) }
+      } else if !sent.isEmpty || receipt.name.stamp >= joined {
+        // Recorded before any caller can ask for the outcome.
+        state.kept.insert(receipt)
+      }
+      return (sent, listeners)
+    }
+    guard let (sent, listeners) = told else { return }
+    for sent in sent {
+      let content = sent.wantsContent ? content(of: receipt) : nil
+      sent.end(end(receipt, to: sent.to), content ?? nil)
+    }
+    expiries.forget(receipt.name)
+    for listener in listeners {
+      listener.queue?.soon { listener.gate.call { self.tell(listener, receipt) } }
+    }
+  }
+
+  /// Removes the receipt of a message after a caller has asked for its outcome and received it.
+  func heard(_ name: MessageName, _ end: Wormhole.Outcome.End) {
+    let receipt = ReceiptName(name, MessageEnd(end))
+    let isOver = state.withLock { $0.kept.remove(receipt) != nil }
+    if isOver, !isClosed { remove(receipt) }
+  }
+
+  private func dropSurplus() {
+    let surplus = state.withLock { state -> ArraySlice<ReceiptName> in
+      guard state.kept.count > state.mostKept else { return [] }
+      let oldest = state.kept.sorted { $0.name.stamp < $1.name.stamp }
+        .prefix(state.kept.count - state.mostKept / 8 * 7)
+      state.kept.subtract(oldest)
+      return oldest
+    }
+    for receipt in surplus { remove(receipt) }
+  }
+
+  /// Reports an outcome to a listener on the listener's queue, and waits for the handler.
+  ///
+  /// The receipt is read only now: many may wait, and some may be large.
+  /// An unreadable receipt is read again later, at growing intervals.
+  private func tell(
+    _ listener: MemberListener<Wormhole.Outcome>, _ receipt: ReceiptName,
+    after pause: Duration = .zero
+  ) {
+    let key = ObjectIdentifier(listener)
+    // An outcome being reported is settled here, even if the listener is stopped in the meantime.
+    let isDue = state.withLock { $0.pending[key]?.remove(receipt) != nil }
+    guard isDue else { return }
+    var isHeard = false
+    var isUnread = false
+    do throws(WormholeError) {
+      // The receipt is gone if a program has cleared it.
+      isHeard = try outcome(of: receipt).map(listener.handler) ?? true
+    } catch {
+      if pause == .zero { hole.log(.error, error, about: LogSubject(member: home.name)) }
+      isUnread = true
+    }
+    // An outcome declined by this listener goes to a later listener after this listener's end.
+    let isKept = state.withLock { state in
+      !isHeard && state.pending[key]?.insert(receipt) != nil
+    }
+    guard isKept else { return settle(receipt, isHeard: isHeard) }
+    guard isUnread else { return }
+    let next = min(max(pause * 2, .seconds(1)), .seconds(60))
+    listener.queue?.soon(after: next) {
+      listener.gate.call { self.tell(listener, receipt, after: next) }
+    }
+  }
+
+  /// Records that a listener has finished with a receipt.
+  private func settle(_ receipt: ReceiptName, isHeard: Bool) {
+    let isOver = state.withLock { state in
+      guard var telling = state.telling[receipt] else { return false }
+      telling.left -= 1
+      telling.isHeard = telling.isHeard || isHeard
+      state.telling[receipt] = telling
+      guard telling.left <= 0 else { return false }
+      if !telling.isHeard {
+        state.telling[receipt] = nil  // Waits for another listener.
+      }
+      return telling.isHeard
+    }
+    if isOver { remove(receipt) }
+  }
+
+  private func remove(_ receipt: ReceiptName) {
+    do throws(Errno) {
+      _ = try home.remove(receipt.text, from: .receipts)
+      state.withLock { $0.telling[receipt] = nil }
+    } catch {
+      hole.log(
+        .error, "cannot remove a receipt of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+
+  /// Returns the outcome of a receipt; nil if the receipt is gone.
+  private func outcome(of receipt: ReceiptName) throws(WormholeError) -> Wormhole.Outcome? {
+    try Wormhole.Outcome(receipt, in: home, hole)
+  }
+
+  private func content(of receipt: ReceiptName) -> SentContent? {
+    (try? Wormhole.Outcome.content(of: receipt, in: home, hole)) ?? nil
+  }
+
+  private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.End {
+    Wormhole.Outcome.End(receipt, to: name, home.container)
+  }
+}
+
+extension MessageEnd {
+  fileprivate init(_ end: Wormhole.Outcome.End) {
+    self =
+      switch end {
+      case .delivered: .ok
+      case .cancelled: .cancelled
+      case .expired: .expired
+      case .givenUp: .dead
+      }
+  }
+}
+
+extension Wormhole.Outcome.End {
+  fileprivate init(_ receipt: ReceiptName, to name: String?, _ container: Container) {
+    switch receipt.end {
+    case .ok: self = .delivered
+    case .cancelled: self = .cancelled
+    case .expired: self = .expired
+    case .dead:
+      let peer = name.flatMap { try? container.existingMember($0) }
+      let why = peer.flatMap { DeathReason.read(receipt.name, in: $0) }
+      let several = receipt.name.count > 1 ? "some of its messages were given up" : nil
+      self = .givenUp(why?.reason ?? several ?? "the reason is no longer kept")
+    }
+  }
+}
+
+extension Wormhole.Outcome {
+  /// Reads the outcome from a receipt, whose file is the sent message.
+  ///
+  /// Returns nil if the receipt is gone. A damaged receipt shows only how the message ended. Throws
+  /// if a later read may succeed.
+  init?(
+    _ receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
+  ) throws(WormholeError) {
+    guard let content = try Self.content(of: receipt, in: home, hole) else { return nil }
+    let end = End(receipt, to: content?.to, home.container)
+    self.init(receipt.name, end, content)
+  }
+
+  /// Returns nil if the receipt is gone; the inner value is nil if the receipt is unreadable.
+  fileprivate static func content(
+    of receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
+  ) throws(WormholeError) -> SentContent?? {
+    do throws(WormholeError) {
+      switch try home.read(receipt.text, in: .receipts, "read receipt") {
+      case .missing: return nil
+      case .damaged: return .some(nil)
+      case .sound(let bytes, _): return .some(try? SentContent(bytes, hole.options.limits))
+      }
+    } catch {
+      if error.mayPass { throw error }
+      return .some(nil)
+    }
+  }
+}
+
+extension Participant {
+  var outbox: Outbox { services.get { Outbox(hole, home, joined: joined) } }
+}

@@ -1,0 +1,134 @@
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+/// Sending files.
+extension Wormhole.Peer {
+  /// Sends a file with a descriptive value.
+  ///
+  /// The message is guaranteed, with all rules of `send(_:_:)`: its ``Wormhole/Message/file`` is
+  /// the file, and its value is the metadata. Once the call returns, the sent file has the content
+  /// from the beginning of the call, independent of later changes. Data appended in the meantime is
+  /// not sent, and if the file is truncated in the meantime, the call throws.
+  ///
+  /// The call blocks its thread while it copies, unless the file system shares blocks between
+  /// copies, or the file is moved. Memory use is constant. Only regular files are sent. The path
+  /// may lead to a file through symbolic links, except for a move. If the call throws, nothing was
+  /// sent, with two exceptions: ``WormholeError/Code-swift.struct/notDurable``, and
+  /// ``WormholeError/Code-swift.struct/partlyDone`` if a moved file could not be removed.
+  ///
+  /// - Parameters:
+  ///   - path: the file; relative paths start at the working directory.
+  ///   - metadata: any value, received as the value of the message.
+  ///   - handing: whether the file stays at its path.
+  ///   - options: the send options. Without a kind, the message has the kind of the metadata's
+  ///     type.
+  ///   - progress: called at intervals, on this thread; returns whether to continue.
+  @discardableResult
+  public func send<Metadata: Encodable>(
+    file path: String, metadata: Metadata, by handing: Wormhole.FileHanding = .copying,
+    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
+    progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let sending = try Sending(self, options, MessageKind.name(of: Metadata.self))
+    return try sending.send(file: path, handing, progress, metadata)
+  }
+
+  /// Sends a file without a value, as a message of the kind `file`.
+  ///
+  /// As `send(file:metadata:by:_:progress:)`.
+  @discardableResult
+  public func send(
+    file path: String, by handing: Wormhole.FileHanding = .copying,
+    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
+    progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let sending = try Sending(self, options, "file")
+    return try sending.send(file: path, handing, progress, String?.none)
+  }
+}
+
+extension Sending {
+  private var fileOperation: String { "send file" }
+
+  /// Sends the file in this order.
+  ///
+  /// Before the message's stamp is taken, the file is complete and, if requested, synced. Before
+  /// the message is in the peer's inbox, the file is in the peer's `files/`. Until then the file is
+  /// locked.
+  fileprivate func send<Metadata: Encodable>(
+    file path: String, _ handing: Wormhole.FileHanding,
+    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?, _ metadata: Metadata?
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let source = try UserPath(path).open(fileOperation)
+    if handing == .moving, source.path.isLink {
+      throw WormholeError(
+        .refused, fileOperation, path, because: "it is a symbolic link, which is not moved",
+        hint: "name the file that it leads to")
+    }
+    let attachment = try stage(source, isMoving: handing == .moving, progress)
+    let name = source.path.name
+    let attached = MessageFile.Attached(
+      name: name, size: attachment.size, checksum: attachment.checksum,
+      synced: options.durability == .power)
+    var failure: WormholeError?
+    var sent: Wormhole.Sent?
+    do throws(WormholeError) {
+      let file = Wormhole.SentFile(name: name, size: attachment.size)
+      sent = try send(file: file) { (message, home) throws(Errno) in
+        try attachment.place(as: message.fileName, in: home)
+      } _: { (header) throws(WormholeError) in
+        try encode { encoder in
+          try encoder.encode(
+            MessageFile.WithFile(header: header, file: attached, value: metadata))
+        }
+      }
+    } catch {
+      guard error.code == .notDurable else { throw error }
+      failure = error
+    }
+    attachment.keep()
+    if let failure { throw failure }
+    if handing == .moving { try remove(source) }
+    return sent!  // There is no failure.
+  }
+
+  private func stage(
+    _ source: borrowing UserFile, isMoving: Bool,
+    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?
+  ) throws(WormholeError) -> Attachment {
+    let (path, size) = (source.path, source.status.size)
+    do throws(FileCopy.Failure) {
+      return try Attachment.stage(
+        source, in: hole.container, moving: isMoving, durability: options.durability
+      ) { done in
+        let now = Wormhole.FileProgress(name: path.name, done: done, total: max(size, done))
+        return progress?(now) != .cancel
+      }
+    } catch {
+      throw switch error {
+      case .system(let error): WormholeError(error, fileOperation, path.path)
+      case .cancelled:
+        WormholeError(.cancelled, fileOperation, path.path, because: "it was cancelled")
+      case .shrank(let now):
+        WormholeError(
+          .conflict, fileOperation, path.path,
+          because: "it was cut from \(size) to \(now) bytes while it was read",
+          hint: "send it when nobody writes to it")
+      }
+    }
+  }
+
+  private func remove(_ source: borrowing UserFile) throws(WormholeError) {
+    let path = source.path
+    do throws(Errno) {
+      try source.remove()
+    } catch {
+      if error == .noSuchFile { return }
+      let why = error == .busy ? "another file is there now" : error.description
+      throw WormholeError(
+        .partlyDone, fileOperation, path.path,
+        because: "it was sent, but could not be removed: \(why)", hint: "remove it", errno: error)
+    }
+  }
+}

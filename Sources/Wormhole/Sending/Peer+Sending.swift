@@ -1,0 +1,288 @@
+internal import FoundationEssentials
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+/// Guaranteed messages.
+extension Wormhole.Peer {
+  /// Sends a message, which arrives in order, whichever process dies in the meantime.
+  ///
+  /// The message is received once, unless its receiver dies while handling it.
+  ///
+  /// When the call returns, the message is in the peer's inbox, even if the peer does not run or
+  /// has never joined; by default the message survives a power cut from then on. If the call
+  /// throws, the message was not sent, except for ``WormholeError/Code-swift.struct/notDurable``.
+  @discardableResult
+  public func send<Value: Encodable>(
+    _ value: Value, _ options: Wormhole.SendOptions = Wormhole.SendOptions()
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let sending = try sending(Value.self, options)
+    return try sending.send { (header) throws(WormholeError) in
+      try sending.encode { (encoder) in try encoder.seal(header, value) }
+    }
+  }
+
+  /// Sends many messages with little more effort than one: up to 64 messages share a file.
+  ///
+  /// Each message is received by itself, in order. The messages of a file are cancelled together,
+  /// and have one outcome. If the call throws after the first file, its result is lost, although
+  /// the files before were sent. Small numbers of messages are sent all or not at all.
+  @discardableResult
+  public func send<Value: Encodable>(
+    contentsOf values: [Value], _ options: Wormhole.SendOptions = Wormhole.SendOptions()
+  ) throws(WormholeError) -> [Wormhole.Sent] {
+    guard !values.isEmpty else { return [] }
+    var sent: [Wormhole.Sent] = []
+    try sending(Value.self, options).send(contentsOf: values[...], &sent)
+    return sent
+  }
+
+  func sending<Value>(
+    _ type: Value.Type, _ options: Wormhole.SendOptions
+  ) throws(WormholeError) -> Sending {
+    try Sending(self, options, MessageKind.name(of: type))
+  }
+
+  /// The messages from this sender to the peer that are not settled, in order, including those sent
+  /// in an earlier incarnation.
+  ///
+  /// An expired message is listed only if its outcome is still to be reported to the sender.
+  public var outstanding: [Wormhole.Sent] {
+    get throws(WormholeError) {
+      let sender = senderMark
+      guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
+      let found = try messages(from: sender, to: home)
+      let glance = QueuedMessageReader(home, hole.options.limits)
+      var sent: [Wormhole.Sent] = []
+      for name in found.sorted() {
+        let outbox = name.wantsReceipt ? outbox : nil
+        if let one = outbox?.expected(name) {
+          sent.append(one)
+          continue
+        }
+        let expires = glance.expiry(of: name)
+        if outbox == nil, let expires, expires < hole.options.environment.sinceEpoch() { continue }
+        let one = Wormhole.Sent(name, to: home, hole, outbox)
+        try outbox?.expect(one)
+        if let expires { outbox?.expire(one, at: home, due: expires) }
+        sent.append(one)
+      }
+      // If a message was settled before its receipt was expected, a wait for the receipt would
+      // never end.
+      let left = try messages(from: sender, to: home)
+      return sent.filter { left.contains($0.name) }
+    }
+  }
+
+  private func messages(
+    from sender: String, to home: MemberDirectory
+  ) throws(WormholeError) -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    do throws(Errno) {
+      try home.forEachMessage { if $0.name.escapedSender == sender { found.insert($0.name) } }
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: home)
+    }
+    return found
+  }
+
+  /// The sender's part of message names.
+  var senderMark: String { guest?.mark ?? escapedSender ?? "" }
+
+  /// The outbox that reports outcomes to the sender.
+  var outbox: Outbox? { participant?.outbox }
+}
+
+/// One call of `send`.
+struct Sending {
+  let peer: Wormhole.Peer
+  let options: Wormhole.SendOptions
+  let kind: String
+  private(set) var home: MemberDirectory
+  private let id: String?
+  var hole: Wormhole { peer.hole }
+
+  init(
+    _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ kind: String
+  ) throws(WormholeError) {
+    self.peer = peer
+    self.options = options
+    self.kind = options.kind ?? kind
+    try MessageKind.check(self.kind, "send message to", peer.name)
+    id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
+    if let sender = peer.sender { _ = try Container.escape(sender) }
+    try peer.checkSender("send message to")
+    if options.wantsOutcome == true, peer.outbox == nil {
+      throw WormholeError(
+        .notFound, "send message to", peer.name,
+        because: "an outcome is wanted, and the sender is no member whom it could be told",
+        hint: "join, and send through the member, or be a guest")
+    }
+    // The last step, because it makes a missing directory.
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
+  }
+
+  var operation: String { "send message to" }
+
+  func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
+    try WormholeError.writing(operation, peer.name) {
+      try body(BinaryEncoder(limits: hole.options.limits))
+    }
+  }
+
+  /// - Parameter attaching: puts the message's file in place, before the message itself.
+  func send(
+    count: Int = 1, file: Wormhole.SentFile? = nil,
+    attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil,
+    _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
+  ) throws(WormholeError) -> Wormhole.Sent {
+    let bytes = try encode(header)
+    let sent = try place(bytes, count: count, file, attaching)
+    try makeDurable(sent.receiver ?? home)
+    return sent
+  }
+
+  /// - Parameter sent: receives the sent messages, also if this call throws.
+  func send<Value: Encodable>(
+    contentsOf values: ArraySlice<Value>, _ sent: inout [Wormhole.Sent]
+  ) throws(WormholeError) {
+    var files: [(bytes: [UInt8], count: Int)] = []
+    try encode(values, into: &files)
+    guard files.count == 1 || id == nil else {
+      throw WormholeError(
+        .tooLarge, operation, peer.name,
+        because: "an id names one file, and these messages take \(files.count)",
+        hint: "send fewer at a time, or without an id")
+    }
+    var places: [MemberDirectory] = []
+    for file in files {
+      let one = try place(file.bytes, count: file.count)
+      sent.append(one)
+      if let place = one.receiver, places.last !== place { places.append(place) }
+    }
+    // One sync of a directory covers all its new files.
+    for place in places { try makeDurable(place) }
+  }
+
+  /// Encodes the values into as few files as possible: 64 messages a file, and no very large file.
+  private func encode<Value: Encodable>(
+    _ values: ArraySlice<Value>, into files: inout [(bytes: [UInt8], count: Int)]
+  ) throws(WormholeError) {
+    var start = values.startIndex
+    var size = BatchProgress.slotCount
+    while start < values.endIndex {
+      let end = min(start + size, values.endIndex)
+      let header = header
+      let bytes = try encode { encoder in
+        end - start == 1
+          ? try encoder.seal(header, values[start])
+          : try encoder.seal(header, batch: values[start..<end])
+      }
+      if bytes.count > Self.largestBatch, end - start > 1 {
+        size = max(1, (end - start) / 2)
+        continue
+      }
+      files.append((bytes, end - start))
+      start = end
+    }
+  }
+
+  /// The size above which a batch is split.
+  static let largestBatch = 1 << 20
+
+  private var header: MessageFile.Header {
+    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    return MessageFile.Header(
+      kind: kind, sent: now, to: peer.name,
+      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) })
+  }
+
+  // MARK: Placement
+
+  private func place(
+    _ bytes: [UInt8], count: Int, _ file: Wormhole.SentFile? = nil,
+    _ attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil, tries: Int = 0
+  ) throws(WormholeError) -> Wormhole.Sent {
+    guard bytes.count <= hole.options.largestValue else {
+      throw WormholeError(
+        .tooLarge, operation, peer.name,
+        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.largestValue)")
+    }
+    // Only at the first try: an inbox made again is empty, and a further check would leave time to
+    // remove it again.
+    if tries == 0 {
+      try hole.quotas.admit(bytes.count, to: home, options.whenFull) { [home, hole] in
+        Expiry.sweep(home, hole) > 0
+      }
+    }
+    let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
+    // The stamp is taken after all steps that may wait, to be as recent as possible.
+    let name = MessageName(
+      isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
+      count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
+    let outbox = wantsReceipt ? peer.outbox : nil
+    let sent = Wormhole.Sent(name, to: home, hole, outbox, .init(kind: kind, file: file))
+    try outbox?.expect(sent)
+    let isPlaced: Bool
+    do throws(Errno) {
+      try attaching?(name, home)
+      isPlaced = try place(bytes, as: name)
+    } catch {
+      if error == .noSuchFile {
+        // The member was removed, or is being removed: its directory is made again.
+        hole.receivers.forget(home)
+        guard tries < 100 else {
+          throw WormholeError(
+            .conflict, operation, peer.name, because: "it is removed again and again",
+            hint: "see who removes it", errno: error)
+        }
+        var again = self
+        again.home = try hole.receivers.home(of: peer.name, in: hole.container)
+        return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
+      }
+      throw WormholeError(error, operation, home, .inbox)
+    }
+    guard isPlaced else {
+      throw WormholeError(
+        .conflict, operation, peer.name,
+        because: "a message with the id '\(name.id)' is on its way already",
+        hint: "wait until it has ended, or cancel it")
+    }
+    if let life = options.timeToLive, let outbox {
+      let now = hole.options.environment.sinceEpoch()
+      outbox.expire(sent, at: home, due: now.addingClamped(life.inNanosecondsClamped))
+    }
+    return sent
+  }
+
+  private func makeDurable(_ home: MemberDirectory) throws(WormholeError) {
+    guard options.durability == .power else { return }
+    do throws(Errno) {
+      try home.makeDurable(.inbox)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation, peer.name,
+        because: "it was sent, but the inbox could not be synced: \(error)",
+        hint: "until it is received, a power cut may undo it", errno: error)
+    }
+  }
+
+  private func freshIdentifier() -> String {
+    let digits = String(hole.options.environment.random(), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// Returns false if the caller has chosen the id, and another message has the same id.
+  private func place(_ bytes: [UInt8], as name: MessageName) throws(Errno) -> Bool {
+    guard id != nil, !options.isIdentifierFresh else {
+      try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
+      return true
+    }
+    let unique = name.unique
+    return try home.place(
+      bytes, as: name.text, in: .inbox, durability: options.durability, unique: unique
+    ) { () throws(Errno) in
+      try home.isOver(unique)
+    }
+  }
+}

@@ -1,0 +1,214 @@
+public import FoundationEssentials
+internal import PropertyLists
+public import SharedContainer
+internal import Syscalls
+
+extension Wormhole {
+  /// A message, or a batch of messages, sent to a member and not settled.
+  public struct QueuedMessage: Hashable, Sendable {
+    /// The sender's id for the message.
+    public let id: String
+    /// The member that sent the message; nil if no member is named.
+    public let from: String?
+    /// The kind given by the sender; nil if the file is unreadable.
+    public let kind: String?
+    /// When the message was sent, by the sender's clock; nil if the file is unreadable.
+    public let sent: Date?
+    /// How many messages the file contains.
+    public let count: Int
+    /// The size of the file in bytes.
+    public let size: Int
+    /// Whether the message goes before all messages that are not urgent.
+    public let isUrgent: Bool
+    /// The number of the attempt in progress, or interrupted by the end of its receiver; 0 for a
+    /// waiting message.
+    public let attempt: Int
+    /// Why the file is unreadable; nil for a readable file.
+    public let damage: String?
+
+    /// The state of the message.
+    public var place: Sent.Place { attempt == 0 ? .waiting : .inHand }
+  }
+}
+
+extension Wormhole.Peer {
+  /// The peer's messages that are not settled: first the claimed ones, then the waiting ones, each
+  /// in the order of delivery.
+  ///
+  /// Reading blocks no process, and changes nothing, except that expired messages are settled. An
+  /// expired message is not listed, even if it cannot be settled: in a container opened for
+  /// reading, for example. Each file is read for its properties; an unreadable file is listed too,
+  /// with the cause.
+  public var queue: [Wormhole.QueuedMessage] {
+    get throws(WormholeError) {
+      guard let home = try hole.container.existingMember(name) else { return [] }
+      // Nil for an expired message.
+      var found: [MessageName: Wormhole.QueuedMessage?] = [:]
+      // Files moved before they were read are looked up again; at first, all files are.
+      var wanted: Set<MessageName>?
+      for _ in 0..<3 where wanted?.isEmpty != true {
+        var places: [MessageName: MemberDirectory.MessagePlace] = [:]
+        do throws(Errno) {
+          try home.forEachMessage { if wanted?.contains($0.name) ?? true { places[$0.name] = $0 } }
+        } catch {
+          throw WormholeError(error, "list messages to", name, at: home)
+        }
+        found.merge(glance(at: places.values, of: home)) { $1 }
+        wanted = Set(places.keys.filter { !found.keys.contains($0) })
+      }
+      return found.compactMapValues { $0 }.sorted { one, other in
+        let (isOneInHand, isOtherInHand) = (one.value.attempt > 0, other.value.attempt > 0)
+        return isOneInHand == isOtherInHand ? one.key < other.key : isOneInHand
+      }.map(\.value)
+    }
+  }
+
+  /// Reads messages, and settles expired ones, which are nil in the result.
+  ///
+  /// Messages moved before they were read are missing in the result.
+  private func glance(
+    at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory
+  ) -> [MessageName: Wormhole.QueuedMessage?] {
+    let glance = QueuedMessageReader(home, hole.options.limits)
+    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    let senders = SenderHomes(hole.container)
+    let mayEnd = !hole.container.options.isForReading
+    var found: [MessageName: Wormhole.QueuedMessage?] = [:]
+    for place in places {
+      switch place {
+      case .inHand(let claimed):
+        let message = glance.message(claimed.name, claimed.text, .claimed, claimed.attempt)
+        if let message { found[claimed.name] = message }
+      case .waiting(let name):
+        switch glance.waiting(name, at: now) {
+        case nil: break
+        case .message(let message)?: found[name] = message
+        case .expired?:
+          // A message claimed just before is looked up again, as a claimed one.
+          if mayEnd, (try? Expiry.end(name, at: home, senders, hole)) == false { continue }
+          found.updateValue(nil, forKey: name)
+        }
+      }
+    }
+    return found
+  }
+
+  /// Cancels a waiting message in the peer's inbox, whichever process has sent it; the sender is
+  /// notified on request.
+  ///
+  /// If the result is true, no receiver ever sees the message. If several senders have given the
+  /// same id, the messages of all of them are cancelled.
+  ///
+  /// - Returns: whether a message was cancelled; claimed messages are not.
+  public func cancel(id: String) throws(WormholeError) -> Bool {
+    guard let home = try hole.container.existingMember(name) else { return false }
+    var isDone = false
+    let senders = SenderHomes(hole.container)
+    for file in try files(id, in: .inbox, of: home) {
+      let sender: MemberDirectory?
+      do throws(Errno) {
+        sender = try senders.home(of: file)
+      } catch {
+        throw WormholeError(error, "cancel message", id, at: home)
+      }
+      let taken = try Cancelling.end(file, at: home, .cancelled, sender, hole)
+      isDone = isDone || taken
+    }
+    return isDone
+  }
+
+  /// Returns the files of a part with an id, in order.
+  func files(
+    _ id: String, in part: MemberDirectory.Part, of home: MemberDirectory
+  ) throws(WormholeError) -> [MessageName] {
+    var found: [MessageName] = []
+    do throws(Errno) {
+      try home.list(part) { if let name = MessageName($0), name.id == id { found.append(name) } }
+    } catch {
+      throw WormholeError(error, "look for message", id, at: home)
+    }
+    return found.sorted()
+  }
+}
+
+/// A reader of message files for processes other than the receiver.
+struct QueuedMessageReader {
+  private let home: MemberDirectory
+  private let limits: PropertyListLimits
+
+  init(_ home: MemberDirectory, _ limits: PropertyListLimits) {
+    self.home = home
+    self.limits = limits
+  }
+
+  /// Returns when a waiting message expires, in nanoseconds since 1970; nil if never, or if
+  /// unknown.
+  func expiry(of name: MessageName) -> Int64? {
+    guard let expires = try? header(name.text, .inbox)?.expiry(of: name) else { return nil }
+    // A made-up message may contain any number, or none.
+    return Int64(exactly: (expires.timeIntervalSince1970 * 1e9).rounded(.up))
+  }
+
+  /// A waiting message, or an expired one.
+  enum Waiting {
+    case message(Wormhole.QueuedMessage)
+    /// The message's time to live has passed.
+    case expired
+  }
+
+  /// Returns a waiting message; nil if the message is gone.
+  func waiting(_ name: MessageName, at now: Date) -> Waiting? {
+    var hasExpired = false
+    let message = message(name, name.text, .inbox, 0) { header in
+      hasExpired = header.hasExpired(name, by: now)
+    }
+    return message.map { hasExpired ? .expired : .message($0) }
+  }
+
+  /// Returns the message in a file; nil if the file is gone.
+  ///
+  /// - Parameter look: receives the file's header, if readable.
+  func message(
+    _ name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ attempt: Int,
+    _ look: (MessageFile.Header) -> Void = { _ in }
+  ) -> Wormhole.QueuedMessage? {
+    guard let status = try? home.status(of: file, in: part) else { return nil }
+    let header: MessageFile.Header?
+    let damage: String?
+    do throws(WormholeError) {
+      guard let found = try self.header(file, part) else { return nil }
+      look(found)
+      (header, damage) = (found, nil)
+    } catch {
+      (header, damage) = (nil, error.reason)
+    }
+    return Wormhole.QueuedMessage(
+      id: name.id, from: name.senderName, kind: header?.kind, sent: header?.sent,
+      count: name.count, size: status.size, isUrgent: name.isUrgent, attempt: attempt,
+      damage: damage)
+  }
+
+  /// Returns the header of a file; nil if the file is gone.
+  func header(
+    _ file: String, _ part: MemberDirectory.Part
+  ) throws(WormholeError) -> MessageFile.Header? {
+    let operation = "read message"
+    switch try home.read(file, in: part, operation) {
+    case .missing: return nil
+    case .damaged(let reason, _):
+      throw WormholeError(.damaged, operation, file, because: reason)
+    case .sound(let bytes, _):
+      let limits = limits
+      return try WormholeError.reading(operation, file) {
+        try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+      }
+    }
+  }
+}
+
+extension MessageName {
+  /// The member that sent the message; nil for a guest, or without a sender.
+  var senderName: String? {
+    if case .member(let name) = sender { name } else { nil }
+  }
+}

@@ -1,0 +1,108 @@
+public import SharedContainer
+internal import Syscalls
+
+/// The unread receipts of one sender.
+///
+/// Their size is limited, because a sender may be away for a long time, or permanently.
+enum Receipts {
+  /// What the smallest receipt takes on disk.
+  static let block = 4096
+
+  private static func room(of size: Int) -> Int {
+    // A file may claim to be larger than any disk.
+    max(1, (min(size, 1 << 40) + block - 1) / block) * block
+  }
+
+  /// Drops the oldest receipts if all together are too large.
+  ///
+  /// A check at each arrival would cost more than placing a receipt. Checks are therefore random,
+  /// and more likely for a larger receipt: between two checks, all processes together add on
+  /// average no more than a sixteenth of the limit.
+  ///
+  /// - Parameters:
+  ///   - size: the size of the new receipt.
+  ///   - largest: the limit for all receipts together, in bytes.
+  static func bound(
+    _ home: MemberDirectory, after size: Int, largest: Int
+  ) throws(Errno) {
+    let rounds = largest / 16 / room(of: size)
+    let chance = home.container.options.environment.random()
+    guard rounds <= 1 || chance % UInt64(rounds) == 0 else { return }
+    var found: [(receipt: ReceiptName, room: Int)] = []
+    for receipt in try list(home) {
+      let size = try home.status(of: receipt.text, in: .receipts)?.size
+      if let size { found.append((receipt, room(of: size))) }
+    }
+    var sum = found.reduce(0) { $0 + $1.room }
+    guard sum > largest else { return }
+    found.sort { $0.receipt.name.stamp < $1.receipt.name.stamp }
+    for (receipt, room) in found where sum > largest / 8 * 7 {
+      _ = try home.remove(receipt.text, from: .receipts)
+      sum -= room
+    }
+  }
+
+  /// As ``bound(_:after:largest:)``, for a process that has placed a receipt: a failure is logged.
+  static func bound(_ home: MemberDirectory, after size: Int, _ hole: Wormhole) {
+    do throws(Errno) {
+      try bound(home, after: size, largest: hole.options.mail.largestReceipts)
+    } catch {
+      hole.log(
+        .warning, "cannot drop old receipts of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+
+  static func list(_ home: MemberDirectory) throws(Errno) -> [ReceiptName] {
+    var found: [ReceiptName] = []
+    try home.list(.receipts) { name in
+      if let receipt = ReceiptName(String(cString: name)) { found.append(receipt) }
+    }
+    return found
+  }
+}
+
+/// Pending outcomes of a member.
+extension Wormhole.Peer {
+  /// The peer's pending outcomes, in the order in which the messages were sent, without the sent
+  /// values.
+  ///
+  /// Reading changes nothing: the outcomes are still reported when the peer asks.
+  public var untoldOutcomes: [Wormhole.Outcome] {
+    get throws(WormholeError) {
+      guard let home = try hole.container.existingMember(name) else { return [] }
+      var untold: [Wormhole.Outcome] = []
+      for receipt in try receipts(of: home) {
+        if let outcome = try Wormhole.Outcome(receipt, in: home, hole) {
+          untold.append(outcome.withoutContent)
+        }
+      }
+      return untold
+    }
+  }
+
+  /// Removes the peer's pending outcomes without a report, now or later.
+  ///
+  /// - Returns: how many outcomes were removed.
+  @discardableResult
+  public func clearUntoldOutcomes() throws(WormholeError) -> Int {
+    guard let home = try hole.container.existingMember(name) else { return 0 }
+    var count = 0
+    for receipt in try receipts(of: home) {
+      do throws(Errno) {
+        if try home.remove(receipt.text, from: .receipts) { count += 1 }
+      } catch {
+        throw WormholeError(error, "clear outcomes of", name, at: home)
+      }
+    }
+    return count
+  }
+
+  private func receipts(of home: MemberDirectory) throws(WormholeError) -> [ReceiptName] {
+    do throws(Errno) {
+      return try Receipts.list(home).sorted { $0.name < $1.name }
+    } catch {
+      throw WormholeError(error, "list outcomes of", name, at: home)
+    }
+  }
+}
