@@ -3,29 +3,29 @@ package import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// A second name for a channel's value: a symbolic link outside the container, which is there as
+  /// A second name for a channel's value: a symbolic link outside the container, which exists as
   /// long as the channel has a value.
   ///
-  /// It is made and removed under the channel's lock, before the value is changed. So of changes
-  /// that race the last one settles both, and a process that is stopped in the middle and goes on
-  /// later finds itself superseded and does its change again, link and all. One that is killed in
-  /// the middle leaves a link that leads to what was there before, or no link for a value that is
-  /// about to go; the next change mends that.
+  /// The link is made and removed under the channel's lock, before the value is changed. So if
+  /// changes race, the last change settles both. A process that is suspended in the middle and
+  /// resumes later finds its lock overtaken, and repeats its change, including the link. A process
+  /// that is killed in the middle leaves a link to the old content, or no link for a value that was
+  /// about to be cleared; the next change repairs the link.
   package struct Alias: Sendable {
-    /// The directory that the container lies in.
+    /// The directory that contains the container.
     private let parent: String
-    /// The names of the directories below it, and last that of the link.
+    /// The names of the directories below `parent`, and last the name of the link.
     private let path: [String]
     private let target: String
     /// The path of the link.
     package let location: String
-    /// What the link says; asked for at each change.
+    /// The content of the link, compared at each change.
     private let targetBytes: [UInt8]
 
     /// - Parameters:
-    ///   - path: the names of directories below the one that the container lies in, which are made
-    ///     if need be, and then the link's own name.
-    ///   - channel: whose value it leads to.
+    ///   - path: the names of directories below the container's parent, which are made if missing,
+    ///     and then the link's own name.
+    ///   - channel: the channel whose value is the target.
     package init(
       _ path: [String], channel: String, in hole: Wormhole
     ) throws(WormholeError) {
@@ -39,7 +39,7 @@ extension Wormhole {
       targetBytes = Array(target.utf8)
     }
 
-    /// Has the link be there, or not.
+    /// Makes or removes the link.
     fileprivate func set(_ isThere: Bool) throws(WormholeError) {
       do throws(Errno) {
         if isThere { try make() } else { try remove() }
@@ -53,7 +53,7 @@ extension Wormhole {
     }
 
     private func make() throws(Errno) {
-      // Nearly always it is there already, and that costs one look.
+      // Nearly always, the link exists already, and one system call finds that.
       if isThere { return }
       let folder = try folder(making: true)
       let link = path[path.count - 1]
@@ -62,7 +62,7 @@ extension Wormhole {
       } catch {
         guard error == .fileExists else { throw error }
       }
-      // What is no link at all, or leads elsewhere, somebody else has put there.
+      // Another program has made the entry if it is not a link, or is a link to another target.
       guard try folder.readSymbolicLink(link) == targetBytes else { throw .fileExists }
     }
 
@@ -73,7 +73,7 @@ extension Wormhole {
         guard try folder.readSymbolicLink(link) == targetBytes else { return }
         try folder.unlink(link)
       } catch {
-        // Not there, or no link.
+        // The entry does not exist, or is not a link.
         guard error == .noSuchFile || error == .invalidArgument else { throw error }
       }
     }
@@ -105,11 +105,11 @@ extension Wormhole.Channel {
     }
   }
 
-  /// Takes the value away, and its second name.
+  /// Clears the value, and removes its second name.
   @discardableResult
   package func clear(alias: Wormhole.Alias) throws(WormholeError) -> Int {
-    // Looking first, so that clearing a name that nobody uses makes no channel of it; a link may be
-    // that of somebody who is about to put the first value.
+    // Check first, so that clearing an unused name makes no channel of it. An existing link may
+    // belong to a process that is about to put the first value.
     if !alias.isThere, try isUnwritten() { return 0 }
     return try change("clear", alias) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
@@ -142,7 +142,7 @@ extension Wormhole.Channel {
     }
   }
 
-  /// After a change that failed: the link is as the value is.
+  /// Makes or removes the link to match the value, after a failed change.
   private func settle(_ alias: Wormhole.Alias, _ writer: SlotWriter) {
     let reader = reader()
     do {

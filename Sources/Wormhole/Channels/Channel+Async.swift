@@ -1,22 +1,23 @@
 public import SharedContainer
 
-/// What waits or syncs, for tasks: the same calls, off the threads of the pool.
+/// The async overloads of the calls that wait or sync; they run off the threads of the pool.
 ///
-/// While they wait the task can be cancelled: the call throws
-/// ``WormholeError/Code-swift.struct/cancelled`` then, and has changed nothing. One that has what
-/// it waited for is brought to its end.
+/// If the task is cancelled while a call waits, the call throws
+/// ``WormholeError/Code-swift.struct/cancelled`` and has changed nothing. A call whose wait is over
+/// runs to its end.
 extension Wormhole.Channel {
-  /// Puts a value, in place of whatever is there, damaged or not.
+  /// Puts a value in place of the present content, damaged or not.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// The async overload; runs off the task's thread. If the task is cancelled while it waits,
   /// nothing is changed.
   ///
   /// - Parameters:
-  ///   - value: what everybody reads from now on.
-  ///   - expected: puts it only if this version is there, 0 standing for a channel that was never
-  ///     written; otherwise throws ``WormholeError/Code-swift.struct/conflict``.
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  /// - Returns: the version that the value has.
+  ///   - value: the value that all processes read from now on.
+  ///   - expected: the version that must be present, 0 for a channel that was never written; a
+  ///     different version throws ``WormholeError/Code-swift.struct/conflict``.
+  ///   - durability: the failures that the value survives once the call has returned; by default as
+  ///     in the options.
+  /// - Returns: the version of the value.
   @discardableResult
   public func put(
     _ value: Value, ifVersion expected: Int? = nil, durability: Durability? = nil
@@ -26,17 +27,18 @@ extension Wormhole.Channel {
     }
   }
 
-  /// Takes the value away; the version goes on.
+  /// Clears the value; the version continues to rise.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
+  /// The async overload; runs off the task's thread. If the task is cancelled while it waits,
   /// nothing is changed.
   ///
   /// - Parameters:
-  ///   - erasing: keeps nothing of what the channel ever held.
-  ///   - expected: clears it only if this version is there; otherwise throws
+  ///   - erasing: whether to remove all content that the channel ever held.
+  ///   - expected: the version that must be present; a different version throws
   ///     ``WormholeError/Code-swift.struct/conflict``.
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  /// - Returns: the version that the channel has then; 0 if it was never written.
+  ///   - durability: the failures that the change survives once the call has returned; by default
+  ///     as in the options.
+  /// - Returns: the version of the channel afterwards; 0 if the channel was never written.
   @discardableResult
   public func clear(
     erasing: Bool = false, ifVersion expected: Int? = nil, durability: Durability? = nil
@@ -46,15 +48,16 @@ extension Wormhole.Channel {
     }
   }
 
-  /// Changes the value under the channel's lock, so that no other change comes in between.
+  /// Changes the value under the channel's lock, so that no other change interferes.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   ///
   /// - Parameters:
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  ///   - body: gets the value, nil if there is none.
-  /// - Returns: the value as it is afterwards.
+  ///   - durability: the failures that the change survives once the call has returned; by default
+  ///     as in the options.
+  ///   - body: receives the value, nil if the channel has none.
+  /// - Returns: the value after the change.
   @discardableResult
   public func update(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Value?) throws -> Void
@@ -64,8 +67,8 @@ extension Wormhole.Channel {
 
   /// Changes the value under the channel's lock, if the body decides to.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   @discardableResult
   public func decide(
     durability: Durability? = nil,
@@ -74,10 +77,10 @@ extension Wormhole.Channel {
     try await offPoolAny("update") { try decide(durability: durability, body) }
   }
 
-  /// Changes the value under the channel's lock, beginning with a given one where there is none.
+  /// Changes the value under the channel's lock; a channel without a value starts from a default.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   @discardableResult
   public func update(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
@@ -89,11 +92,11 @@ extension Wormhole.Channel {
     }
   }
 
-  /// Changes the value under the channel's lock, beginning with a given one where there is none, if
-  /// the body decides to.
+  /// Changes the value under the channel's lock, if the body decides to; a channel without a value
+  /// starts from a default.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   @discardableResult
   public func decide(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
@@ -105,7 +108,7 @@ extension Wormhole.Channel {
     }
   }
 
-  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), hole) }
+  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), within: hole.options.timeout) }
 
   private func offPool<Success: Sendable>(
     _ operation: String, _ body: @escaping @Sendable () throws(WormholeError) -> Success
@@ -121,26 +124,26 @@ extension Wormhole.Channel {
 }
 
 extension Wormhole {
-  /// Changes two channels under both their locks, so that no other change comes in between.
+  /// Changes two channels under both their locks, so that no other change interferes.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   public func update<First, Second>(
     _ first: Channel<First>, _ second: Channel<Second>, durability: Durability? = nil,
     _ body: @escaping @Sendable (inout First?, inout Second?) throws -> Void
   ) async throws {
-    // Behind those who wait for the lock that comes first.
+    // Queue behind the waiters for the lock that is taken first.
     let isFirst = first.name.utf8.lexicographicallyPrecedes(second.name.utf8)
     let lane = isFirst ? first.slot : second.slot
     try await OffPool.runAny(
-      "update channel", first.name, in: OffPool.Lane(try? lane.get(), self)
+      "update channel", first.name, in: OffPool.Lane(try? lane.get(), within: options.timeout)
     ) { try self.update(first, second, durability: durability, body) }
   }
 
   /// Changes several channels of one type under all their locks.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// The async overload; the call and its body run off the task's thread. If the task is cancelled
+  /// while it waits, the body does not run, and nothing is changed.
   public func update<Value>(
     _ channels: [Channel<Value>], durability: Durability? = nil,
     _ body: @escaping @Sendable (inout [Value?]) throws -> Void
@@ -148,7 +151,7 @@ extension Wormhole {
     let first = channels.min { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     try await OffPool.runAny(
       "update channels of", directory,
-      in: OffPool.Lane(first.flatMap { try? $0.slot.get() }, self)
+      in: OffPool.Lane(first.flatMap { try? $0.slot.get() }, within: options.timeout)
     ) { try self.update(channels, durability: durability, body) }
   }
 }

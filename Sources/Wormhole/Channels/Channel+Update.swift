@@ -2,34 +2,35 @@ internal import PropertyLists
 public import SharedContainer
 
 extension Wormhole {
-  /// What becomes of a value that an update has worked on.
+  /// The result of an update's body.
   @nonexhaustive
   public enum Decision: Hashable, Sendable {
-    /// It is put.
+    /// The changed value is put.
     case commit
-    /// It is forgotten: nothing has happened.
+    /// The changed value is discarded: nothing has happened.
     case discard
   }
 }
 
 extension Wormhole.Channel {
-  /// Changes the value under the channel's lock, so that no other change comes in between.
+  /// Changes the value under the channel's lock, so that no other change interferes.
   ///
-  /// Setting the value to nil clears the channel. If it is `Equatable` and the body leaves it as it
-  /// was, nothing is changed and no watcher hears of it; `put(_:ifVersion:durability:)` is for
-  /// saying the same thing again.
+  /// Setting the value to nil clears the channel. If the value is `Equatable` and the body leaves
+  /// it equal, nothing is changed and no watcher is notified; to notify with an equal value, use
+  /// `put(_:ifVersion:durability:)`.
   ///
-  /// The body runs on the calling thread, and again, on a newer value, if others took the lock over
-  /// because this process stood still: what it did to the value before is forgotten. It must not
-  /// touch the same container's channels otherwise, which throws
-  /// ``WormholeError/Code-swift.struct/nested``. Whatever it throws comes through, and nothing is
-  /// changed then. A value that is damaged or of another type is an error, and the body does not
-  /// run.
+  /// The body runs on the calling thread. If another process takes the lock over because this
+  /// process is suspended, the body runs again, on a newer value, and its earlier changes are
+  /// discarded. The body must not take a second lock of the same container, for instance by
+  /// changing a channel: such a call throws ``WormholeError/Code-swift.struct/nested``. If the body
+  /// throws, the caller receives its error, and nothing is changed. A value that is damaged or of
+  /// another type is an error, and the body does not run.
   ///
   /// - Parameters:
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  ///   - body: gets the value, nil if there is none.
-  /// - Returns: the value as it is afterwards.
+  ///   - durability: the failures that the change survives once the call has returned; by default
+  ///     as in the options.
+  ///   - body: receives the value, nil if the channel has none.
+  /// - Returns: the value after the change.
   @discardableResult
   public func update(
     durability: Durability? = nil, _ body: (inout Value?) throws -> Void
@@ -42,8 +43,8 @@ extension Wormhole.Channel {
 
   /// Changes the value under the channel's lock, if the body decides to.
   ///
-  /// As `update(durability:_:)`, with a body that says what becomes of what it did: for values
-  /// that are not `Equatable`, and for what has nothing to do with the value.
+  /// As `update(durability:_:)`, with a body that decides whether its change is put: for values
+  /// that are not `Equatable`, and for decisions that do not depend on the value.
   @discardableResult
   public func decide(
     durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.Decision
@@ -51,9 +52,8 @@ extension Wormhole.Channel {
     try decideVersion(durability: durability, body).value
   }
 
-  /// As ``decide(durability:_:)``, and says which version the value has afterwards; 0 if nothing
-  /// was
-  /// ever put.
+  /// As ``decide(durability:_:)``, and also returns the version of the value afterwards; 0 if the
+  /// channel was never written.
   package func decideVersion(
     durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.Decision
   ) throws -> (value: Value?, version: Int) {
@@ -80,9 +80,9 @@ extension Wormhole.Channel {
     return (after, latest)
   }
 
-  /// Changes the value under the channel's lock, beginning with a given one where there is none.
+  /// Changes the value under the channel's lock; a channel without a value starts from a default.
   ///
-  /// As `update(durability:_:)`. What the body leaves as it began with is not written.
+  /// As `update(durability:_:)`. A default that the body leaves unchanged is not written.
   @discardableResult
   public func update(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
@@ -94,8 +94,8 @@ extension Wormhole.Channel {
     }
   }
 
-  /// Changes the value under the channel's lock, beginning with a given one where there is none, if
-  /// the body decides to.
+  /// Changes the value under the channel's lock, if the body decides to; a channel without a value
+  /// starts from a default.
   ///
   /// As `decide(durability:_:)`.
   @discardableResult
@@ -111,7 +111,8 @@ extension Wormhole.Channel {
         after = value ?? begin
         return .discard
       }
-      // A channel that has no value stays without, too, if the body changes nothing.
+      // A channel without a value also stays without a value if the body leaves the default
+      // unchanged.
       if value == nil, isUnchanged(begin, after) { return .discard }
       value = after
       return .commit
@@ -120,7 +121,7 @@ extension Wormhole.Channel {
   }
 }
 
-/// Whether a body has left a value as it was: false if nobody can tell.
+/// Whether a body has left a value unchanged; false if the values cannot be compared.
 func isUnchanged<Value>(_ before: Value?, _ after: Value?) -> Bool {
   switch (before, after) {
   case (nil, nil): return true

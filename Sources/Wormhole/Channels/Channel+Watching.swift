@@ -2,19 +2,20 @@ public import Dispatch
 public import SharedContainer
 
 extension Wormhole.Channel {
-  /// Calls a closure with what the channel holds, and again whenever that changes.
+  /// Calls a closure with the channel's content, and again after each change.
   ///
-  /// One's own changes are heard like those of others, a clear as well, and the same value put
-  /// again too. Of changes in quick succession the newest is heard. A channel that was never
-  /// written is silent until it is.
+  /// The closure is called for changes by this process and by other processes, for a clear, and for
+  /// the same value put again. If changes follow each other quickly, only the newest is reported. A
+  /// channel that was never written causes no call before its first change.
   ///
   /// - Parameters:
-  ///   - present: whether the first call is for what is there already.
-  ///   - queue: where the closures are called; by default on a thread of the module's own.
-  ///   - handler: is called with each change.
-  ///   - failure: is called instead when a value cannot be had, as one of another type; the watch
-  ///     goes on. It ends with an error of code ``WormholeError/Code-swift.struct/notAContainer``,
-  ///     when the container is removed or moved away. Without it, errors go to the log.
+  ///   - present: whether the first call reports the present content.
+  ///   - queue: the queue for the closures; by default, a thread of the module.
+  ///   - handler: called with each change.
+  ///   - failure: called in place of the handler when a value cannot be read, for instance a value
+  ///     of another type; the watch continues. The watch ends with an error of code
+  ///     ``WormholeError/Code-swift.struct/notAContainer`` when the container is removed or moved
+  ///     away. Without this closure, errors go to the log.
   @discardableResult
   public func watch(
     present: Bool = true, on queue: DispatchQueue? = nil,
@@ -24,16 +25,16 @@ extension Wormhole.Channel {
     try hole.watch([self], present: present, on: queue, handler, failure: failure)
   }
 
-  /// Calls a closure of the main actor with what the channel holds, and again whenever that
-  /// changes: `watch { @MainActor snapshot in … }`.
+  /// Calls a closure of the main actor with the channel's content, and again after each change:
+  /// `watch { @MainActor snapshot in … }`.
   ///
-  /// As ``watch(present:on:_:failure:)``. Whoever stops the watch on the main actor can be sure
-  /// that the closures are not called again.
+  /// As ``watch(present:on:_:failure:)``. After a stop of the watch on the main actor, the closures
+  /// are not called again.
   ///
   /// - Parameters:
-  ///   - present: whether the first call is for what is there already.
-  ///   - handler: is called with each change.
-  ///   - failure: is called instead when a value cannot be had.
+  ///   - present: whether the first call reports the present content.
+  ///   - handler: called with each change.
+  ///   - failure: called in place of the handler when a value cannot be read.
   @discardableResult
   public func watch(
     present: Bool = true,
@@ -43,22 +44,23 @@ extension Wormhole.Channel {
     try hole.watch([self], present: present, handler, failure: failure)
   }
 
-  /// Calls an asynchronous closure with what the channel holds, and again whenever that changes.
+  /// Calls an asynchronous closure with the channel's content, and again after each change.
   ///
-  /// As ``watch(present:on:_:failure:)``: one call at a time, and of what changed meanwhile the
-  /// newest. The closures are called from a task of the watch's own, each on the actor that it is
-  /// isolated to, if it is to one.
+  /// As ``watch(present:on:_:failure:)``, with one call at a time: of the changes during a call,
+  /// the newest is reported. The closures are called from a task of the watch, each on the actor to
+  /// which the closure is isolated, if any.
   ///
-  /// Once the watch has been stopped no call begins. A call under way is not waited for: the actor
-  /// it runs on may be the one that stops. Whoever stops on that very actor can be sure that the
-  /// closure is not entered again.
+  /// After the watch has been stopped, no call begins. Stopping does not wait for a call in
+  /// progress, because the call may run on the stopping actor. After a stop on the closure's own
+  /// actor, the closure is not entered again.
   ///
   /// - Parameters:
-  ///   - present: whether the first call is for what is there already.
-  ///   - handler: is called with each change.
-  ///   - failure: is called instead when a value cannot be had, as one of another type; the watch
-  ///     goes on. It ends with an error of code ``WormholeError/Code-swift.struct/notAContainer``,
-  ///     when the container is removed or moved away. Without it, errors go to the log.
+  ///   - present: whether the first call reports the present content.
+  ///   - handler: called with each change.
+  ///   - failure: called in place of the handler when a value cannot be read, for instance a value
+  ///     of another type; the watch continues. The watch ends with an error of code
+  ///     ``WormholeError/Code-swift.struct/notAContainer`` when the container is removed or moved
+  ///     away. Without this closure, errors go to the log.
   @discardableResult
   public func watch(
     present: Bool = true,
@@ -68,10 +70,11 @@ extension Wormhole.Channel {
     try hole.watch([self], present: present, handler, failure: failure)
   }
 
-  /// What the channel holds, and then each change: the value with its version, time and sender.
+  /// Returns the channel's content, and then each change: the value with its version, time and
+  /// sender.
   ///
-  /// - Parameter present: whether the first element is what is there already. Without it, the first
-  ///   is the first change after this call.
+  /// - Parameter present: whether the first element is the present content. If false, the first
+  ///   element is the first change after this call.
   public func snapshots(present: Bool = true) -> Wormhole.Updates<Wormhole.Snapshot<Value>> {
     hole.watching([self], present: present).updates
   }
@@ -83,10 +86,11 @@ extension Wormhole.Channel {
 }
 
 extension Wormhole {
-  /// Calls a closure with what each of several channels holds, and again whenever one changes.
+  /// Calls a closure with the content of several channels, and again after each change of a
+  /// channel.
   ///
-  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot says which
-  /// channel it is of. Of each channel the newest is heard.
+  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot contains the name of its channel.
+  /// For each channel, the newest change is reported.
   @discardableResult
   public func watch<Value>(
     _ channels: [Channel<Value>], present: Bool = true, on queue: DispatchQueue? = nil,
@@ -97,10 +101,10 @@ extension Wormhole {
       .observe(in: begun, on: queue, handler, failureHandler(failure, about: subject(channels)))
   }
 
-  /// Calls a closure of the main actor with what each of several channels holds, and again whenever
-  /// one changes.
+  /// Calls a closure of the main actor with the content of several channels, and again after each
+  /// change of a channel.
   ///
-  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot says which channel it is of.
+  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot contains the name of its channel.
   @discardableResult
   public func watch<Value>(
     _ channels: [Channel<Value>], present: Bool = true,
@@ -112,11 +116,11 @@ extension Wormhole {
       isolatedFailureHandler(failure, about: subject(channels)))
   }
 
-  /// Calls an asynchronous closure with what each of several channels holds,
-  /// and again whenever one changes.
+  /// Calls an asynchronous closure with the content of several channels, and again after each
+  /// change of a channel.
   ///
   /// As ``Channel/watch(present:on:_:failure:)``, with the closures called from a task of the
-  /// watch's own; the snapshot says which channel it is of.
+  /// watch; the snapshot contains the name of its channel.
   @discardableResult
   public func watch<Value>(
     _ channels: [Channel<Value>], present: Bool = true,
@@ -132,11 +136,10 @@ extension Wormhole {
     LogSubject(channel: channels.count == 1 ? channels[0].name : nil)
   }
 
-  /// Calls a closure with what each channel of a prefix holds, and again whenever one changes; also
-  /// those that do not exist yet.
+  /// Calls a closure with the content of each channel whose name has a prefix, and again after each
+  /// change; includes channels that do not exist yet.
   ///
-  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot says which
-  /// channel it is of.
+  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot contains the name of its channel.
   @discardableResult
   public func watch<Value: Codable & Sendable>(
     prefix: String, of type: Value.Type = Value.self, present: Bool = true,
@@ -147,10 +150,10 @@ extension Wormhole {
       .observe(in: begun, on: queue, handler, failureHandler(failure))
   }
 
-  /// Calls a closure of the main actor with what each channel of a prefix holds, and again whenever
-  /// one changes; also those that do not exist yet.
+  /// Calls a closure of the main actor with the content of each channel whose name has a prefix,
+  /// and again after each change; includes channels that do not exist yet.
   ///
-  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot says which channel it is of.
+  /// As ``Channel/watch(present:on:_:failure:)``; the snapshot contains the name of its channel.
   @discardableResult
   public func watch<Value: Codable & Sendable>(
     prefix: String, of type: Value.Type = Value.self, present: Bool = true,
@@ -161,11 +164,11 @@ extension Wormhole {
       .observe(in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
-  /// Calls an asynchronous closure with what each channel of a prefix holds,
-  /// and again whenever one changes; also those that do not exist yet.
+  /// Calls an asynchronous closure with the content of each channel whose name has a prefix, and
+  /// again after each change; includes channels that do not exist yet.
   ///
   /// As ``Channel/watch(present:on:_:failure:)``, with the closures called from a task of the
-  /// watch's own; the snapshot says which channel it is of.
+  /// watch; the snapshot contains the name of its channel.
   @discardableResult
   public func watch<Value: Codable & Sendable>(
     prefix: String, of type: Value.Type = Value.self, present: Bool = true,
@@ -177,15 +180,15 @@ extension Wormhole {
       .observe(in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
-  /// What each of several channels holds, and then each change of one of them.
+  /// Returns the content of several channels, and then each change of a channel.
   public func snapshots<Value>(
     of channels: [Channel<Value>], present: Bool = true
   ) -> Updates<Snapshot<Value>> {
     watching(channels, present: present).updates
   }
 
-  /// What each channel of a prefix holds, and then each change of one of them; also of those that
-  /// do not exist yet.
+  /// Returns the content of each channel whose name has a prefix, and then each change of a
+  /// channel; includes channels that do not exist yet.
   public func snapshots<Value: Codable & Sendable>(
     prefix: String, of type: Value.Type = Value.self, present: Bool = true
   ) -> Updates<Snapshot<Value>> {

@@ -2,14 +2,14 @@ internal import PropertyLists
 public import SharedContainer
 
 extension Wormhole {
-  /// A named value that processes share: the latest counts, whoever put it.
+  /// A named value that processes share: the latest value counts, from any process.
   ///
-  /// Any `Codable` type can be the value, ``PropertyListValue`` where the shape is not known, or
-  /// `Data`. Who asks for it as another type than it was put as gets an error of its own,
-  /// ``WormholeError/Code-swift.struct/typeMismatch``, which changes nothing for the others.
+  /// The value can have any `Codable` type; use ``PropertyListValue`` if the shape is not known, or
+  /// `Data`. A reader that asks for another type than the type of the value gets an error,
+  /// ``WormholeError/Code-swift.struct/typeMismatch``, which does not affect other readers.
   ///
-  /// Reading waits for nobody. Changes are made one after the other, on the thread that calls, and
-  /// none is lost. A channel may be used from any thread; many may be made for one name.
+  /// Reading never waits. Changes are made in sequence, on the calling thread, and no change is
+  /// lost. A channel may be used from any thread, and many channel objects may have the same name.
   public struct Channel<Value: Codable & Sendable>: Sendable {
     /// The channel's name.
     public let name: String
@@ -22,15 +22,15 @@ extension Wormhole {
       slot = Result { () throws(WormholeError) in try hole.container.slot(.channels, name) }
     }
 
-    /// Puts a value, in place of whatever is there, damaged or not.
+    /// Puts a value in place of the present content, damaged or not.
     ///
     /// - Parameters:
-    ///   - value: what everybody reads from now on.
-    ///   - expected: puts it only if this version is there, 0 standing for a channel that was never
-    ///     written; otherwise throws ``WormholeError/Code-swift.struct/conflict``.
-    ///   - durability: what it survives once this has returned; by default what the options say.
-    /// - Returns: the version that the value has. After damage, versions go on from a larger
-    /// number.
+    ///   - value: the value that all processes read from now on.
+    ///   - expected: the version that must be present, 0 for a channel that was never written; a
+    ///     different version throws ``WormholeError/Code-swift.struct/conflict``.
+    ///   - durability: the failures that the value survives once the call has returned; by default
+    ///     as in the options.
+    /// - Returns: the version of the value. After damage, versions continue from a larger number.
     @discardableResult
     public func put(
       _ value: Value, ifVersion expected: Int? = nil, durability: Durability? = nil
@@ -38,27 +38,30 @@ extension Wormhole {
       try writer().put("put value into", value, ifVersion: expected, durability)
     }
 
-    /// Takes the value away; the version goes on.
+    /// Clears the value; the version continues to rise.
     ///
-    /// Watchers hear of it. A channel that is clear already, or was never written, stays as it is.
+    /// Watchers are notified. A channel that is clear already, or was never written, stays
+    /// unchanged.
     ///
-    /// The value before may stay readable on the disk: the container keeps one of each channel,
-    /// for the case that the latest is damaged, until later ones take its place.
+    /// The previous value may stay readable on the disk: in case the latest value is damaged, the
+    /// container stores one previous value of each channel until later values replace it.
     ///
     /// - Parameters:
-    ///   - erasing: keeps nothing of what the channel ever held: neither the value before, nor what
-    ///     was found damaged and set aside. A channel that is clear already is cleared once more
-    ///     for that. What others have read, and what a disk or a backup holds of removed files, is
-    ///     beyond it. Once it has returned a power cut does not bring the value back.
-    ///   - expected: clears it only if this version is there; otherwise throws
+    ///   - erasing: whether to remove all content that the channel ever held: the previous value,
+    ///     and damaged files that were set aside. For this purpose, a channel that is clear already
+    ///     is cleared once more. Copies that readers have made, and the remains of removed files on
+    ///     a disk or in a backup, are out of reach. Once the call has returned, a power cut does
+    ///     not bring the value back.
+    ///   - expected: the version that must be present; a different version throws
     ///     ``WormholeError/Code-swift.struct/conflict``.
-    ///   - durability: what it survives once this has returned; by default what the options say.
-    /// - Returns: the version that the channel has then; 0 if it was never written.
+    ///   - durability: the failures that the change survives once the call has returned; by default
+    ///     as in the options.
+    /// - Returns: the version of the channel afterwards; 0 if the channel was never written.
     @discardableResult
     public func clear(
       erasing: Bool = false, ifVersion expected: Int? = nil, durability: Durability? = nil
     ) throws(WormholeError) -> Int {
-      // Looking first, so that clearing a name that nobody uses makes no channel of it.
+      // Check first, so that clearing an unused name makes no channel of it.
       if expected ?? 0 == 0, try isUnwritten() { return 0 }
       let version = try writer().clear(
         ifVersion: expected, erasing ? .power : durability, erasing: erasing)
@@ -71,16 +74,17 @@ extension Wormhole {
         if case .nothing = try slot.get().read() { return true }
         return false
       } catch {
-        // What is too large to be read can be cleared all the same.
+        // A value that is too large to be read can be cleared nevertheless.
         guard error.code == .tooLarge else { throw error }
         return false
       }
     }
 
-    /// The value; nil if the channel was cleared, or never written.
+    /// The value; nil if the channel was cleared or never written.
     ///
-    /// It is read anew each time. Throws ``WormholeError/Code-swift.struct/typeMismatch`` with the
-    /// place inside the value and the reason if it does not decode.
+    /// Each call reads the value again. If the value does not decode, the call throws
+    /// ``WormholeError/Code-swift.struct/typeMismatch`` with the path inside the value and the
+    /// reason.
     public var value: Value? { get throws(WormholeError) { try latest?.value } }
 
     /// The value with its version, time and sender; nil if the channel was never written.
@@ -102,10 +106,10 @@ extension Wormhole {
     }
   }
 
-  /// The channel of that name.
+  /// Returns the channel with a name.
   ///
-  /// Nothing is made or looked at before it is used; a name that cannot be used, because it is
-  /// empty or longer than 180 bytes once escaped, is an error then.
+  /// The call makes and reads nothing. A name that is empty, or longer than 180 bytes after
+  /// escaping, is an error when the channel is used.
   public func channel<Value: Codable & Sendable>(
     _ name: String, of type: Value.Type = Value.self
   ) -> Channel<Value> {

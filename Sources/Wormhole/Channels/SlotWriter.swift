@@ -3,13 +3,13 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// Turns values into what a slot commits.
+/// Turns values into files for a slot's commits.
 struct SlotWriter {
   let slot: Slot
-  // Not its options: they are many, and each copy counts references to all of them.
+  // Do not store the options: they are many, and each copy counts references to all of them.
   private let hole: Wormhole
   let patience: Patience
-  /// The name that errors tell.
+  /// The name in error messages.
   let name: String
 
   init(_ slot: Slot, of hole: Wormhole, name: String) {
@@ -23,14 +23,14 @@ struct SlotWriter {
   func count(_ content: Slot.Content) -> VersionCount {
     if let version = slot.note, version < VersionCount.last { return VersionCount(version) }
     let now = hole.options.environment.sinceEpoch()
-    // What is written for the first time may have the name of something that was removed.
+    // A channel that is written for the first time may have the name of a removed channel.
     if case .nothing = content {
       return VersionCount(removed: hole.container.removedVersion(), sinceEpoch: now)
     }
     return VersionCount(content, limits: hole.options.limits, sinceEpoch: now)
   }
 
-  /// The file that holds a value, or says that there is none.
+  /// Returns the file of a value, or the file that states that the channel was cleared.
   func seal<Value: Encodable>(
     _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
@@ -63,9 +63,10 @@ struct SlotWriter {
     }
   }
 
-  /// Commits a value whatever is there, unless another version is there than the one expected.
+  /// Commits a value in place of any content, unless the present version differs from the expected
+  /// version.
   ///
-  /// - Returns: the version that it has then.
+  /// - Returns: the version of the value.
   func put<Value: Encodable>(
     _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?
   ) throws(WormholeError) -> Int {
@@ -74,7 +75,7 @@ struct SlotWriter {
     }
   }
 
-  /// Commits that there is no value; the same otherwise.
+  /// Commits that the channel is cleared; otherwise the same as `put`.
   func clear(
     ifVersion expected: Int?, _ durability: Durability?, erasing: Bool
   ) throws(WormholeError) -> Int {
@@ -120,7 +121,7 @@ struct SlotWriter {
     switch content {
     case .nothing: true
     case .damaged, .tooLarge: false
-    // What was recovered is not what the others last saw.
+    // Recovered content may differ from the content that readers last saw.
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
       (try? Envelope.Opened(bytes, BinaryDecoder(limits: hole.options.limits)))
@@ -146,7 +147,7 @@ struct SlotWriter {
 }
 
 extension Date {
-  /// The moment so many nanoseconds after 1970, to the precision that a date has.
+  /// The moment a number of nanoseconds after 1970, to the precision of a date.
   init(sinceEpoch nanoseconds: Int64) {
     let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     let sinceReference = Double(seconds) - Date.timeIntervalBetween1970AndReferenceDate

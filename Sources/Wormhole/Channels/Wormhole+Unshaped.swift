@@ -3,7 +3,7 @@ internal import PropertyLists
 internal import SharedContainer
 
 extension Wormhole {
-  /// What a channel held at one moment, of whatever shape.
+  /// The content of a channel at one moment, in any shape.
   package struct UntypedSnapshot: Sendable {
     package let channel: String
     package let metadata: Metadata
@@ -23,11 +23,11 @@ extension Wormhole {
     }
   }
 
-  /// The same as ``Channel/latest`` of a channel of property lists, for programs that start for one
-  /// value only.
+  /// The same as ``Channel/latest`` of a channel of property lists, for programs that start for a
+  /// single value.
   ///
   /// Setting up `Codable` and its generic types takes a program longer than reading the file, so
-  /// the usual case is done by hand. All others go the usual way.
+  /// the usual form is decoded by hand. All other forms take the usual path.
   package func unshaped(_ name: String) throws(WormholeError) -> UntypedSnapshot? {
     let content = try container.slot(.channels, name).read()
     let limits = options.limits

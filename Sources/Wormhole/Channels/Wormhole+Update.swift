@@ -2,16 +2,17 @@ internal import PropertyLists
 public import SharedContainer
 
 extension Wormhole {
-  /// Changes two channels under both their locks, so that no other change comes in between.
+  /// Changes two channels under both their locks, so that no other change interferes.
   ///
-  /// All that `update(durability:_:)` says holds for each. The locks are taken in order
-  /// of name, so that no two such calls wait for each other. If the body throws, neither is
-  /// changed.
+  /// The rules of `update(durability:_:)` apply to each channel. The locks are taken in the order
+  /// of the names, so two such calls never wait for each other. If the body throws, neither channel
+  /// is changed.
   ///
-  /// Both are committed one after the other: who reads in between sees the first changed and not
-  /// yet the second, and a process that dies there leaves it so. Where this can be told it is
-  /// ``WormholeError/Code-swift.struct/partlyDone``. What must never come apart belongs into one
-  /// value.
+  /// The channels are committed in sequence. A reader between the two commits sees the first change
+  /// and not the second. A process that dies between the commits leaves the channels in this state.
+  /// If the call itself can report the state, it throws
+  /// ``WormholeError/Code-swift.struct/partlyDone``. Content that must always change together
+  /// belongs in one value.
   public func update<First, Second>(
     _ first: Channel<First>, _ second: Channel<Second>, durability: Durability? = nil,
     _ body: (inout First?, inout Second?) throws -> Void
@@ -22,8 +23,9 @@ extension Wormhole {
 
   /// Changes several channels of one type under all their locks.
   ///
-  /// As for two channels. The body gets the values in the order of the channels, nil where there is
-  /// none, and must leave as many as there are; no channel may be given twice.
+  /// As for two channels. The body receives the values in the order of the channels, nil for a
+  /// channel without a value. It must leave as many values as channels. Each channel may be passed
+  /// only once.
   public func update<Value>(
     _ channels: [Channel<Value>], durability: Durability? = nil,
     _ body: (inout [Value?]) throws -> Void
@@ -52,7 +54,7 @@ extension Wormhole {
   }
 }
 
-/// One channel's share in an update of several.
+/// The part of an update that concerns one channel.
 private protocol UpdatePart: AnyObject {
   var slot: Slot { get }
   func open(_ content: Slot.Content) throws(WormholeError)

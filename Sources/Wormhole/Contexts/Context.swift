@@ -5,22 +5,23 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// The state that one member has told another: of what was told, only the latest counts.
+  /// The state that a member has set for another member: only the latest context counts.
   public struct Context: Sendable {
-    /// The member who told it.
+    /// The sender's name.
     public let from: String
-    /// When, by its clock.
+    /// The time of sending, by the sender's clock.
     public let sent: Date
-    /// What it was called: by default the name of the value's type.
+    /// The kind of the context: by default the name of the value's type.
     public let kind: String
-    /// Whether it has been received, as far as can be seen.
+    /// Whether the context has been received, as far as can be determined.
     public internal(set) var isReceived: Bool
     private let bytes: [UInt8]
     private let limits: PropertyListLimits
 
-    /// What was told.
+    /// Decodes the value.
     ///
-    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if it does not decode as that type.
+    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if the value does not decode as the
+    /// type.
     public func value<Value: Decodable>(as type: Value.Type = Value.self) throws(WormholeError)
       -> Value
     {
@@ -30,14 +31,14 @@ extension Wormhole {
       }
     }
 
-    /// The same, as its receiver has it.
+    /// The same context, marked as received.
     var received: Context {
       var received = self
       received.isReceived = true
       return received
     }
 
-    /// One that a test has made.
+    /// Creates a context for a test.
     init(_ from: String, _ header: MessageFile.Header, _ bytes: [UInt8]) {
       self.from = from
       sent = header.sent
@@ -47,9 +48,9 @@ extension Wormhole {
       limits = PropertyListLimits()
     }
 
-    /// Nil if there is none of that name, or it is damaged, which the log is told.
+    /// Reads a context; nil if the file does not exist, or is damaged, which is logged.
     ///
-    /// Throws what says nothing of it, and may be otherwise in a moment.
+    /// Throws an error that does not concern the file itself and may pass in a moment.
     init?(
       _ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole
     ) throws(WormholeError) {
@@ -77,11 +78,11 @@ extension Wormhole {
       }
     }
 
-    /// The latest that somebody has told a member, received or not.
+    /// Reads the latest context from a sender to a member, received or not.
     init?(
       latestFrom from: String, in home: MemberDirectory, _ hole: Wormhole
     ) throws(WormholeError) {
-      // In the direction in which it moves, so that it is not missed on its way.
+      // Read the names in the direction of a context's moves, so that no moving context is missed.
       for file in [ContextName.next(from), ContextName.taking(from), from] {
         if let found = try Context(file, from: from, in: home, hole) {
           self = found
@@ -94,15 +95,16 @@ extension Wormhole {
 }
 
 extension Wormhole.Peer {
-  /// Tells the peer a state: it takes the place of what was told before and not received yet, and
-  /// is kept until it is received.
+  /// Sets a context for the peer: the new context replaces a previous context that the peer has not
+  /// received yet, and is stored until the peer receives it.
   ///
   /// - Parameters:
-  ///   - value: what the peer is told.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - evenIfSame: whether a value that equals the last one is told again.
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  /// - Returns: whether it was told; false if the last one was the same.
+  ///   - value: the context.
+  ///   - kind: the kind of the context; by default the name of the value's type.
+  ///   - evenIfSame: whether to send a value that equals the previous value.
+  ///   - durability: the failures that the context survives once the call has returned; by default
+  ///     as in the options.
+  /// - Returns: whether the context was set; false if it equals the previous value.
   @discardableResult
   public func setContext<Value: Encodable>(
     _ value: Value, kind: String? = nil, evenIfSame: Bool = false, durability: Durability? = nil
@@ -113,10 +115,11 @@ extension Wormhole.Peer {
         .invalidName, operation, name, because: "it would be nobody's: the sender has no name",
         hint: "join, or send under a name")
     }
+    let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
     let home = try hole.receivers.home(of: name, in: hole.container)
     let header = MessageFile.Header(
-      kind: kind ?? MessageKind.name(of: Value.self),
+      kind: kind,
       sent: Date(sinceEpoch: hole.options.environment.sinceEpoch()), to: name, expires: nil)
     let limits = hole.options.limits
     let bytes = try WormholeError.writing(operation, name) {
@@ -133,7 +136,7 @@ extension Wormhole.Peer {
       try home.place(
         bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
     } catch {
-      throw WormholeError(error, operation, name)
+      throw WormholeError(error, operation, name, at: home)
     }
     guard durability == .power else { return true }
     do throws(Errno) {
@@ -149,7 +152,8 @@ extension Wormhole.Peer {
   private func isSame(
     _ bytes: [UInt8], _ header: MessageFile.Header, _ from: String, _ home: MemberDirectory
   ) -> Bool {
-    // Of one that cannot be read now nobody knows; to tell the same twice does no harm.
+    // If the last context cannot be read now, send again: sending the same value twice does no
+    // harm.
     guard let last = try? Wormhole.Context(latestFrom: from, in: home, hole),
       last.kind == header.kind
     else { return false }
@@ -159,7 +163,7 @@ extension Wormhole.Peer {
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 
-  /// What this sender has told the peer last, received or not; nil if nothing.
+  /// The latest context from this sender to the peer, received or not; nil without any.
   public var sentContext: Wormhole.Context? {
     get throws(WormholeError) {
       guard let from = escapedSender, let home = try hole.container.existingMember(name) else {
@@ -169,8 +173,8 @@ extension Wormhole.Peer {
     }
   }
 
-  /// What this member has received from the peer last, also inside the closure that is being told;
-  /// nil if nothing, or for one that has not joined.
+  /// The context that this member has received last from the peer, including the context of a
+  /// closure in progress; nil without any, and for a process that has not joined.
   public var receivedContext: Wormhole.Context? {
     get throws(WormholeError) {
       guard let home = member?.home else { return nil }
@@ -180,16 +184,17 @@ extension Wormhole.Peer {
     }
   }
 
-  /// What the peer was told and has not received yet: the latest of each who has told it something,
-  /// in the order of their names.
+  /// The contexts that the peer has not received yet: the latest of each sender, in the order of
+  /// the senders' names.
   ///
-  /// To look changes nothing. With ``queue`` it says what is still to come for the peer.
+  /// Reading this property changes nothing. Together with ``queue``, it shows all pending
+  /// deliveries to the peer.
   public var pendingContexts: [Wormhole.Context] {
     get throws(WormholeError) { try toldContexts.filter { !$0.isReceived } }
   }
 
-  /// What the peer was told, received or not: the latest of each who has told it something, in the
-  /// order of their names.
+  /// The contexts for the peer, received or not: the latest of each sender, in the order of the
+  /// senders' names.
   package var toldContexts: [Wormhole.Context] {
     get throws(WormholeError) {
       guard let home = try hole.container.existingMember(name) else { return [] }
@@ -199,7 +204,7 @@ extension Wormhole.Peer {
           if let from = ContextName.sender(String(cString: file)) { senders.insert(from) }
         }
       } catch {
-        throw WormholeError(error, "list contexts of", name)
+        throw WormholeError(error, "list contexts of", name, at: home)
       }
       var found: [Wormhole.Context] = []
       for from in senders.sorted() {
@@ -213,24 +218,26 @@ extension Wormhole.Peer {
 }
 
 extension Wormhole.Member {
-  /// Calls a closure with each state that a peer tells this member, once: also with those that came
-  /// before.
+  /// Calls a closure once with each context that a peer sets for this member, including earlier
+  /// contexts that wait.
   ///
-  /// It goes on until it is stopped or the member leaves, whoever keeps what this returns.
-  /// All who listen hear each of them. Nothing counts as received while nobody listens. If the
-  /// process dies while the closure runs, the next one hears it again. Once the member has left
-  /// nothing more is heard, and to ask for it throws ``WormholeError/Code-swift.struct/notJoined``.
+  /// The watch continues until it is stopped or the member leaves, even if the program retains the
+  /// returned object no longer. Every listener receives each context. No context counts as received
+  /// while there is no listener. If the process dies while the closure runs, the next incarnation
+  /// receives the context again. After the member has left, no context is received, and a new watch
+  /// throws ``WormholeError/Code-swift.struct/notJoined``.
   @discardableResult
   public func watchContexts(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Wormhole.Context) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
-    try watchContexts(on: queue) { context in
+    if queue != nil { try TaskPool.start("watch contexts of", name) }
+    return try watchContexts(on: queue) { context in
       handler(context)
       return true
     }
   }
 
-  /// The states that peers tell this member, each once; it ends when the member leaves.
+  /// The contexts from peers to this member, each once; the sequence ends when the member leaves.
   public var receivedContexts: Wormhole.Arrivals<Wormhole.Context> {
     let contexts = contexts
     return Wormhole.Arrivals { (handover) throws(WormholeError) in

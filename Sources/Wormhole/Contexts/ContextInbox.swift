@@ -1,11 +1,10 @@
-internal import Dispatch
 internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// The names of contexts in `members/<name>/context/`.
+/// The file names of contexts in `members/<name>/context/`.
 ///
-/// They tell how far a context has come:
+/// A name shows the state of its context:
 ///
 ///     <from>,next      sent, and not received; a newer one takes its place
 ///     <from>,taking    being handled
@@ -14,12 +13,12 @@ enum ContextName {
   static func next(_ from: String) -> String { "\(from),next" }
   static func taking(_ from: String) -> String { "\(from),taking" }
 
-  /// The sender of any; nil for all other names.
+  /// Returns the sender of any context; nil for all other names.
   static func sender(_ file: String) -> String? {
     waiting(file) ?? (EscapedName.unescape(file) == nil ? nil : file)
   }
 
-  /// The sender of one that is not yet received; nil for all other names.
+  /// Returns the sender of a context that is not received yet; nil for all other names.
   static func waiting(_ file: String) -> String? {
     for end in [",next", ",taking"] where file.ends(with: end) {
       let from = String(file.dropLast(end.count))
@@ -29,17 +28,18 @@ enum ContextName {
   }
 }
 
-/// Receives the contexts of one member, and tells all who listen.
-final class ContextInbox: Sendable {
+/// Receives the contexts of one member for all listeners.
+final class ContextInbox: Service {
   let hole: Wormhole
   private let home: MemberDirectory
-  private let queue = DispatchQueue(label: "wormhole.contexts")
+  private let queue = WorkQueue()
   private let listeners = Monitor<[ObjectIdentifier: MemberListener<Wormhole.Context>]>(
     [:])
   private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
   private let later = LaterLook()
-  /// What listeners are being told, by sender: it is received from the moment they hear of it.
+  /// The contexts that listeners are receiving now, by sender: a context counts as received from
+  /// the call of the listener.
   private let told = Monitor<[String: Wormhole.Context]>([:])
 
   init(_ hole: Wormhole, _ home: MemberDirectory) {
@@ -47,9 +47,9 @@ final class ContextInbox: Sendable {
     self.home = home
   }
 
-  /// One who is told once it has been added.
+  /// Returns a listener that is notified once it has been added.
   func listener(
-    on queue: DispatchQueue?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool,
+    on queue: (any CallQueue)?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool,
     left: @escaping @Sendable () -> Void = {}
   ) -> MemberListener<Wormhole.Context> {
     MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
@@ -65,21 +65,22 @@ final class ContextInbox: Sendable {
       guard watch == nil else { return }
       do throws(Errno) {
         watch = try home.watch(.context) { [weak self] signal in
-          // To look would make it again, and it may go with the member's directory.
+          // Listing would make the folder again, although the member's directory may be about to
+          // disappear.
           guard let self, signal != .gone else { return }
-          queue.async { self.look() }
+          queue.soon { self.look() }
         }
       } catch {
-        throw WormholeError(error, "watch contexts of", home.name)
+        throw WormholeError(error, "watch contexts of", home.name, at: home)
       }
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
-    // It may have left before it could tell this one.
+    // The member may have left before the listener was added.
     if isClosed.withLock({ $0 }) {
       remove(listener)
       listener.left()
     }
-    queue.async { self.look() }
+    queue.soon { self.look() }
   }
 
   private func remove(_ listener: MemberListener<Wormhole.Context>) {
@@ -92,11 +93,11 @@ final class ContextInbox: Sendable {
     for listener in listeners.withLock({ Array($0.values) }) { listener.left() }
   }
 
-  /// What listeners are being told by somebody at the moment.
+  /// Returns the context from a sender that listeners are receiving now.
   func beingTold(by from: String) -> Wormhole.Context? { told.withLock { $0[from] } }
 
-  /// Waits until what listeners have been told is where it belongs.
-  func settle() { queue.sync {} }
+  /// Waits until delivered contexts have their received name.
+  func settle() { queue.wait {} }
 
   // MARK: On the queue
 
@@ -113,7 +114,7 @@ final class ContextInbox: Sendable {
       do throws(Errno) {
         while try take(from) {}
       } catch {
-        // Others' are not kept back by it.
+        // An error with one sender must not delay the contexts of further senders.
         lookLater(error)
       }
     }
@@ -127,25 +128,26 @@ final class ContextInbox: Sendable {
     later.plan(on: queue) { [weak self] in self?.look() }
   }
 
-  /// Handles what waits from one sender; false if nothing does, or nobody listens.
+  /// Handles the waiting context of one sender; false if none waits or there is no listener.
   private func take(_ from: String) throws(Errno) -> Bool {
     let all = listeners.withLock { Array($0.values) }
     guard !all.isEmpty else { return false }
     let taking = ContextName.taking(from)
-    // Once it has its name among the received.
+    // Remove the entry after the file has its received name.
     defer { told.withLock { _ = $0.removeValue(forKey: from) } }
-    // The newest alone counts: it takes the place of one whose handling was cut off.
+    // Only the newest context counts: it replaces a context whose handling was interrupted.
     guard try move(ContextName.next(from), to: taking) != nil else { return false }
     guard try home.status(of: taking, in: .context) != nil else { return false }
     if let context = try read(taking, from) {
       told.withLock { $0[from] = context.received }
-      // Whoever stopped meanwhile has not heard it: it waits for the next.
+      // If all listeners have stopped in the meantime, none has received the context, which waits
+      // for the next listener.
       guard all.map({ tell($0, context) }).contains(true) else { return false }
     }
     return try move(taking, to: from) ?? false
   }
 
-  /// Nil for one that is damaged, which nobody is told of.
+  /// Returns nil for a damaged context, which no listener receives.
   private func read(_ file: String, _ from: String) throws(Errno) -> Wormhole.Context? {
     do throws(WormholeError) {
       return try Wormhole.Context(file, from: from, in: home, hole)
@@ -162,14 +164,18 @@ final class ContextInbox: Sendable {
       listener.gate.call { isHeard = listener.handler(context) }
       return isHeard
     }
-    return listener.queue?.sync(execute: call) ?? call()
+    return listener.queue?.wait(for: call) ?? call()
   }
 
-  /// Nil once the member has left: what lies there is then for whoever joins next, and so is what a
-  /// closure is still in the middle of.
+  /// Returns nil once the member has left: its files then belong to the next incarnation, including
+  /// a context that a closure is still handling.
   private func move(_ old: String, to new: String) throws(Errno) -> Bool? {
     try isClosed.withLock { isClosed throws(Errno) in
       isClosed ? nil : try home.move(old, from: .context, .context, as: new)
     }
   }
+}
+
+extension Wormhole.Member {
+  var contexts: ContextInbox { services.get { ContextInbox(hole, home) } }
 }

@@ -1,23 +1,25 @@
 internal import SharedContainer
 
 extension Wormhole.Coordinator.Access {
-  /// Tells those who present it that something was moved: see
+  /// Notifies the presenters of a file, or of a folder around it, that the file was moved: see
   /// ``Wormhole/Wormhole/Coordinator/Presenter/moved``.
   ///
-  /// Call it in the body of an access that writes both paths, or folders that they lie in, once
-  /// the file, or the folder, is where it is to be. It moves nothing. Those who present it, and
-  /// run, present it there when this returns, and so are asked by whoever comes after this access.
-  /// It waits for those that do not run for a second, and for two at most.
+  /// Call this function in the body of an access that writes both paths, or folders above them,
+  /// after the file or folder has reached its new path. The function itself moves nothing. When it
+  /// returns, the running presenters of the file present it at the new path, and later accesses ask
+  /// them there. The function waits one second for a presenter whose process does not run, and two
+  /// seconds at most.
   ///
   /// - Parameters:
-  ///   - old: where it was.
-  ///   - new: where it is: of what is *replaced*, one of ``paths`` or one of ``originals``.
-  /// - Throws: ``WormholeError/Code-swift.struct/refused`` if the access does not write there.
+  ///   - old: the path before the move.
+  ///   - new: the path after the move; for a *replaced* file, an element of ``paths`` or
+  ///     ``originals``.
+  /// - Throws: ``WormholeError/Code-swift.struct/refused`` if the access does not write both paths.
   public func moved(_ old: String, to new: String) throws(WormholeError) {
     try stay.moved(given(old), to: given(new))
   }
 
-  /// As the one without `await`; no thread of the pool waits.
+  /// The async overload; no thread of the pool waits.
   public func moved(_ old: String, to new: String) async throws(WormholeError) {
     let (stay, old, new) = (stay, given(old), given(new))
     try await OffPool.run("tell of the move of", old) { () throws(WormholeError) in
@@ -25,7 +27,7 @@ extension Wormhole.Coordinator.Access {
     }
   }
 
-  /// What is made for a file that is replaced will be where that is.
+  /// Returns the final path: the temporary path of a replaced file stands for the file's own path.
   private func given(_ path: String) -> String {
     zip(paths, originals).first { $0.0 == path }?.1 ?? path
   }
@@ -34,7 +36,7 @@ extension Wormhole.Coordinator.Access {
 extension AccessStay {
   fileprivate func moved(_ old: String, to new: String) throws(WormholeError) {
     let paths = try [old, new].map { (path) throws(WormholeError) in
-      // A link is what was moved, and not what it leads to.
+      // If the path is a link, the link was moved and not its target.
       try AccessPath.resolve(path)[0]
     }
     for path in paths where !held.writes(path) {

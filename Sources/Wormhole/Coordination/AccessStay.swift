@@ -2,10 +2,10 @@ internal import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
-/// One access of a coordinator's: in every container that orders some of its paths.
+/// One access of a coordinator, in every container that orders some of its paths.
 ///
-/// The containers are gone through in the order of their identifiers, the same for all, so that no
-/// two wait for each other there.
+/// Every access visits the containers in the same order, by their identifiers, so two accesses
+/// never wait for each other between containers.
 final class AccessStay: Sendable {
   private let executors: [AccessExecutor]
   private let intents: [Wormhole.Coordinator.Intent]
@@ -18,8 +18,10 @@ final class AccessStay: Sendable {
   private let isAnswering: Bool
 
   /// - Parameters:
-  ///   - whose: the purpose, and that of the presenter that is neither asked nor told.
-  ///   - isAnswering: it is made inside what a presenter was asked, and asks nobody.
+  ///   - whose: the purpose of the access, and the purpose of the presenter that the access neither
+  ///     asks nor notifies.
+  ///   - isAnswering: whether the access is made inside a presenter's closure; then it asks no
+  ///     presenter.
   init(
     _ intents: [Wormhole.Coordinator.Intent], _ whose: (purpose: String, presenter: String?),
     _ arbiters: Arbiters, _ takeOver: Duration?, _ patience: Patience, _ isAnswering: Bool
@@ -57,7 +59,8 @@ final class AccessStay: Sendable {
     let own = Set([purpose, whose.presenter].compactMap { $0 })
     let replaces = intents.contains { $0.kind == .replacing }
     if !replaces, held.isCovered {
-      // Those around it have asked all of them, but whether it may be removed.
+      // The enclosing accesses have asked all presenters already, except whether the file may be
+      // removed.
       let isDeleting = intents.contains { $0.manner == .deleting }
       presenters = PresenterRound(isDeleting ? Array(seen.values) : [], but: own)
       executors = []
@@ -77,9 +80,9 @@ final class AccessStay: Sendable {
     }
   }
 
-  /// Waits until it may run.
+  /// Waits until the access may run.
   func begin() throws(WormholeError) -> Wormhole.Coordinator.Access {
-    // Before it is in anybody's way: those who save have to get past it.
+    // Ask before the access can block others: a presenter that saves needs an access of its own.
     if !isAnswering, !Mutants.has(.askAfterArriving) { presenters.ask(patience) }
     if patience.cancellation?.isCancelled == true {
       presenters.end(wrote: false)
@@ -96,7 +99,7 @@ final class AccessStay: Sendable {
       held.add(executor.token)
     }
     if Mutants.has(.askAfterArriving) { presenters.ask(patience) }
-    // Of one room each, in the order of its intents.
+    // Each executor covers one container and lists its paths in the order of the intents.
     var new: [AccessPath: String] = [:]
     for executor in executors {
       for (target, path) in zip(executor.request.replaced, executor.newPaths) {
@@ -104,7 +107,7 @@ final class AccessStay: Sendable {
       }
     }
     let originals = zip(intents, resolved).map { intent, paths in
-      // One that is no text cannot be handed on.
+      // A path that is not text cannot be returned; return the caller's path.
       paths[0].isText ? paths[0].text : intent.path
     }
     let paths = zip(zip(intents, resolved), originals).map { pair, original in
@@ -115,7 +118,7 @@ final class AccessStay: Sendable {
 
   var stands: Bool { executors.allSatisfy(\.stands) }
 
-  /// Gives it back; throws the first of what went wrong.
+  /// Ends the access; throws the first error.
   func end(commits: Bool) throws(WormholeError) {
     held.end()
     let replacing = executors.filter { !$0.request.replaced.isEmpty }
@@ -137,13 +140,15 @@ final class AccessStay: Sendable {
         isWhole = false
       }
     }
-    // Whoever removes what this one leaves if it dies tells them; once it has left nobody would.
+    // Notify before leaving. If this process dies earlier, the process that removes its access file
+    // notifies the presenters. After the access has left, no process would.
     presenters.end(wrote: true, moves: held.moves)
     for executor in all {
       do throws(WormholeError) {
         try executor.leave()
       } catch {
-        // The body had ended, and what it made is there: whoever went past it came after it.
+        // The body has ended and the new files are in place: the body of the overtaking access ran
+        // later.
         let isLate = replaces && failure == nil && executor.request.replaced.isEmpty
         if !isLate || error.code != .superseded { failure = failure ?? error }
       }
@@ -152,19 +157,21 @@ final class AccessStay: Sendable {
   }
 }
 
-/// The accesses that a task, or a thread, is inside of.
+/// The accesses that a task or a thread is inside of.
 final class HeldAccess: Sendable {
   @TaskLocal static var current: HeldAccess?
 
   private let claim: AccessClaim
   private let subject: String
   private let outer: HeldAccess?
-  /// Tasks that were started meanwhile may go on for longer.
+  /// Whether the access has ended.
+  ///
+  /// A task started in its body may outlive the access.
   private let isOver = Atomic<Bool>(false)
   private let own = Monitor<[AccessToken]>([])
   private let moved = Monitor<[PresenterRound.Move]>([])
   private let owner = ProcessCopy.current
-  /// It is that of a program which has started this one.
+  /// Whether the access was inherited from the process that started this program.
   private let isInherited: Bool
 
   init(
@@ -176,29 +183,29 @@ final class HeldAccess: Sendable {
     self.isInherited = isInherited
   }
 
-  /// This one, or the nearest around it that has not ended.
+  /// This access, or the nearest enclosing access still in progress.
   var living: HeldAccess? {
     isOver.load(ordering: .acquiring) || !owner.isCurrent ? outer?.living : self
   }
 
   private var all: [HeldAccess] { [self] + (outer?.living?.all ?? []) }
 
-  /// All accesses that are held, this one's among them as far as it has begun.
+  /// All held accesses, including the started parts of this access.
   var tokens: [AccessToken] { all.flatMap { one in one.own.withLock { $0 } } }
 
   func add(_ token: AccessToken) { own.withLock { $0.append(token) } }
 
   func end() { isOver.store(true, ordering: .releasing) }
 
-  /// What was moved inside of it, as far as presenters were told.
+  /// The moves inside this access, as far as presenters were notified.
   var moves: [PresenterRound.Move] { moved.withLock { $0 } }
 
-  /// Those around it tell of changes too.
+  /// Records a move in the enclosing accesses too, because each reports its own changes.
   func note(_ move: PresenterRound.Move) {
     for one in all { one.moved.withLock { $0.append(move) } }
   }
 
-  /// Whether it, or one around it of the same purpose, may write there.
+  /// Whether this access, or an enclosing access of the same purpose, may write at the path.
   func writes(_ path: AccessPath) -> Bool {
     let part = AccessClaim([AccessClaim.Part(path, writes: true)], purpose: claim.purpose)
     return living != nil && all.contains { $0.claim.covers(part) }
@@ -208,7 +215,7 @@ final class HeldAccess: Sendable {
     Self.$current.withValue(self, operation: body)
   }
 
-  /// Whether those around it are enough.
+  /// Whether the enclosing accesses cover this access.
   var isCovered: Bool {
     let around = all.dropFirst()
     return !around.isEmpty
@@ -217,7 +224,7 @@ final class HeldAccess: Sendable {
       }
   }
 
-  /// Throws if one around it would be in its way.
+  /// Throws if this access conflicts with an enclosing access.
   func refuseConflicts() throws(WormholeError) {
     guard let outer = all.dropFirst().first(where: { $0.claim.conflicts(with: claim) }) else {
       return

@@ -1,69 +1,71 @@
 internal import SharedContainer
 
 extension Wormhole.Coordinator {
-  /// What is to be done with one path.
+  /// The intended use of a path.
   ///
-  /// A path counts by the directory it lies in, whatever links lead there; a link itself counts
-  /// with what it leads to. What it is about is the file, or the folder with all that lies in it;
-  /// it need not be there yet.
+  /// A path is identified by its directory, after all links on the way to it are resolved. If the
+  /// path itself is a link, the intent covers the link and its target. An intent covers the file,
+  /// or the folder with all its content. The file need not exist yet.
   public struct Intent: Hashable, Sendable {
     enum Kind: Hashable, Sendable { case reading, writing, replacing }
 
-    /// What those who present it are asked.
+    /// The requests that the presenters of the path receive.
     package enum Manner: Hashable, Sendable {
-      /// To hold off and to save, and they are told of changes.
+      /// To relinquish and to save; later, the presenters are notified of changes.
       case usual
-      /// To hold off, and not to save.
+      /// To relinquish, and not to save.
       case unsaved
-      /// To hold off, as it will not be there any more.
+      /// To relinquish, because the file is about to be removed.
       case deleting
-      /// Nothing, and they are told nothing.
+      /// None; the presenters receive no notification either.
       case unnoticed
     }
 
     let kind: Kind
     package var manner = Manner.usual
-    /// Of what is replaced: whether it stays as it is where nothing is made for it.
+    /// Whether a file to be replaced stays unchanged if the body makes no new file.
     package var mayMakeNothing = false
-    /// As the caller gave it.
+    /// The path from the caller, unchanged.
     public let path: String
 
-    /// It is read, as others may read it meanwhile.
+    /// The file is read, and further accesses may read it at the same time.
     public static func reading(_ path: String) -> Intent { Intent(kind: .reading, path: path) }
 
-    /// It is changed where it is, removed, or made.
+    /// The file is changed in place, removed or created.
     public static func writing(_ path: String) -> Intent { Intent(kind: .writing, path: path) }
 
-    /// It is removed: as ``writing(_:)``, and those who present it are asked to let it go, not to
-    /// save it.
+    /// The file is removed.
+    ///
+    /// As ``writing(_:)``, except that presenters are asked to release the file and not to save it.
     public static func deleting(_ path: String) -> Intent {
       Intent(kind: .writing, manner: .deleting, path: path)
     }
 
-    /// Something new is made for it, which then takes its place in one step.
+    /// A new file is made, and then takes the place of the old file in one step.
     ///
-    /// The new one is made in a hidden directory beside the old one, so that it must be allowed to
-    /// make one there. A link stays, and what it leads to is replaced.
+    /// The new file is made in a hidden directory beside the old file, so the process needs
+    /// permission to make a directory there. If the path is a link, the link stays and its target
+    /// is replaced.
     public static func replacing(_ path: String) -> Intent { Intent(kind: .replacing, path: path) }
   }
 
   /// An access that has begun.
   public struct Access: Sendable {
-    /// The paths to use, in the order of the intents: of what is replaced, where the new one is to
-    /// be made.
+    /// The paths to use, in the order of the intents; for a replaced file, the path at which to
+    /// make the new file.
     public let paths: [String]
-    /// The paths that the intents are about, without links on the way to them.
+    /// The paths of the intents, without links on the way to them.
     public let originals: [String]
 
     let stay: AccessStay
 
-    /// Whether others have left it alone.
+    /// Whether the access still holds, because no other process has taken it over.
     ///
-    /// If not, this process stood still for so long that others took over: both may use the files
-    /// now, and what is to be *replaced* will not be. To ask takes a look at the disk.
+    /// If false, this process was suspended until another access took over. Both may use the files
+    /// now, and a file to be *replaced* will not be replaced. Each call reads the disk.
     public var stands: Bool { stay.stands }
 
-    /// Has the body count as inside of it, on whatever thread it runs.
+    /// Runs the body as if it were inside the access, on any thread.
     package func within<Result>(_ body: () -> Result) -> Result { stay.held.within(body) }
   }
 }

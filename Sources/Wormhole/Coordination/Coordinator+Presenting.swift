@@ -2,37 +2,38 @@ public import Dispatch
 internal import SharedContainer
 
 extension Wormhole.Coordinator {
-  /// What a program does that shows a file, or a folder, while others use it.
+  /// The closures of a program that shows a file or a folder while accesses use it.
   ///
-  /// Each closure stands for itself, and those that are not set do nothing. They are called on the
-  /// presenter's queue. One that is given something to call has to call it, from any thread: the
-  /// access waits for that, for ``patience`` at most.
+  /// The closures are independent, and an unset closure does nothing. All are called on the
+  /// presenter's queue. A closure must call the completion closure that it receives, from any
+  /// thread: the access waits for the call, for ``patience`` at most.
   public struct Presenter: Sendable {
-    /// What others want to do.
+    /// The intended use of the file.
     @nonexhaustive
     public enum Use: Hashable, Sendable {
-      /// They read.
+      /// The access reads.
       case reading
-      /// They write, or remove it.
+      /// The access writes or removes the file.
       case writing
     }
 
-    /// What others may have changed.
+    /// A change that another access may have made.
     public struct Change: Hashable, Sendable {
-      /// What it is: the presented file itself, something in the presented folder, or a folder
+      /// The changed path: the presented file itself, an item in the presented folder, or a folder
       /// above; absolute, and without links on the way to it.
       public let path: String
-      /// Whether it was not there before.
+      /// Whether the item did not exist before.
       public let isNew: Bool
-      /// Where it lies in the presented folder; nil for what is presented itself, and for what is
-      /// above.
+      /// The path relative to the presented folder; nil for the presented item itself and for a
+      /// folder above.
       public let below: String?
     }
 
-    /// Somebody wants to use it: hold off, and go on.
+    /// Called before another access uses the file: pause, and call `goOn`.
     ///
-    /// What is given to `goOn` is called when the access is over. If neither this nor ``save`` is
-    /// set, those who read ask nothing, and take no longer than if nobody presented it.
+    /// The closure passed to `goOn` is called when the access is over. If neither this closure nor
+    /// ``save`` is set, readers do not ask the presenter and take no longer than without a
+    /// presenter.
     public var relinquish:
       (
         @Sendable (
@@ -40,72 +41,76 @@ extension Wormhole.Coordinator {
         ) -> Void
       )?
 
-    /// Save what is not saved, with an ordinary access, so that the others see it.
+    /// Called before another access uses the file: save unsaved changes with an ordinary access, to
+    /// make them visible.
     public var save: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
 
-    /// It is about to be removed, or a folder that it lies in.
+    /// Called before the file, or a folder above it, is removed.
     public var delete: (@Sendable (_ done: @escaping @Sendable () -> Void) -> Void)?
 
-    /// Something in the presented folder is about to be removed; where it lies in there.
+    /// Called before an item in the presented folder is removed, with its path relative to the
+    /// folder.
     public var deleteBelow:
       (@Sendable (_ below: String, _ done: @escaping @Sendable () -> Void) -> Void)?
 
-    /// Somebody may have changed it: look again.
+    /// Called after the file may have changed: read it again.
     public var changed: @Sendable (Change) -> Void = { _ in }
 
-    /// What others have moved.
+    /// A move by another access.
     public struct Move: Hashable, Sendable {
-      /// Where it was: what is presented, or something in the presented folder; absolute, and
-      /// without links on the way to it, as all of these.
+      /// The old path of the presented item, or of an item in the presented folder; absolute, and
+      /// without links on the way to it, as all paths here.
       public let from: String
-      /// Where it is.
+      /// The new path.
       public let to: String
-      /// Where it lay in the presented folder; nil for what is presented itself, which is presented
-      /// at ``to`` from now on.
+      /// The old path relative to the presented folder; nil for the presented item itself, which is
+      /// presented at ``to`` from now on.
       public let below: String?
-      /// Where it lies in the presented folder, if it does.
+      /// The new path relative to the presented folder; nil if the item is not in the folder.
       public let nowBelow: String?
     }
 
-    /// Somebody has moved it, and says so: what is presented, or something in the presented folder.
+    /// Called after another access has moved the presented item, or an item in the presented
+    /// folder, and has reported the move.
     ///
-    /// What is presented is so at its new path from then on, without being presented anew, and
-    /// ``changed`` follows. If this is nil ``changed`` alone is called. Whoever has moved it is
-    /// still inside the access in which that was done.
+    /// A moved item is presented at its new path from then on, without another call of `present`,
+    /// and ``changed`` follows. If this closure is nil, only ``changed`` is called. The access in
+    /// which the item was moved has not ended yet.
     public var moved: (@Sendable (Move) -> Void)?
 
-    /// Whether it has anything to do before others read.
+    /// Whether the presenter has work to do before another access reads.
     var mindsReaders: Bool { relinquish != nil || save != nil }
 
-    /// One that does nothing.
+    /// A presenter that does nothing.
     public init() {}
 
-    /// How long an access waits at most for those who present what it uses.
+    /// The longest time that an access waits for the presenters of its paths.
     public static let patience = Duration.seconds(2)
   }
 
-  /// Has a presenter asked before others use a file, or anything in a folder, and told afterwards,
-  /// until it is stopped.
+  /// Registers a presenter, which is asked before other accesses use a file, or anything in a
+  /// folder, and notified afterwards, until it is stopped.
   ///
-  /// Accesses of this coordinator's ``purpose`` neither ask nor tell it. It goes on whether or not
-  /// anybody keeps what this returns, as other subscriptions do. It is asked to relinquish first,
-  /// and then to save, or, before a removal, to delete. What is accessed inside the closures asks
-  /// nobody. See <doc:Coordination>.
+  /// Accesses of this coordinator's ``purpose`` neither ask nor notify the presenter. Like other
+  /// subscriptions, it continues whether or not the program retains the returned object. The
+  /// presenter is asked to relinquish first, and then to save; before a removal, to delete in place
+  /// of saving. An access inside the closures asks no presenter. See <doc:Coordination>.
   ///
   /// - Parameters:
-  ///   - path: which file or directory; it need not be there yet.
-  ///   - queue: where the closures are called; by default one of its own. An access that is made on
-  ///     it keeps it from answering others meanwhile.
-  ///   - presenter: what is called.
+  ///   - path: the file or directory; it need not exist yet.
+  ///   - queue: the queue for the closures; by default, a queue of the presenter's own. An access
+  ///     on this queue keeps the presenter from replying in the meantime.
+  ///   - presenter: the closures to call.
   @discardableResult
   public func present(
     _ path: String, on queue: DispatchQueue? = nil, as presenter: Presenter
   ) throws(WormholeError) -> Wormhole.Subscription {
-    let queue = queue ?? DispatchQueue(label: "wormhole.presenter")
-    return try present(path, as: presenter) { call in queue.async(execute: call) }
+    if queue != nil { try TaskPool.start("present", path) }
+    let queue: any CallQueue = queue ?? WorkQueue()
+    return try present(path, as: presenter) { call in queue.soon(call) }
   }
 
-  /// The same, with what brings calls to where they belong.
+  /// The same, with a function that brings each call to its queue or actor.
   package func present(
     _ path: String, as presenter: Presenter,
     perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void

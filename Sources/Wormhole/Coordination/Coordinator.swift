@@ -2,22 +2,24 @@ internal import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// Lets programs take turns at files, wherever these lie.
+  /// Orders the accesses of programs to files, at any path.
   ///
-  /// While one writes a file, or anything in a folder, nobody else who coordinates reads or writes
-  /// there; readers share. Nothing is opened or locked for that, and whoever does not coordinate is
-  /// not kept away.
+  /// While an access writes a file, or anything in a folder, no other coordinated access reads or
+  /// writes there. Readers share. No file is opened or locked for this purpose, so an uncoordinated
+  /// program is not kept away.
   ///
-  /// No order of steps ends in a deadlock: every wait ends, with an error at the latest when its
-  /// time is up; a program that was killed is in nobody's way, and one that was stopped is named at
-  /// once to those who wait for it, or they go past it, if they have asked for that. Accesses that
-  /// conflict run in the order in which they came, so that readers cannot shut a writer out.
+  /// No order of steps ends in a deadlock: every wait ends, at the latest with an error at its
+  /// deadline. A killed program blocks no program. If a program is suspended inside its access, its
+  /// waiters get an error that names it, or overtake it if the waiters have asked for takeover.
+  /// Conflicting accesses run in the order of their arrival, so readers cannot starve a writer.
   ///
-  /// It may be used from any thread, by several at once. See <doc:Coordination>.
+  /// A coordinator may be used from any thread, and from several at once. See <doc:Coordination>.
   public final class Coordinator: Sendable {
-    /// What it is used for: accesses of one purpose never wait for each other, in whatever program.
+    /// The purpose of the accesses: accesses of the same purpose never wait for each other, in any
+    /// program.
     ///
-    /// One that was not given is another in a copy of the process, which is somebody else.
+    /// If the caller has given no purpose, a forked child has a different purpose than its parent,
+    /// because it is another process.
     public var purpose: String {
       isOwned ? own : "\(own).\(Self.copies.current.name)"
     }
@@ -27,19 +29,20 @@ extension Wormhole {
     private let owner = ProcessCopy.current
     private static let copies = OneForEachProcess { CopyName() }
 
-    /// What tells a copy of the process from what it is a copy of.
+    /// A name that distinguishes a forked child from its parent.
     private final class CopyName: Sendable { let name = Environment().randomName() }
 
     private var isOwned: Bool { isGiven || owner.isCurrent }
     private let arbiters: Arbiters?
-    /// The purpose of the presenter that it was made with, which it neither asks nor tells.
+    /// The purpose of this coordinator's own presenter: its accesses neither ask nor notify that
+    /// presenter.
     private let presenter: String?
     private let waits = Monitor<[Int: Cancellation]>([:])
     private let numbers = Monitor(0)
 
-    /// A coordinator of a purpose.
+    /// Creates a coordinator of a purpose.
     ///
-    /// - Parameter purpose: by default one that nothing else has.
+    /// - Parameter purpose: the purpose; by default, a unique name.
     public convenience init(purpose: String? = nil) { self.init(purpose: purpose, nil) }
 
     package init(purpose: String? = nil, _ arbiters: Arbiters?, presenter: String? = nil) {
@@ -48,26 +51,28 @@ extension Wormhole {
       self.presenter = presenter
     }
 
-    /// How long a call waits that does not say so; with `takeOverAfter` so much longer.
+    /// The timeout of a call that passes none; `takeOverAfter` is added to it.
     public static let defaultTimeout = Duration.seconds(30)
 
-    /// Whoever does not say how long, but asks to pass who stands still, waits for that to happen.
+    /// Returns the timeout of a call.
+    ///
+    /// A caller that passes no timeout and asks for takeover waits long enough for the takeover.
     package static func timeout(_ given: Duration?, _ takeOverAfter: Duration?) -> Duration {
       given ?? defaultTimeout + max(takeOverAfter ?? .zero, .zero)
     }
 
     // MARK: Accesses
 
-    /// Waits until nobody writes there, and has the body read.
+    /// Waits until no access writes the file, and runs the body, which reads.
     ///
     /// As `access(_:within:takeOverAfter:_:)`.
     ///
     /// - Parameters:
-    ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
-    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
-    ///     for an error that names it.
-    ///   - body: gets the path to read.
+    ///   - path: the file or directory.
+    ///   - timeout: the longest time to wait; by default ``defaultTimeout``.
+    ///   - takeOverAfter: how long the process of a conflicting access must have been suspended
+    ///     before the access is overtaken; nil for an error that names the process.
+    ///   - body: receives the path to read.
     public func read<Result>(
       _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ path: String) throws -> Result
@@ -77,17 +82,17 @@ extension Wormhole {
       }
     }
 
-    /// Waits until nobody else uses it, and has the body write.
+    /// Waits until no conflicting access uses the file, and runs the body, which writes.
     ///
-    /// As `access(_:within:takeOverAfter:_:)`. What it writes is not
-    /// fenced: if this process stands still and others take over, both may write at once.
+    /// As `access(_:within:takeOverAfter:_:)`. The body's writes are not fenced: if this process is
+    /// suspended and another access takes over, both may write at once.
     ///
     /// - Parameters:
-    ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
-    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
-    ///     for an error that names it.
-    ///   - body: gets the path to write.
+    ///   - path: the file or directory.
+    ///   - timeout: the longest time to wait; by default ``defaultTimeout``.
+    ///   - takeOverAfter: how long the process of a conflicting access must have been suspended
+    ///     before the access is overtaken; nil for an error that names the process.
+    ///   - body: receives the path to write.
     public func write<Result>(
       _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ path: String) throws -> Result
@@ -97,18 +102,19 @@ extension Wormhole {
       }
     }
 
-    /// Waits until nobody else uses it, has the body make a new file, and puts that in the place of
-    /// the old one in one step, unless others took over meanwhile.
+    /// Waits until no conflicting access uses the file, runs the body, which makes a new file, and
+    /// puts the new file in the place of the old file in one step, unless another access has taken
+    /// over in the meantime.
     ///
     /// As `access(_:within:takeOverAfter:_:)`.
     ///
     /// - Parameters:
-    ///   - path: which file or directory.
-    ///   - timeout: how long to wait at most; by default as ``defaultTimeout`` says.
-    ///   - takeOverAfter: how long whoever is in the way must have stood still to be passed; nil
-    ///     for an error that names it.
-    ///   - body: gets the path at which it makes the new file, or directory, and that of the old
-    ///     one.
+    ///   - path: the file or directory.
+    ///   - timeout: the longest time to wait; by default ``defaultTimeout``.
+    ///   - takeOverAfter: how long the process of a conflicting access must have been suspended
+    ///     before the access is overtaken; nil for an error that names the process.
+    ///   - body: receives the path at which to make the new file or directory, and the path of the
+    ///     old file.
     public func replace<Result>(
       _ path: String, within timeout: Duration? = nil, takeOverAfter: Duration? = nil,
       _ body: (_ new: String, _ old: String) throws -> Result
@@ -118,24 +124,25 @@ extension Wormhole {
       }
     }
 
-    /// Waits until nobody is in the way of any of the intents, and runs the body.
+    /// Waits until no access conflicts with the intents, and runs the body.
     ///
-    /// The body runs on the calling thread. In it everything of this library can be called, another
-    /// access too: one that the outer one would be in the way of throws
-    /// ``WormholeError/Code-swift.struct/nested`` at once, and one that closes a ring, of programs
-    /// that wait for each other, ``WormholeError/Code-swift.struct/deadlock``.
+    /// The body runs on the calling thread. It may call everything in this library, including a
+    /// second access. If the inner access conflicts with the outer access, it throws
+    /// ``WormholeError/Code-swift.struct/nested`` at once. If the inner access closes a cycle of
+    /// waiting programs, it throws ``WormholeError/Code-swift.struct/deadlock``.
     ///
     /// - Parameters:
-    ///   - intents: what is read and written; all of it is had at once, and lost at once. Without
-    ///     any the body runs at once.
-    ///   - timeout: how long to wait before it throws
-    ///     ``WormholeError/Code-swift.struct/timedOut``; by default as ``defaultTimeout`` says.
-    ///   - takeOverAfter: how long a process must have stood still, no shorter than a second,
-    ///     before its access is taken over; by default this throws
+    ///   - intents: the paths to read and write; all are acquired together and lost together.
+    ///     Without any intent, the body runs at once.
+    ///   - timeout: how long to wait before the call throws
+    ///     ``WormholeError/Code-swift.struct/timedOut``; by default ``defaultTimeout``.
+    ///   - takeOverAfter: how long a process must have been suspended, at least one second, before
+    ///     its access is taken over; by default, the call throws
     ///     ``WormholeError/Code-swift.struct/stopped``.
-    ///   - body: what it throws comes through, and then nothing is replaced.
-    /// - Throws: ``WormholeError/Code-swift.struct/superseded``, once the body has run, if this
-    ///   process stood still and others took over: what is *replaced* is then as it was.
+    ///   - body: if the body throws, nothing is replaced, and the caller receives the body's error.
+    /// - Throws: ``WormholeError/Code-swift.struct/superseded``, after the body has run, if this
+    ///   process was suspended and another access took over: a *replaced* file keeps its old
+    ///   content.
     public func access<Result>(
       _ intents: [Intent], within timeout: Duration? = nil,
       takeOverAfter: Duration? = nil, _ body: (Access) throws -> Result
@@ -144,7 +151,7 @@ extension Wormhole {
         intents, within: timeout, takeOverAfter: takeOverAfter, announced: announce(), body)
     }
 
-    /// The same, for a call that was announced.
+    /// The same, for an announced call.
     package func access<Result>(
       _ intents: [Intent], within timeout: Duration?, takeOverAfter: Duration?,
       announced call: AnnouncedCall, _ body: (Access) throws -> Result
@@ -160,34 +167,34 @@ extension Wormhole {
         try stay.end(commits: true)
         return value
       } catch {
-        // What the body has thrown comes before what ending it says.
+        // The body's error takes precedence over an error from ending the access.
         guard case .failure = result else { throw error }
         try? stay.end(commits: false)
         throw error
       }
     }
 
-    /// Ends all waits that are under way through this coordinator: they throw
+    /// Ends all waits in progress of this coordinator: they throw
     /// ``WormholeError/Code-swift.struct/cancelled``.
     ///
-    /// What runs already goes on, and what begins later waits as before.
+    /// Accesses that run already continue, and later calls wait as usual.
     public func cancel() {
       for cancellation in waits.withLock({ Array($0.values) }) { cancellation.cancel() }
     }
 
     // MARK: For tasks
 
-    /// Waits until nobody is in the way of any of the intents, and runs the body.
+    /// Waits until no access conflicts with the intents, and runs the body.
     ///
-    /// As the one without `await`. No thread of the pool waits; if the task is cancelled while it
-    /// waits the body does not run. Tasks that the body starts count as the same, until it has
-    /// ended.
+    /// The async overload. No thread of the pool waits. If the task is cancelled while it waits,
+    /// the body does not run. Tasks that the body starts count as inside the access until the
+    /// access has ended.
     public func access<Result>(
       _ intents: [Intent], within timeout: Duration? = nil,
       takeOverAfter: Duration? = nil, _ body: (Access) async throws -> Result
     ) async throws -> Result {
       let subject = intents.first?.path ?? ""
-      // The thread that waits knows nothing of what the task is inside of.
+      // Task-local values do not reach the waiting thread, so they are read here.
       let (isAnswering, around) = (PresenterCall.isUnderWay, HeldAccess.current)
       let (stay, access) = try await OffPool.runAny("coordinate", subject) {
         let call = self.announce()
@@ -220,15 +227,15 @@ extension Wormhole {
 
     // MARK: Its waits
 
-    /// A call that ``cancel()`` knows of.
+    /// A call whose wait ``cancel()`` can end.
     package struct AnnouncedCall: Sendable {
       fileprivate let number: Int
       fileprivate let cancellation: Cancellation
-      /// It is made inside what a presenter was asked.
+      /// Whether the call is made inside a presenter's closure.
       fileprivate let isAnswering: Bool
     }
 
-    /// Has ``cancel()`` end the wait of a call that is made later, on whatever thread.
+    /// Lets ``cancel()`` end the wait of a later call, on any thread.
     package func announce() -> AnnouncedCall {
       let number = numbers.withLock { number in
         number += 1
@@ -240,7 +247,7 @@ extension Wormhole {
         number: number, cancellation: cancellation, isAnswering: PresenterCall.isUnderWay)
     }
 
-    /// It waits no more, or will not be made.
+    /// Removes the call: its wait is over, or the call will not be made.
     package func forget(_ call: AnnouncedCall) { waits.withLock { $0[call.number] = nil } }
 
     private func stay(
@@ -248,13 +255,13 @@ extension Wormhole {
       _ cancellation: Cancellation, _ isAnswering: Bool
     ) throws(WormholeError) -> AccessStay {
       try AccessStay(
-        // In a copy of the process the presenter is somebody else's.
+        // In a forked child, the presenter belongs to the parent.
         intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
         Patience(until: .now + Self.timeout(timeout, takeOver), cancellation: cancellation),
         isAnswering)
     }
 
-    /// What says which container orders a file.
+    /// Selects the container that orders a file.
     var orderedBy: Arbiters { arbiters ?? Arbiters.shared.current }
   }
 }

@@ -1,21 +1,21 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// The accesses that a program was started in, as whoever started it says.
+/// The accesses inside which a program was started, as reported by its starter.
 ///
-/// What it says is looked up: an access that has ended counts for nothing, and so does what is
-/// none. Whoever makes something up is in nobody's way but its own.
+/// Each reported access is looked up. An ended access counts for nothing, and neither does text
+/// that names no access. A program that invents accesses obstructs only itself.
 package enum InheritedAccesses {
-  /// How many are looked at.
+  /// The largest number of accesses that are looked up.
   private static let most = 64
 
-  /// Those that the caller is inside of, for one that is started there.
+  /// The accesses that the caller is inside of, for programs started there.
   package static var text: String {
     let tokens = HeldAccess.current?.living?.tokens ?? []
     return tokens.map { "\($0.container)/\($0.name)" }.joined(separator: ":")
   }
 
-  /// Has the body count as inside of them.
+  /// Runs the body as if it were inside the accesses in `text`.
   package static func within<Result>(
     _ text: String, _ body: () throws -> Result
   ) rethrows -> Result {

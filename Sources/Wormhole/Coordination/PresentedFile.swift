@@ -1,25 +1,25 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// One presenter: what it was asked, and for which accesses it holds off.
+/// One presenter: its pending requests, and the accesses for which it has relinquished.
 ///
-/// Whoever has asked it says when the access is over. One that dies says nothing, so as long as it
-/// holds off for anybody it looks once a second whether that process lives.
+/// The process that asked the presenter reports the end of its access. A dead process reports
+/// nothing. So while the presenter has relinquished for any access, it checks once a second whether
+/// the process of that access lives.
 final class PresentedFile: Lasting {
   private struct Hold {
     let room: AccessRoom
-    /// Of the access.
+    /// The name of the access's process.
     let process: String
     let writes: Bool
-    /// Nil until it holds off, and if it does not care.
+    /// Nil until the presenter has relinquished, and if it passed no closure to `goOn`.
     var resume: (@Sendable () -> Void)?
   }
 
-  /// What an access asks it, under one of the names that it has: each container that orders some of
-  /// its paths knows it by one.
+  /// A request of an access, under one name of the presenter: in each container that orders some of
+  /// its paths, the presenter has a name of its own.
   private struct Asking: Hashable {
-    /// As which guest it was asked.
+    /// The receiving guest.
     let guest: String
     let presenter: Int
     let access: String
@@ -27,18 +27,21 @@ final class PresentedFile: Lasting {
 
   private struct State {
     var holds: [Asking: Hold] = [:]
-    /// What it has not answered: also for accesses that are over meanwhile, as whoever does not
-    /// answer is not waited for again.
+    /// The pending replies.
+    ///
+    /// Requests of accesses that have ended are kept too: until the reply arrives, the requesting
+    /// process does not wait for this presenter again.
     var answers: [Asking: @Sendable (_ holdsOff: Bool) -> Void] = [:]
-    /// Accesses that may have written before it was there, and that nobody tells of if they die.
+    /// Accesses that may have written before the registration; if their process dies, no process
+    /// notifies this presenter.
     var awaited: [(room: AccessRoom, name: AccessName)] = []
     var isLooking = false
     var isStopped = false
-    /// What is still to be told, by path; a call for it is on its way.
+    /// The changes still to report, by path; a call for each is queued already.
     var changes: [AccessPath: Bool] = [:]
   }
 
-  /// Where others find it.
+  /// A registration, where accesses find the presenter.
   private struct Place {
     let room: AccessRoom
     let desk: PresenterDesk
@@ -46,13 +49,13 @@ final class PresentedFile: Lasting {
   }
 
   private struct Presented {
-    /// As the caller named it, without links on the way to it; if that is a link, also what it
-    /// leads to.
+    /// The path from the caller, without links on the way to it; if the path is a link, also its
+    /// target.
     var paths: [AccessPath] = []
     var places: [Place] = []
-    /// Those from before it was moved, for accesses that asked it there and have not ended.
+    /// The registrations from before a move, for accesses that asked there and have not ended.
     var left: [Place] = []
-    /// Whether it could not be shown yet where it was moved to.
+    /// Whether the registration at the new path has failed so far.
     var isLate = false
   }
 
@@ -61,11 +64,11 @@ final class PresentedFile: Lasting {
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let arbiters: Arbiters
   private let gate = CallGate()
-  /// Its own, as it asks file systems that may not answer.
-  private let clock = DispatchQueue(label: "wormhole.presenter.clock")
+  /// A queue of the presenter's own, because it calls file systems that may never return.
+  private let clock = WorkQueue()
   private let state = Monitor(State())
   private let presented = Monitor(Presented())
-  /// How many changes are told one by one.
+  /// The number of changes that are reported separately.
   private static let mostChanges = 1000
 
   init(
@@ -78,16 +81,17 @@ final class PresentedFile: Lasting {
     self.perform = perform
   }
 
-  // MARK: From its beginning to its end
+  // MARK: Registration
 
-  /// Shows it to others.
+  /// Registers the presenter.
   func begin(at paths: [AccessPath]) throws(WormholeError) -> Wormhole.Subscription {
-    // Who moves it meanwhile finds it, and waits until it is known what goes along.
+    // Hold the lock: a process that moves the file in the meantime finds the registration, and its
+    // request waits until the paths that follow the move are known.
     let places = try presented.withLock { (presented) throws(WormholeError) in
       presented = Presented(paths: paths, places: try show(paths))
       return presented.places
     }
-    // To open a room removes what dead writers have left there.
+    // Opening a coordination directory removes the accesses of dead writers; report their changes.
     for place in places { PresenterRound([], but: []).tellOfBuried(in: place.room) }
     do throws(WormholeError) {
       guard let hole = places.first?.desk.hole else {
@@ -100,9 +104,10 @@ final class PresentedFile: Lasting {
     }
   }
 
-  /// In each container that orders some of the paths; in all of them, or in none.
+  /// Registers the paths in each container that orders any of them; in all of these containers, or
+  /// in none.
   ///
-  /// - Parameter known: the names of accesses whose ends need not be waited for.
+  /// - Parameter known: the names of accesses whose ends need no waiting.
   private func show(
     _ paths: [AccessPath], but known: Set<String> = []
   ) throws(WormholeError) -> [Place] {
@@ -119,8 +124,8 @@ final class PresentedFile: Lasting {
           paths, purpose: purpose, guest: desk.address, mindsReaders: calls.mindsReaders)
         let name = try show(entry, in: room, desk)
         places.append(Place(room: room, desk: desk, name: name))
-        // After it is there: whoever comes to write from now on tells it, and so does whoever ends.
-        // Those that die are looked after here.
+        // After the registration, every arriving writer notifies the presenter, and so does every
+        // access that ends. The presenter itself checks whether these writers die.
         let writers = ((try? room.writers(of: paths, but: purpose)) ?? []).filter {
           !known.contains($0.text)
         }
@@ -180,14 +185,14 @@ final class PresentedFile: Lasting {
       defer { (state.holds, state.answers) = ([:], [:]) }
       return Array(state.answers.values)
     }
-    for answer in answers { answer(false) }
+    for answer in answers where !Mutants.has(.forgetReplies) { answer(false) }
   }
 
   private func call(_ body: @escaping @Sendable () -> Void) {
     perform { [gate] in gate.call { PresenterCall(isAwaited: false).run(body) } }
   }
 
-  /// Calls what says when it is done.
+  /// Calls a closure that reports its completion.
   private func callAndAwait(_ body: @escaping @Sendable (PresenterCall) -> Void) {
     perform { [gate] in
       let call = PresenterCall(isAwaited: true)
@@ -198,8 +203,8 @@ final class PresentedFile: Lasting {
   // MARK: Before an access
 
   /// - Parameters:
-  ///   - guest: as which it was asked.
-  ///   - answer: is called once, with whether it is to be told that the access is over.
+  ///   - guest: the receiving guest.
+  ///   - answer: called once, with whether the presenter needs a notice when the access is over.
   func ask(
     _ question: PresenterQuestion, as guest: String, in room: AccessRoom,
     _ answer: @escaping @Sendable (_ holdsOff: Bool) -> Void
@@ -225,7 +230,7 @@ final class PresentedFile: Lasting {
     }
   }
 
-  /// It holds off by now.
+  /// Records that the presenter has relinquished.
   private func holdOff(_ asking: Asking, _ resume: (@Sendable () -> Void)?) {
     let isOver = state.withLock { state in
       guard state.holds[asking] != nil else { return true }
@@ -254,7 +259,7 @@ final class PresentedFile: Lasting {
   ) {
     guard let step = steps.first else { return finish(asking) }
     callAndAwait { [self] call in
-      // It waits for nobody any more who is not there.
+      // Skip the remaining steps if the access is over: no process waits for them.
       guard state.withLock({ $0.holds[asking] != nil }) else { return finish(asking) }
       step { [self] in
         if call.end() { prepare(steps.dropFirst(), asking) }
@@ -265,7 +270,8 @@ final class PresentedFile: Lasting {
   private func finish(_ asking: Asking) {
     let (answer, holdsOff) = state.withLock { state in
       let hold = state.holds[asking]
-      // If those who read die it does not matter when.
+      // The end of a reader does not matter if no closure has to be called, even if the reader
+      // dies.
       let holdsOff = hold.map { $0.writes || $0.resume != nil } ?? false
       if !holdsOff { state.holds[asking] = nil }
       return (state.answers.removeValue(forKey: asking), holdsOff)
@@ -273,7 +279,7 @@ final class PresentedFile: Lasting {
     answer?(holdsOff)
   }
 
-  // MARK: After it
+  // MARK: After an access
 
   func tell(_ news: PresenterNews, as guest: String) {
     resume(Asking(guest: guest, presenter: news.presenter, access: news.access))
@@ -289,7 +295,7 @@ final class PresentedFile: Lasting {
   private func noteChange(_ path: String, isNew: Bool) {
     let ownPath = ownPath ?? path
     let path = state.withLock { state -> AccessPath? in
-      // Of too many, that there were some.
+      // Above the limit, report one change of the presented item itself.
       let path = AccessPath(state.changes.count < Self.mostChanges ? path : ownPath)
       if let before = state.changes[path] {
         state.changes[path] = before || isNew
@@ -308,7 +314,7 @@ final class PresentedFile: Lasting {
   private func below(_ path: String) -> String? {
     let path = AccessPath(path)
     let own = presented.withLock { $0.paths }
-    // A link's target may lie in the folder that the link lies in.
+    // The target of a presented link may be a folder that contains the link.
     return own.contains(path) ? nil : own.last { $0.isAtOrAbove(path) }?.way(to: path)
   }
 
@@ -316,9 +322,10 @@ final class PresentedFile: Lasting {
 
   // MARK: Moves
 
-  /// Goes along with what it presents, and tells of that, and of what is moved in a folder.
+  /// Follows a move of the presented item and reports it to the program; also reports the move of
+  /// an item within a presented folder.
   func move(_ move: PresenterMove) {
-    // Whoever sends it may be another user.
+    // The sender may be another user.
     guard let from = AccessPath(plain: move.from), let to = AccessPath(plain: move.to) else {
       return
     }
@@ -334,7 +341,7 @@ final class PresentedFile: Lasting {
       if let moved = calls.moved {
         call { moved(.init(from: own.from.text, to: own.to.text, below: nil, nowBelow: nil)) }
       }
-      // Somebody may have written there before it was there.
+      // Another access may have written at the new path before this presenter was registered there.
       noteChange(ownPath ?? own.to.text, isNew: false)
     } else if let moved = calls.moved, let below = below(from.text) {
       let nowBelow = self.below(to.text)
@@ -354,7 +361,8 @@ final class PresentedFile: Lasting {
 
   private func showAnew(_ presented: inout Presented, but known: Set<String> = []) {
     do throws(WormholeError) {
-      // At both for a moment, and so never at none.
+      // Register before unregistering: both paths have the presenter for a moment, and no moment
+      // has none.
       let places = try show(presented.paths, but: known)
       hide(presented.places)
       let asked = state.withLock { Array($0.holds.keys) + Array($0.answers.keys) }
@@ -372,22 +380,24 @@ final class PresentedFile: Lasting {
     }
   }
 
-  /// Until it is shown where it was moved to nobody asks it there.
+  /// Retries the registration at the new path.
+  ///
+  /// Until success, no access asks the presenter there.
   private func showLater() {
     clock.soon(after: .seconds(1)) { [weak self] in
       guard let self else { return }
       let path = presented.withLock { presented -> String? in
-        // It may have ended, or have gone further.
+        // The presenter may have ended, or the item may have been moved again.
         guard presented.isLate else { return nil }
         showAnew(&presented)
         return presented.isLate ? nil : presented.paths.last?.text
       }
-      // Whoever has written there meanwhile has not told it.
+      // Writers at the new path before the registration have not notified this presenter.
       if let path { noteChange(path, isNew: false) }
     }
   }
 
-  // MARK: Those that die
+  // MARK: Dead processes
 
   private func lookLater() {
     let begins = state.withLock { state in

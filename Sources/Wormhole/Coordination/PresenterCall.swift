@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// A call of a presenter's closure, from its beginning until it has returned and has said that it
-/// is done.
+/// A call of a presenter's closure, from its start until the closure has returned and has reported
+/// its completion.
 ///
-/// An access inside of it asks nobody: those that are asked at the same time, and save, would wait
-/// for each other. A task that was started in it may go on for longer.
+/// An access inside the call asks no presenter: presenters that are asked at the same time and save
+/// would wait for each other. A task started in the call may outlive it.
 final class PresenterCall: Sendable {
   @TaskLocal private static var current: PresenterCall?
 
   private let isRunning = Atomic<Bool>(true)
   private let isAwaited: Atomic<Bool>
 
-  /// - Parameter isAwaited: whether it says when it is done.
+  /// - Parameter isAwaited: whether the closure reports its completion.
   init(isAwaited: Bool) { self.isAwaited = Atomic(isAwaited) }
 
-  /// Whether the caller is inside of one.
+  /// Whether the caller is inside a presenter's closure.
   static var isUnderWay: Bool {
     guard let call = current else { return false }
     return call.isRunning.load(ordering: .acquiring) || call.isAwaited.load(ordering: .acquiring)
@@ -25,6 +25,6 @@ final class PresenterCall: Sendable {
     isRunning.store(false, ordering: .releasing)
   }
 
-  /// It has said so; whether for the first time.
+  /// Records that the closure has reported its completion; returns whether for the first time.
   func end() -> Bool { isAwaited.exchange(false, ordering: .acquiringAndReleasing) }
 }

@@ -1,19 +1,21 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// Where the presenters of one process can be asked, and where it asks others: one guest of the
-/// container that orders the files.
+/// The endpoint of a process for presenters: a guest of the container that orders the files.
+///
+/// Here the process receives requests for its own presenters, and sends requests to presenters in
+/// other processes.
 final class PresenterDesk: Sendable {
-  /// How long a question, or word of a change, may lie there: whoever was stopped reads it when it
-  /// goes on.
+  /// How long a request or a change notice stays valid: a suspended process reads both when it
+  /// resumes.
   private static let longest = Duration.seconds(3600)
 
   private struct State {
     var files: [Int: PresentedFile] = [:]
-    /// What was asked and is not answered.
+    /// The requests without a reply so far.
     var open: Set<Open> = []
-    /// Those who did not answer in time: nobody waits for them until they have.
+    /// The presenters that did not reply in time: until their reply arrives, no access waits for
+    /// them.
     var silent: Set<PresenterName> = []
   }
 
@@ -26,7 +28,7 @@ final class PresenterDesk: Sendable {
   private let guest: Wormhole.Guest
   private let state = Monitor(State())
 
-  /// As which guest it can be asked.
+  /// The name of the guest that receives requests.
   var address: String { guest.address }
 
   static func of(_ room: AccessRoom) throws(WormholeError) -> PresenterDesk {
@@ -56,19 +58,20 @@ final class PresenterDesk: Sendable {
     }
     _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
       guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
-      // Whoever was stopped has shown with this that it goes on.
+      // Renew the heartbeat, to show that a suspended process has resumed.
       room?.showRunning()()
       file(news.presenter)?.tell(news, as: address)
     }
   }
 
-  /// Whether its process was asked before, and no word of that one's end has come.
+  /// Whether this process has asked the presenter's process before and has received no notice of
+  /// its end.
   static func knows(_ entry: PresenterEntry, in room: AccessRoom) -> Bool {
     guard let desk = room.desk.withLock({ $0 as? PresenterDesk }) else { return false }
     return desk.guest.live.peers.isKnown(LiveAddress(folder: .guests, name: entry.guest))
   }
 
-  // MARK: Being asked
+  // MARK: Receiving requests
 
   func add(_ file: PresentedFile, _ number: Int) { state.withLock { $0.files[number] = file } }
 
@@ -93,14 +96,14 @@ final class PresenterDesk: Sendable {
     file.ask(question, as: address, in: room, end)
   }
 
-  /// Answers, and does so later what the system refuses now: whoever is not answered does not ask
-  /// again as long as its question stands.
+  /// Replies, and retries later if the system refuses the reply now: while its request is pending,
+  /// a process without a reply does not ask again.
   private static func send(
-    _ answer: Bool, to request: Wormhole.Request, _ queue: DispatchQueue,
+    _ answer: Bool, to request: Wormhole.Request, _ queue: WorkQueue,
     after pause: Duration = .milliseconds(100)
   ) {
     do throws(WormholeError) {
-      // Whoever asked may have gone; that is no error.
+      // The requesting process may have ended; `answer` does not throw for a dead requester.
       try request.answer(answer)
     } catch {
       guard error.errno != nil, request.timeLeft > .zero else { return }
@@ -110,11 +113,11 @@ final class PresenterDesk: Sendable {
     }
   }
 
-  // MARK: Asking
+  // MARK: Sending requests
 
-  /// - Parameter end: is called once, when it has answered or cannot any more, with whether it is
-  ///   to be told that the access is over; it must not wait.
-  /// - Returns: whether it is to be waited for: not if it has not even answered others.
+  /// - Parameter end: called once, with whether the presenter needs a notice when the access is
+  ///   over, after the presenter has replied or can reply no more; must not wait.
+  /// - Returns: whether to wait for the reply; false if an earlier request has no reply yet.
   func ask(
     _ question: PresenterQuestion, _ name: PresenterName, _ entry: PresenterEntry,
     in room: AccessRoom, _ end: @escaping @Sendable (Bool) -> Void
@@ -147,9 +150,9 @@ final class PresenterDesk: Sendable {
     return true
   }
 
-  /// Has one present something where it was moved to.
+  /// Has a presenter register at the new path of a moved item.
   ///
-  /// - Parameter end: is called once, when it does, or cannot any more.
+  /// - Parameter end: called once, when the presenter has registered there or cannot any more.
   func move(
     _ move: PresenterMove, _ entry: PresenterEntry, _ end: @escaping @Sendable () -> Void
   ) {
@@ -162,7 +165,7 @@ final class PresenterDesk: Sendable {
     ) { _ in end() }
   }
 
-  /// It was waited for long enough.
+  /// Ends the wait for a presenter that has not replied.
   func giveUp(_ name: PresenterName, access: String) {
     state.withLock { state in
       guard !Mutants.has(.waitAgain),
@@ -172,7 +175,7 @@ final class PresenterDesk: Sendable {
     }
   }
 
-  /// Tells it, and waits for nobody.
+  /// Notifies the presenter without waiting.
   func tell(_ news: PresenterNews, _ entry: PresenterEntry, tries: Int = 60) {
     if entry.guest == address {
       file(news.presenter)?.tell(news, as: address)
@@ -182,7 +185,7 @@ final class PresenterDesk: Sendable {
       try guest.peer(guest: entry.guest).send(
         news, .immediate, kind: PresenterNews.kind, within: Self.longest)
     } catch {
-      // Where it is not there any more nobody has to know.
+      // A presenter that no longer runs needs no notice.
       guard error.code != .unreachable, tries > 0 else { return }
       hole.finding.soon(after: .seconds(1)) { [weak self] in
         self?.tell(news, entry, tries: tries - 1)

@@ -1,45 +1,47 @@
-/// What an access asks a presenter before it arrives.
+/// The request from an access to a presenter, sent before the access arrives.
 struct PresenterQuestion: Codable, Sendable {
   static let kind = "coordination.ask"
 
-  /// Which of its process's it is for.
+  /// The number of the presenter within its process.
   let presenter: Int
-  /// The presenter holds off until it is told that this one is over.
+  /// The access: until the notice of its end, the presenter pauses.
   let access: String
-  /// As which process the access's shows that it lives.
+  /// The name of the access's process, to check whether the process lives.
   let process: String
-  // What does not apply is left out: most of it does not, and every access writes and reads this.
+  // Fields that do not apply are left out: most do not apply, and every access writes and reads a
+  // request.
   let writes: Bool?
   let saves: Bool?
-  /// Whether it is removed, or a folder that it lies in.
+  /// Whether the presented item, or a folder above it, is removed.
   let deletes: Bool?
-  /// What is removed in it: absolute paths, without links on the way to them.
+  /// The paths removed in the presented folder: absolute, and without links on the way to them.
   let deleted: [String]?
 }
 
-/// What an access tells a presenter, and waits for, when something was moved inside of it.
+/// The request that an access sends to a presenter when an item was moved inside the access; the
+/// access waits for the reply.
 struct PresenterMove: Codable, Sendable {
   static let kind = "coordination.move"
 
-  /// Which of its process's it is for.
+  /// The number of the presenter within its process.
   let presenter: Int
   /// Absolute paths, without links on the way to them.
   let from: String
   let to: String
-  /// Whether its program hears of it: not of what it has moved itself.
+  /// Whether the presenter's program is notified: not of its own moves.
   let tells: Bool
-  /// The names of the accesses that it was moved in.
+  /// The names of the accesses in which the item was moved.
   let inside: [String]
 }
 
-/// What an access tells a presenter when it has ended.
+/// The notice from an access to a presenter, sent when the access has ended.
 struct PresenterNews: Codable, Sendable {
   static let kind = "coordination.tell"
 
   let presenter: Int
   let access: String
-  /// What it may have changed: absolute paths, without links on the way to them.
+  /// The paths that the access may have changed: absolute, and without links on the way to them.
   let changed: [String]
-  /// Which of them were not there before.
+  /// The changed paths that did not exist before.
   let made: [String]
 }

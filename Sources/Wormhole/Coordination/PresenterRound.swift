@@ -1,14 +1,14 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// Those whom one access asks before it arrives, and tells when it has ended.
+/// The presenters of an access: asked before the access arrives, and notified when it has ended.
 ///
-/// While it waits for them it is in nobody's way: it has no place in any queue. So a presenter can
-/// save with an ordinary access, and nothing that waits in a queue waits for a presenter. Every
-/// wait ends: with the answer, with the process's end, when it stands still, or when the time for
-/// that is over.
+/// While the access waits for presenters, it is in no queue and blocks no other access. So a
+/// presenter can save with an ordinary access, and no access in a queue waits for a presenter.
+/// Every wait ends: with the reply, with the end or the suspension of the presenter's process, or
+/// at the deadline.
 final class PresenterRound: Sendable {
-  /// What is done with one path.
+  /// The use of one path.
   struct Part: Sendable {
     let path: AccessPath
     let writes: Bool
@@ -26,14 +26,14 @@ final class PresenterRound: Sendable {
 
   private struct State {
     var asked: [Asked] = []
-    /// Those who do not hold off, and need no word that it is over.
+    /// The presenters that have not paused and need no notice when the access is over.
     var careless: Set<PresenterName> = []
     var access = ""
-    /// What was there before the access, as far as anybody is to be told.
+    /// Whether each written path existed before the access; empty if no presenter is asked.
     var present: [AccessPath: Bool] = [:]
   }
 
-  /// What was moved, and those who were told of it and present a folder that it was in.
+  /// A move, and the notified presenters of folders around the old path.
   struct Move: Sendable {
     let from: AccessPath
     let to: AccessPath
@@ -41,7 +41,7 @@ final class PresenterRound: Sendable {
   }
 
   private let places: [Place]
-  /// Those of these are neither asked nor told.
+  /// Presenters of these purposes are neither asked nor notified.
   private let purposes: Set<String>
   private let state = Monitor(State())
 
@@ -52,9 +52,9 @@ final class PresenterRound: Sendable {
     }.filter { !$0.parts.isEmpty }
   }
 
-  // MARK: Before
+  // MARK: Before the access
 
-  /// Asks all, and waits until each has answered or is not waited for any longer.
+  /// Asks all presenters, and waits until each has replied or further waiting is useless.
   func ask(_ patience: Patience) {
     var asked: [Asked] = []
     for (room, parts) in places {
@@ -67,7 +67,7 @@ final class PresenterRound: Sendable {
         let desk = try PresenterDesk.of(room)
         asked += found.map { Asked(room: room, desk: desk, name: $0, entry: $1) }
       } catch {
-        // That presenters cannot be asked is no reason not to go on.
+        // The access continues even if its presenters cannot be asked.
         room.container.log(.warning, error)
       }
     }
@@ -92,7 +92,9 @@ final class PresenterRound: Sendable {
     do throws(Errno) {
       return try room.presenters(of: paths, but: purposes) { PresenterDesk.knows($0, in: room) }
     } catch {
-      throw WormholeError(error, "look for presenters in", room.container.path)
+      throw WormholeError(
+        error, "look for presenters in", room.container.path, in: room.container,
+        "system/coordination", ["presenters"])
     }
   }
 
@@ -117,7 +119,8 @@ final class PresenterRound: Sendable {
     }
   }
 
-  /// - Parameter ask: is given what is to be called when it has answered; whether that will be.
+  /// - Parameter ask: sends a request to a presenter, and passes on the closure to call when the
+  ///   presenter has replied; returns whether the closure will be called.
   private func wait(
     for asked: [Asked], _ patience: Patience,
     _ ask: (Asked, @escaping @Sendable () -> Void) -> Bool, giveUp: (Asked) -> Void
@@ -157,11 +160,11 @@ final class PresenterRound: Sendable {
 
   // MARK: Moves
 
-  /// Tells those who present what was moved, or a folder that it was in, and waits until the former
-  /// present it where it is.
+  /// Notifies the presenters of a moved item and of the folders around it, and waits until the
+  /// presenters of the item have registered at the new path.
   ///
-  /// It is called while the access keeps others from both paths, so nobody meets it at the new one
-  /// before that.
+  /// The access keeps other accesses away from both paths during the call, so no access can use the
+  /// new path before the presenters are there.
   ///
   /// - Parameter names: the accesses that the caller is inside of.
   func tellMove(
@@ -170,7 +173,7 @@ final class PresenterRound: Sendable {
     var move = Move(from: from, to: to)
     var asked: [Asked] = []
     do throws(WormholeError) {
-      // Those of this purpose too: they are not told, but they go along.
+      // Include presenters of this purpose: they follow the move without a notification.
       let found = try look(room, [from], but: [])
       guard !found.isEmpty else { return move }
       let desk = try PresenterDesk.of(room)
@@ -194,9 +197,9 @@ final class PresenterRound: Sendable {
     return move
   }
 
-  // MARK: After
+  // MARK: After the access
 
-  /// Tells those that were asked that they may go on, and all, of what was written.
+  /// Notifies the asked presenters that they may resume, and all presenters of the written paths.
   func end(wrote: Bool, moves: [Move] = []) {
     let before = state.withLock { state in
       defer { state.asked = [] }
@@ -217,7 +220,7 @@ final class PresenterRound: Sendable {
       tellOfBuried(in: room)
     }
     for one in left.values {
-      // Those who were asked are known, also where nobody can be looked for.
+      // The asked presenters are known even where the registrations cannot be listed.
       let isToldHere = wrote && (Mutants.has(.tellOnlyAsked) || untold.contains(one.room.key))
       let changed = isToldHere ? parts(of: one).filter(\.writes).map(\.path.text) : []
       let news = PresenterNews(
@@ -226,16 +229,16 @@ final class PresenterRound: Sendable {
     }
   }
 
-  /// Tells of what dead writers claimed whose accesses were removed here.
+  /// Notifies presenters for dead writers whose accesses this process has removed.
   func tellOfBuried(in room: AccessRoom) {
     for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
       let written = claim.parts.filter(\.writes).map(\.path)
-      // Nobody's of this program.
+      // The dead access is of no purpose of this program, so no purpose is left out.
       _ = tell(written, [], [], in: room, "", but: []) { _ in }
     }
   }
 
-  /// Whether those who are to be told could be found.
+  /// Notifies the presenters of the paths; returns whether the presenters could be listed.
   private func tell(
     _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessRoom,
     _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
@@ -246,7 +249,8 @@ final class PresenterRound: Sendable {
       guard !found.isEmpty else { return true }
       let desk = try PresenterDesk.of(room)
       for (name, entry) in found {
-        // It knows that the one is not there any more, and that the other has come.
+        // A presenter of the folder knows already that the old path is gone and that the new path
+        // exists.
         let known = moves.filter { $0.folders.contains(name) }
         let changed = paths.filter { path in
           entry.isRelated(to: CollectionOfOne(path)) && !known.contains { $0.from == path }

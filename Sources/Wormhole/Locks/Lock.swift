@@ -1,17 +1,17 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
 extension Wormhole {
-  /// A named lock, which one at a time holds, of all programs that share the container: for what
-  /// lies outside of it.
+  /// A named lock with one holder at a time, among all programs that share the container: for
+  /// resources outside the container.
   ///
-  /// It is the one that `wormhole lock` holds for a command. It is free as soon as its holder has
-  /// ended, however that went. A holder that is stopped keeps it; whoever waits then is told who it
-  /// is, or takes it over.
+  /// `wormhole lock` holds the same lock for a command. The lock is free as soon as its holder has
+  /// ended in any way. A suspended holder keeps the lock: its waiters learn which process the
+  /// holder is, or take the lock over.
   ///
-  /// What lies in the container needs no named lock: ``Channel`` and ``Defaults`` have their own.
+  /// Data in the container needs no named lock: ``Channel`` and ``Defaults`` have locks of their
+  /// own.
   public struct Lock: Sendable {
     /// The lock's name.
     public let name: String
@@ -22,35 +22,36 @@ extension Wormhole {
       self.hole = hole
     }
 
-    /// Waits until nobody else holds the lock, and holds it while the body runs.
+    /// Waits until the lock is free, and holds it while the body runs.
     ///
-    /// The body runs on the calling thread. In it everything of the container can be used, but for
-    /// a second named lock, of whatever name or container: that throws
-    /// ``WormholeError/Code-swift.struct/nested`` at once, as two that take two locks in different
-    /// order would wait for each other. So does a named lock inside an update.
+    /// The body runs on the calling thread. The body may use everything in the container except a
+    /// second named lock, of any name and container: that throws
+    /// ``WormholeError/Code-swift.struct/nested`` at once, because two processes that take two
+    /// locks in different orders would wait for each other. A named lock inside an update of the
+    /// same container throws the same error.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait before it throws ``WormholeError/Code-swift.struct/timedOut``;
-    ///     by default what the options say.
-    ///   - body: runs while the lock is held. What it throws comes through.
-    /// - Throws: ``WormholeError/Code-swift.struct/superseded``, once the body has run, if others
-    ///   took the lock over from this process: both may have run at once.
+    ///   - timeout: how long to wait before the call throws
+    ///     ``WormholeError/Code-swift.struct/timedOut``; by default as in the options.
+    ///   - body: runs while the lock is held. If the body throws, the caller receives its error.
+    /// - Throws: ``WormholeError/Code-swift.struct/superseded``, after the body has run, if another
+    ///   process took the lock over: both bodies may have run at once.
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () throws -> Result
     ) throws -> Result {
       try hold(within: timeout, breakAfter: nil) { _ in try body() }
     }
 
-    /// Waits until nobody else holds the lock, or whoever does has not run for so long, and holds
-    /// it while the body runs.
+    /// Waits until the lock is free, or its holder has been suspended for a given time, and holds
+    /// the lock while the body runs.
     ///
-    /// As `hold(within:_:)`. When the other one goes on, both may run at once.
+    /// As `hold(within:_:)`. If the suspended holder resumes, both bodies may run at once.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait; by default what the options say, and `breakAfter` more.
-    ///   - breakAfter: how long the holder must have stood still; no shorter than the lease.
-    ///   - body: gets a number that rises with each such takeover, so that what it changes can
-    ///     refuse the older one.
+    ///   - timeout: how long to wait; by default as in the options, plus `breakAfter`.
+    ///   - breakAfter: how long the holder must have been suspended; at least the lease.
+    ///   - body: receives the generation, a number that rises with each takeover: a resource that
+    ///     the body changes can refuse an older generation.
     public func hold<Result>(
       within timeout: Duration? = nil, breakAfter: Duration?,
       _ body: (_ generation: Int) throws -> Result
@@ -72,11 +73,11 @@ extension Wormhole {
 
     // MARK: For tasks
 
-    /// Waits until nobody else holds the lock, and holds it while the body runs.
+    /// Waits until the lock is free, and holds it while the body runs.
     ///
-    /// As the one without `await`. No thread of the pool waits; if the task is cancelled while it
-    /// waits the body does not run. Tasks that the body starts count as the same, until it has
-    /// ended.
+    /// The async overload. No thread of the pool waits. If the task is cancelled while it waits,
+    /// the body does not run. Tasks that the body starts count as inside the body until the body
+    /// has ended.
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -85,11 +86,11 @@ extension Wormhole {
       }
     }
 
-    /// Waits until nobody else holds the lock, or whoever does has not run for so long, and holds
-    /// it while the body runs.
+    /// Waits until the lock is free, or its holder has been suspended for a given time, and holds
+    /// the lock while the body runs.
     ///
-    /// As the one without `await`. No thread of the pool waits; if the task is cancelled while it
-    /// waits the body does not run.
+    /// The async overload. No thread of the pool waits. If the task is cancelled while it waits,
+    /// the body does not run.
     public func hold<Result>(
       within timeout: Duration? = nil, breakAfter: Duration?,
       _ body: (_ generation: Int) async throws -> Result
@@ -131,10 +132,10 @@ extension Wormhole {
       return result
     }
 
-    /// Waits until nobody else holds the lock, and holds it while the body runs, which does not
-    /// wait for other tasks.
+    /// Waits until the lock is free, and holds it while a body runs that does not wait for other
+    /// tasks.
     ///
-    /// As the one whose body does. The body runs where the task does.
+    /// As the overload with an async body. The body runs where the task runs.
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () throws -> Result
     ) async throws -> Result {
@@ -143,10 +144,10 @@ extension Wormhole {
       }
     }
 
-    /// Waits until nobody else holds the lock, or whoever does has not run for so long, and holds
-    /// it while the body runs, which does not wait for other tasks.
+    /// Waits until the lock is free, or its holder has been suspended for a given time, and holds
+    /// the lock while a body runs that does not wait for other tasks.
     ///
-    /// As the one whose body does. The body runs where the task does.
+    /// As the overload with an async body. The body runs where the task runs.
     public func hold<Result>(
       within timeout: Duration? = nil, breakAfter: Duration?,
       _ body: (_ generation: Int) throws -> Result
@@ -163,7 +164,9 @@ extension Wormhole {
       try hole.container.slot(.system, "lock." + name)
     }
 
-    /// Whoever does not say how long, but asks to pass who stands still, waits for that to happen.
+    /// Returns the deadline and the cancellation of a call.
+    ///
+    /// A caller that passes no timeout and asks for takeover waits long enough for the takeover.
     private func patience(
       _ timeout: Duration?, _ breakAfter: Duration?, _ cancellation: Cancellation? = nil
     ) -> Patience {
@@ -183,7 +186,7 @@ extension Wormhole {
       do { return try body() } catch { throw named(error) }
     }
 
-    /// Under the name that the caller knows.
+    /// Replaces the subject of an error with the name that the caller knows.
     private func named(_ error: any Error) -> any Error {
       guard var error = error as? WormholeError else { return error }
       error.subject = name
@@ -191,18 +194,20 @@ extension Wormhole {
     }
   }
 
-  /// The lock of that name.
+  /// Returns the lock with a name.
   ///
-  /// Nothing is made or looked at before it is used; a name that cannot be used is an error then.
+  /// The call makes and reads nothing. An invalid name is an error when the lock is used.
   public func lock(_ name: String) -> Lock { Lock(name, self) }
 }
 
-/// The named lock that a task, or a thread, holds or waits for.
+/// The named lock that a task or a thread holds or waits for.
 final class HeldLock: Sendable {
   @TaskLocal static var current: HeldLock?
 
   private let name: String
-  /// Tasks that were started meanwhile may go on for longer.
+  /// Whether the body has ended.
+  ///
+  /// A task started in the body may outlive it.
   private let isOver = Atomic<Bool>(false)
 
   private init(_ name: String) { self.name = name }

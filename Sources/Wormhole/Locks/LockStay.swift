@@ -1,7 +1,7 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// A lock that a thread holds for a task, which need not stay on one.
+/// A lock that a thread holds for a task, because a task may change threads.
 final class LockStay: Sendable {
   private struct State {
     var generation: Int?
@@ -16,7 +16,8 @@ final class LockStay: Sendable {
   private let cancellation: Cancellation
   private let hold: @Sendable (LockStay) throws -> Bool
 
-  /// - Parameter hold: takes the lock, has it entered, and answers whether others took it over.
+  /// - Parameter hold: takes the lock, calls ``enter(_:)``, and returns whether another process
+  ///   took the lock over.
   init(_ cancellation: Cancellation, _ hold: @escaping @Sendable (LockStay) throws -> Bool) {
     self.cancellation = cancellation
     self.hold = hold
@@ -31,7 +32,7 @@ final class LockStay: Sendable {
     }
     guard goes else { return }
     let end = Result {
-      // A task that waited here would never come to give it back.
+      // A task that waited on this thread would never resume to release the lock.
       guard !CallThreads.isBorrowed else {
         throw WormholeError(
           .exhausted, "hold lock", "", because: "no thread can be had that would hold it",
@@ -42,7 +43,7 @@ final class LockStay: Sendable {
     resume { $0.end = end }
   }
 
-  /// The lock is held; returns when it is to be given back.
+  /// Reports to the task that the lock is held; returns when the lock is to be released.
   func enter(_ generation: Int) {
     resume { $0.generation = generation }
     state.wait(until: nil) { $0.isLeaving ? () : nil }
@@ -58,7 +59,7 @@ final class LockStay: Sendable {
 
   // MARK: In the task
 
-  /// Waits until the lock is held; gives it up if the task is cancelled.
+  /// Waits until the lock is held; stops waiting if the task is cancelled.
   func generation(_ name: String) async throws -> Int {
     await withTaskCancellationHandler {
       await wait { $0.generation != nil || $0.end != nil || $0.isLeaving }
@@ -81,7 +82,7 @@ final class LockStay: Sendable {
       because: "the deadline passed while other tasks of this process waited for it")
   }
 
-  /// Gives up waiting for the turn among the tasks of this process.
+  /// Ends the wait in the queue of this process's tasks, at the deadline.
   func expire() {
     let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
       guard !state.hasBegun, !state.isLeaving else { return nil }
@@ -91,7 +92,7 @@ final class LockStay: Sendable {
     waiter?.resume()
   }
 
-  /// Gives the lock back; answers whether others took it over.
+  /// Releases the lock; returns whether another process took it over.
   func leave() async throws -> Bool {
     state.signal { $0.isLeaving = true }
     await wait { $0.end != nil }

@@ -2,24 +2,24 @@ public import Dispatch
 public import SharedContainer
 
 extension Wormhole {
-  /// A member as others see it; it need never have joined.
+  /// A member from the view of other processes; it need never have joined.
   public struct Peer: Sendable {
     let hole: Wormhole
-    /// Who looks and sends; nil for one that has not joined.
+    /// The member that inspects and sends; nil for a process that has not joined.
     let member: Member?
-    /// Who sends for a while without a name.
-    var guest: Guest?
-    /// The name under which somebody sends who has not joined.
+    /// The guest that sends without a name.
+    var guest: (any Participant)?
+    /// The name under which a process sends without joining.
     var sender: String?
-    /// Where its directory is.
+    /// The folder of the peer's directory.
     var folder = Container.Folder.members
     /// The peer's name.
     public let name: String
 
-    /// How well it can be reached now.
+    /// The present reachability of the peer.
     ///
-    /// The kernel is asked each time, so a process that was killed is not taken for a living one.
-    /// Nobody hears of the question, and it waits for nobody.
+    /// Each call asks the kernel, so a killed process does not count as running. The call notifies
+    /// no process and never waits.
     public var reachability: Reachability {
       get throws(WormholeError) {
         let found = try Sighting(name, in: hole.container, folder).reachability
@@ -27,21 +27,21 @@ extension Wormhole {
       }
     }
 
-    /// What is known of it; nil if it has never joined, or if its profile is damaged.
+    /// The peer's profile; nil if the peer has never joined or its profile is damaged.
     public var profile: Profile? {
       get throws(WormholeError) { try Sighting(name, in: hole.container).profile }
     }
 
-    /// Calls a closure with how well the peer can be reached, and again whenever that changes.
+    /// Calls a closure with the peer's reachability, and again after each change.
     ///
-    /// The first call is for what is the case already. A change that is taken back at once may not
-    /// be heard; the last always is, also that a process was killed.
+    /// The first call reports the present state. A change that is reverted at once may not be
+    /// reported; the last change always is, including the death of the process.
     ///
     /// - Parameters:
-    ///   - queue: where the closures are called; by default on a queue of the watch's own.
-    ///   - handler: is called with each change.
-    ///   - failure: is called instead when it cannot be found out; the watch goes on. Without it,
-    ///     errors go to the log.
+    ///   - queue: the queue for the closures; by default, a queue of the watch.
+    ///   - handler: called with each change.
+    ///   - failure: called in place of the handler if the reachability cannot be determined; the
+    ///     watch continues. Without this closure, errors go to the log.
     @discardableResult
     public func watchReachability(
       on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Reachability) -> Void,
@@ -52,15 +52,14 @@ extension Wormhole {
         hole.failureHandler(failure, about: LogSubject(member: name)))
     }
 
-    /// Calls a closure of the main actor with how well the peer can be reached, and again whenever
-    /// that changes.
+    /// Calls a closure of the main actor with the peer's reachability, and again after each change.
     ///
-    /// As ``watchReachability(on:_:failure:)``. Whoever stops the watch on the main actor can be
-    /// sure that the closures are not called again.
+    /// As ``watchReachability(on:_:failure:)``. After a stop of the watch on the main actor, the
+    /// closures are not called again.
     ///
     /// - Parameters:
-    ///   - handler: is called with each change.
-    ///   - failure: is called instead when it cannot be found out.
+    ///   - handler: called with each change.
+    ///   - failure: called in place of the handler if the reachability cannot be determined.
     @discardableResult
     public func watchReachability(
       _ handler: @escaping @MainActor @Sendable (Reachability) -> Void,
@@ -71,15 +70,14 @@ extension Wormhole {
         hole.isolatedFailureHandler(failure, about: LogSubject(member: name)))
     }
 
-    /// Calls an asynchronous closure with how well the peer can be reached, and again whenever that
-    /// changes.
+    /// Calls an asynchronous closure with the peer's reachability, and again after each change.
     ///
-    /// As ``watchReachability(on:_:failure:)``, with the closures called from a task of the watch's
-    /// own, each on the actor that it is isolated to, if it is to one.
+    /// As ``watchReachability(on:_:failure:)``, with the closures called from a task of the watch,
+    /// each on the actor to which the closure is isolated, if any.
     ///
     /// - Parameters:
-    ///   - handler: is called with each change.
-    ///   - failure: is called instead when it cannot be found out.
+    ///   - handler: called with each change.
+    ///   - failure: called in place of the handler if the reachability cannot be determined.
     @discardableResult
     public func watchReachability(
       _ handler: @escaping @isolated(any) @Sendable (Reachability) async -> Void,
@@ -90,7 +88,7 @@ extension Wormhole {
         hole.isolatedFailureHandler(failure, about: LogSubject(member: name)))
     }
 
-    /// How well it can be reached, and then each change of that.
+    /// The peer's reachability, and then each change.
     public var reachabilities: Updates<Reachability> { watching.updates }
 
     private var watching: WatchPlan<Reachability> {
@@ -101,22 +99,41 @@ extension Wormhole {
         }, interpreter: { PresenceFeed.reachability })
     }
 
-    /// The link between the two that a test has put there.
+    /// The link between sender and peer that a test has inserted.
     private var line: LinkLine? {
       hole.options.link.map { LinkLine(link: $0, own: member?.name ?? sender ?? "", other: name) }
     }
   }
 
-  /// A member to look at, for programs that have not joined.
+  /// Returns a member to inspect, for programs that have not joined.
   ///
-  /// Nothing is looked at before it is used; a name that cannot be used is an error then.
+  /// The call reads nothing. An invalid name is an error when the peer is used.
   ///
   /// - Parameters:
-  ///   - name: whose name it is.
-  ///   - sender: the name that messages sent through it are from. Nobody need have joined under it,
-  ///     and several may send under one name at the same time; who does is not told how a message
-  ///     ended.
+  ///   - name: the name of the member.
+  ///   - sender: the sender's name in messages through the peer. No process need have joined under
+  ///     the name, and several processes may send under the same name at the same time. The sender
+  ///     receives no outcomes.
   public func peer(_ name: String, from sender: String? = nil) -> Peer {
     Peer(hole: self, member: nil, sender: sender, name: name)
+  }
+}
+
+extension Wormhole.Peer {
+  /// The member or guest that sends; nil for a process that has neither joined nor become a guest.
+  var participant: (any Participant)? { member ?? guest }
+
+  /// The sender's escaped name; nil for a sender without a name, or with an unusable name.
+  var escapedSender: String? {
+    member?.home.escaped ?? sender.flatMap { try? EscapedName.escape($0) }
+  }
+
+  /// Throws if the sender has left: its messages would now belong to another process.
+  func checkSender(_ operation: String) throws(WormholeError) {
+    guard participant?.hasLeft == true else { return }
+    throw WormholeError(
+      .notJoined, operation, name,
+      because: member.map { "'\($0.name)' has left" } ?? "the guest has left",
+      hint: member == nil ? "become a guest again" : "join again, and send through that member")
   }
 }

@@ -1,10 +1,9 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// One member that is watched, for one listener.
+/// A watched member, for a single listener.
 final class PresenceFeed: Sendable {
-  /// What the listener wants to hear of.
+  /// The watched property.
   enum Interest { case reachability, profile }
 
   private let name: String
@@ -20,20 +19,20 @@ final class PresenceFeed: Sendable {
     var watch: NamedWatch?
     var linkWatching: (any AnyObject & Sendable)?
     var isOver = false
-    /// Which of the pauses comes next, after word that presence was let go.
+    /// The index of the next pause, after a notice that the presence was released.
     var nextPause = PresenceFeed.pauses.count
-    /// How often there was such word: what was planned before it is void.
+    /// The number of such notices: a plan from before the last notice is void.
     var releases = 0
-    /// The member as it was last told of.
+    /// The last reported profile.
     var told: Wormhole.Profile?
   }
 
-  /// After how many milliseconds it is looked again for a presence that is about to be free.
+  /// The milliseconds between the rescans for a presence that is about to be released.
   ///
-  /// The kernel tells before it takes the lock back, and does that within microseconds; but whoever
-  /// is about to do it can be held up.
+  /// The kernel notifies before it releases the lock, and releases it within microseconds; but the
+  /// ending thread may be delayed.
   private static let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500]
-  private static let queue = DispatchQueue(label: "wormhole.presence")
+  private static let queue = WorkQueue()
 
   private init(
     _ name: String, _ escaped: String, in folder: Container.Folder, _ container: Container,
@@ -48,7 +47,7 @@ final class PresenceFeed: Sendable {
     self.interest = interest
   }
 
-  /// Has a listener told of a member, and of what is the case now.
+  /// Notifies a listener of a member's changes and of its present state.
   static func join(
     _ listener: Listener, _ name: String, in folder: Container.Folder = .members,
     _ container: Container, _ interest: Interest, _ line: LinkLine? = nil
@@ -113,7 +112,7 @@ final class PresenceFeed: Sendable {
         if let profile = sighting.profile {
           state.told = profile
         } else if !sighting.isPresent {
-          // One that is present and has no profile is about to write it.
+          // A present member without a profile is about to write it.
           state.told = state.told.map { Wormhole.Profile($0, sighting.reachability) }
         }
         return state.told.map { .member($0) } ?? .nothing
@@ -121,7 +120,7 @@ final class PresenceFeed: Sendable {
     }
   }
 
-  /// Looks again in a while, if presence was let go and is there still.
+  /// Plans a rescan if the presence was released and still appears held.
   private func planNextLook() {
     let plan = state.withLock { state -> (pause: Int, releases: Int)? in
       guard state.nextPause < Self.pauses.count, !state.isOver else { return nil }

@@ -2,9 +2,9 @@ public import Dispatch
 public import SharedContainer
 
 extension Wormhole {
-  /// All that have ever joined, in order of name.
+  /// Returns all members that have ever joined, in the order of their names.
   ///
-  /// Without those whose profile is damaged, until they join again.
+  /// Members with a damaged profile are left out until they join again.
   public func members() throws(WormholeError) -> [Profile] {
     var members: [Profile] = []
     for name in try container.names(in: .members) {
@@ -13,17 +13,17 @@ extension Wormhole {
     return members
   }
 
-  /// Calls a closure with each member that has ever joined, and again whenever one joins, leaves,
-  /// dies or tells something else of itself; also with those that join for the first time.
+  /// Calls a closure with each member that has ever joined, and again whenever a member joins,
+  /// leaves, dies or changes its info; includes members that join for the first time.
   ///
-  /// Of each member the newest is heard. One whose directory is removed by hand is told of as
-  /// ``Reachability/notReachable``.
+  /// For each member, the newest change is reported. A member whose directory is removed by another
+  /// tool is reported as ``Reachability/notReachable``.
   ///
   /// - Parameters:
-  ///   - queue: where the closures are called; by default on a queue of the watch's own.
-  ///   - handler: gets the member as it is then.
-  ///   - failure: is called instead when a member cannot be looked at; the watch goes on. Without
-  ///     it, errors go to the log.
+  ///   - queue: the queue for the closures; by default, a queue of the watch.
+  ///   - handler: receives the member's profile at the time of the change.
+  ///   - failure: called in place of the handler if a member cannot be read; the watch continues.
+  ///     Without this closure, errors go to the log.
   @discardableResult
   public func watchMembers(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Profile) -> Void,
@@ -32,15 +32,15 @@ extension Wormhole {
     try watchingMembers.observe(in: begun, on: queue, handler, failureHandler(failure))
   }
 
-  /// Calls a closure of the main actor with each member that has ever joined, and again whenever
-  /// something changes.
+  /// Calls a closure of the main actor with each member that has ever joined, and again after each
+  /// change.
   ///
-  /// As ``watchMembers(on:_:failure:)``. Whoever stops the watch on the main actor can be sure that
-  /// the closures are not called again.
+  /// As ``watchMembers(on:_:failure:)``. After a stop of the watch on the main actor, the closures
+  /// are not called again.
   ///
   /// - Parameters:
-  ///   - handler: gets the member as it is then.
-  ///   - failure: is called instead when a member cannot be looked at.
+  ///   - handler: receives the member's profile at the time of the change.
+  ///   - failure: called in place of the handler if a member cannot be read.
   @discardableResult
   public func watchMembers(
     _ handler: @escaping @MainActor @Sendable (Profile) -> Void,
@@ -50,15 +50,15 @@ extension Wormhole {
       in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
-  /// Calls an asynchronous closure with each member that has ever joined, and again whenever
-  /// something changes.
+  /// Calls an asynchronous closure with each member that has ever joined, and again after each
+  /// change.
   ///
-  /// As ``watchMembers(on:_:failure:)``, with the closures called from a task of the watch's own,
-  /// each on the actor that it is isolated to, if it is to one.
+  /// As ``watchMembers(on:_:failure:)``, with the closures called from a task of the watch, each on
+  /// the actor to which the closure is isolated, if any.
   ///
   /// - Parameters:
-  ///   - handler: gets the member as it is then.
-  ///   - failure: is called instead when a member cannot be looked at.
+  ///   - handler: receives the member's profile at the time of the change.
+  ///   - failure: called in place of the handler if a member cannot be read.
   @discardableResult
   public func watchMembers(
     _ handler: @escaping @isolated(any) @Sendable (Profile) async -> Void,
@@ -68,7 +68,7 @@ extension Wormhole {
       in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
-  /// Each member that has ever joined, and then each change of one of them.
+  /// Each member that has ever joined, and then each change of a member.
   public var memberChanges: Updates<Profile> { watchingMembers.updates }
 
   private var watchingMembers: WatchPlan<Profile> {
@@ -78,10 +78,10 @@ extension Wormhole {
   }
 
   private func joinAllMembers(_ listener: Listener) throws(WormholeError) {
-    try WormholeError.checkQueues("watch members of", directory)
+    try WormholeError.checkNoCopy("watch members of", directory)
     let (container, queue) = (container, finding)
     let watch = try container.watchNames(in: .members) { [weak listener] change in
-      // One that goes is seen by the watch on it, and tells of itself again should it come back.
+      // The watch on a member itself sees its removal, and reports the member again if it returns.
       guard case .came(let name) = change else { return }
       listener?.joinSoon(name, of: container, on: queue, about: LogSubject(member: name)) {
         (listener) throws(WormholeError) in

@@ -1,19 +1,20 @@
-internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// The questions that wait for an answer, each until exactly one end comes first: the answer, the
-/// end of the peer, the deadline, or that nobody wants it any more.
+/// The pending requests.
+///
+/// Each ends exactly once, by the first of these events: the reply, the end of the peer, the
+/// deadline, a cancellation, or the leave of the requester.
 final class Asking: Sendable {
   typealias End = Result<LiveAnswer, WormholeError>
 
-  /// What is known of whether the peer has seen a question.
+  /// Whether the peer has seen a request, as far as is known.
   enum Sight { case unseen, perhaps, answered }
 
-  /// One question.
+  /// One request.
   struct Question: Sendable {
     let peer: LiveAddress
-    /// Whom it was put to; nobody else ever reads it.
+    /// The incarnation to which the request was sent; no other process ever reads the file.
     let incarnation: Incarnation
     let container: Container
     let file: LiveName
@@ -21,11 +22,13 @@ final class Asking: Sendable {
     let timeout: Duration
     let sight: Monitor<Sight>
     let end: @Sendable (End) -> Void
-    /// Whether it lies there; before that, the end of an incarnation is no reason to give up, since
-    /// it may yet be put to the next.
+    /// Whether the file is in the folder of the incarnation.
+    ///
+    /// Before that, the end of the incarnation does not fail the request, which may still be sent
+    /// to the next incarnation.
     var isPlaced = false
 
-    /// Takes it back, if the peer has not read it yet.
+    /// Withdraws the request, if the peer has not read it yet.
     func withdraw() {
       let isBack = peer.withdraw(file, from: incarnation, in: container)
       if !isBack { sight.withLock { $0 = .perhaps } }
@@ -34,23 +37,23 @@ final class Asking: Sendable {
 
   private struct State {
     var waiting: [String: Question] = [:]
-    /// Whether nobody takes answers any more.
+    /// Whether no more replies are taken.
     var isClosed = false
-    /// When the clock is to be looked at.
+    /// The moments for which the clock is set.
     var alarms = Alarms()
   }
 
   private let time: MailTime
   private let state = Monitor(State())
-  private let queue = DispatchQueue(label: "wormhole.deadlines")
+  private let queue = WorkQueue()
 
   init(_ time: MailTime) { self.time = time }
 
-  /// Expects an answer, from before the question can be seen.
+  /// Registers a pending request, before the peer can see its file.
   ///
-  /// - Parameter again: whether it was expected already, of somebody else.
-  /// - Returns: false if it was, and has ended, or nobody asks any more: nothing more may come of
-  ///   it.
+  /// - Parameter again: whether the request was registered before, for another incarnation.
+  /// - Returns: false if an earlier registration has ended, or no more replies are taken: the
+  ///   request must not be sent in this case.
   func expect(_ question: Question, again: Bool) -> Bool {
     let (isOpen, isEarliest) = state.withLock { state in
       if state.isClosed || again && state.waiting[question.file.id] == nil { return (false, false) }
@@ -61,7 +64,8 @@ final class Asking: Sendable {
     return isOpen
   }
 
-  /// It lies in the folder of the incarnation that was expected last; false if it has ended.
+  /// Records that the file is in the folder of the incarnation registered last; returns false if
+  /// the request has ended.
   func notePlaced(_ id: String) -> Bool {
     state.withLock { state in
       state.waiting[id]?.isPlaced = true
@@ -79,7 +83,7 @@ final class Asking: Sendable {
     question.end(.success(answer))
   }
 
-  /// - Returns: whether it was waited for still.
+  /// - Returns: whether the request was still pending.
   @discardableResult
   func fail(_ id: String, _ error: WormholeError) -> Bool {
     guard let question = take(id) else { return false }
@@ -88,20 +92,20 @@ final class Asking: Sendable {
     return true
   }
 
-  /// Who was asked; nil if nobody waits for that answer.
+  /// Returns the peer of a request; nil if the request is not pending.
   func peer(asked id: String) -> String? { state.withLock { $0.waiting[id]?.peer.name } }
 
-  /// All who were asked and have not answered.
+  /// All peers with pending requests.
   var peers: Set<LiveAddress> { state.withLock { Set($0.waiting.values.map(\.peer)) } }
 
-  /// The incarnations of a peer to which something was put that is not answered.
+  /// Returns the incarnations of a peer with a request that was placed and has no reply.
   func incarnations(of peer: LiveAddress) -> Set<Incarnation> {
     state.withLock { state in
       Set(state.waiting.values.filter { $0.peer == peer && $0.isPlaced }.map(\.incarnation))
     }
   }
 
-  /// Nobody takes answers any more.
+  /// Fails all requests, and accepts no more.
   func close(_ error: WormholeError) {
     let all = state.withLock { state in
       state.isClosed = true
@@ -114,11 +118,12 @@ final class Asking: Sendable {
     }
   }
 
-  /// These incarnations of a peer have ended.
+  /// Fails the requests to incarnations of a peer that have ended.
   func fail(_ peer: LiveAddress, _ incarnations: Set<Incarnation>, _ reason: String) {
     let lost = state.withLock { state in
       let lost = state.waiting.values.filter {
-        $0.peer == peer && $0.isPlaced && incarnations.contains($0.incarnation)
+        $0.peer == peer && $0.isPlaced
+          && (incarnations.contains($0.incarnation) || Mutants.has(.failAnyIncarnation))
       }
       for question in lost { state.waiting[question.file.id] = nil }
       return lost
@@ -145,14 +150,21 @@ final class Asking: Sendable {
       return (late, next.flatMap { state.alarms.add($0.nanoseconds) ? $0 : nil })
     }
     if let next { setAlarm(next) }
-    for question in late {
-      question.withdraw()
-      question.end(
-        .failure(
-          WormholeError(
-            .timedOut, "ask", question.peer.name,
-            because: "no answer came within \(question.timeout)",
-            hint: "look whether it is stopped, or has too much to do")))
-    }
+    for question in late { timeOut(question) }
+  }
+
+  /// Fails a request at its deadline; does nothing if the request has ended.
+  func timeOut(_ id: String) {
+    if let question = take(id) { timeOut(question) }
+  }
+
+  private func timeOut(_ question: Question) {
+    question.withdraw()
+    question.end(
+      .failure(
+        WormholeError(
+          .timedOut, "ask", question.peer.name,
+          because: "no answer came within \(question.timeout)",
+          hint: "look whether it is stopped, or has too much to do")))
   }
 }

@@ -3,75 +3,77 @@ internal import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// A question whose end a closure is told of; nobody need keep it.
+  /// A handle for a request whose result a closure receives; it need not be retained.
   public struct Inquiry: Sendable {
     fileprivate let asked: Asked?
 
-    /// Takes the question back, if it has not ended; the closure is told
+    /// Cancels the request, if it has not ended; the closure receives
     /// ``WormholeError/Code-swift.struct/cancelled``.
     ///
-    /// The peer may have read it already, and what it answers then is thrown away.
+    /// The peer may have read the request already. Its reply is then discarded.
     public func cancel() { asked?.cancel() }
   }
 }
 
-/// Questions in the order of the calls.
+/// Requests in the order of the calls.
 extension Wormhole.Peer {
-  /// Asks, and has a closure told of the end.
+  /// Sends a request, and calls a closure with the result.
   ///
-  /// When this returns the question has been put: what one thread asks, and sends with
-  /// `send(_:_:kind:within:waking:)`, comes to the peer in the order of the calls, without
-  /// waiting for one answer before the next question. The answers come as the peer gives them.
+  /// When this function returns, the request has been placed. So the requests of one thread, and
+  /// its messages by `send(_:_:kind:within:waking:)`, reach the peer in the order of the calls; no
+  /// call waits for the reply to the previous request. The replies arrive in the order of the peer.
   ///
-  /// The closure is called exactly once, and never before this has returned to a caller on the same
-  /// serial queue: whatever is wrong is told to it too. Otherwise as
-  /// `request(_:as:kind:within:waking:)`; wake the peer before, if it may not run.
+  /// The closure is called exactly once. On the caller's own serial queue, the call never precedes
+  /// the return of this function. Every error is passed to the closure. Otherwise this works as
+  /// `request(_:as:kind:within:waking:)`; wake the peer first if it may not run.
   ///
   /// - Parameters:
-  ///   - question: what is asked.
-  ///   - type: what the answer is to be.
-  ///   - kind: what the question is called; by default the name of its type.
-  ///   - timeout: after which the end is ``WormholeError/Code-swift.struct/timedOut``.
-  ///   - queue: where the closure is called; by default a serial one that all who name none share:
-  ///     what takes long is in their way there.
-  ///   - end: is told the answer, or why there is none.
+  ///   - question: the content of the request.
+  ///   - type: the type of the reply.
+  ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - timeout: the time after which the result is ``WormholeError/Code-swift.struct/timedOut``.
+  ///   - queue: the queue for the closure. By default, all calls without a queue share a serial
+  ///     queue, in which a slow closure delays the next closures.
+  ///   - end: receives the reply, or the error if there is none.
   @discardableResult
   public func request<Question: Encodable, Answer: Decodable & Sendable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
     within timeout: Duration = .seconds(10), on queue: DispatchQueue? = nil,
     _ end: @escaping @Sendable (Result<Answer, WormholeError>) -> Void
   ) -> Wormhole.Inquiry {
-    let queue = queue ?? Self.ends
+    let queue: any CallQueue = queue ?? Self.ends
     do throws(WormholeError) {
       let deadline = hole.options.time.now + timeout
       let stranger = member == nil && guest == nil ? try hole.guest() : nil
       let asked = try Asked(
-        self, try live ?? stranger!.live, question, kind ?? MessageKind.name(of: Question.self),
+        self, live ?? stranger!.live, question, kind ?? MessageKind.name(of: Question.self),
         timeout, until: deadline, "ask")
       asked.put { result in
-        // Where answers are taken no closure may be in the way of the next.
-        queue.async {
+        // On the thread that takes replies, a closure would delay the next reply.
+        queue.soon {
           stranger?.leave()
           end(Result { () throws(WormholeError) in try asked.result(result) })
         }
       }
       return Wormhole.Inquiry(asked: asked)
     } catch {
-      queue.async { end(.failure(error)) }
+      queue.soon { end(.failure(error)) }
       return Wormhole.Inquiry(asked: nil)
     }
   }
 
-  private static var ends: DispatchQueue { Wormhole.inquiryEnds }
+  private static var ends: WorkQueue { Wormhole.inquiryEnds }
 
-  /// Asks, and has a closure told the answer, once, or nil if there is none: on the thread that
-  /// takes answers, which it must not hold up, and perhaps before this has returned.
+  /// Sends a request, and calls a closure once with the reply, or with nil if there is none.
+  ///
+  /// The closure runs on the thread that takes replies, must not delay the thread, and may run
+  /// before the function has returned.
   func request<Question: Encodable>(
     _ question: Question, kind: String, within timeout: Duration,
     ended: @escaping @Sendable (Bool?) -> Void
   ) {
     do throws(WormholeError) {
-      guard let live = try live else { preconditionFailure("it is a guest, or a member, who asks") }
+      guard let live = live else { preconditionFailure("it is a guest, or a member, who asks") }
       let asked = try Asked(
         self, live, question, kind, timeout, until: hole.options.time.now + timeout, "ask")
       asked.put { end in ended(try? asked.result(end)) }
@@ -82,5 +84,5 @@ extension Wormhole.Peer {
 }
 
 extension Wormhole {
-  fileprivate static let inquiryEnds = DispatchQueue(label: "wormhole.answers")
+  fileprivate static let inquiryEnds = WorkQueue()
 }

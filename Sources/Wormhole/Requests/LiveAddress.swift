@@ -1,17 +1,18 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// Whom a question is put to: a member by its name, or a guest by that of its directory.
+/// The receiver of a request: a member by its name, or a guest by the name of its directory.
 struct LiveAddress: Hashable, Sendable {
   let folder: Container.Folder
   let name: String
 
-  /// Its directory; nil if there is none.
+  /// Returns the receiver's directory; nil if there is none.
   func home(in container: Container) throws(WormholeError) -> MemberDirectory? {
     try container.existingMember(name, in: folder)
   }
 
-  /// Whether it lives, and as which incarnation; a guest has one, which is its name.
+  /// Returns whether the receiver runs, and its incarnation; a guest's only incarnation is its
+  /// name.
   func look(in container: Container) throws(WormholeError) -> Look {
     let sighting = try Sighting(name, in: container, folder)
     let incarnation =
@@ -22,17 +23,18 @@ struct LiveAddress: Hashable, Sendable {
 
   struct Look: Sendable {
     let isPresent: Bool
-    /// The one that has joined last.
+    /// The incarnation of the last join.
     let incarnation: Incarnation?
     let reachability: Wormhole.Reachability
 
-    /// The one that lives.
+    /// The running incarnation.
     var living: Incarnation? { isPresent ? incarnation : nil }
   }
 
-  /// Takes back what was put there; false if it is not there any more.
+  /// Withdraws a file that was placed for the receiver; false if the file is gone.
   func withdraw(_ file: LiveName, from incarnation: Incarnation, in container: Container) -> Bool {
-    // Looked up anew: whoever waits for many would keep as many directories open.
+    // The directory is opened again: a requester that waits for many peers would otherwise keep as
+    // many directories open.
     guard let folder = try? home(in: container)?.live(incarnation) else { return false }
     return (try? folder.descriptor.unlink(file.text)) != nil
   }

@@ -1,22 +1,24 @@
 internal import SharedContainer
 
-/// What has come and nobody has begun to take yet, in the order in which it came.
+/// The files that have arrived and are not taken yet, in the order of arrival.
 ///
-/// The notices tell that order. Where some were lost, a listing shows what is there, and the names
-/// say when each was sent. From the loss to the end of the listing what is noticed is held back: it
-/// came later than what was lost.
+/// The notices give the order. After a loss of notices, a listing shows which files exist, and
+/// their names contain the times of sending. From the loss to the end of the listing, newly noticed
+/// files are held back: they arrived later than the files whose notices were lost.
 ///
-/// A listing may show what comes meanwhile, and miss what came before that. So of what was sent
-/// since the listing began, it tells nothing: that will be noticed, or lost once more, which makes
-/// another listing. All else that it shows is sure to be whole, as whoever sends something has put
-/// all before it.
+/// A listing may show an arrival during the listing, and miss an arrival before it. Therefore the
+/// listing's files that were sent after its beginning are ignored: their notices will arrive, or
+/// are lost again, which causes another listing. The other files of the listing are complete,
+/// because a sender places each file only after all its earlier ones.
 struct LiveArrivals {
   private var answers: [LiveName] = []
   private var others: [LiveName] = []
   private var held: [LiveName] = []
-  /// How often notices were lost; at first the folder has not been listed either.
+  /// The number of losses of notices.
+  ///
+  /// Begins at one, because the folder has not been listed.
   private(set) var losses = 1
-  /// Of these, how many a listing has made good.
+  /// The number of losses that a listing has repaired.
   private var made = 0
 
   var hasAnswers: Bool { !answers.isEmpty }
@@ -36,12 +38,12 @@ struct LiveArrivals {
 
   mutating func lose() { losses += 1 }
 
-  /// Takes in what a listing has shown.
+  /// Adds the files of a listing.
   ///
   /// - Parameters:
-  ///   - began: when it did, in nanoseconds since the machine was started.
-  ///   - ended: what is named for a later moment was not sent by this clock.
-  ///   - losses: how often notices had been lost when it began.
+  ///   - began: the beginning of the listing, in nanoseconds since the machine was started.
+  ///   - ended: the end of the listing; a name with a later time was not made with this clock.
+  ///   - losses: the number of losses when the listing began.
   mutating func find(_ names: [LiveName], from began: Int64, to ended: Int64, losses: Int) {
     answers += names.filter(\.letter.isAnswer)
     others +=
@@ -54,7 +56,7 @@ struct LiveArrivals {
     held = []
   }
 
-  /// None of these waits for the order of the others.
+  /// Replies do not wait for the order of the other files.
   mutating func takeAnswers() -> [LiveName] {
     defer { answers = [] }
     return answers

@@ -2,8 +2,9 @@ internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// What waits for its turn on somebody's queue: bounded, and handed over before its deadline or not
-/// at all.
+/// The requests or messages that wait for their turn on a handler's queue.
+///
+/// Their number is bounded, and each is delivered before its deadline or not at all.
 final class LiveCalls<Item: Sendable>: Sendable {
   private struct Waiting {
     let item: Item
@@ -13,11 +14,12 @@ final class LiveCalls<Item: Sendable>: Sendable {
   private struct State {
     var waiting: [Waiting] = []
     var bytes = 0
-    /// How many turns the queue has been asked for: one for each that waits, or more.
+    /// The number of calls added to the queue that have not run: one for each waiting item, or
+    /// more.
     var turns = 0
   }
 
-  /// How many may wait.
+  /// The largest number of waiting items.
   static var most: Int { 1000 }
 
   private let state = Monitor(State())
@@ -25,7 +27,7 @@ final class LiveCalls<Item: Sendable>: Sendable {
   private let mostBytes: Int
   private let call: @Sendable (Item) -> Void
 
-  /// - Parameter mostBytes: how much may wait; one alone may be larger.
+  /// - Parameter mostBytes: the limit for all waiting items; a single item may be larger.
   init(
     on queue: DispatchQueue, mostBytes: Int, _ call: @escaping @Sendable (Item) -> Void
   ) {
@@ -34,11 +36,11 @@ final class LiveCalls<Item: Sendable>: Sendable {
     self.call = call
   }
 
-  /// Has it handed over when its turn comes; false if too much waits.
+  /// Adds an item, to be delivered at its turn; returns false if too many items wait.
   func add(_ item: Item, _ arrival: LiveMessage) -> Bool {
     let (isTaken, needsTurn) = state.withLock { state in
       if !hasRoom(state, arrival) {
-        // Those that are too late hold what others could have.
+        // Items past their deadline occupy space that new items could have.
         state.waiting.removeAll(where: \.arrival.isLate)
         state.bytes = state.waiting.reduce(0) { $0 + $1.arrival.size }
       }
@@ -49,7 +51,7 @@ final class LiveCalls<Item: Sendable>: Sendable {
       state.turns += 1
       return (true, true)
     }
-    if needsTurn { queue.async { self.takeTurn() } }
+    if needsTurn { queue.soon { self.takeTurn() } }
     return isTaken
   }
 
@@ -73,7 +75,7 @@ final class LiveCalls<Item: Sendable>: Sendable {
   }
 }
 
-/// How much is in the hands of closures that answer later: bounded as what waits for a queue.
+/// Counts the requests and messages of asynchronous closures, with the same bounds as for a queue.
 final class LiveHands: Sendable {
   private let state = Monitor((count: 0, bytes: 0))
   private let mostBytes: Int

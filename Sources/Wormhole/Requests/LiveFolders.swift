@@ -1,16 +1,16 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// The folders of those who have asked, by incarnation.
+/// The folders of requesters, by incarnation.
 final class LiveFolders: Sendable {
   private let container: Container
   private let known = Monitor<[Incarnation: OpenDirectory]>([:])
-  /// Who was looked at last, whether it was gone, and until when that counts.
+  /// The requesters of the last checks: whether each was gone, and how long the result is valid.
   private let looked = Monitor<[String: (isGone: Bool, until: Instant)]>([:])
 
   init(_ container: Container) { self.container = container }
 
-  /// Nil if it is no more.
+  /// Returns nil if the incarnation has no folder any more.
   func folder(_ mark: String, _ incarnation: Incarnation?) throws(WormholeError) -> OpenDirectory? {
     guard let incarnation else { return nil }
     if let folder = known.withLock({ $0[incarnation] }) { return folder }
@@ -18,7 +18,7 @@ final class LiveFolders: Sendable {
     do throws(Errno) {
       guard let folder = try home?.live(incarnation) else { return nil }
       known.withLock { known in
-        // Askers come and go; those who still ask are looked up again.
+        // Requesters come and go; the folders of active requesters are opened again.
         if known.count >= 64 { known = [:] }
         known[incarnation] = folder
       }
@@ -43,18 +43,18 @@ final class LiveFolders: Sendable {
     known.withLock { $0[incarnation] = nil }
   }
 
-  /// Whether nobody can read an answer any more; not quite up to date.
+  /// Returns whether no process can read a reply any more; the result may be slightly out of date.
   ///
-  /// An error is not taken for an end.
+  /// An error does not count as the end of the requester.
   func isGone(_ mark: String, _ incarnation: Incarnation?) -> Bool {
     guard let incarnation else { return true }
     let now = Instant.now
-    // Together: somebody may name another's incarnation as its own.
+    // Both are in the key: a process may use another's incarnation as its own.
     let asker = "\(mark)/\(incarnation)"
     if let look = looked.withLock({ $0[asker] }), now < look.until { return look.isGone }
     var isGone = false
     do {
-      // One that has joined again has removed what it was before.
+      // A member that has joined again has removed the folder of its previous incarnation.
       guard let home = try home(mark, incarnation) else { throw Errno.noSuchFile }
       isGone = try home.live(incarnation) == nil || !home.isPresent()
     } catch {

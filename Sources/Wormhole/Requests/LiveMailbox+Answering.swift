@@ -2,7 +2,7 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// What goes back to those who ask, and to those who wait to be told that they were heard.
+/// Replies to requests, and confirmations for senders that wait for a handler.
 extension LiveMailbox {
   func refuse(_ name: LiveName, _ core: LiveMessage, _ reason: String) {
     reply(name, core) {
@@ -19,7 +19,7 @@ extension LiveMailbox {
     }
   }
 
-  /// Puts an answer where the asker looks; one that is no more needs none.
+  /// Places a reply in the requester's folder; an ended requester needs no reply.
   func answer(
     _ request: LiveFile.Header, _ id: String, _ answer: LiveAnswer
   ) throws(WormholeError) {
@@ -38,12 +38,20 @@ extension LiveMailbox {
     }
   }
 
-  /// Whether it could be said so: a file system, or a sandbox, may refuse what makes such a file,
-  /// and then it is written as any other answer.
+  /// Creates an empty file whose name is the reply, and returns whether that succeeded.
+  ///
+  /// If a file system or a sandbox refuses the call for such a file, the reply is written in the
+  /// usual form.
   private func say(
     _ word: Bool, in folder: OpenDirectory, _ stamp: MessageStamp, _ id: String
   ) -> Bool {
     let name = LiveName(stamp, word ? .yes : .no, id: id)
     return (try? folder.descriptor.makeFile(name.text, mode: 0o600)) != nil
+  }
+}
+
+extension Participant {
+  var live: LiveMailbox {
+    services.get { LiveMailbox(hole, home, liveFolder, incarnation, mark: mark) }
   }
 }

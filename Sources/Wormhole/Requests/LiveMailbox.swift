@@ -1,20 +1,19 @@
-internal import Dispatch
 internal import FoundationEssentials
 internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// What one member, or one guest, does with others that live now (P5): asks and is asked, and hears
-/// messages that only make sense at once.
+/// The immediate exchange of one member, or one guest, with running processes (P5): requests in
+/// both directions, and immediate messages.
 ///
-/// Everything goes through one folder for each incarnation, which nobody reads any more when its
-/// process has ended. What is in it is named by files that come; each is read and removed. Answers
-/// are looked at apart from the rest, so that no handler can be in the way of an answer that it
-/// waits for.
-final class LiveMailbox: Sendable {
+/// Each incarnation has one folder. When its process has ended, no process reads the folder any
+/// more. Every arrival is a file in the folder, with its kind in the name; the file is read and
+/// removed. Replies are taken separately from the rest: a handler must not block a reply for which
+/// the handler itself waits.
+final class LiveMailbox: Service {
   let hole: Wormhole
   let incarnation: Incarnation
-  /// As others find this folder: the escaped name of a member, or the mark of a guest.
+  /// The folder's name for other processes: the escaped name of a member, or the mark of a guest.
   let mark: String
   let asking: Asking
   let peers: LivePeers
@@ -23,46 +22,47 @@ final class LiveMailbox: Sendable {
   private let watch = Monitor<Watch?>(nil)
   private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
   private let arrived = Monitor(LiveArrivals())
-  /// One listing of the folder at a time: they share the place that it has come to.
+  /// One listing of the folder at a time: all listings share the descriptor's read offset.
   private let listing = Monitor(0)
   private let relisting = Monitor<Errand?>(nil)
   private let later = LaterLook()
-  /// What a link has let through.
+  /// The requests and messages that a link has let through.
   private let carried = Monitor<[(LiveName, LiveMessage)]>([])
   private let answerRunner = CoalescingWorker(staysOnQueue: false)
   private let takingAnswers = Monitor(0)
   private let otherRunner = CoalescingWorker(staysOnQueue: false)
   private let handlers = Monitor(Handlers())
   let askers: LiveFolders
-  /// How many messages are being handed out.
+  /// The number of messages that are being delivered to handlers.
   private let confirming = Monitor(0)
-  /// What goes on until it is stopped, or the member leaves.
+  /// The subscriptions, each until it is stopped or the member leaves.
   let begun: Begun
   private let endWatch = Monitor<NamedWatch?>(nil)
+  private let threadHold = Monitor<ThreadHold?>(nil)
 
   private struct Handlers {
     var next = 0
-    /// By kind, or nil for all that nobody else answers; the latest counts.
+    /// By kind, or nil for all kinds without a handler of their own; the latest handler counts.
     var answering: [String?: [(Int, Answering)]] = [:]
     var hearing: [Int: (kinds: Set<String>?, call: @Sendable (Wormhole.ImmediateMessage) -> Bool)] =
       [:]
-    /// What came before there was anybody for it.
+    /// Arrivals for which no handler was registered yet.
     var early: [(LiveName, LiveMessage)] = []
     var earlyBytes = 0
-    /// Whether it is to be gone through once more.
+    /// Whether the early arrivals are to be handled again.
     var isEarlyDue = false
   }
 
-  /// Until when what nobody wants is kept, in case somebody comes who does.
+  /// The end of the time in which arrivals without a handler are kept, in case a handler is
+  /// registered.
   ///
-  /// Others see who has joined before it can have said what it answers, above all those who have
-  /// woken it.
+  /// Other processes see a new member before the member can have registered its handlers, above all
+  /// the processes that have woken it.
   private let youngUntil: Instant
-  /// How much is kept.
+  /// The largest number of early arrivals.
   private static let mostEarly = 1000
-  private static let aging = DispatchQueue(label: "wormhole.early")
 
-  /// What answers a question.
+  /// A closure that replies to a request.
   typealias Answering = @Sendable (Wormhole.Request) -> Void
 
   init(
@@ -83,7 +83,16 @@ final class LiveMailbox: Sendable {
   }
 
   /// Begins to listen.
+  ///
+  /// Deadlines and later attempts need a thread. The thread is started here: a process without the
+  /// thread does not join.
   func begin() throws(WormholeError) {
+    do throws(Errno) {
+      let hold = try CallThreads.background.hold()
+      threadHold.withLock { $0 = hold }
+    } catch {
+      throw WormholeError(error, "listen as", home.name)
+    }
     peers.beforeLoss.withLock { $0 = Action { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
@@ -94,7 +103,7 @@ final class LiveMailbox: Sendable {
       ) { [weak self] signal in self?.hear(signal) }
       self.watch.withLock { $0 = watch }
     } catch {
-      throw WormholeError(error, "listen as", home.name)
+      throw WormholeError(error, "listen as", home.name, at: home)
     }
     linkWatching.withLock { watching in
       watching = hole.options.link?.watch { [weak peers] in peers?.lookAtLink() }
@@ -102,17 +111,17 @@ final class LiveMailbox: Sendable {
     list()
   }
 
-  /// Tells if the container is removed or moved away.
+  /// Calls a closure if the container is removed or moved away.
   func watchEnd(_ ended: @escaping @Sendable (WormholeError) -> Void) throws(WormholeError) {
     let name = home.name
     let watch = try hole.container.watchEnd { end in
-      // Elsewhere: whoever has begun something there may be waited for.
-      DispatchQueue.global().async { ended(end.error("go on as", name)) }
+      // On another thread: the closure may wait for subscriptions of this member.
+      CallThreads.background.add { ended(end.error("go on as", name)) }
     }
     endWatch.withLock { $0 = watch }
   }
 
-  /// Ends it; whoever waits for an answer is told.
+  /// Ends the exchange; each pending request fails with ``hasLeft``.
   func close() {
     endWatch.withLock { $0.take() }?.stop()
     watch.withLock { $0.take() }?.stop()
@@ -121,10 +130,11 @@ final class LiveMailbox: Sendable {
     otherRunner.end()
     peers.close()
     asking.close(hasLeft)
+    threadHold.withLock { $0 = nil }
     try? home.removeLive(incarnation)
   }
 
-  /// What those are told who wait for an answer then.
+  /// The error of the requests that are pending when the member leaves.
   var hasLeft: WormholeError {
     WormholeError(.unreachable, "ask", home.name, because: "this member has left meanwhile")
   }
@@ -138,7 +148,7 @@ final class LiveMailbox: Sendable {
       arrive { $0.notice(names) }
     case .lookAgain, .replaced, .gone:
       arrived.withLock { $0.lose() }
-      // Not here, where others wait: the file system may not answer.
+      // Not on the notifying thread, since the file system may not respond.
       relisting.withLock { $0 }?.ask()
     }
   }
@@ -190,7 +200,7 @@ final class LiveMailbox: Sendable {
       }
     } catch {
       hole.log(.error, error, about: LogSubject(member: home.name))
-      // It lies there still, and nobody tells of it once more.
+      // The file remains, and no further notice will report it.
       if error.mayPass { listLater() }
     }
     return nil
@@ -205,16 +215,16 @@ final class LiveMailbox: Sendable {
   }
 
   private func takeAnswer(_ name: LiveName) {
-    // One that is being read counts before the word that its sender has ended.
+    // A reply in the process of being read counts before the notice of its sender's end.
     takingAnswers.withLock { _ in
-      // Too late, or taken already.
+      // The reply is too late, or was taken already.
       guard asking.peer(asked: name.id) != nil else {
         try? folder.descriptor.unlink(name.text)
         return
       }
       guard let answer = answer(of: name) else { return }
       guard let link = hole.options.link else { return asking.answer(name.id, answer) }
-      // No handler may be in the way of an answer.
+      // No handler may delay a reply.
       let from = asking.peer(asked: name.id)
       link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
         self?.asking.answer(name.id, answer)
@@ -224,12 +234,12 @@ final class LiveMailbox: Sendable {
 
   private func answer(of name: LiveName) -> LiveAnswer? {
     guard let word = name.letter.word else { return content(of: name).map { .content($0) } }
-    // Whatever lies there under that name is not looked at.
+    // The reply is the name; the content of such a file is not read.
     try? folder.descriptor.unlink(name.text)
     return .word(word)
   }
 
-  /// Takes all answers that are there, and waits for those that are being taken.
+  /// Takes all replies in the folder, and waits for replies that are being taken.
   func takeAnswers() {
     takingAnswers.withLock { _ in }
     for name in (try? names()) ?? [] where name.letter.isAnswer { takeAnswer(name) }
@@ -245,8 +255,8 @@ final class LiveMailbox: Sendable {
       if !handleEarly(), names.isEmpty, carried.isEmpty { return nil }
       for (name, core) in carried { handle(name, core) }
       for name in names {
-        // What came before somebody wanted it goes before what has come since.
-        _ = handleEarly()
+        // Early arrivals are handled before later arrivals.
+        if !Mutants.has(.overtakeEarly) { _ = handleEarly() }
         take(name)
       }
     }
@@ -262,7 +272,7 @@ final class LiveMailbox: Sendable {
       return log(.error, "dropped something that came for '\(home.name)': of no known form")
     }
     let header = core.header
-    // Whoever has nothing else to do need not know.
+    // The check is worth its cost only if the request has waited because this process was busy.
     if name.letter == .question, hasWaited(name), askers.isGone(header.from, header.incarnation) {
       return log(
         .info, "dropped a '\(header.kind)' that came for '\(home.name)': its asker has ended")
@@ -287,13 +297,13 @@ final class LiveMailbox: Sendable {
     case .hearing(let calls):
       hand(Wormhole.ImmediateMessage(core), to: calls, name)
     case .answering(let answering):
-      answering(Wormhole.Request(core, id: name.id, self))
+      answering(Wormhole.Request(core, from: LiveRequester(live: self, id: name.id)))
     case .nobody where name.letter == .confirmed:
       refuse(name, core, "'\(home.name)' listens for no immediate messages of kind '\(kind)'")
     case .nobody where name.letter == .message:
       log(.debug, "nobody here wants an immediate '\(kind)'; dropped")
     case .nobody:
-      Wormhole.Request(core, id: name.id, self)
+      Wormhole.Request(core, from: LiveRequester(live: self, id: name.id))
         .refuse("'\(home.name)' answers no requests of kind '\(kind)'")
     }
   }
@@ -306,7 +316,7 @@ final class LiveMailbox: Sendable {
     confirming.withLock { $0 += 1 }
     defer { confirming.signal { $0 -= 1 } }
     var isHeard = false
-    // Each may have taken long.
+    // Each previous call may have taken long.
     for call in calls {
       if core.isLate { return core.tellLate() }
       if call(message) { isHeard = true }
@@ -316,13 +326,13 @@ final class LiveMailbox: Sendable {
     reply(name, core) { .word(true) }
   }
 
-  /// Waits until the senders of what was heard have been told so.
+  /// Waits until the senders of delivered messages have been sent their confirmations.
   func settle() { _ = confirming.wait(until: nil) { $0 == 0 ? true : nil } }
 
   private enum Taker {
     case answering(Answering)
     case hearing([@Sendable (Wormhole.ImmediateMessage) -> Bool])
-    /// It is kept until somebody comes, or it is clear that nobody will.
+    /// The arrival is kept until a handler is registered, or until its time is over.
     case later
     case nobody
   }
@@ -330,7 +340,7 @@ final class LiveMailbox: Sendable {
   private func taker(of name: LiveName, _ core: LiveMessage) -> Taker {
     let (taker, isFirst) = handlers.withLock { handlers -> (Taker, Bool) in
       let kind = core.header.kind
-      // What came before it waits still, if somebody has just begun to want it.
+      // Earlier arrivals of this kind may still wait, if their handler was registered just now.
       let isBehind = handlers.early.contains {
         $0.0.letter.isMessage == name.letter.isMessage && $0.1.header.kind == kind
       }
@@ -350,18 +360,15 @@ final class LiveMailbox: Sendable {
       return (.later, handlers.early.count == 1)
     }
     if isFirst {
-      let pause = max(0, (youngUntil - .now).inNanoseconds)
-      Self.aging.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
-        self?.lookAtEarly()
-      }
+      CallThreads.background.add(at: youngUntil) { [weak self] in self?.lookAtEarly() }
     }
     return taker
   }
 
-  /// How much is kept for those who may still come.
+  /// The number of arrivals kept for handlers that may still be registered.
   var earlyCount: Int { handlers.withLock { $0.early.count } }
 
-  /// Has what was kept gone through once more.
+  /// Has the early arrivals handled again.
   private func lookAtEarly() {
     let isDue = handlers.withLock { handlers in
       handlers.isEarlyDue = !handlers.early.isEmpty
@@ -370,9 +377,9 @@ final class LiveMailbox: Sendable {
     if isDue { otherRunner.kick() }
   }
 
-  /// Goes once more through what was kept, if it is due; whether it was.
+  /// Handles the early arrivals again if that is due; returns whether there were any.
   ///
-  /// Called by the runner alone, so that nothing that came later is handed out meanwhile.
+  /// Only the runner calls this function: no later arrival is delivered in between.
   private func handleEarly() -> Bool {
     let early = handlers.withLock { handlers -> [(LiveName, LiveMessage)] in
       guard handlers.isEarlyDue else { return [] }
@@ -385,16 +392,16 @@ final class LiveMailbox: Sendable {
     return !early.isEmpty
   }
 
-  // MARK: Those who answer and hear
+  // MARK: Handlers
 
-  /// Keeps something of this member's until it has ended.
+  /// Keeps a subscription of this member until the subscription has ended.
   func subscribe(_ one: any Lasting) -> Wormhole.Subscription {
     if let subscription = begun.keepIfOpen(one) { return subscription }
     one.stop()
     return Wormhole.Subscription(one, in: begun, hasEnded: true)
   }
 
-  /// Whether nobody can be heard here any more: in a copy of the process.
+  /// Returns whether the process is a forked child, which cannot receive anything.
   private var isDeaf: Bool {
     guard !hole.container.isOwned else { return false }
     log(
@@ -427,7 +434,8 @@ final class LiveMailbox: Sendable {
   }
 
   func remove(_ number: Int) {
-    // Let go of once the lock is free: what a closure refers to may end another one when it goes.
+    // Released after the lock: the closure's objects may remove another handler when they are
+    // released.
     _ = handlers.withLock { handlers in
       let gone = (handlers.hearing.removeValue(forKey: number), handlers.answering)
       let left = gone.1.mapValues { $0.filter { $0.0 != number } }

@@ -2,13 +2,13 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// Something that has come and is for now.
+/// A request or an immediate message that has arrived.
 final class LiveMessage: Sendable {
-  /// Nil for what a test has made.
+  /// Nil if a test has made the message.
   let hole: Wormhole?
   let header: LiveFile.Header
   private let document: BinaryDocument
-  /// How much it takes to keep it.
+  /// The number of bytes that the message occupies.
   var size: Int { document.size }
 
   init(_ hole: Wormhole?, _ header: LiveFile.Header, _ document: BinaryDocument) {
@@ -17,7 +17,7 @@ final class LiveMessage: Sendable {
     self.document = document
   }
 
-  /// - Parameter bytes: as they were read, which checks the seal.
+  /// - Parameter bytes: the content of the file; reading the file has checked the seal.
   convenience init(_ hole: Wormhole, _ bytes: [UInt8]) throws {
     let decoder = BinaryDecoder(limits: hole.options.limits)
     let document = try decoder.open(bytes, isSealChecked: true)
@@ -26,7 +26,7 @@ final class LiveMessage: Sendable {
 
   var limits: PropertyListLimits { hole?.options.limits ?? PropertyListLimits() }
 
-  /// How long it is to be handed out still.
+  /// The time left for delivery.
   var timeLeft: Duration {
     .nanoseconds(max(0, header.deadline - (hole?.options.time ?? MailTime()).sinceBoot))
   }
@@ -38,7 +38,7 @@ final class LiveMessage: Sendable {
       .info, "dropped a '\(header.kind)' of '\(header.from)' that was too late", about: subject)
   }
 
-  /// What the log is told of it.
+  /// The subject of log entries about the message.
   var subject: LogSubject { LogSubject(member: from) }
 
   var from: String? {

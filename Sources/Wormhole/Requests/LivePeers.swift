@@ -1,40 +1,42 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// Those who can be asked, as far as is known: which incarnation lives, and where its folder is.
+/// The known peers, to which requests can be sent: for each, the running incarnation and its
+/// folder.
 ///
-/// Each that is known is watched, and its folder is open. They are few: of those that nothing is
-/// waited for, and nothing is being put to, the ones that were asked longest ago are forgotten.
+/// Each known peer is watched, and its folder is open. Their number is limited: among the peers
+/// without a pending request and without a send in progress, the least recently used ones are
+/// forgotten.
 final class LivePeers: Sendable {
   fileprivate struct Known {
     var incarnation: Incarnation?
     var folder: OpenDirectory?
     var room: LiveRoom?
     var watching: Brief<Listener>?
-    /// How often it was told that something has happened to it: what was looked at before may be
-    /// void.
+    /// The number of notices about the peer; each notice may invalidate a status that was read
+    /// earlier.
     var changes = 0
-    /// How many are putting something to it now.
+    /// The number of threads that are sending to the peer.
     var users = 0
-    /// When it was asked last, in turns.
+    /// The turn of its last use.
     var used = 0
   }
 
   private struct State {
     var known: [LiveAddress: Known] = [:]
     var turn = 0
-    /// How many may be known before some are forgotten.
+    /// The number of known peers above which some are forgotten.
     var limit = LivePeers.most
   }
 
-  /// How many are kept that nothing is waited for.
+  /// The number of peers that are kept without a pending request.
   static let most = 64
 
   private let hole: Wormhole
   private let asking: Asking
-  /// Whose they are.
+  /// The name of the sending member or guest.
   private let owner: String
-  /// Takes the answers that have come: one that was given before its giver ended counts.
+  /// Takes all replies in the folder: a reply counts if the peer gave it before the peer ended.
   let beforeLoss = Monitor(Action {})
   private let state = Monitor(State())
 
@@ -52,10 +54,10 @@ final class LivePeers: Sendable {
     for watching in all { watching.stop() }
   }
 
-  /// How many are known.
+  /// The number of known peers.
   var count: Int { state.withLock { $0.known.count } }
 
-  // MARK: Keeping few
+  // MARK: Limit
 
   /// Keeps a peer from being forgotten until ``release(_:)``.
   func hold(_ peer: LiveAddress) {
@@ -81,22 +83,22 @@ final class LivePeers: Sendable {
       let oldest = idle.sorted { $0.value.used < $1.value.used }
         .prefix(max(0, idle.count - Self.most / 2))
       for (peer, _) in oldest { state.known[peer] = nil }
-      // Those that are waited for have to be watched; their folders need not be open.
+      // Peers with pending requests must be watched; their folders need not be open.
       for (peer, one) in state.known where one.users == 0 && asked.contains(peer) {
         state.known[peer]?.folder = nil
       }
-      // Many that are waited for are not to be looked through with each that is asked.
+      // If many peers have pending requests, not every new request must scan them all.
       state.limit = max(Self.most, 2 * (state.known.count - Self.most / 2))
       return oldest.map(\.value.watching)
     }
     for watching in left { watching?.stop() }
   }
 
-  // MARK: Who lives
+  // MARK: Running incarnations
 
-  /// The folder of the process that lives now; it is watched from now on.
+  /// Returns the folder of the peer's running process, and watches the peer from now on.
   ///
-  /// The peer is held meanwhile, and until it is known what is waited for.
+  /// The caller holds the peer during the call, and until the pending request is registered.
   func target(
     _ peer: LiveAddress, _ operation: String
   ) throws(WormholeError) -> (folder: OpenDirectory, incarnation: Incarnation) {
@@ -110,7 +112,7 @@ final class LivePeers: Sendable {
     hole.options.link?.isCut(between: owner, and: peer.name) ?? false
   }
 
-  /// Something was cut: whoever cannot be reached any more will not answer.
+  /// Fails the requests to peers behind a cut link, which will not reply.
   func lookAtLink() {
     for peer in asking.peers where isCut(peer) {
       asking.fail(peer, asking.incarnations(of: peer), Self.cut(peer, "ask").reason)
@@ -126,13 +128,13 @@ final class LivePeers: Sendable {
     }
   }
 
-  /// Whether one is watched, and no word of its end has come.
+  /// Returns whether a peer is watched and no notice of its end has arrived.
   func isKnown(_ peer: LiveAddress) -> Bool { cached(peer) != nil }
 
-  /// Whether an incarnation is still the one that lives.
+  /// Returns whether an incarnation is still the running one.
   func lives(_ incarnation: Incarnation, of peer: LiveAddress) -> Bool {
     if cached(peer)?.incarnation == incarnation { return true }
-    // It may have been forgotten for no reason.
+    // The peer may have been forgotten while the incarnation runs.
     return (try? peer.look(in: hole.container))?.living == incarnation
   }
 
@@ -161,20 +163,21 @@ final class LivePeers: Sendable {
     extra?.stop()
   }
 
-  /// Something has happened to a peer.
+  /// Checks a peer after a notice about it.
   ///
-  /// What was put to it is noted before it is looked at, so that what is put to its successor
-  /// meanwhile is not taken for lost.
+  /// The incarnations with pending requests are noted before the peer's status is read. So a
+  /// request that is sent to the successor between the two steps does not count as lost.
   func look(after peer: LiveAddress) {
     let asked = asking.incarnations(of: peer)
-    // Who has looked before this must not say later that it lives.
+    // A thread that has read the status before this point must not cache the peer as running.
     state.withLock { $0.known[peer]?.changes += 1 }
     let living: Incarnation?
     do throws(WormholeError) {
       living = try peer.look(in: hole.container).living
     } catch {
       hole.log(.error, error)
-      // Who is asked next looks anew; and who was asked may have ended without another word of it.
+      // The next request checks the peer again. A peer with pending requests may have ended, and no
+      // further notice will report its end.
       forget(peer)
       guard !asked.isEmpty else { return }
       return hole.finding.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
@@ -189,10 +192,10 @@ final class LivePeers: Sendable {
     asking.fail(peer, lost, "it has ended, or left, before it answered")
   }
 
-  /// For when a peer is seen to have ended, and before anybody is told.
+  /// Called when a peer was found to have ended, before its pending requests fail.
   func takeAnswers() { beforeLoss.withLock { $0 }.perform() }
 
-  /// Looks anew who lives.
+  /// Reads again which incarnation runs.
   private func look(
     _ peer: LiveAddress, _ operation: String
   ) throws(WormholeError) -> (folder: OpenDirectory, incarnation: Incarnation) {
@@ -211,10 +214,32 @@ final class LivePeers: Sendable {
         }
         return (folder, incarnation)
       }
-      // It is about to join, and has not said who it is.
+      // The process is about to join, and has not written its profile.
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(pause)) { _ in nil }
     }
-    throw Self.gone(peer, operation)
+    throw nameless(peer, operation)
+  }
+
+  /// Returns the error for a peer whose process runs but has not written its profile.
+  ///
+  /// A process that joins on a full disk has the name and no profile. A small file shows whether
+  /// the disk is still full.
+  private func nameless(_ peer: LiveAddress, _ operation: String) -> WormholeError {
+    let container = hole.container
+    guard (try? peer.look(in: container))?.isPresent == true else {
+      return Self.gone(peer, operation)
+    }
+    if let failure = container.stagingFailure() {
+      var error = WormholeError(failure, operation, peer.name)
+      if error.code == .full {
+        error.hint = "make room on the file system, and have '\(peer.name)' join again"
+      }
+      return error
+    }
+    return WormholeError(
+      .unreachable, operation, peer.name,
+      because: "a process has the name, and has not written who it is",
+      hint: "it is joining; or the disk was full then, and it is to join again")
   }
 
   private func folder(
@@ -224,15 +249,15 @@ final class LivePeers: Sendable {
     do throws(Errno) {
       return try home.live(incarnation)
     } catch {
-      throw WormholeError(error, operation, peer.name)
+      throw WormholeError(error, operation, peer.name, at: home)
     }
   }
 
   func forget(_ peer: LiveAddress) { state.withLock { $0.known[peer]?.forget() } }
 
-  // MARK: Room
+  // MARK: Capacity
 
-  /// Sees to it that there is room for one more.
+  /// Ensures space for one more file in the peer's folder; throws if it is full.
   func makeRoom(
     for size: Int, in folder: OpenDirectory, of peer: LiveAddress, _ operation: String
   ) throws(WormholeError) {

@@ -3,45 +3,46 @@ public import SharedContainer
 package import Syscalls
 
 extension Wormhole {
-  /// How a message is sent that only makes sense now.
+  /// The way in which an immediate message is sent.
   @nonexhaustive
   public enum Immediacy: Hashable, Sendable {
-    /// To the process that lives now, or to nobody.
+    /// Delivery to the running process, or not at all.
     case immediate
   }
 
-  /// A question that knows the type of its answer.
+  /// A request with a known type of reply.
   public protocol Askable: Codable, Sendable {
-    /// What it is answered with.
+    /// The type of the reply.
     associatedtype Answer: Codable & Sendable
   }
 }
 
-/// Questions and messages to a process that lives now.
+/// Requests and messages to a running process.
 extension Wormhole.Peer {
-  /// Sends a message that only makes sense now.
+  /// Sends an immediate message.
   ///
   /// It throws ``WormholeError/Code-swift.struct/unreachable`` at once if the peer does not run. A
-  /// process that joins later never sees it; one that is stopped, or has too much to do, sees it if
-  /// it comes to it in time.
+  /// process that joins later never receives the message. A process that is suspended or busy
+  /// receives the message only if it takes the message before the deadline.
   ///
   /// - Parameters:
-  ///   - value: what is sent.
-  ///   - immediacy: tells this from a guaranteed message.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - timeout: after which nobody is to see it any more.
-  ///   - waking: whether the peer is started if it does not run; that takes of the same time, and
-  ///     this waits for it.
+  ///   - value: the content of the message.
+  ///   - immediacy: distinguishes the call from that for a guaranteed message.
+  ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - timeout: the time after which the message is not delivered any more.
+  ///   - waking: whether the peer is started if it does not run. The call waits for the start,
+  ///     whose time counts towards the timeout.
   public func send<Value: Encodable>(
     _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
+    let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
     let deadline = hole.options.time.now + timeout
     if waking { try wake(within: timeout) }
     do throws(WormholeError) {
       _ = try sendNow(value, kind, timeout, until: deadline)
     } catch {
-      // What was awake may have been about to end.
+      // The process that ran may have been about to end.
       let left = deadline - hole.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try wake(within: left)
@@ -49,12 +50,11 @@ extension Wormhole.Peer {
     }
   }
 
-  /// Sends a message that only makes sense now, and waits until whoever listens for it has heard
-  /// it.
+  /// Sends an immediate message, and waits until a handler of the peer has received it.
   ///
-  /// As ``send(_:_:kind:within:waking:)``. If nobody there listens for it, it throws
-  /// ``WormholeError/Code-swift.enum/rejected`` with the reason, and
-  /// ``WormholeError/Code-swift.enum/timedOut`` if it was not heard in time.
+  /// As ``send(_:_:kind:within:waking:)``. If the peer has no handler for the message, it throws
+  /// ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received the
+  /// message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
   package func sendAndWait<Value: Encodable>(
     _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
@@ -72,44 +72,44 @@ extension Wormhole.Peer {
     }
   }
 
-  /// - Returns: the incarnation it was sent to.
+  /// - Returns: the incarnation that the message was sent to.
   package func sendNow<Value: Encodable>(
-    _ value: Value, _ kind: String?, _ timeout: Duration, until deadline: Instant
+    _ value: Value, _ kind: String, _ timeout: Duration, until deadline: Instant
   ) throws(WormholeError) -> Incarnation {
     try withLive { (live) throws(WormholeError) in
       let asked = try Asked(
-        self, live, value, kind ?? MessageKind.name(of: Value.self), timeout, until: deadline,
-        "send message to")
+        self, live, value, kind, timeout, until: deadline, "send message to")
       return try asked.place(.message) { _ in }
     }
   }
 
-  /// Asks, and waits for the answer without holding up other tasks.
+  /// Sends a request, and waits for the reply without blocking other tasks.
   ///
   /// It fails at once if the peer does not run, ends, leaves or refuses, and otherwise at the
-  /// deadline. If the task is cancelled the question is taken back. Who has not joined asks as a
-  /// guest. Files are written off the task's thread.
+  /// deadline. If the task is cancelled, the request is withdrawn. A process that has not joined
+  /// sends requests as a guest. Files are written off the task's thread.
   ///
   /// - Parameters:
-  ///   - question: what is asked.
-  ///   - type: what the answer is to be.
-  ///   - kind: what the question is called; by default the name of its type.
-  ///   - timeout: after which it throws ``WormholeError/Code-swift.struct/timedOut``.
-  ///   - waking: whether the peer is started if it does not run, as `wake` does; that takes of the
-  ///     same time.
+  ///   - question: the content of the request.
+  ///   - type: the type of the reply.
+  ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - timeout: the time limit for the reply, after which the error is
+  ///     ``WormholeError/Code-swift.struct/timedOut``.
+  ///   - waking: whether the peer is started if it does not run, as by `wake`; the start counts
+  ///     towards the timeout.
   public func request<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Answer {
     let deadline = hole.options.time.now + timeout
-    let kind = kind ?? MessageKind.name(of: Question.self)
+    let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
     if waking { try await wake(within: timeout) }
     do throws(Unanswered) {
       return try await ask(question, kind, timeout, until: deadline)
     } catch {
       guard waking, error.isUnseen else { throw error.error }
     }
-    // What was awake was about to end.
+    // The process that ran was about to end.
     try await wake(within: deadline - hole.options.time.now)
     do throws(Unanswered) {
       return try await ask(question, kind, timeout, until: deadline)
@@ -136,7 +136,7 @@ extension Wormhole.Peer {
     do throws(Unanswered) {
       asked = try Unanswered.unless { () throws(WormholeError) in
         try Asked(
-          self, try live ?? stranger!.live, question, kind, timeout, until: deadline, "ask")
+          self, live ?? stranger!.live, question, kind, timeout, until: deadline, "ask")
       }
       end = await asked.end()
     } catch {
@@ -147,16 +147,16 @@ extension Wormhole.Peer {
     return try asked.answer(end)
   }
 
-  /// Asks a question that knows the type of its answer.
+  /// Sends a request with a known type of reply.
   public func request<Question: Wormhole.Askable>(
     _ question: Question, within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Question.Answer {
     try await request(question, as: Question.Answer.self, within: timeout, waking: waking)
   }
 
-  /// Asks, and waits for the answer on the thread that calls: where there are no tasks.
+  /// Sends a request, and waits for the reply on the calling thread: for code without tasks.
   ///
-  /// As the one with `await`, but that nobody can cancel it.
+  /// As the overload with `await`, except that the request cannot be cancelled.
   public func request<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
@@ -170,7 +170,7 @@ extension Wormhole.Peer {
     waking: Bool, letter: LiveName.Letter
   ) throws(WormholeError) -> Answer {
     let deadline = hole.options.time.now + timeout
-    let kind = kind ?? MessageKind.name(of: Question.self)
+    let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
     if waking { try wake(within: timeout) }
     return try withLive { (live) throws(WormholeError) in
       do throws(Unanswered) {
@@ -178,7 +178,7 @@ extension Wormhole.Peer {
       } catch {
         guard waking, error.isUnseen else { throw error.error }
       }
-      // What was awake was about to end.
+      // The process that ran was about to end.
       try wake(within: deadline - hole.options.time.now)
       do throws(Unanswered) {
         return try askAndWait(question, live, kind, timeout, until: deadline, letter)
@@ -197,28 +197,32 @@ extension Wormhole.Peer {
     }
     let ended = Monitor<Asking.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
+    // The caller's thread waits for the deadline itself: the thread for all deadlines may be busy.
+    let isReal = hole.options.time.moved == nil && !Mutants.has(.oneClock)
+    let isOver = ended.wait(until: isReal ? deadline : nil) { $0 == nil ? nil : true }
+    if isOver == nil { asked.timeOut() }
     return try asked.answer(ended.wait(until: nil) { $0 }!)
   }
 
-  /// Who asks; nil for one that has neither joined nor become a guest.
-  var live: LiveMailbox? { get throws(WormholeError) { member?.live ?? guest?.live } }
+  /// The mailbox of the requester; nil if it has neither joined nor become a guest.
+  var live: LiveMailbox? { participant?.live }
 
-  /// Gives the body who asks, a guest for this one time if need be.
+  /// Calls the body with the requester's mailbox, or with the mailbox of a temporary guest.
   private func withLive<Result>(
     _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
     try hole.container.checkOwner("ask", name)
-    if let live = try live { return try body(live) }
+    if let live { return try body(live) }
     let guest = try hole.guest()
     defer { guest.leave() }
     return try body(guest.live)
   }
 }
 
-/// Why a question has no answer.
+/// The reason why a request has no reply.
 private struct Unanswered: Error {
   let error: WormholeError
-  /// Whether the peer has ended without having seen it.
+  /// Whether the peer has ended without having seen the request.
   var isUnseen = false
 
   static func unless<Result>(
@@ -228,7 +232,7 @@ private struct Unanswered: Error {
   }
 }
 
-/// One question or message, on its way.
+/// One outgoing request or message.
 struct Asked: Sendable {
   private let live: LiveMailbox
   private let peer: LiveAddress
@@ -236,11 +240,11 @@ struct Asked: Sendable {
   private let bytes: [UInt8]
   private let id: String
   private let deadline: Instant
-  /// The same as others see it, in nanoseconds since the machine was started.
+  /// The deadline in the file, in nanoseconds since the machine was started.
   private let lastMoment: Int64
   private let timeout: Duration
   private let sight = Monitor(Asking.Sight.unseen)
-  /// Whether the peer may have seen it.
+  /// Whether the peer may have seen the request.
   var wasSeen: Bool { sight.withLock { $0 != .unseen } }
   private var hole: Wormhole { live.hole }
 
@@ -248,6 +252,7 @@ struct Asked: Sendable {
     _ peer: Wormhole.Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
     until deadline: Instant, _ operation: String
   ) throws(WormholeError) {
+    try MessageKind.check(kind, operation, peer.name)
     try peer.checkSender(operation)
     self.live = live
     self.peer = LiveAddress(folder: peer.folder, name: peer.name)
@@ -274,9 +279,10 @@ struct Asked: Sendable {
     }
   }
 
-  /// Puts it to the process that lives now.
+  /// Places the file for the process that runs now.
   ///
-  /// - Parameter prepare: is told before it can be seen, once for each process that it is put to.
+  /// - Parameter prepare: is called before the file can be seen, once for each process that the
+  ///   file is placed for.
   func place(
     _ letter: LiveName.Letter,
     _ prepare: (LivePlace) throws(WormholeError) -> Void
@@ -295,7 +301,7 @@ struct Asked: Sendable {
         return target.incarnation
       } catch {
         guard error == .noSuchFile else { throw WormholeError(error, operation, peer.name) }
-        // That process has ended; another may have joined.
+        // The process has ended; a successor may have joined.
         live.peers.forget(peer)
         tries += 1
         if tries >= 3 { throw LivePeers.gone(peer, operation) }
@@ -314,38 +320,40 @@ struct Asked: Sendable {
         let question = Asking.Question(
           peer: peer, incarnation: target.incarnation, container: hole.container, file: target.name,
           deadline: deadline, timeout: timeout, sight: sight, end: end)
-        // The deadline may have passed while it was put to somebody who has ended; or who asks has
-        // left.
+        // The deadline may have passed while the request was placed for a process that has ended.
+        // Or the requester has left.
         guard live.asking.expect(question, again: expected != nil) else {
           throw expected == nil ? live.hasLeft : LivePeers.gone(peer, operation)
         }
         expected = question
       }
-      // It may have ended before there was anything to take back; an answer leaves nothing.
+      // The request may have ended before its file could be withdrawn; after a reply the file is
+      // gone.
       guard live.asking.notePlaced(id) else {
         if sight.withLock({ $0 != .answered }) { expected!.withdraw() }
         return
       }
-      // Whoever ended before that has not ended it.
+      // If the incarnation ended before `notePlaced`, its end has not failed the request.
       if !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()
         live.asking.fail(id, LivePeers.gone(peer, operation))
       }
     } catch {
-      // Once it is expected, whoever takes it from there ends it, and nobody else.
+      // Once the request is registered, only the thread that unregisters the request may end it.
       if expected == nil { end(.failure(error)) } else { live.asking.fail(id, error) }
     }
   }
 
-  /// Puts it off the threads of the pool, and waits for its end; takes it back if the task is
-  /// cancelled.
+  /// Sends the request off the threads of the pool, and waits for its end.
+  ///
+  /// If the task is cancelled, the request is withdrawn.
   func end() async -> Asking.End {
     let cancellation = Cancellation()
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         CallThreads.quick.add {
           put { continuation.resume(returning: $0) }
-          // Cancelled before there was anything to take back.
+          // The task was cancelled before there was a request to withdraw.
           if cancellation.isCancelled { cancel() }
         }
       }
@@ -354,6 +362,9 @@ struct Asked: Sendable {
       cancel()
     }
   }
+
+  /// Fails the request at its deadline; does nothing if the request has ended.
+  func timeOut() { live.asking.timeOut(id) }
 
   func cancel() {
     live.asking.fail(
@@ -378,7 +389,7 @@ struct Asked: Sendable {
     if case .word(let word) = given, let answer = word as? Answer { return answer }
     let decoder = BinaryDecoder(limits: hole.options.limits)
     let answer = try WormholeError.reading("read the answer of", peer.name) {
-      // To read the file was to check its seal.
+      // Reading the file has checked its seal.
       let document = try decoder.open(given.bytes(), isSealChecked: true)
       return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)
     }
@@ -390,7 +401,7 @@ struct Asked: Sendable {
   }
 }
 
-/// Where something is put for a process.
+/// The folder, incarnation and name of a file that is placed for a process.
 struct LivePlace {
   let folder: OpenDirectory
   let incarnation: Incarnation

@@ -4,35 +4,36 @@ public import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
+/// Where the reply to a request goes: to the member or guest that sent it, or to the test that made
+/// the request.
+protocol Requester: Sendable {
+  func take(_ reply: LiveAnswer, to header: LiveFile.Header) throws(WormholeError)
+}
+
+/// The requester of a request that arrived in a live mailbox.
+struct LiveRequester: Requester {
+  let live: LiveMailbox
+  let id: String
+
+  func take(_ reply: LiveAnswer, to header: LiveFile.Header) throws(WormholeError) {
+    try live.answer(header, id, reply)
+  }
+}
+
 extension Wormhole {
-  /// A question that somebody waits for the answer of.
+  /// A request whose sender waits for the reply.
   ///
-  /// It is answered or refused once, from any thread and at any time before its deadline; whoever
-  /// lets go of it without either leaves the asker waiting until then, and the log is told.
+  /// The receiver replies or refuses once, from any thread and at any time before the deadline. If
+  /// the receiver releases the request without either, the requester waits until the deadline, and
+  /// a warning is logged.
   public final class Request: Sendable {
     let core: LiveMessage
-    private let asker: Asker
+    let requester: any Requester
     private let isAnswered = Atomic<Bool>(false)
 
-    /// Where the answer goes.
-    private enum Asker {
-      case live(LiveMailbox, id: String)
-      case test(MadeRequest)
-    }
-
-    init(_ core: LiveMessage, id: String, _ live: LiveMailbox) {
+    init(_ core: LiveMessage, from requester: any Requester) {
       self.core = core
-      asker = .live(live, id: id)
-    }
-
-    init(_ core: LiveMessage, _ record: MadeRequest) {
-      self.core = core
-      asker = .test(record)
-    }
-
-    /// What a test reads the answer from, if one has made it.
-    package var made: MadeRequest? {
-      if case .test(let record) = asker { record } else { nil }
+      self.requester = requester
     }
 
     deinit {
@@ -42,32 +43,33 @@ extension Wormhole {
         about: core.subject)
     }
 
-    /// The member who asks; nil if it is somebody who has not joined.
+    /// The member that sent the request; nil if the sender has not joined.
     public var from: String? { core.from }
 
-    /// What the asker called it: by default the name of the value's type.
+    /// The kind that the requester gave; by default the name of the value's type.
     public var kind: String { core.header.kind }
 
-    /// How long the asker still waits.
+    /// The time for which the requester still waits.
     public var timeLeft: Duration { core.timeLeft }
 
-    /// What is asked.
+    /// Returns the content of the request.
     public func value<Value: Decodable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
       try core.value(as: type, "read request")
     }
 
-    /// Answers it.
+    /// Replies to the request.
     ///
-    /// A second answer does nothing, and the log is told; nor does one for an asker that is gone.
+    /// A second reply does nothing, and a warning is logged. A reply to a requester that is gone
+    /// does nothing.
     public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.limits
       try end(
         WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
     }
 
-    /// Says that there will be no answer, and why.
+    /// Refuses the request, for the given reason.
     public func refuse(_ reason: String) {
       do throws(WormholeError) {
         try end(
@@ -86,33 +88,29 @@ extension Wormhole {
           about: core.subject)
         return
       }
-      switch asker {
-      case .test(let record): record.end(answer)
-      case .live(let live, let id):
-        do throws(WormholeError) {
-          try live.answer(core.header, id, answer)
-        } catch {
-          // It is not answered: it can be refused still, and the asker need not wait.
-          isAnswered.store(false, ordering: .releasing)
-          throw error
-        }
+      do throws(WormholeError) {
+        try requester.take(answer, to: core.header)
+      } catch {
+        // No reply was sent: the request can still be refused, and the requester need not wait.
+        isAnswered.store(false, ordering: .releasing)
+        throw error
       }
     }
   }
 
-  /// A message that was sent for now.
+  /// An immediate message.
   public struct ImmediateMessage: Sendable {
     let core: LiveMessage
 
     init(_ core: LiveMessage) { self.core = core }
 
-    /// The member who sent it; nil if it is somebody who has not joined.
+    /// The member that sent the message; nil if the sender has not joined.
     public var from: String? { core.from }
 
-    /// What the sender called it: by default the name of the value's type.
+    /// The kind that the sender gave; by default the name of the value's type.
     public var kind: String { core.header.kind }
 
-    /// What was sent.
+    /// Returns the content of the message.
     public func value<Value: Decodable>(
       as type: Value.Type = Value.self
     ) throws(WormholeError) -> Value {
@@ -121,24 +119,25 @@ extension Wormhole {
   }
 }
 
-// MARK: Answering
+// MARK: Handlers
 
 extension Wormhole.Member {
-  /// Waits until the contexts that closures have taken count as received, and the senders of
-  /// immediate messages that they have taken have been told so.
+  /// Waits until the contexts that closures have taken count as received, and until the senders of
+  /// immediate messages that closures have taken have been sent a confirmation.
   package func settle() {
     contexts.settle()
     live.settle()
   }
 
-  /// How much has come, right after joining, that nobody here has wanted so far.
+  /// The number of arrivals, right after joining, without a registered handler so far.
   package var unclaimed: Int { live.earlyCount }
 
-  /// Answers requests of a type, until it is stopped or the member leaves.
+  /// Replies to requests of a type, until the subscription is stopped or the member leaves.
   ///
-  /// What the closure throws is told to the asker. It is called on a thread that nobody else waits
-  /// for, one request after the other; where that takes long, an asynchronous closure lets others
-  /// be answered meanwhile. Of several closures for one kind the latest answers.
+  /// An error that the closure throws is sent to the requester. The closure is called on a thread
+  /// for which no other code waits, with one request at a time. If replies take long, use an
+  /// asynchronous closure, which serves several requests at a time. Among several closures for one
+  /// kind, the latest one replies.
   @discardableResult
   public func respond<Question: Decodable & Sendable, Answer: Encodable & Sendable>(
     to type: Question.Type, kind: String? = nil, on queue: DispatchQueue? = nil,
@@ -153,7 +152,7 @@ extension Wormhole.Member {
     }
   }
 
-  /// Answers requests of a type, several at a time.
+  /// Replies to requests of a type, several at a time.
   @discardableResult
   public func respond<Question: Decodable & Sendable, Answer: Encodable & Sendable>(
     to type: Question.Type, kind: String? = nil,
@@ -174,12 +173,13 @@ extension Wormhole.Member {
     }
   }
 
-  /// Is given requests, to answer at once or later, until it is stopped or the member leaves.
+  /// Calls a closure with requests, for a reply at once or later, until the subscription is stopped
+  /// or the member leaves.
   ///
   /// - Parameters:
-  ///   - kind: which ones, by what the asker called them; nil for all that nobody else answers.
-  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
-  ///   - handler: gets each request.
+  ///   - kind: the kind that the requester gave; nil for all kinds without a closure of their own.
+  ///   - queue: the queue for the closure; by default a thread that no other code waits for.
+  ///   - handler: receives each request.
   @discardableResult
   public func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
@@ -188,12 +188,13 @@ extension Wormhole.Member {
     live.respond(toKind: kind, on: queue, handler)
   }
 
-  /// Calls a closure with messages that are sent for now, until it is stopped or the member leaves.
+  /// Calls a closure with immediate messages, until the subscription is stopped or the member
+  /// leaves.
   ///
   /// - Parameters:
-  ///   - kinds: which ones, by what the sender called them; nil for all.
-  ///   - queue: where the closure is called; by default on a thread that nobody else waits for.
-  ///   - handler: gets each message.
+  ///   - kinds: the kinds that the senders gave; nil for all.
+  ///   - queue: the queue for the closure; by default a thread that no other code waits for.
+  ///   - handler: receives each message.
   @discardableResult
   public func watchImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
@@ -205,8 +206,9 @@ extension Wormhole.Member {
     }
   }
 
-  /// The same, with a closure that answers whether it has taken the message: whoever waits for that
-  /// is told.
+  /// As `watchImmediate`, with a closure that returns whether it has taken the message.
+  ///
+  /// A sender that waits for a confirmation is notified of the result.
   package func takeImmediate(
     kinds: Set<String>?, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
@@ -218,16 +220,16 @@ extension Wormhole.Member {
 // MARK: For tasks
 
 extension Wormhole.Member {
-  /// Calls an asynchronous closure with messages that are sent for now, one after the other, until
-  /// it is stopped or the member leaves.
+  /// Calls an asynchronous closure with immediate messages, one after the other, until the
+  /// subscription is stopped or the member leaves.
   ///
-  /// It is called from a task of the library's own, on the actor that it is isolated to, if it is
-  /// to one. What comes meanwhile waits, as long as there is room and time; a call under way is not
-  /// waited for by ``Wormhole/Subscription/stop()``.
+  /// The closure is called from a task of the library, on the actor that the closure is isolated
+  /// to, if any. Messages that arrive during a call wait, within the limits of space and of their
+  /// deadlines. ``Wormhole/Subscription/stop()`` does not wait for a call in progress.
   ///
   /// - Parameters:
-  ///   - kinds: which ones, by what the sender called them; nil for all.
-  ///   - handler: gets each message.
+  ///   - kinds: the kinds that the senders gave; nil for all.
+  ///   - handler: receives each message.
   @discardableResult
   public func watchImmediate(
     kinds: Set<String>? = nil,
@@ -236,12 +238,12 @@ extension Wormhole.Member {
     live.watchImmediate(kinds: kinds, IsolatedHandler(handler))
   }
 
-  /// Calls a closure of the main actor with messages that are sent for now, until it is stopped or
-  /// the member leaves: `watchImmediate { @MainActor message in … }`.
+  /// Calls a closure of the main actor with immediate messages, until the subscription is stopped
+  /// or the member leaves: `watchImmediate { @MainActor message in … }`.
   ///
   /// - Parameters:
-  ///   - kinds: which ones, by what the sender called them; nil for all.
-  ///   - handler: gets each message.
+  ///   - kinds: the kinds that the senders gave; nil for all.
+  ///   - handler: receives each message.
   @discardableResult
   public func watchImmediate(
     kinds: Set<String>? = nil,
@@ -283,12 +285,12 @@ extension LiveMailbox {
   }
 }
 
-/// Guests that can be asked: by those who have been told their address.
+/// Guests that receive requests from processes with the guest's address.
 extension Wormhole.Guest {
-  /// Where it can be asked, for `peer(guest:)`; nobody else ever has it.
+  /// The address of the guest, for `peer(guest:)`; no other guest ever has the same address.
   package var address: String { home.escaped }
 
-  /// As a member's.
+  /// As the member's function.
   package func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.Request) -> Void
@@ -296,7 +298,7 @@ extension Wormhole.Guest {
     live.respond(toKind: kind, on: queue, handler)
   }
 
-  /// As a member's.
+  /// As the member's function.
   package func watchImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
@@ -307,27 +309,27 @@ extension Wormhole.Guest {
     }
   }
 
-  /// Another guest, by its address, to be asked by this one.
+  /// Returns a peer for another guest, by its address; this guest sends the requests.
   package func peer(guest address: String) -> Wormhole.Peer {
     Wormhole.Peer(hole: hole, member: nil, guest: self, folder: .guests, name: address)
   }
 }
 
 extension Wormhole {
-  /// A guest, by its address, to be asked.
+  /// Returns a peer for a guest, by its address.
   package func peer(guest address: String) -> Peer {
     Peer(hole: self, member: nil, folder: .guests, name: address)
   }
 }
 
 extension Wormhole.Member {
-  /// A guest, by its address, to be asked.
+  /// Returns a peer for a guest, by its address.
   package func peer(guest address: String) -> Wormhole.Peer {
     Wormhole.Peer(hole: hole, member: self, folder: .guests, name: address)
   }
 }
 
-/// A closure that answers, or hears.
+/// A handler of requests, or of immediate messages.
 private final class LiveHandler: Lasting {
   private let live: LiveMailbox
   private let number: Int
@@ -367,7 +369,7 @@ extension LiveMailbox {
   ) -> Wormhole.Subscription {
     let (gate, name) = (CallGate(), home.name)
     let call = { @Sendable (request: Wormhole.Request) in
-      // It may have been stopped since the request came to it.
+      // The handler may have been stopped since the request reached it.
       if gate.call({ handler(request) }) { return }
       request.refuse("'\(name)' answers no requests of kind '\(request.kind)' any more")
     }

@@ -2,12 +2,12 @@ public import FoundationEssentials
 internal import PropertyLists
 public import SharedContainer
 
-/// Changes, for tasks: the same calls, off the threads of the pool.
+/// Changes for tasks: async overloads, off the threads of the pool.
 extension Wormhole.Defaults {
-  /// Sets a key to anything that can be encoded; nil removes it.
+  /// Sets a key to any value that can be encoded; nil removes it.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
-  /// nothing is changed.
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is changed.
   public func set<Value: Encodable & Sendable>(
     _ value: Value?, forKey key: String
   ) async throws(WormholeError) {
@@ -16,39 +16,39 @@ extension Wormhole.Defaults {
 
   /// Sets a key to an address, as text; nil removes it.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
-  /// nothing is changed.
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is changed.
   public func set(_ url: URL?, forKey key: String) async throws(WormholeError) {
     try await offPool { () throws(WormholeError) in try self.set(url, forKey: key) }
   }
 
-  /// Removes a key; what is registered for it is answered then.
+  /// Removes a key; afterwards its value is the registered one, if any.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
-  /// nothing is changed.
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is changed.
   public func removeObject(forKey key: String) async throws(WormholeError) {
     try await offPool { () throws(WormholeError) in try self.removeObject(forKey: key) }
   }
 
-  /// Removes all keys, also of a suite that is damaged.
+  /// Removes all keys, also of a damaged suite.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
-  /// nothing is changed.
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is changed.
   public func removeAll() async throws(WormholeError) {
     try await offPool { () throws(WormholeError) in try self.removeAll() }
   }
 
-  /// Changes several keys at once, or one depending on what it was.
+  /// Changes several keys at once, or one key depending on its previous value.
   ///
-  /// As the one without `await`, off the task's thread, where the body runs too; if the task is
-  /// cancelled while it waits the body does not run, and nothing is changed.
+  /// As the overload without `await`, off the task's thread, where the body runs too. If the task
+  /// is cancelled during the wait, the body does not run, and nothing is changed.
   public func update(
     _ body: @escaping @Sendable (inout [String: PropertyListValue]) throws -> Void
   ) async throws {
     try await OffPool.runAny("write defaults", suite, in: lane) { try self.update(body) }
   }
 
-  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), hole) }
+  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), within: hole.options.timeout) }
 
   private func offPool(
     _ body: @escaping @Sendable () throws(WormholeError) -> Void

@@ -1,10 +1,10 @@
 package import PropertyLists
 package import SharedContainer
 
-/// A suite as a whole, for those who stand between it and somebody else's names.
+/// A suite as a whole, for modules that present the suite under the names of another library.
 extension Wormhole.Defaults {
-  /// Changes several keys at once, and answers the version that the suite has then; nil if nothing
-  /// is another than before.
+  /// Changes several keys at once, and returns the suite's new version; nil if no value differs
+  /// from before.
   ///
   /// As ``update(_:)``.
   package func change(
@@ -13,7 +13,7 @@ extension Wormhole.Defaults {
     try WormholeError.writing("write defaults", suite) { try changing(body) }
   }
 
-  /// The same, and what the body throws comes through.
+  /// As `change(_:)`, and rethrows the errors of the body.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: hole, name: suite)
@@ -34,7 +34,7 @@ extension Wormhole.Defaults {
     return version
   }
 
-  /// All keys that are set, without what is registered.
+  /// Returns all keys that are set, without registered ones.
   package func all() throws(WormholeError) -> [String: PropertyListValue] {
     try reader.snapshot(of: slot.get().read(), as: [String: PropertyListValue].self)?.value ?? [:]
   }

@@ -3,14 +3,14 @@ public import PropertyLists
 public import SharedContainer
 internal import Syscalls
 
-/// Values by their type, with the conversions that user defaults make.
+/// Values by their type, with the conversions of user defaults.
 extension Wormhole.Defaults {
-  /// The value of a key, whatever it is; nil if there is none.
+  /// Returns the value of a key, of any type; nil if there is none.
   public func object(forKey key: String) throws(WormholeError) -> PropertyListValue? {
     try value(PropertyListValue.self, forKey: key)
   }
 
-  /// The text of a key, or the digits of a number; nil if there is neither.
+  /// Returns the text of a key, or the digits of a number; nil if there is neither.
   public func string(forKey key: String) throws(WormholeError) -> String? {
     switch try object(forKey: key) {
     case .string(let text): text
@@ -22,10 +22,12 @@ extension Wormhole.Defaults {
     }
   }
 
-  /// The whole number of a key: also of a real, without its fraction, of a text that is one, and of
-  /// a truth, as 1 or 0.
+  /// Returns the whole number of a key.
   ///
-  /// It is 0 if there is none, or if `Int` cannot hold it.
+  /// A real loses its fraction, a text is converted if it is a whole number, and a truth value
+  /// becomes 1 or 0.
+  ///
+  /// Without a number, or if `Int` cannot represent the number, the result is 0.
   public func integer(forKey key: String) throws(WormholeError) -> Int {
     switch try object(forKey: key) {
     case .real(let number): Int(exactly: number.rounded(.towardZero)) ?? 0
@@ -35,9 +37,11 @@ extension Wormhole.Defaults {
     }
   }
 
-  /// The number of a key: also of a text that is one, and of a truth, as 1 or 0.
+  /// Returns the number of a key.
   ///
-  /// It is 0 if there is none.
+  /// A text is converted if it is a number, and a truth value becomes 1 or 0.
+  ///
+  /// Without a number the result is 0.
   public func double(forKey key: String) throws(WormholeError) -> Double {
     switch try object(forKey: key) {
     case .integer(let number): Double(number)
@@ -53,8 +57,10 @@ extension Wormhole.Defaults {
     Float(try double(forKey: key))
   }
 
-  /// The address of a key: of a text that is one, with a scheme, and else of the file whose path it
-  /// is, from the home directory if it begins with `~/`; nil if there is no text.
+  /// Returns the address of a key; nil if the key has no text.
+  ///
+  /// A text with a scheme is an address. Any other text is the path of a file, from the home
+  /// directory if the text begins with `~/`.
   public func url(forKey key: String) throws(WormholeError) -> URL? {
     guard case .string(let text)? = try object(forKey: key) else { return nil }
     if let url = URL(string: text), url.scheme != nil { return url }
@@ -64,17 +70,19 @@ extension Wormhole.Defaults {
     return URL(filePath: home + text.dropFirst())
   }
 
-  /// Sets a key to an address, as text: the path of a file, and of others the whole; nil removes
-  /// it.
+  /// Sets a key to an address, as text; nil removes it.
+  ///
+  /// A file address is stored as its path, any other address as a whole.
   public func set(_ url: URL?, forKey key: String) throws(WormholeError) {
     let text = url.map { $0.isFileURL ? $0.path : $0.absoluteString }
     try set(text, forKey: key)
   }
 
-  /// The truth of a key: also of a number, which is true unless it is 0, and of the texts `YES`,
-  /// `true` and `1`, in whatever case.
+  /// Returns the truth value of a key.
   ///
-  /// It is false if there is none.
+  /// A number is true unless it is 0. The texts `YES`, `true` and `1` are true, regardless of case.
+  ///
+  /// Without a value the result is false.
   public func bool(forKey key: String) throws(WormholeError) -> Bool {
     switch try object(forKey: key) {
     case .boolean(let isTrue): isTrue
@@ -86,29 +94,30 @@ extension Wormhole.Defaults {
     }
   }
 
-  /// The bytes of a key; nil if there are none.
+  /// Returns the bytes of a key; nil if there are none.
   public func data(forKey key: String) throws(WormholeError) -> Data? {
     try object(forKey: key)?.dataValue
   }
 
-  /// The moment of a key; nil if there is none.
+  /// Returns the date of a key; nil if there is none.
   public func date(forKey key: String) throws(WormholeError) -> Date? {
     try object(forKey: key)?.dateValue
   }
 
-  /// The values in order of a key; nil if it is no array.
+  /// Returns the array of a key; nil if the value is not an array.
   public func array(forKey key: String) throws(WormholeError) -> [PropertyListValue]? {
     try object(forKey: key)?.arrayValue
   }
 
-  /// The texts in order of a key; nil if it is no array, or holds anything else.
+  /// Returns the texts of an array; nil if the value is not an array, or not all elements are
+  /// texts.
   public func stringArray(forKey key: String) throws(WormholeError) -> [String]? {
     guard let values = try array(forKey: key) else { return nil }
     let texts = values.compactMap(\.stringValue)
     return texts.count == values.count ? texts : nil
   }
 
-  /// The named values of a key; nil if it is no dictionary.
+  /// Returns the dictionary of a key; nil if the value is not a dictionary.
   public func dictionary(
     forKey key: String
   ) throws(WormholeError) -> [String: PropertyListValue]? {

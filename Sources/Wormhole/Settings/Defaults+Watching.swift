@@ -4,19 +4,19 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole.Defaults {
-  /// Calls a closure with the value of a key, and again whenever that changes.
+  /// Calls a closure with the value of a key, and again after each change of the value.
   ///
-  /// A change of another key, or setting the same value again, is not heard. What is registered
-  /// stands in when the key is removed.
+  /// The closure is not called for a change of another key, or if the same value is set again. When
+  /// the key is removed, the closure receives the registered value.
   ///
   /// - Parameters:
-  ///   - key: the key, of which there need be no value yet.
-  ///   - type: what the value is decoded as.
-  ///   - present: whether the first call is for what is set already.
-  ///   - queue: where the closures are called; by default on a thread of the module's own.
-  ///   - handler: gets the value; nil if it was removed and nothing is registered.
-  ///   - failure: is called instead when a value cannot be had; the watch goes on. Without it,
-  ///     errors go to the log.
+  ///   - key: the key, which need not have a value yet.
+  ///   - type: the type as which the value is decoded.
+  ///   - present: whether the first call is for the present value.
+  ///   - queue: the queue for the closures; by default a thread of the module.
+  ///   - handler: receives the value; nil if it was removed and no value is registered.
+  ///   - failure: is called instead when a value cannot be read; the watch continues. Without this
+  ///     closure, errors go to the log.
   @discardableResult
   public func watch<Value: Decodable & Sendable>(
     _ key: String, of type: Value.Type = Value.self, present: Bool = true,
@@ -29,8 +29,8 @@ extension Wormhole.Defaults {
         hole.failureHandler(failure, about: LogSubject(suite: suite)))
   }
 
-  /// Calls a closure of the main actor with the value of a key, and again whenever that changes:
-  /// `watch("key") { @MainActor value in … }`.
+  /// Calls a closure of the main actor with the value of a key, and again after each change of the
+  /// value: `watch("key") { @MainActor value in … }`.
   ///
   /// As ``watch(_:of:present:on:_:failure:)``.
   @discardableResult
@@ -44,10 +44,11 @@ extension Wormhole.Defaults {
       hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
-  /// Calls an asynchronous closure with the value of a key, and again whenever that changes.
+  /// Calls an asynchronous closure with the value of a key, and again after each change of the
+  /// value.
   ///
-  /// As ``watch(_:of:present:on:_:failure:)``; the closures are called from a task of the watch's
-  /// own, each on the actor that it is isolated to, if it is to one.
+  /// As ``watch(_:of:present:on:_:failure:)``; the closures are called from a task of the watch,
+  /// each on the actor of its isolation, if any.
   @discardableResult
   public func watch<Value: Decodable & Sendable>(
     _ key: String, of type: Value.Type = Value.self, present: Bool = true,
@@ -60,12 +61,13 @@ extension Wormhole.Defaults {
         hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
-  /// The value of a key, and then each change of it; nil when it is removed.
+  /// Returns the value of a key, and then each change of the value, as a sequence; nil when the key
+  /// is removed.
   ///
   /// - Parameters:
-  ///   - key: the key, of which there need be no value yet.
-  ///   - type: what the value is decoded as.
-  ///   - present: whether the first element is what is set already.
+  ///   - key: the key, which need not have a value yet.
+  ///   - type: the type as which the value is decoded.
+  ///   - present: whether the first element is the present value.
   public func values<Value: Decodable & Sendable>(
     forKey key: String, of type: Value.Type = Value.self, present: Bool = true
   ) -> Wormhole.Updates<Value?> {
@@ -78,12 +80,12 @@ extension Wormhole.Defaults {
     watchingStamped(key, of: type, present: present).map { $0.value }
   }
 
-  /// The same, and from which version of the suite each value is.
+  /// As `watching`, with the version of the suite for each value.
   func watchingStamped<Value: Decodable & Sendable>(
     _ key: String, of type: Value.Type, present: Bool
   ) -> WatchPlan<(stamp: Stamp, value: Value?)> {
     let slot = slot
-    // What counts as known: the file, and in it the key.
+    // The known state: the stamp of the file, and the value of the key.
     let known = present ? nil : (try? slot.get()).map { Finding(reading: $0, hole.options.limits) }
     let knownValue: PropertyListValue? = known.flatMap { try? stored(key, in: $0) }
     return WatchPlan(
@@ -108,7 +110,7 @@ extension Wormhole.Defaults {
       })
   }
 
-  /// The value of a key as it is now, and from which version of the suite.
+  /// Returns the current value of a key, and the version of the suite with this value.
   func look(
     at key: String
   ) throws(WormholeError) -> (stamp: Stamp, value: PropertyListValue?) {

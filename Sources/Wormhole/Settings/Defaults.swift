@@ -3,12 +3,12 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// Settings that processes share, in the words of user defaults.
+  /// Settings that processes share, with the names of user defaults.
   ///
-  /// All keys of a suite lie in one file under one lock: a change of one key never takes back
-  /// another process's change of another. Every question is answered by the file as it is now, so
-  /// there is nothing to synchronise. Calls may be made from any thread, and can fail as those of a
-  /// channel can.
+  /// All keys of a suite are in one file under one lock: a change of one key never undoes another
+  /// process's change of a different key. Every read returns the current content of the file:
+  /// nothing has to be synchronised. Calls may be made from any thread, and can fail as a channel's
+  /// calls can.
   public final class Defaults: Sendable {
     /// The suite's name.
     public let suite: String
@@ -21,21 +21,21 @@ extension Wormhole {
       self.hole = hole
       slot = Result { () throws(WormholeError) in
         try Self.naming("use defaults", suite) { () throws(WormholeError) in
-          try hole.container.slot(.system, Slot.suitePrefix + suite)
+          try hole.container.slot(.system, Container.Folder.suitePrefix + suite)
         }
       }
     }
 
     // MARK: Reading
 
-    /// What is answered for keys that nobody has set; for this object, and not stored.
+    /// Registers values for unset keys; only for this object, and not stored.
     ///
-    /// Keys named again replace those registered before.
+    /// A key that is registered again replaces its earlier registration.
     public func register(defaults: [String: PropertyListValue]) {
       registered.withLock { $0.merge(defaults) { $1 } }
     }
 
-    /// All keys that are set or registered, with their values.
+    /// Returns all keys that are set or registered, with their values.
     public func dictionaryRepresentation() throws(WormholeError) -> [String: PropertyListValue] {
       let stored = try read { (reader, content) throws(WormholeError) in
         try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value
@@ -43,9 +43,9 @@ extension Wormhole {
       return registered.withLock { $0 }.merging(stored ?? [:]) { $1 }
     }
 
-    /// The value of a key, decoded; nil if it is neither set nor registered.
+    /// Returns the value of a key, decoded; nil if the key is neither set nor registered.
     ///
-    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if it is of another type.
+    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if the value is of another type.
     public func value<Value: Decodable & Sendable>(
       _ type: Value.Type = Value.self, forKey key: String
     ) throws(WormholeError) -> Value? {
@@ -79,9 +79,9 @@ extension Wormhole {
 
     // MARK: Writing
 
-    /// Sets a key to anything that can be encoded; nil removes it.
+    /// Sets a key to any value that can be encoded; nil removes it.
     ///
-    /// Who watches the key hears of it if the value is another one than before.
+    /// Watchers of the key are notified if the value differs from before.
     public func set<Value: Encodable>(
       _ value: Value?, forKey key: String
     ) throws(WormholeError) {
@@ -91,16 +91,15 @@ extension Wormhole {
       try write { $0[key] = value }
     }
 
-    /// Removes a key; what is registered for it is answered then.
+    /// Removes a key; afterwards its value is the registered one, if any.
     public func removeObject(forKey key: String) throws(WormholeError) {
       try write { $0[key] = nil }
     }
 
-    /// Removes all keys, also of a suite that is damaged.
+    /// Removes all keys, also of a damaged suite.
     public func removeAll() throws(WormholeError) { _ = try replace(with: [:]) }
 
-    /// Sets all keys at once, also of a suite that is damaged, and answers the version that it has
-    /// then.
+    /// Sets all keys at once, also of a damaged suite, and returns the suite's new version.
     package func replace(
       with values: [String: PropertyListValue]
     ) throws(WormholeError) -> Int {
@@ -110,12 +109,12 @@ extension Wormhole {
       }
     }
 
-    /// Changes several keys at once, or one depending on what it was.
+    /// Changes several keys at once, or one key depending on its previous value.
     ///
-    /// Nobody sees some of them changed and others not. The body gets what is set, without what is
-    /// registered; it runs under the suite's lock, on the calling thread, as that of
-    /// `update(durability:_:)` does. What it throws comes through, and nothing is changed
-    /// then.
+    /// No process sees only a part of the changes. The body receives the stored values, without
+    /// registered ones. It runs under the suite's lock, on the calling thread, as the body of
+    /// `update(durability:_:)` does. An error of the body is rethrown, and nothing is changed in
+    /// this case.
     public func update(_ body: (inout [String: PropertyListValue]) throws -> Void) throws {
       _ = try changing(body)
     }
@@ -128,11 +127,11 @@ extension Wormhole {
       }
     }
 
-    /// Does nothing, as there is nothing to wait for; here for code that calls it.
+    /// Does nothing, because there is nothing to wait for; exists for code with such calls.
     @discardableResult
     public func synchronize() -> Bool { true }
 
-    /// Lets errors speak of the suite, and not of the file that holds it.
+    /// Makes errors name the suite, and not the file that contains the suite.
     static func naming<Result>(
       _ operation: String, _ suite: String, _ body: () throws(WormholeError) -> Result
     ) throws(WormholeError) -> Result {
@@ -147,14 +146,14 @@ extension Wormhole {
     }
   }
 
-  /// The settings of a suite.
+  /// Returns the settings of a suite.
   ///
-  /// Nothing is made or looked at before it is used; a name that cannot be used is an error then.
-  /// What is registered is registered for the object that this answers.
+  /// No file is made or read before the first use; a name that cannot be used is an error then.
+  /// Registered values belong to the returned object.
   public func defaults(_ suite: String) -> Defaults { Defaults(suite, self) }
 }
 
-/// One key's value in a dictionary, read without the others.
+/// A single key's value in a dictionary, read without the remaining values.
 struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
   static var key: CodingUserInfoKey { CodingUserInfoKey(rawValue: "wormhole.key")! }
 
@@ -173,7 +172,7 @@ struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
     value = container.contains(name) ? try container.decode(Value.self, forKey: name) : nil
   }
 
-  /// Reads it from a dictionary in memory.
+  /// Reads the value from a dictionary in memory.
   init(_ key: String, in values: PropertyListValue) throws {
     let bytes = try BinaryPropertyList.encode(["value": values])
     var decoder = BinaryDecoder()
@@ -183,7 +182,7 @@ struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
 }
 
 extension SlotReader {
-  /// The value of one key of a slot that holds a dictionary.
+  /// Returns the value of one key in a slot that contains a dictionary.
   func entry<Value: Decodable & Sendable>(
     _ key: String, of content: Slot.Content
   ) throws(WormholeError) -> Value? {

@@ -3,27 +3,26 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// A name that can be posted, and watched for being posted, in all processes that share the
-  /// container.
+  /// A name that each process of the container can post, and can watch for posts.
   ///
-  /// Nothing is carried and nothing is kept: who watches later hears of nothing that came before.
-  /// Several postings in quick succession may be heard as one, the last of them is always heard,
-  /// and one's own are heard like those of others. For anything with content there are channels.
+  /// A notice has no content and is not stored: a later watcher is not notified of earlier posts.
+  /// Several posts in quick succession may lead to a single notification, but the last post is
+  /// always notified. A process is notified of its own posts too. For content there are channels.
   public struct Notice: Sendable {
     /// The notice's name.
     public let name: String
     let hole: Wormhole
 
-    /// Tells all who watch it; does not wait for them.
+    /// Notifies all watchers; does not wait for their closures.
     public func post() throws(WormholeError) { try hole.container.post(name) }
 
     /// Calls a closure whenever the notice is posted.
     ///
     /// - Parameters:
-    ///   - queue: where the closure is called; by default on a thread of the module's own.
-    ///   - handler: is called once for several postings if it is not fast enough for each.
+    ///   - queue: the queue for the closure; by default a thread of the module.
+    ///   - handler: is called once for several posts if it is too slow for each.
     ///   - failure: is called if the container is removed or moved away, which ends the watch.
-    ///     Without it, the error goes to the log.
+    ///     Without this closure, the error goes to the log.
     @discardableResult
     public func watch(
       on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void,
@@ -48,8 +47,8 @@ extension Wormhole {
 
     /// Calls an asynchronous closure whenever the notice is posted.
     ///
-    /// As ``watch(on:_:failure:)``; the closures are called from a task of the watch's own, each on
-    /// the actor that it is isolated to, if it is to one.
+    /// As ``watch(on:_:failure:)``; the closures are called from a task of the watch, each on the
+    /// actor of its isolation, if any.
     @discardableResult
     public func watch(
       _ handler: @escaping @isolated(any) @Sendable () async -> Void,
@@ -60,7 +59,7 @@ extension Wormhole {
         hole.isolatedFailureHandler(failure))
     }
 
-    /// An element whenever the notice is posted, once iterating has begun.
+    /// Yields an element whenever the notice is posted, from the start of the iteration.
     public var posts: Updates<Void> { watching.updates }
 
     private var watching: WatchPlan<Void> {
@@ -89,8 +88,8 @@ extension Wormhole {
     }
   }
 
-  /// The notice of that name.
+  /// Returns the notice with a name.
   ///
-  /// Nothing is made or looked at before it is used; a name that cannot be used is an error then.
+  /// No file is made or read before the first use; a name that cannot be used is an error then.
   public func notice(_ name: String) -> Notice { Notice(name: name, hole: self) }
 }

@@ -6,26 +6,27 @@ public import SharedContainer
 extension Wormhole {
   /// The settings of a suite as a model for a user interface, key by key.
   ///
-  /// Whoever reads a key inside `withObservationTracking` is told when that key changes, in
-  /// whichever process, and of no other. It lives on the main actor; files are read elsewhere.
+  /// If a key is read inside `withObservationTracking`, the reader is notified when this key
+  /// changes, in any process, and of no other key. The model is isolated to the main actor; changed
+  /// files are read on other threads.
   @MainActor
   public final class ObservableDefaults: Observable {
-    /// The settings behind it.
+    /// The settings behind the model.
     public nonisolated let defaults: Defaults
-    /// With the watches of them, which end with the model.
+    /// Each cell retains its watch, which ends with the model.
     private var cells: [String: Cell] = [:]
 
-    /// Makes a model of the settings; nothing is read before a key is asked for.
+    /// Makes a model of the settings; no key is read before its first use.
     public init(_ defaults: Defaults) { self.defaults = defaults }
 
-    /// The value of a key, as last heard of; nil if there is none, or none that can be read.
+    /// The latest known value of a key; nil if the value is missing or cannot be read.
     ///
-    /// The first question for a key reads it and begins to watch it.
+    /// The first use of a key reads the key and begins to watch it.
     public subscript(key: String) -> PropertyListValue? { cell(key).value }
 
     /// Sets a key, for all processes; nil removes it.
     ///
-    /// The calling thread waits until it is written. The model shows it at once.
+    /// The calling thread waits until the value is written. The model shows the value at once.
     public func set<Value: Encodable>(
       _ value: Value?, forKey key: String
     ) throws(WormholeError) {
@@ -42,12 +43,14 @@ extension Wormhole {
       return cell
     }
 
-    /// Reads a key and begins to watch it; tried again where the system refuses that for now, as
-    /// who has asked is to be told of every change.
+    /// Reads a key and begins to watch it.
+    ///
+    /// If the system refuses for now, both are tried again, because the reader must be notified of
+    /// every change.
     private func begin(_ key: String, _ cell: Cell, again: Bool = false) {
       let log = defaults.hole.failureHandler(nil, about: LogSubject(suite: defaults.suite))
       do throws(WormholeError) {
-        // From before the reading, so that nothing is missed between the two.
+        // The watch begins before the reading: no change in between is missed.
         if cell.watch == nil {
           cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, present: false)
             .observeBriefly(
@@ -66,12 +69,13 @@ extension Wormhole {
   }
 }
 
-/// One key's value: tracked by itself, so that nobody hears of other keys.
+/// One key's value: tracked separately, so its readers are not notified of other keys.
 @MainActor @Observable
 private final class Cell {
   private(set) var value: PropertyListValue?
   @ObservationIgnored var watch: Brief<Listener>?
-  /// From which version of the suite the value was read here; nil once the watch has come so far.
+  /// The version of the suite from which the value was read here; nil once the watch has reached
+  /// it.
   @ObservationIgnored private var shown: Stamp?
 
   func show(_ found: (stamp: Stamp, value: PropertyListValue?)) {
@@ -79,7 +83,7 @@ private final class Cell {
     take(found.value)
   }
 
-  /// What the watch tells, which may have waited for this thread, and be older than what is shown.
+  /// Takes a value from the watch, which may have waited for this thread and may be outdated.
   func hear(_ found: (stamp: Stamp, value: PropertyListValue?)) {
     if let shown, found.stamp.isEarlier(than: shown) { return }
     shown = nil
@@ -92,7 +96,8 @@ private final class Cell {
 }
 
 extension Stamp {
-  /// By both the version and the time: what was taken away by hand begins with lower versions.
+  /// Compares the version and the time: after another tool has removed the file, versions begin at
+  /// lower numbers.
   fileprivate func isEarlier(than other: Stamp) -> Bool {
     guard case .version(let own, let sent, _) = self,
       case .version(let others, let otherSent, _) = other

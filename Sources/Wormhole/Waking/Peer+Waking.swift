@@ -3,33 +3,36 @@ internal import Syscalls
 
 /// Starting a member that does not run.
 extension Wormhole.Peer {
-  /// Sees to it that the peer runs, and waits until it has joined, on the thread that calls.
+  /// Starts the peer if it does not run, and waits on the calling thread until the peer has joined.
   ///
-  /// If it runs it returns at once. Otherwise its program is started, as
-  /// `Wormhole.registerStart(of:program:arguments:environment:directory:)` was told,
-  /// once however many ask for it at the same time. The program has a session of its own, nothing
-  /// on its standard descriptors, inherits no other, and no lock; it finds the container in
-  /// `WORMHOLE_CONTAINER`, and goes on when this process ends.
+  /// If the peer runs, the call returns at once. Otherwise the program given to
+  /// `Wormhole.registerStart(of:program:arguments:environment:directory:)` is started, once, even
+  /// if several processes wake the peer at the same time. The program has a session of its own and
+  /// nothing on its standard descriptors. The program inherits no more descriptors, and no lock; it
+  /// finds the container in `WORMHOLE_CONTAINER`, and continues after the end of the calling
+  /// process.
   ///
-  /// It throws ``WormholeError/Code-swift.struct/notFound`` if nobody has said how it is started,
-  /// ``WormholeError/Code-swift.struct/refused`` if somebody else may have said it,
+  /// It throws ``WormholeError/Code-swift.struct/notFound`` if no program is registered,
+  /// ``WormholeError/Code-swift.struct/refused`` if another user may have registered it,
   /// ``WormholeError/Code-swift.struct/unreachable`` as soon as the program has ended without
-  /// having joined, and ``WormholeError/Code-swift.struct/timedOut`` if it runs and does not join.
+  /// having joined, and ``WormholeError/Code-swift.struct/timedOut`` if the program runs and does
+  /// not join.
   ///
-  /// - Parameter timeout: how long to wait for it.
+  /// - Parameter timeout: the time limit for the peer to join.
   public func wake(within timeout: Duration = .seconds(10)) throws(WormholeError) {
     try Waking(self, timeout).run()
   }
 
-  /// Sees to it that the peer runs, and waits until it has joined.
+  /// Starts the peer if it does not run, and waits until the peer has joined.
   ///
-  /// As the one without `await`; a task that is cancelled waits no longer, and what was started
-  /// goes on.
+  /// As the overload without `await`. If the task is cancelled, the wait ends, and a started
+  /// program continues.
   public func wake(within timeout: Duration = .seconds(10)) async throws(WormholeError) {
+    try TaskPool.start("wake", name)
     let waking = try Waking(self, timeout)
     if waking.isPresent { return }
     let name = name
-    // It waits for locks and processes, which no thread of the pool may.
+    // Waking waits for locks and processes, which no thread of the pool may.
     let end: Result<Void, WormholeError> = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         do throws(Errno) {

@@ -3,15 +3,16 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// How a member is started, by whoever needs it to run.
+  /// The program that starts a member, and its arguments, environment and directory.
   public struct Start: Hashable, Sendable {
     /// The absolute path of the program.
     public let program: String
-    /// What it is given, without its own name.
+    /// The arguments of the program, without its own name.
     public let arguments: [String]
-    /// What is set in its environment beside, or in place of, what whoever starts it has there.
+    /// Variables of the program's environment, in addition to the variables of the starting
+    /// process, or in their place.
     public let environment: [String: String]
-    /// The directory that it begins in; nil: the root.
+    /// The directory in which the program starts; nil: the root.
     public let directory: String?
 
     init(_ start: MemberStart) {
@@ -22,18 +23,19 @@ extension Wormhole {
     }
   }
 
-  /// Says how a member is started when somebody wakes it, in place of what was said before.
+  /// Registers the program that starts a member when a process wakes the member, in place of an
+  /// earlier registration.
   ///
-  /// The member need not run, nor ever have joined. It is started for this user alone: others who
-  /// wake it are refused, in a group's container too.
+  /// The member need not run, nor ever have joined. The registration is for this user alone: a wake
+  /// by another user is refused, in a group's container too.
   ///
   /// - Parameters:
-  ///   - name: the name that the program joins as.
-  ///   - program: a path, or a name that PATH has here and now.
-  ///   - arguments: what the program is given.
-  ///   - environment: what is set beside what whoever starts it has; ``directory`` stands in
-  ///     `WORMHOLE_CONTAINER` in any case.
-  ///   - directory: an absolute path to begin in; by default the root.
+  ///   - name: the name under which the program joins.
+  ///   - program: a path, or a name in the present PATH of the calling process.
+  ///   - arguments: the arguments of the program.
+  ///   - environment: variables in addition to those of the starting process; `WORMHOLE_CONTAINER`
+  ///     contains ``directory`` in any case.
+  ///   - directory: an absolute path in which the program starts; by default the root.
   public func registerStart(
     of name: String, program: String, arguments: [String] = [],
     environment: [String: String] = [:], directory: String? = nil
@@ -54,13 +56,13 @@ extension Wormhole {
     tellStartsChanged()
   }
 
-  /// Calls a closure whenever how some member is started may have changed, through any process.
+  /// Calls a closure whenever the registration of a member may have changed, through any process.
   ///
-  /// What it is now is to be read: see ``start(of:)``.
+  /// The closure has to read the present registration: see ``start(of:)``.
   ///
   /// - Parameters:
-  ///   - queue: where the closure is called; by default on a thread of the library's own.
-  ///   - handler: is called once for several changes if it is not fast enough for each.
+  ///   - queue: the queue for the closure; by default a thread of the library.
+  ///   - handler: is called once for several changes if it is too slow for each.
   @discardableResult
   public func watchStarts(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void
@@ -74,14 +76,15 @@ extension Wormhole {
     do throws(WormholeError) {
       try notice(Self.startsNotice).post()
     } catch {
-      // It is registered all the same.
+      // The registration itself has succeeded.
       log(.notice, "\(error)")
     }
   }
 
-  /// Says how a member is started when somebody wakes it, in place of what was said before.
+  /// Registers the program that starts a member when a process wakes the member, in place of an
+  /// earlier registration.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public func registerStart(
     of name: String, program: String, arguments: [String] = [],
     environment: [String: String] = [:], directory: String? = nil
@@ -110,16 +113,16 @@ extension Wormhole {
     }
   }
 
-  /// How a member is started; nil if nobody has said so.
+  /// Returns the registration of a member; nil if there is none.
   ///
-  /// It is an error, ``WormholeError/Code-swift.struct/refused``, if somebody else can have written
-  /// it.
+  /// It throws ``WormholeError/Code-swift.struct/refused`` if another user can have written the
+  /// registration.
   public func start(of name: String) throws(WormholeError) -> Start? {
     guard let home = try container.existingMember(name) else { return nil }
     return try home.readStart("read the start of").map(Start.init)
   }
 
-  /// Forgets how a member is started; false if nobody had said so.
+  /// Removes the registration of a member; false if there was none.
   @discardableResult
   public func removeStart(of name: String) throws(WormholeError) -> Bool {
     guard let home = try container.existingMember(name), try home.removeStart() else {
@@ -131,7 +134,7 @@ extension Wormhole {
 }
 
 extension Wormhole.Member {
-  /// Says how this member is started when somebody wakes it.
+  /// Registers the program that starts this member when a process wakes the member.
   ///
   /// As `Wormhole.registerStart(of:program:arguments:environment:directory:)`.
   public func registerStart(
@@ -142,9 +145,9 @@ extension Wormhole.Member {
       of: name, program: program, arguments: arguments, environment: environment,
       directory: directory)
   }
-  /// Says how this member is started when somebody wakes it.
+  /// Registers the program that starts this member when a process wakes the member.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public func registerStart(
     program: String, arguments: [String] = [], environment: [String: String] = [:],
     directory: String? = nil

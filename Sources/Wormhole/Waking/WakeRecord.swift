@@ -2,77 +2,82 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// The latest start of a member, as all see it who want it to run: the value of the slot
+/// The latest start of a member, for all processes that wake the member: the value of the slot
 /// `wake.<name>` in `system/`.
 ///
-/// It is changed under the slot's lock, so of all who ask at the same time one writes it, and that
-/// one starts the program. Its end, if that came before the member had joined, is added later.
+/// The record is changed under the slot's lock. So if several processes wake the member at the same
+/// time, only a single process writes the record and starts the program. If the program ends before
+/// the member has joined, its end is added later.
 struct WakeRecord: Codable, Equatable, Sendable {
-  /// What tells it from all others: 16 hexadecimal digits.
+  /// Identifies the start: 16 hexadecimal digits.
   let id: String
   /// In nanoseconds since the machine was started.
   let started: Int64
-  /// Who starts it, for people.
+  /// The name of the starting process, for people.
   let by: String
   let program: String
-  /// The member's incarnation before; another one means that somebody has joined since.
+  /// The member's incarnation before the start; a different incarnation means that a process has
+  /// joined since.
   let before: String?
-  /// The process, once there is one, as in a profile.
+  /// The process, once the program runs, as in a profile.
   var process: Int32?
   var namespace: UInt64?
   var ticks: UInt64?
-  /// How many starts in a row, right before this one, nobody has joined after.
+  /// The number of starts in a row, right before the current start, after which no process has
+  /// joined.
   let failed: Int?
-  /// Why nobody has joined, and when that was known.
+  /// The reason why no process has joined, and the moment when the reason was known.
   var failure: String?
   var ended: Int64?
 
-  /// How the starting stands, for one who wants the member to run.
+  /// The state of the start, for a process that wakes the member.
   enum Verdict: Equatable {
-    /// It is up to whoever is first to write another record.
+    /// The first process that writes a new record starts the program.
     case start
-    /// Somebody else is about it; look again by then, at the latest.
+    /// Another process is starting the member; check again after this time, at the latest.
     case wait(Duration)
-    /// It was tried while this one wanted it, and did not succeed.
+    /// A start has failed since the process began to wake the member.
     case failed(String)
   }
 
   /// - Parameters:
-  ///   - incarnation: the member's, which is not present.
-  ///   - program: what would be started.
-  ///   - begun: since when this one wants it.
-  ///   - grace: how long somebody is believed to be about it who has not yet started anything.
+  ///   - incarnation: the incarnation of the member, which is not present.
+  ///   - program: the program to be started.
+  ///   - begun: the moment when the process began to wake the member.
+  ///   - grace: the time for which a process with a record, but without a started program, is
+  ///     believed to be starting it.
   func verdict(
     _ incarnation: String?, _ program: String, begun: Int64, now: Int64, grace: Duration
   ) -> Verdict {
-    // It has joined, and is gone again.
+    // The member has joined, and has left again.
     if incarnation != before { return .start }
     if let failure, let ended {
-      // What is still to come was noted in an earlier run of the machine.
+      // A moment in the future was recorded in an earlier run of the machine.
       if (begun...max(begun, now)).contains(ended) { return .failed(failure) }
       let pause = Self.pause(after: failures(incarnation, program))
       let rest = pause - .nanoseconds(now - ended)
-      // Of that more than all of it is left.
+      // More than the whole pause can only be left after a restart of the machine.
       return rest <= .zero || rest > pause ? .start : .wait(rest)
     }
     if isAlive { return .wait(grace) }
-    // An age below 0 is that of an earlier start of the machine.
+    // A negative age belongs to an earlier run of the machine.
     let age = Duration.nanoseconds(now - started)
     return age < .zero || age >= grace ? .start : .wait(grace - age)
   }
 
-  /// How many starts in a row have failed, this one with them, if another one begins now.
+  /// Returns the number of failed starts in a row, including this start, if another one begins now.
   func failures(_ incarnation: String?, _ program: String) -> Int {
     incarnation == before && program == self.program ? (failed ?? 0) + 1 : 0
   }
 
-  /// How long after so many failures in a row nobody starts it again: what crashes is not to be
-  /// started as fast as it can.
+  /// Returns the pause before the next start, after a number of failures in a row.
+  ///
+  /// A program that crashes must not be restarted as fast as possible.
   private static func pause(after failures: Int) -> Duration {
     failures == 0 ? .zero : min(.milliseconds(100) * (1 << min(failures - 1, 10)), .seconds(10))
   }
 
-  /// Whether the process is known to live.
+  /// Whether the process is known to be alive.
   private var isAlive: Bool {
     guard let process, let namespace, let ticks else { return false }
     let holder = LockHolder(
@@ -80,7 +85,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
     return holder.state == .running || holder.state == .stopped
   }
 
-  /// What was started, for people.
+  /// The state of the start, for people.
   var whatRuns: String {
     if let failure {
       return "it was started \((failed ?? 0) + 1) times in a row in vain, the last time \(failure)"
@@ -106,7 +111,8 @@ struct WakeRecord: Codable, Equatable, Sendable {
     self.failed = failed
   }
 
-  /// Nil for what is damaged, or of another form: then nobody is about it.
+  /// Nil for a record that is damaged or of another form: then no process counts as starting the
+  /// member.
   init?(_ content: Slot.Content) {
     guard case .value(let bytes, _) = content,
       let record = try? BinaryDecoder().decode(WakeRecord.self, from: bytes),
@@ -116,7 +122,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
     self = record
   }
 
-  /// Changes the record, unless another one has taken its place.
+  /// Changes the record, unless another record has replaced it.
   static func change(
     _ slot: Slot, _ id: String, _ patience: Patience, _ body: (inout WakeRecord) -> Void
   ) throws {

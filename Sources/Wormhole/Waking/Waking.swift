@@ -2,21 +2,21 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// One who wants a member to run, and waits for it.
+/// The wait of a process for a member to be woken.
 ///
-/// Whoever finds that nobody is about it writes a record, under a lock, and then starts the
-/// program; the others wait until the member has joined, or the record says that it will not.
-/// Nobody depends on the one who starts it: if that one is killed or stopped between the record and
-/// the start, another does it a little later.
+/// A process that finds no start in progress writes a record, under a lock, and then starts the
+/// program. The other processes wait until the member has joined, or the record contains a failure.
+/// No process depends on the starter: if the starter is killed or suspended between the record and
+/// the start, another process starts the program a little later.
 final class Waking: Sendable {
   private let hole: Wormhole
   private let name: String
   private let timeout: Duration
   private let deadline: Instant
   private let begun: Int64
-  /// Whose word it was that it joined last.
+  /// The incarnation that had joined last when the wait began.
   private let before: String?
-  /// Whether it is there already.
+  /// Whether the member is present already.
   let isPresent: Bool
   private let changes = Monitor(0)
   private let cancellation = Cancellation()
@@ -27,7 +27,7 @@ final class Waking: Sendable {
     self.timeout = timeout
     deadline = .now + timeout
     begun = peer.hole.options.environment.sinceBoot()
-    // In this order: whoever takes the name after it was free writes a profile after this one.
+    // In this order: if a process takes the free name, it writes its profile after this read.
     let home = try hole.container.existingMember(name)
     do throws(Errno) {
       before = try home?.readProfile().profile?.incarnation.rawValue
@@ -42,7 +42,7 @@ final class Waking: Sendable {
     changes.signal { $0 += 1 }
   }
 
-  /// Waits until it has joined, on the thread that calls.
+  /// Waits until the member has joined, on the calling thread.
   func run() throws(WormholeError) {
     if isPresent { return }
     let start = try registered()
@@ -85,7 +85,7 @@ final class Waking: Sendable {
       hint: "look what that program does, and whether it joins as '\(name)'")
   }
 
-  // MARK: Whose turn it is
+  // MARK: Turns
 
   private enum Turn {
     case joined
@@ -93,11 +93,13 @@ final class Waking: Sendable {
     case others(Duration, WakeRecord?)
   }
 
-  /// Looks without the lock first: of many who wait most have nothing to change.
+  /// Reads without the lock first: among many waiting processes, most have nothing to change.
   private func look(_ start: MemberStart, _ slot: Slot) throws(WormholeError) -> Turn {
-    let turn = try turn(slot.read(), start)
+    let content = try slot.read()
+    let turn = try turn(content, start)
     guard case .mine = turn else { return turn }
-    try checkTime(nil)
+    let record = WakeRecord(content)
+    try checkTime(record?.failure == nil ? nil : record)
     var taken = turn
     do {
       try slot.change("wake", patience: Patience(until: deadline, cancellation: cancellation)) {
@@ -111,14 +113,15 @@ final class Waking: Sendable {
     return taken
   }
 
-  /// The record was read before the member is looked at, so a start that has succeeded since is not
-  /// taken for one of long ago.
+  /// The record was read before the member's presence.
+  ///
+  /// So a start with a success in between does not count as an old start.
   private func turn(_ content: Slot.Content, _ start: MemberStart) throws(WormholeError) -> Turn {
     let sighting = try Sighting(name, in: hole.container)
     let incarnation = sighting.found.profile?.incarnation.rawValue
     if incarnation != before, incarnation != nil { return .joined }
     let record = WakeRecord(content)
-    // Somebody is joining this very moment.
+    // A process is joining at this very moment.
     if sighting.isPresent { return .others(.milliseconds(50), record) }
     let environment = hole.options.environment
     let verdict =
@@ -141,7 +144,7 @@ final class Waking: Sendable {
     WormholeError(.unreachable, "wake", name, because: reason)
   }
 
-  /// Under the name that the caller knows, and not that of the slot.
+  /// Returns the error under the name that the caller knows, not under the slot's name.
   private func renamed(_ error: any Error) -> WormholeError {
     guard var error = error as? WormholeError else {
       return WormholeError(.system, "wake", name, because: "\(error)")
@@ -154,7 +157,7 @@ final class Waking: Sendable {
 
   private func launch(_ start: MemberStart, _ record: WakeRecord) throws(WormholeError) {
     let environment = hole.options.environment
-    // Who was stopped since may find that others have begun anew.
+    // If this process was suspended since, another process may have started the program again.
     guard .nanoseconds(environment.sinceBoot() - record.started) < hole.options.wakeGrace else {
       return
     }
@@ -174,10 +177,10 @@ final class Waking: Sendable {
   }
 }
 
-/// A start of a member's program by this process, which hears of its end.
+/// A start of a member's program by this process, which is notified of the program's end.
 private final class StartAttempt: Sendable {
   private let name: String
-  /// The program may go on for long, and the container is not kept open for that.
+  /// The program may run for a long time, and must not keep the container open.
   private weak let container: Container?
   private let record: WakeRecord
 
@@ -190,7 +193,8 @@ private final class StartAttempt: Sendable {
   /// Starts the program, and a thread that waits for its end.
   func spawn(_ start: MemberStart, in container: Container) throws(Errno) -> Child {
     let given = Monitor<Child??>(nil)
-    // Before there is a child, which would have no waiter if a thread could not be had.
+    // The thread is started before the child, which would have no waiter if no thread could be
+    // started.
     try Thread("wake") {
       guard let child = given.wait(until: nil, { $0 }), let child else { return }
       self.end(try? child.wait())
@@ -210,12 +214,12 @@ private final class StartAttempt: Sendable {
   private static func environment(_ start: MemberStart, _ container: Container) -> [[CChar]] {
     var settings = start.environment
     settings["WORMHOLE_CONTAINER"] = container.absolutePath
-    // Together they would be a contradiction.
+    // Both variables together would be a contradiction.
     return Processes.environment(
       setting: settings.map { "\($0)=\($1)" }, without: ["WORMHOLE_GROUP"])
   }
 
-  /// Says which process it is, so that others do not start another one while it lives.
+  /// Records the child: while the child runs, no process starts the program again.
   func note(_ child: Child) {
     change { record in
       record.process = child.process
@@ -250,7 +254,7 @@ private final class StartAttempt: Sendable {
     guard let container else { return }
     do {
       let slot = try WakeRecord.slot(of: name, in: container)
-      // What cannot be told is found out by the others when they look again.
+      // If the change fails, the waiting processes discover the state at their next check.
       try WakeRecord.change(slot, record.id, Patience(until: .now + .seconds(10)), body)
     } catch {
       container.log(.error, "\(error)", about: LogSubject(member: name), because: error)

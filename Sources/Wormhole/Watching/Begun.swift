@@ -1,31 +1,38 @@
 package import SharedContainer
 internal import Syscalls
 
-/// Something that goes on until it is stopped.
+/// An activity with an explicit end, such as a watch.
 package protocol Lasting: AnyObject, Sendable {
-  /// Ends it; once this has returned, nothing more is called.
+  /// Ends the activity; once this has returned, no further closure is called.
   func stop()
 
-  /// Ends it, and does not wait for a call that is under way.
+  /// Ends the activity, and does not wait for a call in progress.
   func end()
 
-  /// What its calls go through, where a call under way does not keep this.
+  /// Whether this subscription ends before the rest: a member's receivers complete claimed messages
+  /// first.
+  var endsFirst: Bool { get }
+
+  /// The gate for its calls, if a call in progress does not retain the object.
   var callGate: CallGate? { get }
 }
 
 extension Lasting {
   package func end() { stop() }
+  package var endsFirst: Bool { false }
   package var callGate: CallGate? { nil }
 }
 
-/// What was begun through an opening of a container, or by a member, and goes on until it is
-/// stopped, whoever has let go of it.
+/// The subscriptions that were started through an instance of a container, or by a member.
 ///
-/// What goes on is kept here, and keeps this; so it needs no opening that somebody keeps.
+/// Each subscription continues until its stop, even if the program has released it.
+///
+/// Each subscription is retained here, and retains this object. So the program need not retain the
+/// instance.
 package final class Begun: Sendable {
   private struct State {
-    /// Nil until something begins, which programs that only look never see: setting a dictionary up
-    /// takes longer than reading a file.
+    /// Nil until the first subscription, which a program without watches never needs: setting up a
+    /// dictionary takes longer than reading a file.
     var all: [ObjectIdentifier: Wormhole.Subscription]?
     var isClosed = false
   }
@@ -36,9 +43,9 @@ package final class Begun: Sendable {
 
   init(_ container: String) { self.container = container }
 
-  /// Keeps something until it is forgotten or told to end.
+  /// Retains a subscription until it is removed or the owner closes.
   ///
-  /// - Returns: nil if this was closed before.
+  /// - Returns: nil if the owner was closed before.
   func keepIfOpen(_ one: any Lasting) -> Wormhole.Subscription? {
     let subscription = Wormhole.Subscription(one, in: self)
     return state.withLock { state in
@@ -49,7 +56,7 @@ package final class Begun: Sendable {
     }
   }
 
-  /// Keeps something until it is forgotten or told to end.
+  /// Retains a subscription until it is removed or the owner closes.
   @discardableResult
   func keep(_ one: any Lasting) throws(WormholeError) -> Wormhole.Subscription {
     if let subscription = keepIfOpen(one) { return subscription }
@@ -58,22 +65,24 @@ package final class Begun: Sendable {
       hint: "open it anew")
   }
 
-  /// It has ended, in order or for a reason.
+  /// Removes a subscription that has ended, in order or for a reason.
   func forget(_ one: any Lasting, _ reason: WormholeError? = nil) {
-    // Let go of once the lock is free.
+    // Released after the lock.
     let subscription = state.withLock { $0.all?.removeValue(forKey: ObjectIdentifier(one)) }
     subscription?.end(reason)
   }
 
-  /// How many go on.
+  /// The number of active subscriptions.
   package var count: Int { state.withLock { $0.all?.count ?? 0 } }
 
-  /// Ends all, and lets nothing more begin.
+  /// Ends all subscriptions, and accepts no more.
   package func close() {
     let all = takeAll()
-    // Whoever leaves sees to it that what is in the hands of receivers is brought to its end first.
-    for subscription in all.filter({ $0.one is Wormhole.Member }) { stop(subscription) }
-    for subscription in all.filter({ !($0.one is Wormhole.Member) }) { stop(subscription) }
+    for endsFirst in [true, false] {
+      for subscription in all where (subscription.one?.endsFirst ?? false) == endsFirst {
+        stop(subscription)
+      }
+    }
   }
 
   private func stop(_ subscription: Wormhole.Subscription) {
@@ -81,9 +90,9 @@ package final class Begun: Sendable {
     subscription.end(nil)
   }
 
-  /// Ends all, lets nothing more begin, and does not wait for calls that are under way.
+  /// Ends all subscriptions, accepts no more, and does not wait for calls in progress.
   ///
-  /// - Returns: what waits for those calls.
+  /// - Returns: a closure that waits for all calls.
   func end(_ reason: WormholeError?) -> @Sendable () -> Void {
     let all = takeAll()
     for subscription in all {
@@ -94,7 +103,7 @@ package final class Begun: Sendable {
   }
 
   private func takeAll() -> [Wormhole.Subscription] {
-    // In a copy of the process all has ended already.
+    // In a forked child all subscriptions have ended already.
     guard owner.isCurrent else { return [] }
     return state.withLock { state in
       state.isClosed = true

@@ -1,4 +1,4 @@
-/// Something that goes on as long as somebody keeps this.
+/// Stops an activity when the last reference is released.
 final class Brief<One: Lasting>: Sendable {
   let one: One
 

@@ -2,12 +2,12 @@ internal import Dispatch
 internal import SharedContainer
 internal import Syscalls
 
-/// What a look has found.
+/// The result of reading a name.
 final class Finding: Sendable {
   let name: String
   let stamp: Stamp
   let content: Result<Slot.Content, WormholeError>
-  /// The content, opened; nil if there is none, or it is damaged.
+  /// The content, opened; nil if the content is missing or damaged.
   let file: Envelope.Opened?
 
   init(
@@ -20,56 +20,58 @@ final class Finding: Sendable {
     self.file = file
   }
 
-  /// That there will be nothing to find any more.
+  /// The finding that no more changes will follow.
   convenience init(_ failure: WormholeError) {
     self.init(name: "", stamp: .failed(failure), content: .failure(failure))
   }
 }
 
-/// One watcher: carries out what ``WatchMachine`` decides.
+/// One watcher: carries out the decisions of ``WatchMachine``.
 ///
-/// It is told of changes by the watcher, and then only notes them. Once all have been told it
-/// looks, on the watcher's thread if another one is free to wait, or else on a queue of its own: so
-/// nobody waits for it. There it calls the handler too, unless that has a queue. It is kept until
-/// it is stopped, by its owner or by what has begun in an opening.
+/// A change notice is only recorded. Once all listeners are notified, this listener reads the
+/// changes. It does so on the watcher's thread, if another thread is free to wait for notices, and
+/// otherwise on its own queue: so no other listener waits. The handler is called on the same
+/// thread, unless the handler has a queue. The listener is retained until it is stopped, by its
+/// owner or by the subscriptions of an instance.
 final class Listener: Lasting {
   private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
 
-  /// Something that it looks at.
+  /// A source of changes, such as a slot.
   struct Source: Sendable {
     let look: @Sendable () -> Finding
-    /// What it tells that knows this version, and finds that there is nothing any more; nil for
-    /// nothing.
+    /// Returns the finding for a listener that knows the version and now finds nothing; nil if the
+    /// listener is not notified.
     var loss: @Sendable (_ version: Int) -> Finding? = { _ in nil }
     let leave: @Sendable () -> Void
-    /// Whether it is left once a look has found nothing.
+    /// Whether the listener leaves the source after it has read nothing.
     var isLeaving = false
   }
 
-  /// Both under one lock, as whoever asks for one asks for the other.
+  /// Both are under one lock, because callers need both.
   private struct State {
     var machine: Machine
-    /// Nil once it has been stopped.
+    /// Nil once the listener has been stopped.
     var sources: [String: Source]? = [:]
-    /// Why there is nothing more to come.
+    /// The reason why no more changes will follow.
     var failure: WormholeError?
-    /// What keeps it until it has ended.
+    /// The owner that retains the listener until its end.
     var begun: Begun?
-    /// What is looked at again in a while, as it could not be.
+    /// The names that are read again in a while, because reading failed.
     var retried: Set<String> = []
   }
 
   private let state: Monitor<State>
-  /// What keeps listening for further sources, if anything does.
+  private let threadHold = Monitor<ThreadHold?>(nil)
+  /// The watch that finds further sources, if any.
   private let finder = Monitor<FolderWatch?>(nil)
-  private let queue = DispatchQueue(label: "wormhole.watch")
+  private let queue = WorkQueue()
   private let handlerQueue: DispatchQueue?
   let owner = ProcessCopy.current
   private let handler: (@Sendable (Finding) -> Void)?
-  /// Closed once it has been stopped.
+  /// Closed once the listener has been stopped.
   let gate = CallGate()
 
-  /// - Parameter handler: nil for one whose findings are waited for.
+  /// - Parameter handler: nil for a listener whose findings are awaited.
   init(
     seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
     handler: (@Sendable (Finding) -> Void)? = nil
@@ -79,12 +81,22 @@ final class Listener: Lasting {
     self.handler = handler
   }
 
-  /// How often it was woken.
+  /// The number of change notices.
   var signals: Int { state.withLock { $0.machine.signals } }
+
+  /// Makes sure that a thread exists for names whose reading fails, and which are to be read again.
+  func begin() throws(WormholeError) {
+    do throws(Errno) {
+      let hold = try CallThreads.background.hold()
+      threadHold.withLock { $0 = hold }
+    } catch {
+      throw WormholeError(error, "watch", "for changes")
+    }
+  }
 
   // MARK: Sources
 
-  /// Takes on a source, under the name that it reports changes of, escaped.
+  /// Adds a source, under the escaped name in its change notices.
   func join(_ name: String, _ source: Source) {
     let left = state.withLock { state in
       state.sources == nil ? source : state.sources?.updateValue(source, forKey: name)
@@ -92,13 +104,14 @@ final class Listener: Lasting {
     left?.leave()
   }
 
-  /// Leaves what has gone, once it has been told of that; what has come again meanwhile stays.
+  /// Leaves a source that is gone, once the handler is notified; a source stays if the name exists
+  /// again.
   func leaveOnceGone(_ name: String) {
     state.withLock { $0.sources?[name]?.isLeaving = true }
     change(name)
   }
 
-  /// Whether it listens to a name, and goes on with that.
+  /// Returns whether the listener has a source of this name, and keeps the source.
   func keeps(_ name: String) -> Bool {
     state.withLock { state in
       state.sources?[name]?.isLeaving = false
@@ -106,13 +119,14 @@ final class Listener: Lasting {
     }
   }
 
-  /// Takes on what has come, unless it has it; not here, where others of the container wait.
+  /// Adds a new source, unless the listener has it; on a queue, because the caller's thread serves
+  /// other watchers of the container.
   ///
-  /// What cannot be watched is tried again, ever more rarely, as nobody tells of it once more.
+  /// A failed attempt is repeated, ever more rarely, because no further notice will arrive.
   ///
-  /// - Parameter queue: that of the opening for such.
+  /// - Parameter queue: the queue of the instance for such attempts.
   func joinSoon(
-    _ name: String, of container: Container, on queue: DispatchQueue, about subject: LogSubject,
+    _ name: String, of container: Container, on queue: WorkQueue, about subject: LogSubject,
     after pause: Duration = .zero,
     _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
   ) {
@@ -128,7 +142,7 @@ final class Listener: Lasting {
       }
     }
     if pause == .zero {
-      queue.async(execute: attempt)
+      queue.soon(attempt)
     } else {
       queue.soon(after: pause, attempt)
     }
@@ -139,7 +153,7 @@ final class Listener: Lasting {
     if state.withLock({ $0.sources == nil }) { finder.withLock { $0.take() }?.stop() }
   }
 
-  /// Goes on until it is stopped, whoever lets go of it.
+  /// Lets the listener continue until it is stopped, even if the program has released it.
   func goOn(in begun: Begun) throws(WormholeError) -> Wormhole.Subscription {
     let subscription = try begun.keep(self)
     let (isLate, reason) = state.withLock { state in
@@ -150,10 +164,10 @@ final class Listener: Lasting {
     return subscription
   }
 
-  /// Something may have happened to a name; never waits.
+  /// Records that a name may have changed; never waits.
   func change(_ name: String) { perform(state.withLock { $0.machine.change(name) }) }
 
-  /// Nothing more will come, of whatever it watches; never waits.
+  /// Records that no source will change any more; never waits.
   func fail(_ error: WormholeError) {
     perform(
       state.withLock { state in
@@ -162,7 +176,7 @@ final class Listener: Lasting {
       })
   }
 
-  // MARK: Looking
+  // MARK: Checking
 
   private func perform(_ action: Machine.Action) {
     switch action {
@@ -172,8 +186,8 @@ final class Listener: Lasting {
     }
   }
 
-  /// Looks at what has changed, and passes on what is news, until there is nothing more to look at,
-  /// or nobody to tell.
+  /// Reads the changed names and passes on the news, until no change is left, or neither a handler
+  /// nor a waiting task is there.
   private func look() {
     var action = Machine.Action.look
     while action.isLook {
@@ -198,7 +212,7 @@ final class Listener: Lasting {
     }
   }
 
-  /// What is news.
+  /// Returns the next news.
   private func findNews() -> Finding? {
     if let failure = takeFailure() { return Finding(failure) }
     while let (name, source) = state.withLock({ state in
@@ -215,8 +229,8 @@ final class Listener: Lasting {
     return nil
   }
 
-  /// Looks again though nothing may happen to it any more: what the system has refused for lack of
-  /// something was not seen.
+  /// Reads a name again in a second, even without a further change: the system refused to read the
+  /// name for lack of a resource.
   private func lookLater(at name: String) {
     guard state.withLock({ $0.retried.insert(name).inserted }) else { return }
     queue.soon(after: .seconds(1)) { [weak self] in
@@ -226,7 +240,7 @@ final class Listener: Lasting {
     }
   }
 
-  /// What a look at one name finds; of what has gone, the word of that.
+  /// Reads one name; if its file is gone, returns the finding about the loss.
   private func find(_ name: String, _ source: Source) -> Finding? {
     let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
@@ -236,22 +250,22 @@ final class Listener: Lasting {
       return (state.machine.version(of: name), left)
     }
     left?.leave()
-    // Whoever watches hears of the end of a container otherwise, and once.
+    // Watchers are notified of the container's end separately, and once.
     guard let version, case .success = finding.content else { return finding }
     return source.loss(version) ?? finding
   }
 
-  /// What there is to tell last of all, if it is time for that.
+  /// Returns the final error, if the error is due.
   private func takeFailure() -> WormholeError? {
     let failure = state.withLock { $0.machine.takeFailure() ? $0.failure : nil }
     if let failure { leaveAll()?.forget(self, failure) }
     return failure
   }
 
-  /// The next news; nil when it has been stopped, or the task was cancelled.
+  /// Returns the next news; nil when the listener was stopped, or the task was cancelled.
   func next() async -> Finding? {
-    // What was found before the lock was free: that the resumption comes after it, the runtime does
-    // not always tell the thread sanitizer.
+    // The finding was made before the lock was free. The runtime does not always report to the
+    // thread sanitizer that the resumption comes later.
     defer { state.withLock { _ in } }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -262,12 +276,12 @@ final class Listener: Lasting {
     }
   }
 
-  /// Ends it.
+  /// Ends the listener.
   ///
-  /// Once this has returned the handler is not called again; a call under way on another thread is
-  /// waited for.
+  /// Once this has returned, the handler is not called again. It waits for a call in progress on
+  /// another thread.
   func stop() {
-    // In a copy of the process it has ended already.
+    // In a forked child the listener has ended already.
     guard owner.isCurrent else { return }
     perform(state.withLock { $0.machine.stop() })
     gate.close()
@@ -276,9 +290,10 @@ final class Listener: Lasting {
     gate.drain()
   }
 
-  /// - Returns: what has kept it.
+  /// - Returns: the owner that has retained the listener.
   private func leaveAll() -> Begun? {
     finder.withLock { $0.take() }?.stop()
+    threadHold.withLock { $0 = nil }
     let (left, begun) = state.withLock { ($0.sources.take() ?? [:], $0.begun.take()) }
     for source in left.values { source.leave() }
     return begun

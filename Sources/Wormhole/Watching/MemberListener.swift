@@ -1,21 +1,20 @@
-internal import Dispatch
 internal import SharedContainer
 
-/// One who is told of what comes for a member, one after the other, until it is stopped.
+/// A listener for the arrivals of a member, with one call at a time, until its stop.
 final class MemberListener<Item: Sendable>: Lasting {
-  /// Where it is told; nil for wherever that is done.
-  let queue: DispatchQueue?
-  /// Answers whether it was heard.
+  /// The queue for the handler; nil for the thread of the notification.
+  let queue: (any CallQueue)?
+  /// Returns whether the handler accepted the item.
   let handler: @Sendable (Item) -> Bool
-  /// Is called when the member leaves; never waits.
+  /// Called when the member leaves; never waits.
   let left: @Sendable () -> Void
   let gate = CallGate()
   private let container: Container
   private let leave: @Sendable (MemberListener) -> Void
 
-  /// - Parameter leave: has nothing more told; what is being told goes on.
+  /// - Parameter leave: ends the notifications; a call in progress continues.
   init(
-    of container: Container, on queue: DispatchQueue?,
+    of container: Container, on queue: (any CallQueue)?,
     _ handler: @escaping @Sendable (Item) -> Bool,
     left: @escaping @Sendable () -> Void, leave: @escaping @Sendable (MemberListener) -> Void
   ) {

@@ -1,12 +1,13 @@
 internal import Syscalls
 
 extension Wormhole {
-  /// What arrives for a member, one after the other, as an asynchronous sequence.
+  /// The arrivals for a member as an asynchronous sequence, with one element at a time.
   ///
-  /// Each element counts as handled when the loop asks for the next, and what has not been handled
-  /// when the process ends is told again to the next one. It ends when the task is cancelled.
+  /// An element counts as handled when the loop requests the next one. Elements that were not
+  /// handled when the process ended are redelivered to the next process. The sequence ends when the
+  /// task is cancelled.
   public struct Arrivals<Element: Sendable>: AsyncSequence, Sendable {
-    /// What iterating may throw.
+    /// The error that iterating throws.
     public typealias Failure = WormholeError
 
     let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Lasting
@@ -15,6 +16,7 @@ extension Wormhole {
     public func makeAsyncIterator() -> Iterator {
       Iterator(
         Result { () throws(WormholeError) in
+          try TaskPool.start("wait for", "what arrives")
           let handover = Rendezvous<Element>()
           handover.keep(try begin(handover))
           return Brief(handover)
@@ -23,14 +25,14 @@ extension Wormhole {
 
     /// One listener, for one task.
     public struct Iterator: AsyncIteratorProtocol {
-      /// Nil once it was told that it could not begin.
+      /// Nil once the error of a failed start was thrown.
       private var handover: Result<Brief<Rendezvous<Element>>, WormholeError>?
 
       fileprivate init(_ handover: Result<Brief<Rendezvous<Element>>, WormholeError>) {
         self.handover = handover
       }
 
-      /// The next one; nil when the task is cancelled.
+      /// Returns the next element; nil when the task is cancelled.
       public mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(WormholeError) -> Element? {
@@ -45,30 +47,29 @@ extension Wormhole {
   }
 }
 
-/// A hand from a thread that has something to a task that asks: one element at a time, and nothing
-/// is buffered.
+/// Hands elements from a thread to a waiting task: singly, without a buffer.
 final class Rendezvous<Element: Sendable>: Lasting {
   private struct State {
     var offered: Element?
-    /// How many were offered, and how many the task is done with.
+    /// The number of offered elements, and of elements that the task has handled.
     var offers = 0
     var done = 0
     var isInHand = false
     var waiter: CheckedContinuation<Element?, Never>?
     var isStopped = false
-    /// What offers.
+    /// The listener that offers elements.
     var listener: (any Lasting)?
   }
 
   private let state = Monitor(State())
   private let owner = ProcessCopy.current
 
-  /// Takes on what offers, and ends with it.
+  /// Retains the offering listener, and ends with the listener.
   func keep(_ listener: any Lasting) { state.withLock { $0.listener = listener } }
 
-  /// Waits until the task is done with the element; false if it never will be.
+  /// Waits until the task has handled the element; returns false if the task never will.
   ///
-  /// One thread offers at a time.
+  /// No two threads offer at the same time.
   func offer(_ element: Element) -> Bool {
     let (number, waiter) = state.withLock { state in
       state.offers += 1
@@ -84,7 +85,7 @@ final class Rendezvous<Element: Sendable>: Lasting {
     return isDone ?? false
   }
 
-  /// The next element; nil when it was stopped.
+  /// Returns the next element; nil when the handover was stopped.
   func next() async -> Element? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -108,14 +109,14 @@ final class Rendezvous<Element: Sendable>: Lasting {
     }
   }
 
-  /// Hands over no more, which has to come first: to stop what offers is to wait for that.
+  /// Ends the handover before the listener: stopping the listener waits for an offer in progress.
   func stop() {
     guard owner.isCurrent else { return }
     end()
     state.withLock { $0.listener.take() }?.stop()
   }
 
-  /// Nobody asks any more, or nothing more comes.
+  /// Ends the handover: the task has stopped iterating, or no more elements will be offered.
   func end() {
     let waiter = state.signal { state in
       state.isStopped = true

@@ -3,17 +3,17 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Syscalls
 
-/// One slot that is watched: tells all listeners of it, and reads it for them.
+/// The watch of one slot: notifies all listeners of the slot, and reads the slot for the listeners.
 final class SlotFeed: Sendable {
   let slot: Slot
   private let limits: PropertyListLimits
   private let watch = Monitor<NamedWatch?>(nil)
   private let state = Monitor(State())
-  /// What was read last, for the others who were told of the same change.
+  /// The last reading, shared by all listeners notified of the same change.
   private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)
 
   private struct State {
-    /// By how many had joined: one that joins again while it leaves is two.
+    /// The key is the number of joins: a listener that rejoins during its leave has two entries.
     var listeners: [Int: Listener] = [:]
     var joined = 0
     var signals = 0
@@ -26,7 +26,7 @@ final class SlotFeed: Sendable {
 
   var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-  /// - Returns: what it is removed by.
+  /// - Returns: the number by which the listener is removed.
   func add(_ listener: Listener) -> Int {
     state.withLock { state in
       state.joined += 1
@@ -35,12 +35,13 @@ final class SlotFeed: Sendable {
     }
   }
 
-  /// Answers whom it has let go of: not here, under the locks of others.
+  /// Returns the removed listener, because it must not be released here, under the locks of
+  /// callers.
   func remove(_ number: Int) -> Listener? {
     state.withLock { $0.listeners.removeValue(forKey: number) }
   }
 
-  /// Begins to watch, if it does not yet.
+  /// Begins to watch, unless the watch is active.
   func begin() throws(WormholeError) {
     try slot.container.checkOwner("watch", slot.name)
     try watch.withLock { watch throws(WormholeError) in
@@ -66,13 +67,13 @@ final class SlotFeed: Sendable {
   }
 
   private func fail(_ end: ContainerEnd) {
-    // Whoever comes later begins anew, and is told that there is none.
+    // A later listener begins to watch again, and receives the error that there is no container.
     self.end()
     let listeners = state.withLock { Array($0.listeners.values) }
     for listener in listeners { listener.fail(end.error("watch \(slot.title)", slot.name)) }
   }
 
-  /// Has a newcomer look at what is there now.
+  /// Has a new listener read the current content.
   func greet(_ listener: Listener) {
     state.withLock { $0.signals += 1 }
     listener.change(slot.escaped)
@@ -91,12 +92,13 @@ final class SlotFeed: Sendable {
 }
 
 extension SlotFeed {
-  /// What a listener is told that knows this version, and finds that there is nothing any more; nil
-  /// for nothing.
+  /// Returns the finding for a listener that knows the version and now finds nothing; nil if the
+  /// listener is not notified.
   ///
-  /// Whoever removes it clears it first, which may be past before anybody has looked.
+  /// A channel is cleared before its removal; the cleared state may be gone before the listener
+  /// reads the slot.
   func loss(after version: Int) -> Finding? {
-    // What somebody's hand took away is no clear, and is not told.
+    // A file that another tool has removed is not a clear, and is not reported.
     guard let removed = slot.container.removedVersion(), removed > version else { return nil }
     let now = slot.container.options.environment.sinceEpoch()
     return Finding(clear: slot.name, removed, Date(sinceEpoch: now), limits)
@@ -104,7 +106,7 @@ extension SlotFeed {
 }
 
 extension Finding {
-  /// That a slot was cleared, and nobody can tell by whom.
+  /// The finding that a slot was cleared, by an unknown process.
   convenience init?(clear name: String, _ version: Int, _ sent: Date, _ limits: PropertyListLimits)
   {
     guard
@@ -128,39 +130,39 @@ extension Finding {
         } ?? .nothing
       self.init(name: slot.name, stamp: stamp, content: content, file: opened?.file)
     } catch {
-      // Whoever watches hears of the end of the container otherwise, and once.
+      // Watchers are notified of the container's end separately, and once.
       let stamp = error.code == .notAContainer ? Stamp.nothing : .failed(error)
       self.init(name: slot.name, stamp: stamp, content: content)
     }
   }
 }
 
-/// The feeds of one opened container: one for each slot that anybody watches.
+/// The feeds of a container instance: a feed for each watched slot.
 final class SlotFeeds: Sendable {
   private let limits: PropertyListLimits
   private let state = Monitor(State())
 
   private struct State {
-    /// Nil until somebody watches, which programs that only look never do: setting a dictionary up
-    /// takes longer than reading a file.
+    /// Nil until the first watch, which a program without watches never needs: setting up a
+    /// dictionary takes longer than reading a file.
     var feeds: [ObjectIdentifier: SlotFeed]?
   }
 
   init(_ limits: PropertyListLimits) { self.limits = limits }
 
-  /// How many listeners there are, counting one for each slot it listens to.
+  /// The number of listeners, where a listener counts once for each of its slots.
   var listenerCount: Int {
     state.withLock { ($0.feeds ?? [:]).values.reduce(0) { $0 + $1.listenerCount } }
   }
 
-  /// Has a listener told of a slot's changes, and of what is there now.
+  /// Adds a listener for a slot's changes, and has it read the current content.
   func join(_ listener: Listener, _ slot: Slot) throws(WormholeError) {
     let (feed, source) = try source(for: listener, slot)
     listener.join(slot.escaped, source)
     feed.greet(listener)
   }
 
-  /// Has a listener told of a slot's changes, until it leaves.
+  /// Adds a listener for a slot's changes, until it leaves.
   func source(
     for listener: Listener, _ slot: Slot
   ) throws(WormholeError) -> (SlotFeed, Listener.Source) {

@@ -1,24 +1,23 @@
-internal import Dispatch
 public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// A closure that is called until it is stopped: with changes, messages, requests or whatever it
-  /// was begun for.
+  /// A closure that is called until the subscription is stopped: with changes, messages, requests
+  /// or whatever it was started for.
   ///
-  /// It goes on whether or not anybody keeps this object, the member, or the opening that it was
-  /// begun through, as timers do: until ``stop()``, `leave()` of its member,
-  /// `close()`, or the end of the container or of the process. What its closures refer
-  /// to lives as long.
+  /// Like a timer, it continues even if the program has released this object, the member, or the
+  /// instance of the container. It ends with ``stop()``, `leave()` of its member, `close()`, or the
+  /// end of the container or of the process. The objects that its closures refer to live as long.
   ///
-  /// Any number of them may watch one thing. Each is called for itself, never twice at the same
-  /// time, and holds up none of the others, however long its closure takes: what changes meanwhile
-  /// it hears of afterwards, the newest of each channel. The last is never missed.
+  /// Any number of subscriptions may watch the same channel or member. Each has its own calls,
+  /// never two at the same time, and delays no other subscription, however long its closure takes.
+  /// After a slow call, the closure receives the newest value of each channel that changed in the
+  /// meantime. The last value is never missed.
   public final class Subscription: Sendable {
     private struct State {
-      /// Nil once it has ended, so that whoever keeps this keeps no closure.
+      /// Nil after the end of the subscription: a retained subscription retains no closure.
       var one: (any Lasting)?
-      /// The same: a call of it may be under way still.
+      /// The same object: one of its calls may still be in progress.
       weak var last: (any Lasting)?
       var hasEnded: Bool
       var reason: WormholeError?
@@ -26,28 +25,28 @@ extension Wormhole {
     }
 
     private let begun: Begun
-    /// What calls under way go through, if it goes by itself whether they are.
+    /// The gate for calls in progress, if their end can be awaited without the object.
     private let gate: CallGate?
     private let state: Monitor<State>
     private let owner = ProcessCopy.current
 
-    /// - Parameter hasEnded: whether there is nothing to wait for.
+    /// - Parameter hasEnded: whether the subscription has ended already.
     init(_ one: any Lasting, in begun: Begun, hasEnded: Bool = false) {
       self.begun = begun
       gate = one.callGate
       state = Monitor(State(one: hasEnded ? nil : one, hasEnded: hasEnded))
     }
 
-    /// What it is about; nil once that has ended, and nobody needs it.
+    /// The object behind the subscription; nil once it has ended and was released.
     var one: (any Lasting)? { state.withLock { $0.one ?? $0.last } }
 
-    /// Ends it; once this has returned, the closure is not called again.
+    /// Ends the subscription; once this has returned, the closure is not called again.
     ///
-    /// A call that is under way on another thread is waited for, so this must not be called with
-    /// anything held that the closure waits for; one of an asynchronous closure goes on. The
-    /// closure itself may call it. Of messages, what is in hand and not acknowledged stays so; one
-    /// that is just being taken is put back first, which waits for the file system, and for the log
-    /// if that is told. A second time it does nothing.
+    /// It waits for a call in progress on another thread. So the caller must not hold a lock or
+    /// resource for which the closure waits. It does not wait for an asynchronous closure. The
+    /// closure itself may call `stop()`. Claimed messages that are not acknowledged stay claimed. A
+    /// message that is just being claimed is requeued first, which waits for the file system, and
+    /// for the log if a warning is due. A second call does nothing.
     public func stop() {
       if let one {
         one.stop()
@@ -57,17 +56,19 @@ extension Wormhole {
       gate?.drain()
     }
 
-    /// Waits until it has ended: it was stopped, its member has left, or its container was closed.
+    /// Waits until the subscription has ended: it was stopped, its member has left, or its
+    /// container was closed.
     ///
-    /// If the waiting task is cancelled it is stopped, as by ``stop()``, and waited for. So a
-    /// program that does nothing else ends with its main task.
+    /// If the waiting task is cancelled, the subscription is stopped, as by ``stop()``, and its end
+    /// is awaited. So a program without more work ends with its main task.
     ///
-    /// - Throws: ``WormholeError/Code-swift.struct/notAContainer`` if it has ended because the
-    ///   container was removed or moved away.
+    /// - Throws: ``WormholeError/Code-swift.struct/notAContainer`` if the subscription has ended
+    ///   because the container was removed or moved away.
     public func finished() async throws(WormholeError) {
       guard owner.isCurrent else {
         throw WormholeError(.ownerDied, "wait for the end of", "a subscription")
       }
+      try TaskPool.start("wait for the end of", "a subscription")
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           let isOver = state.withLock { state in
@@ -77,15 +78,15 @@ extension Wormhole {
           if isOver { continuation.resume() }
         }
       } onCancel: {
-        // Not here: a call that is under way is waited for.
-        DispatchQueue.global().async { self.stop() }
+        // On another thread: `stop()` waits for a call in progress.
+        CallThreads.background.add { self.stop() }
       }
       if let reason = state.withLock({ $0.reason }) { throw reason }
     }
 
-    /// It has ended: tells those who wait; the first reason counts.
+    /// Records the end and resumes the waiting tasks; the first reason counts.
     func end(_ reason: WormholeError?) {
-      // Let go of once the lock is free.
+      // Released after the lock.
       let (waiters, one) = state.withLock { state in
         if !state.hasEnded { (state.hasEnded, state.reason) = (true, reason) }
         defer { state.waiters = [] }
@@ -96,7 +97,7 @@ extension Wormhole {
       withExtendedLifetime(one) {}
     }
 
-    /// How often the watch was woken, for whatever reason.
+    /// How often the watch was woken, for any reason.
     package var wakeUps: Int { (one as? Listener)?.signals ?? 0 }
   }
 }

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import SharedContainer
 
-/// What a look at one name found, as far as it matters for telling news from what is known.
+/// The result of reading one name, as far as it distinguishes news from known content.
 enum Stamp: Equatable, Sendable {
   case nothing
   case version(Int, Date, recovered: Bool)
@@ -11,23 +11,23 @@ enum Stamp: Equatable, Sendable {
   case failed(WormholeError)
 }
 
-/// One watcher, as a pure state machine: which names it has to look at, and whom it tells.
+/// One watcher as a pure state machine: the names to read, and the handler or task to notify.
 ///
-/// It keeps names and no values: of what changed several times before it came to look, it sees the
-/// newest, and nothing piles up however slow it is. Its methods say what is to be done; whoever
-/// holds it does that after having let go of the lock.
+/// The machine stores names and no values. If a name changed several times before it was read, the
+/// watcher reads the newest value; no backlog grows, however slow the watcher is. The methods
+/// return the next action; the caller performs the action after it has released the lock.
 ///
-/// The names are those of files, which are ASCII: two names that people cannot tell apart, and that
-/// are equal as strings, are two.
+/// The names are file names, which are ASCII. Two channel names that look the same, and are equal
+/// as strings, are two file names.
 ///
-/// A watcher has a handler, or somebody waits now and then. It looks when there is something to
-/// look at *and* somebody to tell.
+/// A watcher has a handler, or a task waits now and then. It reads if a name has changed *and*
+/// there is a handler or a waiting task.
 struct WatchMachine<Waiter> {
   enum Action {
     case none
-    /// Look at what has changed.
+    /// Read the changed names.
     case look
-    /// It has ended: tell the one that waits.
+    /// The watcher has ended: resume the waiting task.
     case end(Waiter)
 
     var isLook: Bool { if case .look = self { true } else { false } }
@@ -35,18 +35,19 @@ struct WatchMachine<Waiter> {
 
   let hasHandler: Bool
   private(set) var isStopped = false
-  /// How often it was told that something may have changed.
+  /// The number of change notices.
   private(set) var signals = 0
   private var names: [Name] = []
-  /// Where each name is, once there are many: to compare with few takes less time than to hash.
+  /// The index of each name, once there are many: comparing a few names takes less time than
+  /// hashing.
   private var places: [String: Int] = [:]
-  /// The places of names that were forgotten.
+  /// The indices of forgotten names.
   private var free: [Int] = []
   private static var few: Int { 8 }
-  /// The places of those that have changed, and how many of them have been looked at.
+  /// The indices of changed names, and how many of them have been read.
   private var changed: [Int] = []
   private var lookedAt = 0
-  /// Whether there is nothing more to come but the failure that ends it, and whether that was told.
+  /// Whether only the final error is still to come, and whether the error was reported.
   private var isFailing = false
   private var hasFailed = false
   private var isLooking = false
@@ -58,7 +59,7 @@ struct WatchMachine<Waiter> {
     var isChanged = false
   }
 
-  /// - Parameter seen: what counts as known from the beginning.
+  /// - Parameter seen: the stamps that count as known from the beginning.
   init(hasHandler: Bool, seen: [String: Stamp] = [:]) {
     self.hasHandler = hasHandler
     for (name, stamp) in seen { names[place(of: name)].seen = stamp }
@@ -82,7 +83,7 @@ struct WatchMachine<Waiter> {
     return names.count - 1
   }
 
-  /// Something may have happened to a name.
+  /// Records that a name may have changed.
   mutating func change(_ name: String) -> Action {
     guard !isStopped, !isFailing else { return .none }
     signals += 1
@@ -94,7 +95,7 @@ struct WatchMachine<Waiter> {
     return beginIfWanted()
   }
 
-  /// Somebody waits for news.
+  /// Registers a task that waits for news.
   mutating func wait(_ waiter: Waiter) -> Action {
     guard !isStopped, !hasFailed else { return .end(waiter) }
     precondition(self.waiter == nil, "two tasks wait for one iterator")
@@ -109,29 +110,29 @@ struct WatchMachine<Waiter> {
     return .look
   }
 
-  /// The name to look at; nil if it has been stopped.
+  /// Returns the name to read; nil if the watcher has been stopped.
   mutating func nextName() -> String? {
     guard !isStopped, lookedAt < changed.count else { return nil }
     let place = changed[lookedAt]
     lookedAt += 1
-    // Also of one that is always behind, no more is kept than waits.
+    // Even a watcher with a constant backlog stores only the waiting names.
     if lookedAt == changed.count || lookedAt >= 64 && lookedAt * 2 >= changed.count {
       changed.removeFirst(lookedAt)
       lookedAt = 0
     }
-    // Before the look: what happens from now on asks for another one.
+    // Before reading: a change from now on causes another reading.
     names[place].isChanged = false
     return names[place].text
   }
 
-  /// The version that it knows of a name; nil if it knows none.
+  /// Returns the version that the watcher knows of a name; nil if it knows none.
   func version(of name: String) -> Int? {
     let place = names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
     guard let place, case .version(let version, _, _) = names[place].seen else { return nil }
     return version
   }
 
-  /// Whether what a look found is news.
+  /// Returns whether the result of a reading is news.
   mutating func isNews(_ name: String, _ stamp: Stamp) -> Bool {
     guard !isStopped else { return false }
     let place = place(of: name)
@@ -140,7 +141,7 @@ struct WatchMachine<Waiter> {
     return stamp != .nothing
   }
 
-  /// Forgets a name that is not looked at any more, unless something may have happened to it.
+  /// Forgets a name without a source, unless the name may have changed.
   mutating func forget(_ name: String) {
     let place = place(of: name)
     guard !names[place].isChanged else { return }
@@ -149,16 +150,16 @@ struct WatchMachine<Waiter> {
     free.append(place)
   }
 
-  /// The one that waits, who is told now.
+  /// Takes the waiting task, which is resumed now.
   mutating func takeWaiter() -> Waiter? { waiter.take() }
 
-  /// A look has ended, and whatever it led to.
+  /// Records the end of a reading and of the resulting calls.
   mutating func endLook() -> Action {
     isLooking = false
     return isStopped ? .none : beginIfWanted()
   }
 
-  /// What it watches has ended: whoever is told hears of that, and then of nothing more.
+  /// Records the end of the container: the watcher reports the error, and afterwards nothing more.
   mutating func fail() -> Action {
     guard !isStopped, !isFailing else { return .none }
     isFailing = true
@@ -166,7 +167,7 @@ struct WatchMachine<Waiter> {
     return beginIfWanted()
   }
 
-  /// Whether it is time to tell of the failure, which is done once.
+  /// Returns whether to report the final error, which happens once.
   mutating func takeFailure() -> Bool {
     guard isFailing, !hasFailed, !isStopped else { return false }
     hasFailed = true

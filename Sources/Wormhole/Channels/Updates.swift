@@ -2,19 +2,18 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// What changes, as an asynchronous sequence of the newest.
+  /// Changes as an asynchronous sequence of the newest values.
   ///
-  /// Whoever iterates slowly gets the newest of each channel and not all that came before; nothing
-  /// piles up, and the last is never missed. Each iteration watches for itself, from when the
-  /// sequence was made; of notices, which are kept nowhere, from when it begins. It ends when the
-  /// task is cancelled, and is released with its iterator.
+  /// A slow iteration receives the newest value of each channel, and skips earlier ones; no backlog
+  /// grows, and the last value is never missed. Each iteration has its own watch, from the time
+  /// when the sequence was made. For notices, which are not stored, the watch begins with the
+  /// iteration. The iteration ends when the task is cancelled, and is released with its iterator.
   ///
-  /// A value that cannot be had is thrown, as by `next()` of the iterator; the iterator then goes
-  /// on with the next change. That the container was removed or moved away is thrown too, and is
-  /// the end. Files are read on a thread of the module's own, never on the task's
-  /// thread.
+  /// If a value cannot be read, `next()` of the iterator throws the error and then continues with
+  /// the next change. If the container was removed or moved away, `next()` throws too, and the
+  /// iteration has ended. Files are read on a thread of the module, never on the task's thread.
   public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
-    /// What iterating may throw.
+    /// The error that iterating throws.
     public typealias Failure = WormholeError
 
     typealias Source = (listener: Brief<Listener>, interpret: Interpreter<Element>)
@@ -28,12 +27,12 @@ extension Wormhole {
 
     /// One watch, for one task.
     public struct Iterator: AsyncIteratorProtocol {
-      /// Nil once it was told that it could not begin.
+      /// Nil once the error of a failed start was thrown.
       private var source: Result<Source, WormholeError>?
 
       fileprivate init(_ source: Result<Source, WormholeError>) { self.source = source }
 
-      /// The next change; nil when the task is cancelled.
+      /// Returns the next change; nil when the task is cancelled.
       public mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(WormholeError) -> Element? {

@@ -1,18 +1,19 @@
+internal import FoundationEssentials
 package import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// Does what can be done without losing anything; answers what it has repaired.
+  /// Makes all repairs without loss of data; returns the repairs.
   ///
-  /// Those who present what dead programs may have written are told of a change.
+  /// Presenters of files that dead programs may have written are notified of a change.
   package func repair() throws -> [SharedContainer.Finding] {
     try container.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
   }
 
-  /// What somebody who looks after the container should know of its members' messages.
+  /// Returns findings about the members' messages, for the maintainer of the container.
   ///
-  /// Nothing is changed. Each message is read, as its receiver would.
-  /// Of what is no member's directory, or no guest's, those tell who look at members.
+  /// Nothing is changed. Each message is read, as by its receiver. Entries that are not directories
+  /// of members or guests are reported by the inspection of members.
   package func inspectMail() -> [SharedContainer.Finding] {
     var findings: [SharedContainer.Finding] = []
     for name in (try? container.names(in: .members)) ?? [] {
@@ -22,7 +23,7 @@ extension Wormhole {
       findings += inspection.findings
     }
     for name in (try? container.names(in: .guests)) ?? [] {
-      // Of a dead one others tell.
+      // Another inspection reports dead guests.
       guard let home = try? container.existingMember(name, in: .guests),
         (try? home.isPresent()) == true
       else { continue }
@@ -34,18 +35,20 @@ extension Wormhole {
   }
 }
 
-/// A look into the mailbox of one member.
+/// The inspection of one member's mailbox.
 private struct MailInspection {
   private let home: MemberDirectory
   private let glance: QueuedMessageReader
+  private let now: Date
   private(set) var findings: [SharedContainer.Finding] = []
 
-  /// How many of a kind are told one by one.
+  /// The number of findings of a kind that are reported individually.
   private static let most = 20
 
   init(_ home: MemberDirectory, _ options: Wormhole.Options) {
     self.home = home
     glance = QueuedMessageReader(home, options.limits)
+    now = Date(sinceEpoch: options.environment.sinceEpoch())
   }
 
   mutating func run() {
@@ -66,28 +69,42 @@ private struct MailInspection {
     }
   }
 
-  /// Looks at a part; where it cannot, that is a finding.
+  /// Inspects a part; if the part cannot be read, the obstacle is a finding.
   mutating func look(
     at part: MemberDirectory.Part, _ body: (inout MailInspection) throws -> Void
   ) {
     let path = "\(home.path)/\(part.rawValue)"
-    if let obstacle = Finding.obstacle(at: path, { try body(&self) }) { findings.append(obstacle) }
+    if let obstacle = home.container.obstacle(at: path, { try body(&self) }) {
+      findings.append(obstacle)
+    }
   }
 
   // MARK: The parts
 
   private mutating func inspectInbox() throws(Errno) {
-    let waiting = try sort(.inbox) { MessageName($0) }
-    read(waiting.map { ($0.text, $0) }, in: .inbox)
-    guard !waiting.isEmpty else { return }
-    let count = waiting.reduce(0) { $0 + $1.count }
-    let words = count == 1 ? "1 message waits" : "\(count) messages wait"
-    note(.inbox, words, "see 'wormhole queue \(home.name)'")
+    let now = now
+    var (waiting, expired) = (0, 0)
+    read(try sort(.inbox) { MessageName($0) }.map { ($0.text, $0) }, in: .inbox) { name, header in
+      if header?.hasExpired(name, by: now) == true {
+        expired += name.count
+      } else {
+        waiting += name.count
+      }
+    }
+    if waiting > 0 {
+      let words = waiting == 1 ? "1 message waits" : "\(waiting) messages wait"
+      note(.inbox, words, "see 'wormhole queue \(home.name)'")
+    }
+    if expired > 0 {
+      let words = expired == 1 ? "1 message has expired" : "\(expired) messages have expired"
+      note(
+        .inbox, words, "they are removed when '\(home.name)' receives, or its queue is full")
+    }
   }
 
   private mutating func inspectClaimed() throws(Errno) {
     let claimed = try sort(.claimed) { ClaimedName($0) }
-    read(claimed.map { ($0.text, $0.name) }, in: .claimed)
+    read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
     guard !claimed.isEmpty else { return }
     let words = claimed.count == 1 ? "1 file is in hand" : "\(claimed.count) files are in hand"
     if try home.isPresent() {
@@ -106,7 +123,7 @@ private struct MailInspection {
     }
     let letters = Set(dead).sorted()
     for name in letters.prefix(Self.most) {
-      // A reason without its message was left by somebody who discarded that.
+      // A reason without its message remains after the message was discarded.
       guard try home.status(of: name.text, in: .dead) != nil else { continue }
       let why = DeathReason.read(name, in: home)
       let words = why?.reason ?? "the reason is no longer kept"
@@ -129,7 +146,7 @@ private struct MailInspection {
         + "'wormhole queue \(home.name) --outcomes', and remove them with '--clear'")
   }
 
-  /// - Parameter incarnation: the one that lives.
+  /// - Parameter incarnation: the running incarnation.
   mutating func inspectLive(of incarnation: Incarnation?) throws(Errno) {
     let (home, part) = (home, MemberDirectory.Part.live)
     let folders = try sort(part) { name -> Incarnation? in
@@ -143,7 +160,7 @@ private struct MailInspection {
         foreign("\(part.rawValue)/\(folder)/\(file)")
       }
       let count = files.filter { LiveName($0) != nil }.count
-      // An empty one is what each process leaves that was killed.
+      // Every killed process leaves an empty folder.
       guard count > 0 else { continue }
       let words = count == 1 ? "1 file" : "\(count) files"
       if folder != incarnation {
@@ -159,11 +176,11 @@ private struct MailInspection {
 
   // MARK: Files
 
-  /// The names that are in the form of ours, in order of text; the others are foreign.
+  /// Returns the names in the library's form, in order of text; all remaining names are foreign.
   private mutating func sort<Name>(
     _ part: MemberDirectory.Part, _ ours: (String) -> Name?
   ) throws(Errno) -> [Name] {
-    // Something else in its place is told by those who look at members.
+    // The inspection of members reports a file of another kind in its place.
     let status = try? home.home.descriptor.status(of: part.rawValue)
     guard status?.kind == .directory else { return [] }
     var files: [String] = []
@@ -187,14 +204,18 @@ private struct MailInspection {
         advice: "move it elsewhere if it is not wanted"))
   }
 
+  /// - Parameter body: receives each message; without the header, if the message cannot be read.
   private mutating func read(
-    _ files: [(file: String, name: MessageName)], in part: MemberDirectory.Part
+    _ files: [(file: String, name: MessageName)], in part: MemberDirectory.Part,
+    _ body: (MessageName, MessageFile.Header?) -> Void
   ) {
     var damaged = 0
     for (file, name) in files {
       do throws(WormholeError) {
-        _ = try glance.header(file, part)
+        // A message that has left the part since the listing does not count.
+        if let header = try glance.header(file, part) { body(name, header) }
       } catch {
+        body(name, nil)
         damaged += 1
         guard damaged <= Self.most else { continue }
         problem(

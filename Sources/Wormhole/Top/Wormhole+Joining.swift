@@ -2,44 +2,45 @@ public import SharedContainer
 internal import Syscalls
 
 extension Wormhole {
-  /// Joins under a name that this process has for itself until it leaves or ends.
+  /// Joins under a name, which this process holds exclusively until it leaves or ends.
   ///
-  /// One living process has a name, and two openings of a container in one process count as two.
-  /// While another has it, this throws ``WormholeError/Code-swift.struct/nameTaken``, and the error
-  /// says which. A process that is stopped has its name still. However a process ends, its name is
-  /// free at once: killed, crashed or in order.
+  /// A name has one living process; two instances of a container in one process count as two
+  /// processes. While another holder has the name, the call throws
+  /// ``WormholeError/Code-swift.struct/nameTaken``, and the error names the holder. A suspended
+  /// process keeps its name. Any end of a process releases its name at once: a kill, a crash or an
+  /// orderly exit.
   ///
-  /// The name is this process's until `leave()`, whoever keeps what this returns; see
-  /// `withMember(as:info:_:)` for one that leaves by itself.
+  /// This process holds the name until `leave()`, even if the program retains the returned object
+  /// no longer. `withMember(as:info:_:)` leaves automatically.
   ///
-  /// On a full disk it joins as far as it can, so that what waits can be received, which makes
-  /// room: others see that somebody runs under the name, but not who, and cannot ask it before it
-  /// has joined again.
+  /// On a full disk, the member joins as far as possible: receiving waiting messages works, and
+  /// frees space. Other processes see that the name is held but not by which process, and cannot
+  /// send requests to the member before it has joined again.
   ///
-  /// A process that was killed takes some milliseconds to take itself down, and looks meanwhile as
-  /// if it ran. So it is told only after a tenth of a second that a name is taken.
+  /// The end of a killed process takes some milliseconds, and until then the process appears to
+  /// run. So the call reports a taken name only after a tenth of a second.
   ///
   /// - Parameters:
-  ///   - name: any name; it is who messages are sent to.
-  ///   - info: what the others may know of this member; 4096 bytes at most, keys and values
-  ///     together.
+  ///   - name: any name; the address for messages to the member.
+  ///   - info: information about the member for other processes; 4096 bytes at most, keys and
+  ///     values together.
   public func join(
     as name: String, info: [String: String] = [:]
   ) throws(WormholeError) -> Member {
     try container.checkOwner("join as", name)
-    try WormholeError.checkQueues("join as", name)
+    try WormholeError.checkNoCopy("join as", name)
     try Member.check(info, name)
-    // A directory that is removed by hand meanwhile is made anew.
+    // If another tool removes the directory in the meantime, make it again.
     for _ in 0..<10 {
       let home = try container.member(name)
       guard let presence = try takePresence(home) else { continue }
       let joined = try stampOfJoining()
       let (profile, folder) = try introduce(home, info)
       sweepFiles(of: home)
-      let live = LiveMailbox(self, home, folder, profile.incarnation, mark: home.escaped)
-      try live.begin()
-      let member = Member(hole: self, home: home, presence, profile, live, joined: joined)
+      let member = Member(hole: self, home: home, presence, profile, folder, joined: joined)
       do throws(WormholeError) {
+        let live = member.live
+        try live.begin()
         try begun.keep(member)
         try live.watchEnd { [weak member] error in _ = member?.leave(because: error) }
       } catch {
@@ -52,8 +53,10 @@ extension Wormhole {
       .conflict, "join as", name, because: "its directory was removed again and again")
   }
 
-  /// Present time; on a full disk, where a new run of the machine cannot be noted, a time in the
-  /// next one: then all that was sent before counts as sent in an earlier one.
+  /// Returns the present time.
+  ///
+  /// On a full disk, the epoch of a restarted machine cannot be recorded; then returns a time in
+  /// the next epoch, so that all earlier messages count as sent in an earlier epoch.
   private func stampOfJoining() throws(WormholeError) -> MessageStamp {
     do throws(WormholeError) {
       return try MessageStamp(container)
@@ -64,7 +67,7 @@ extension Wormhole {
     }
   }
 
-  /// Joins under a name for as long as the body runs, and leaves however that ends.
+  /// Joins under a name for as long as the body runs, and leaves however the body ends.
   ///
   /// As `join(as:info:)` and `leave()`.
   @discardableResult
@@ -76,10 +79,10 @@ extension Wormhole {
     return try body(member)
   }
 
-  /// Takes the name; nil if the directory is no longer there.
+  /// Takes the name; returns nil if the directory no longer exists.
   private func takePresence(_ home: MemberDirectory) throws(WormholeError) -> Presence? {
-    // One that was killed a moment ago is not quite gone, and looks as if it ran; one that has
-    // joined a moment ago may not have said who it is. Only the kernel's word counts.
+    // A process that was killed a moment ago still appears to run; a process that has joined a
+    // moment ago may not have written its process ID yet. Only the kernel's lock counts.
     let begin = Instant.now
     var pause = Duration.milliseconds(1)
     while true {
@@ -90,7 +93,8 @@ extension Wormhole {
         throw Self.refusal(error, home)
       }
       let holder = home.presenceHolder()
-      // On a busy machine that takes longer; what is known to end may take a second.
+      // On a busy machine the end of a process takes longer; wait up to a second for a holder that
+      // is known to be ending.
       let most = Duration.milliseconds(holder?.isEnding == true ? 1000 : 100)
       let isOver = Instant.now - begin >= most
       if isOver || holder?.staysForSure == true { throw Self.taken(home, by: holder) }
@@ -114,11 +118,11 @@ extension Wormhole {
         .refused, "join as", home.name,
         because: "'\(MemberDirectory.presenceName)' in its directory is not a plain file",
         hint: "look who put it there, and move it away", errno: error)
-    default: WormholeError(error, "join as", home.name)
+    default: WormholeError(error, "join as", home.name, at: home)
     }
   }
 
-  /// Writes down who has joined.
+  /// Writes the profile of the joining member.
   private func introduce(
     _ home: MemberDirectory, _ info: [String: String]
   ) throws(WormholeError) -> (MemberProfile, OpenDirectory) {
@@ -126,7 +130,7 @@ extension Wormhole {
     do throws(Errno) {
       before = try home.readProfile()
     } catch {
-      throw WormholeError(error, "join as", home.name)
+      throw WormholeError(error, "join as", home.name, at: home)
     }
     switch before {
     case .foreign(let reason):
@@ -142,13 +146,13 @@ extension Wormhole {
     }
     let profile = MemberProfile(
       name: home.name, info: info, container.options.environment)
-    // Whoever reads the profile finds the folder.
+    // Make the folder before the profile: a reader of the profile must find the folder.
     let folder: OpenDirectory
     do throws(WormholeError) {
       folder = try makeLive(home, profile.incarnation)
       try home.write(profile)
     } catch {
-      // What waits can be received all the same, which makes room.
+      // Join nevertheless: the member can receive waiting messages, which frees space.
       guard error.code == .full else { throw error }
       log(
         .warning,
@@ -165,23 +169,22 @@ extension Wormhole {
     do throws(Errno) {
       return try home.makeLive(incarnation)
     } catch {
-      throw WormholeError(error, "join as", home.name)
+      throw WormholeError(error, "join as", home.name, at: home)
     }
   }
 
-  /// A folder in which nothing ever comes for anybody.
+  /// Returns a folder in which no file ever arrives.
   private func standIn(for home: MemberDirectory) throws(WormholeError) -> OpenDirectory {
     do throws(Errno) {
       return try home.part(.live)
     } catch {
-      throw WormholeError(error, "join as", home.name)
+      throw WormholeError(error, "join as", home.name, at: home)
     }
   }
 }
 
 extension LockHolder {
-  /// Whether there is no need to wait whether it is about to end: it is this process, or stands
-  /// still.
+  /// Whether waiting for the holder's end is useless: the holder is this process, or is suspended.
   fileprivate var staysForSure: Bool {
     switch state {
     case .stopped: true

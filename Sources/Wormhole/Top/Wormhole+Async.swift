@@ -1,14 +1,14 @@
 public import SharedContainer
 
-/// What waits or syncs, for tasks: the same calls, off the threads of the pool.
+/// Async overloads of calls that wait or sync, off the threads of the pool.
 extension Wormhole {
   /// Opens the container of a group, one per user; makes it if need be.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   ///
   /// - Parameters:
-  ///   - group: any name, by custom one like `group.com.example.cinema`.
-  ///   - options: what holds for all that is done through this object.
+  ///   - group: any name, by custom a name like `group.com.example.cinema`.
+  ///   - options: the options for all work through this object.
   public convenience init(
     group: String, options: Options = Options()
   ) async throws(WormholeError) {
@@ -20,7 +20,7 @@ extension Wormhole {
 
   /// Opens the container at a path; makes one there if need be, in an empty or a new directory.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public convenience init(
     directory: String, options: Options = Options()
   ) async throws(WormholeError) {
@@ -30,14 +30,14 @@ extension Wormhole {
     self.init(container, options)
   }
 
-  /// Joins under a name that this process has for itself until it leaves or ends.
+  /// Joins under a name, exclusively for this process until it leaves or ends.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits
-  /// nobody has joined.
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, the process has not joined.
   ///
   /// - Parameters:
-  ///   - name: any name; it is who messages are sent to.
-  ///   - info: what the others may know of this member.
+  ///   - name: any name; the address for messages to the member.
+  ///   - info: the public information about the member.
   public func join(
     as name: String, info: [String: String] = [:]
   ) async throws(WormholeError) -> Member {
@@ -46,9 +46,9 @@ extension Wormhole {
     }
   }
 
-  /// Joins under a name for as long as the body runs, and leaves however that ends.
+  /// Joins under a name for as long as the body runs, and leaves however the body ends.
   ///
-  /// As `leave()`, also if the task is cancelled.
+  /// It leaves as by `leave()`, also if the task is cancelled.
   @discardableResult
   public nonisolated(nonsending) func withMember<Result>(
     as name: String, info: [String: String] = [:],
@@ -67,10 +67,9 @@ extension Wormhole {
 }
 
 extension Wormhole {
-  /// Joins under a name for as long as the body runs, which does not wait for other tasks, and
-  /// leaves however that ends.
+  /// Joins under a name for as long as a synchronous body runs, and leaves however the body ends.
   ///
-  /// As the one whose body does.
+  /// As the overload with an asynchronous body.
   @discardableResult
   public func withMember<Result>(
     as name: String, info: [String: String] = [:], _ body: (Member) throws -> Result
@@ -82,37 +81,37 @@ extension Wormhole {
 }
 
 extension Wormhole {
-  /// Becomes a guest: for programs that are over in a moment, and care how it ended.
+  /// Becomes a guest: for programs that end in a moment, and need the outcome of their messages.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public func guest() async throws(WormholeError) -> Guest {
     try await OffPool.run("become a guest of", directory) { () throws(WormholeError) in
       try self.guest()
     }
   }
 
-  /// Ends all that was begun through this opening and goes on until it is stopped, and lets nothing
-  /// of the kind begin any more; once this has returned, no closure of theirs is called again.
+  /// Ends all subscriptions of this instance, and accepts no more; once this has returned, none of
+  /// their closures is called again.
   ///
-  /// As the one without `await`, off the task's thread; it is done also if the task is cancelled.
+  /// As the overload without `await`, off the task's thread; it runs even if the task is cancelled.
   public func close() async {
     await OffPool.runForSure(on: .holding) { self.close() }
   }
 }
 
 extension Wormhole.Guest {
-  /// Goes; a second time it does nothing.
+  /// Ends the guest; a second call does nothing.
   ///
-  /// As the one without `await`, off the task's thread; it is done also if the task is cancelled.
+  /// As the overload without `await`, off the task's thread; it runs even if the task is cancelled.
   public func leave() async {
     await OffPool.runForSure { self.leave() }
   }
 }
 
 extension Wormhole.Member {
-  /// Gives the name back; a second time it does nothing.
+  /// Releases the name; a second call does nothing.
   ///
-  /// As the one without `await`, off the task's thread; it is done also if the task is cancelled.
+  /// As the overload without `await`, off the task's thread; it runs even if the task is cancelled.
   public func leave() async {
     await OffPool.runForSure { self.leave() }
   }

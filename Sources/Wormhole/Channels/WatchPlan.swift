@@ -4,7 +4,7 @@ internal import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
-/// A closure, and the actor that it runs on.
+/// A closure and its actor.
 struct IsolatedHandler<Element: Sendable>: Sendable {
   let isolation: (any Actor)?
   let body: nonisolated(nonsending) @Sendable (Element) async -> Void
@@ -24,9 +24,9 @@ struct IsolatedHandler<Element: Sendable>: Sendable {
 }
 
 extension CallGate {
-  /// Calls what is isolated to an actor, unless the gate is closed.
+  /// Calls a closure that is isolated to an actor, unless the gate is closed.
   ///
-  /// Asked on that actor, so that nothing comes between the question and the call.
+  /// The gate is checked on the actor, so that nothing happens between the check and the call.
   func call<Element: Sendable>(
     _ handler: IsolatedHandler<Element>, _ element: Element, on actor: isolated (any Actor)?
   ) async {
@@ -36,24 +36,25 @@ extension CallGate {
   }
 }
 
-/// Passes on what a finding means, if that is news, or throws what a watcher is told instead.
+/// Passes on the meaning of a finding, if it is news, or throws the error for the watcher.
 ///
-/// Passes on and does not return: to return what may be a value of any type costs the runtime a
-/// look for each type that the value is wrapped in, half as long as to decode it.
+/// The element is passed on and not returned. To return a value of a generic type, the runtime
+/// looks up each type that the value is wrapped in, which takes half as long as decoding.
 typealias Interpreter<Element> =
   @Sendable (_ finding: Finding, _ pass: (Element) -> Void) throws(WormholeError) -> Void
 
-/// What to watch, and how it becomes what the watcher is told: behind both doors, closures and
-/// sequences.
+/// The sources of a watch, and the interpretation of their findings: the common basis of closures
+/// and sequences.
 struct WatchPlan<Element: Sendable>: Sendable {
-  /// What counts as known from the beginning.
+  /// The stamps that count as known from the beginning.
   var seen: [String: Stamp] = [:]
-  /// Joins a listener to what is watched.
+  /// Joins a listener to the sources.
   let join: @Sendable (Listener) throws(WormholeError) -> Void
-  /// Makes, for one watcher, what turns findings into elements; nil for what is no news for it.
+  /// Makes the interpreter of a watcher; the interpreter passes on nothing for a finding without
+  /// news.
   let interpreter: @Sendable () -> Interpreter<Element>
 
-  /// Calls closures until it is stopped.
+  /// Calls closures until the subscription is stopped.
   func observe(
     in begun: Begun, on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
@@ -62,7 +63,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     return try goOn(listener, in: begun)
   }
 
-  /// Calls closures as long as somebody keeps what this returns.
+  /// Calls closures as long as the returned object is retained.
   func observeBriefly(
     on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
@@ -85,6 +86,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
 
   private func begin(_ listener: Listener) throws(WormholeError) {
     do throws(WormholeError) {
+      try listener.begin()
       try join(listener)
     } catch {
       listener.stop()
@@ -151,7 +153,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
 }
 
 extension Wormhole {
-  /// What a watcher's error is told to, if it has not said.
+  /// Returns the handler for a watcher's errors; without a given one, errors are logged.
   func failureHandler(
     _ given: (@Sendable (WormholeError) -> Void)?, about subject: LogSubject = LogSubject()
   ) -> @Sendable (WormholeError) -> Void {
@@ -202,9 +204,9 @@ extension Wormhole {
     }
   }
 
-  /// Has a listener told of all channels with the prefix, also of those that come later.
+  /// Adds a listener for all channels with the prefix, including channels that are made later.
   private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
-    try WormholeError.checkQueues("watch channels with", prefix)
+    try WormholeError.checkNoCopy("watch channels with", prefix)
     let (container, feeds, queue) = (container, feeds, finding)
     let watch = try container.watchNames(in: .channels) { [weak listener] change in
       switch change {
@@ -214,7 +216,7 @@ extension Wormhole {
           try feeds.join(listener, container.slot(.channels, name))
         }
       case .went(let name) where name.begins(with: prefix):
-        queue.async { [weak listener] in
+        queue.soon { [weak listener] in
           if let file = try? Container.escape(name) { listener?.leaveOnceGone(file) }
         }
       default: break

@@ -1,51 +1,49 @@
-internal import Dispatch
 internal import PropertyLists
 public import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
-/// A directory in which processes meet: its channels, defaults and notices.
+/// A directory for communication between processes: channels, defaults and notices.
 ///
-/// Open it by the identifier of a group or by its path. Each opening stands for itself: two in one
-/// process see each other as two processes would. It may be used from any thread, and stays open as
-/// long as it, or anything that was got from it, is kept. What calls closures goes on until it is
-/// stopped, or all of it until `close()`.
+/// Open it by the identifier of a group or by its path. Each instance is independent: two instances
+/// in a process see each other like two processes. An instance may be used from any thread. The
+/// instance stays open as long as the program retains the instance or an object from it. A
+/// subscription continues until its stop; `close()` ends all subscriptions.
 ///
-/// What waits or syncs can be called with `await` too, and does not hold up other tasks then.
+/// A call that waits or syncs has an async overload, which blocks no task.
 ///
-/// Nothing waits for ever. Reading takes no lock; what changes something waits for the others for
-/// ``Options-swift.struct/timeout`` at most, on the thread that called.
+/// No call waits for ever. Reading takes no lock. A call that changes a value waits for other
+/// processes for ``Options-swift.struct/timeout`` at most, on the calling thread.
 public final class Wormhole: Sendable {
   package let container: Container
   let options: Options
   let feeds: SlotFeeds
-  let receivers = Receivers()
-  let quotas: Quotas
-  /// What goes on until it is stopped.
+  /// The parts of higher layers that belong to this instance.
+  let services = Services()
+  /// All subscriptions, each until its stop.
   package let begun: Begun
-  /// Where is looked for what is to be looked for later, as channels that a watcher of a prefix has
-  /// not known.
+  /// The queue for later work, such as joining channels that a watcher of a prefix has discovered.
   ///
-  /// One for each opening: a file system that does not answer holds up nobody elsewhere.
-  let finding = DispatchQueue(label: "wormhole.finding")
+  /// Each instance has its own: an unresponsive file system delays no other instance.
+  let finding = WorkQueue()
 
   /// Opens the container of a group, one per user; makes it if need be.
   ///
-  /// The group's directory lies below the XDG state directory, in `wormhole/groups`, or below
-  /// `WORMHOLE_ROOT` where that is set. It is for the group's programs to use; the container is
-  /// `.wormhole` inside it.
+  /// The group's directory is below the XDG state directory, in `wormhole/groups`, or below
+  /// `WORMHOLE_ROOT` if this variable is set. The directory is for the group's programs to use; the
+  /// container is the subdirectory `.wormhole`.
   ///
   /// - Parameters:
-  ///   - group: any name, by custom one like `group.com.example.cinema`.
-  ///   - options: what holds for all that is done through this object.
+  ///   - group: any name, by custom a name like `group.com.example.cinema`.
+  ///   - options: the options for all work through this object.
   public convenience init(group: String, options: Options = Options()) throws(WormholeError) {
     self.init(try Self.container(of: group, options), options)
   }
 
   /// Opens the container at a path; makes one there if need be, in an empty or a new directory.
   ///
-  /// It is refused if it belongs to somebody else, if others may write to it, or if the path ends
-  /// in a symbolic link.
+  /// A container is refused if it belongs to another user, if other users may write to it, or if
+  /// the path ends in a symbolic link.
   public convenience init(directory: String, options: Options = Options()) throws(WormholeError) {
     self.init(try Self.container(at: directory, options), options)
   }
@@ -54,7 +52,6 @@ public final class Wormhole: Sendable {
     self.container = container
     self.options = options
     feeds = SlotFeeds(options.limits)
-    quotas = Quotas(options)
     begun = Begun(container.path)
   }
 
@@ -72,28 +69,28 @@ public final class Wormhole: Sendable {
     try Container.open(directory, create: options.mayCreate, options: options.forContainer)
   }
 
-  /// Ends all that was begun through this opening and goes on until it is stopped, and lets nothing
-  /// of the kind begin any more; once this has returned, no closure of theirs is called again.
+  /// Ends all subscriptions of this instance, and accepts no more; once this has returned, none of
+  /// their closures is called again.
   ///
-  /// Members leave. As with ``Subscription/stop()`` of each, a call that is under way on another
-  /// thread is waited for. Sequences end with their iterators. To read and to change goes on as
-  /// before.
+  /// Members leave. As with ``Subscription/stop()`` of each subscription, the call waits for a call
+  /// in progress on another thread. Sequences end with their iterators. Values can be read and
+  /// changed as before.
   public func close() { begun.close() }
 
   /// The path of the container.
   public var directory: String { container.path }
 
-  /// The names of the channels that were ever written, cleared ones among them, in order.
+  /// Returns the names of all channels that were ever written, including cleared ones, in order.
   ///
-  /// - Parameter prefix: what the names begin with.
+  /// - Parameter prefix: the beginning of the names.
   public func channels(prefix: String = "") throws(WormholeError) -> [String] {
     try container.slotNames(in: .channels).filter { $0.begins(with: prefix) }
   }
 
-  /// How many watchers there are, counted once for each channel they watch.
+  /// The number of watchers, counted once for each watched channel.
   package var watchers: Int { feeds.listenerCount }
 
-  /// How long a call that begins now may wait.
+  /// The time limit and cancellation of a call that begins now.
   var patience: Patience {
     let terms = OffPool.terms
     return Patience(

@@ -3,21 +3,23 @@ internal import PropertyLists
 internal import SharedContainer
 
 extension Wormhole {
-  /// What is known of a value without looking at the value itself.
+  /// The properties of a value that are known without decoding the value.
   public struct Metadata: Hashable, Sendable {
-    /// Rises with every change of the channel, a clear among them; begins at 1, or above all that
-    /// was removed for good from the container.
-    public let version: Int
-    /// When it was sent, by the sender's clock.
-    public let sent: Date
-    /// Who sent it, as ``Options-swift.struct/name`` has it there; empty where a channel was
-    /// removed for good and nobody can tell by whom.
-    public let from: String
-    /// Whether the channel was cleared: then there is no value.
-    public let isCleared: Bool
-    /// Whether the latest value is damaged, and this is the one before it that was kept.
+    /// The version, which rises with every change of the channel, including a clear.
     ///
-    /// That may happen after a power cut; the next change of the channel mends it.
+    /// Versions start at 1, or above the versions of all channels that were permanently removed
+    /// from the container.
+    public let version: Int
+    /// The time of the change, by the sender's clock.
+    public let sent: Date
+    /// The sender's ``Options-swift.struct/name``; empty if the channel was permanently removed and
+    /// the remover is not known.
+    public let from: String
+    /// Whether the channel was cleared: a cleared channel has no value.
+    public let isCleared: Bool
+    /// Whether the latest value is damaged and this is the stored previous value.
+    ///
+    /// A power cut may cause the damage; the next change of the channel repairs it.
     public let isRecovered: Bool
 
     init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
@@ -37,7 +39,7 @@ extension Wormhole {
     }
   }
 
-  /// What a channel held at one moment: a value, or the word that it was cleared.
+  /// The content of a channel at one moment: a value, or the fact that the channel was cleared.
   public struct Snapshot<Value: Sendable>: Sendable {
     /// The name of the channel.
     public let channel: String
@@ -46,7 +48,7 @@ extension Wormhole {
     /// The value; nil if the channel was cleared.
     public let value: Value?
 
-    /// Rises with every change of the channel.
+    /// The version, which rises with every change of the channel.
     public var version: Int { metadata.version }
   }
 }
@@ -56,14 +58,14 @@ extension Wormhole.Snapshot: Hashable where Value: Hashable {}
 
 // MARK: From content
 
-/// What a slot holds, on the way to somebody who wants it as a value.
+/// Decodes the content of a slot for readers.
 struct SlotReader: Sendable {
   let limits: PropertyListLimits
-  /// The name and the operation that errors tell.
+  /// The name and the operation in error messages.
   let name: String
   let operation: String
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
-  /// What errors say about damage.
+  /// The hint of errors about damage.
   var damageHint = "what is put next replaces it; the damaged file is set aside then"
 
   private var decoder: BinaryDecoder {
@@ -72,7 +74,7 @@ struct SlotReader: Sendable {
     return decoder
   }
 
-  /// Nil if nothing was ever written.
+  /// Returns nil if the slot was never written.
   func open(
     _ content: Slot.Content
   ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
@@ -83,7 +85,7 @@ struct SlotReader: Sendable {
     return (file, isRecovered)
   }
 
-  /// Nil if nothing was ever written.
+  /// Returns nil if the slot was never written.
   func metadata(
     of content: Slot.Content
   ) throws(WormholeError) -> Wormhole.Metadata? {
@@ -91,7 +93,7 @@ struct SlotReader: Sendable {
     return Wormhole.Metadata(file.header, isRecovered: isRecovered)
   }
 
-  /// Nil if nothing was ever written.
+  /// Returns nil if the slot was never written.
   func snapshot<Value: Decodable>(
     of content: Slot.Content, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
@@ -111,7 +113,7 @@ struct SlotReader: Sendable {
       value: value)
   }
 
-  /// What a look has found, which has opened the file already.
+  /// The same for a watch result, which may contain the opened file already.
   func open(
     _ finding: Finding
   ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {

@@ -1,12 +1,12 @@
 public import SharedContainer
 internal import Syscalls
 
-/// What waits or syncs, for tasks: the same calls, off the threads of the pool.
+/// The async overloads of the calls that wait or sync; they run off the threads of the pool.
 extension Wormhole.Peer {
-  /// Sends a message, which arrives whoever dies meanwhile.
+  /// Sends a message, which is delivered even if processes die in the meantime.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits for
-  /// room nothing is sent.
+  /// The async overload; runs off the task's thread. If the task is cancelled while it waits for
+  /// space, nothing is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
     _ value: Value, _ options: Wormhole.SendOptions = Wormhole.SendOptions()
@@ -16,10 +16,11 @@ extension Wormhole.Peer {
     }
   }
 
-  /// Sends many messages with little more effort than one: up to 64 of them share a file.
+  /// Sends many messages with little more effort than a single message: up to 64 messages share a
+  /// file.
   ///
-  /// As the one without `await`, off the task's thread; if the task is cancelled while it waits for
-  /// room nothing more is sent.
+  /// The async overload; runs off the task's thread. If the task is cancelled while it waits for
+  /// space, no further message is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
     contentsOf values: [Value], _ options: Wormhole.SendOptions = Wormhole.SendOptions()
@@ -29,10 +30,10 @@ extension Wormhole.Peer {
     }
   }
 
-  /// Sends a file, with a value that tells of it.
+  /// Sends a file with a descriptive value.
   ///
-  /// As the one without `await`, off the task's thread, where the progress is told too; if the task
-  /// is cancelled while it copies or waits for room nothing is sent.
+  /// The async overload; runs off the task's thread, including the progress closure. If the task is
+  /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send<Metadata: Encodable & Sendable>(
     file path: String, metadata: Metadata, by handing: Wormhole.FileHanding = .copying,
@@ -45,10 +46,10 @@ extension Wormhole.Peer {
     }
   }
 
-  /// Sends a file and nothing else, as a message of the kind `file`.
+  /// Sends a file without a value, as a message of the kind `file`.
   ///
-  /// As the one without `await`, off the task's thread, where the progress is told too; if the task
-  /// is cancelled while it copies or waits for room nothing is sent.
+  /// The async overload; runs off the task's thread, including the progress closure. If the task is
+  /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send(
     file path: String, by handing: Wormhole.FileHanding = .copying,
@@ -60,27 +61,28 @@ extension Wormhole.Peer {
     }
   }
 
-  /// Sends a message that only makes sense now.
+  /// Sends an immediate message, which is delivered to the running process or not at all.
   ///
-  /// As the one without `await`, off the task's thread; a task that is cancelled waits no longer
-  /// for the peer to be started.
+  /// The async overload; runs off the task's thread. A cancelled task stops waiting for the start
+  /// of the peer.
   ///
   /// - Parameters:
-  ///   - value: what is sent.
-  ///   - immediacy: tells this from a guaranteed message.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - timeout: after which nobody is to see it any more.
-  ///   - waking: whether the peer is started if it does not run.
+  ///   - value: the content.
+  ///   - immediacy: distinguishes an immediate message from a guaranteed message.
+  ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - timeout: the time after which the message is no longer delivered.
+  ///   - waking: whether to start the peer if it does not run.
   public func send<Value: Encodable & Sendable>(
     _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) {
+    let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
     let deadline = hole.options.time.now + timeout
     if waking { try await wake(within: timeout) }
     do throws(WormholeError) {
       try await sendOff(value, kind, timeout, until: deadline)
     } catch {
-      // What was awake may have been about to end.
+      // The peer may have been about to end when it was found running.
       let left = deadline - hole.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try await wake(within: left)
@@ -89,23 +91,25 @@ extension Wormhole.Peer {
   }
 
   private func sendOff<Value: Encodable & Sendable>(
-    _ value: Value, _ kind: String?, _ timeout: Duration, until deadline: Instant
+    _ value: Value, _ kind: String, _ timeout: Duration, until deadline: Instant
   ) async throws(WormholeError) {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
       _ = try self.sendNow(value, kind, timeout, until: deadline)
     }
   }
 
-  /// Tells the peer a state: it takes the place of what was told before and not received yet.
+  /// Sets a context for the peer: the new context replaces a previous context that the peer has not
+  /// received yet.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// The async overload; runs off the task's thread.
   ///
   /// - Parameters:
-  ///   - value: what the peer is told.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - evenIfSame: whether a value that equals the last one is told again.
-  ///   - durability: what it survives once this has returned; by default what the options say.
-  /// - Returns: whether it was told; false if the last one was the same.
+  ///   - value: the context.
+  ///   - kind: the kind of the context; by default the name of the value's type.
+  ///   - evenIfSame: whether to send a value that equals the previous value.
+  ///   - durability: the failures that the context survives once the call has returned; by default
+  ///     as in the options.
+  /// - Returns: whether the context was set; false if it equals the previous value.
   @discardableResult
   public func setContext<Value: Encodable & Sendable>(
     _ value: Value, kind: String? = nil, evenIfSame: Bool = false, durability: Durability? = nil

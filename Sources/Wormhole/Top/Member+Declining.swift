@@ -1,0 +1,73 @@
+package import Dispatch
+package import SharedContainer
+internal import Syscalls
+
+/// For adapters between a member and a program that may not be ready yet: declined outcomes and
+/// contexts stay pending.
+extension Wormhole.Member {
+  /// As ``watchOutcomes(on:_:)``.
+  ///
+  /// - Parameter handler: returns whether the outcome was accepted. A declined outcome is reported
+  ///   again to the next listener, in this incarnation or a later one.
+  package func watchOutcomes(
+    on queue: any CallQueue, accepting handler: @escaping @Sendable (Wormhole.Outcome) -> Bool
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let listener = outbox.listener(on: queue, handler)
+    let subscription = live.subscribe(listener)
+    do throws(WormholeError) {
+      try outbox.add(listener)
+    } catch {
+      subscription.stop()
+      throw error
+    }
+    return subscription
+  }
+
+  /// As ``watchContexts(on:_:)``.
+  ///
+  /// - Parameter handler: returns whether the context was accepted. A context declined by all
+  ///   listeners is reported again when the next context arrives, or when a listener is added.
+  package func watchContexts(
+    on queue: DispatchQueue?, accepting handler: @escaping @Sendable (Wormhole.Context) -> Bool
+  ) throws(WormholeError) -> Wormhole.Subscription {
+    let listener = contexts.listener(on: queue, handler)
+    // Subscribed before the first call of the handler.
+    let subscription = live.subscribe(listener)
+    do throws(WormholeError) {
+      try contexts.add(listener)
+    } catch {
+      subscription.stop()
+      throw error
+    }
+    return subscription
+  }
+}
+
+extension Wormhole.Peer {
+  /// As ``request(_:as:kind:within:on:_:)``, for a member.
+  ///
+  /// The closure also receives whether the peer may have seen the request.
+  package func inquire<Question: Encodable, Answer: Decodable & Sendable>(
+    _ question: Question, as type: Answer.Type, kind: String, within timeout: Duration,
+    on queue: DispatchQueue,
+    _ end: @escaping @Sendable (Result<Answer, WormholeError>, _ wasSeen: Bool) -> Void
+  ) {
+    do throws(WormholeError) {
+      guard let live = live else {
+        throw WormholeError(.notJoined, "ask", name, because: "no member asks")
+      }
+      let deadline = hole.options.time.now + timeout
+      let asked = try Asked(self, live, question, kind, timeout, until: deadline, "ask")
+      asked.put { result in
+        // On the thread that takes replies, a closure would delay the next reply.
+        queue.async {
+          end(
+            Result { () throws(WormholeError) in try asked.result(result) },
+            asked.wasSeen)
+        }
+      }
+    } catch {
+      queue.async { end(.failure(error), false) }
+    }
+  }
+}
