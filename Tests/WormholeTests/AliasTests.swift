@@ -5,18 +5,18 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Second names of values.
+/// Aliases: links that are second names of channels' values.
 @Suite(.blocking) struct AliasTests {
   private let meeting: Meeting
 
   init() throws { meeting = try Meeting.patient() }
 
-  /// Whoever clears what was never written meets whoever puts the first value, link and all.
+  /// A clear of a value that was never written races with the first put, which also makes the link.
   @Test func ofAFirstPutAndAClearTheLastOneSettlesTheLink() throws {
     let channel = meeting.hole.channel("film", of: String.self)
     let alias = try Wormhole.Alias(["film"], channel: "film", in: meeting.hole)
     let other = try meeting.another(Meeting.havePatience).channel("film", of: String.self)
-    // The link is there, and the value is about to come.
+    // The link exists, and the put is about to rename its value into place.
     let rule = FaultRule(.rename, path: "value.plist", .delay(milliseconds: 400))
     let putting = try Thread("putter") {
       FaultPoints.with([rule]) { _ = try? channel.put("Metropolis", alias: alias) }
@@ -32,6 +32,22 @@ import Wormhole
     #expect(try meeting.hole.channel("film", of: String.self).clear(alias: alias) == 0)
     #expect(try meeting.hole.channels() == [])
     #expect(!isThere(alias))
+  }
+
+  /// Another tool has made a link to another file, or a regular file, at the alias's path.
+  @Test func clearingRemovesOnlyTheAliasesOwnLink() throws {
+    let channel = meeting.hole.channel("film", of: String.self)
+    let alias = try Wormhole.Alias(["film"], channel: "film", in: meeting.hole)
+    try channel.put("Metropolis", alias: alias)
+    try meeting.folder.descriptor.unlink("film")
+    try meeting.folder.descriptor.makeSymbolicLink("film", to: "elsewhere")
+    try channel.clear(alias: alias)
+    #expect(try meeting.folder.descriptor.readSymbolicLink("film") == Array("elsewhere".utf8))
+    try meeting.folder.descriptor.unlink("film")
+    try meeting.folder.write("mine", to: "film")
+    try channel.put("M")
+    try channel.clear(alias: alias)
+    #expect(try meeting.folder.read("film") == "mine")
   }
 
   private func isThere(_ alias: Wormhole.Alias) -> Bool {

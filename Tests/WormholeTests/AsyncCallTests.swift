@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Calls of tasks, which must not hold up others of the pool.
+/// Calls from tasks, which must not block the threads of the cooperative pool.
 @Suite struct AsyncCallTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -18,16 +18,16 @@ import Wormhole
     let waiting = (0..<4).map { _ in
       Task { try await number.update(default: 0) { $0 += 1 } }
     }
-    // A few only, as each waits for the tasks of other tests.
+    // Only a few yields, because each waits for the tasks of other tests.
     let neighbour = Task.detached {
       for _ in 0..<10 { await Task.yield() }
     }
     let given = Task { try await number.put(99) }
     await neighbour.value
-    // It may wait by now or not have begun: either way it puts nothing.
+    // The put may wait already or may not have started: in both cases it writes nothing.
     given.cancel()
     await #expect(throws: WormholeError.self) { try await given.value }
-    // The first of them waits for the lock itself.
+    // The first of the updates waits for the lock itself.
     try await lock.waitForWaiter()
     waiting[0].cancel()
     do {
@@ -60,7 +60,7 @@ import Wormhole
     let waiting = (0..<500).map { _ in
       Task { try await number.update(default: 0) { $0 += 1 } }
     }
-    // What needs no lock that is held does not stand behind them.
+    // A call whose locks are free does not queue behind the waiters.
     try await hole.channel("other").put(1)
     _ = try await hole.peer("watch").send(1, .quick())
     #expect(lock.isHeld)
@@ -96,7 +96,7 @@ import Wormhole
     let watch = hole.peer("watch")
     try await watch.send(1, .quick())
     let sending = Task { try await watch.send(2, .quick { $0.whenFull = .wait(.seconds(600)) }) }
-    // It may wait by now or not have begun: either way nothing is sent.
+    // The send may wait already or may not have started: in both cases nothing is sent.
     sending.cancel()
     do {
       _ = try await sending.value
@@ -156,12 +156,12 @@ import Wormhole
   }
 }
 
-/// Runs what is not asynchronous, on the task's own thread.
+/// Runs a synchronous body on the task's own thread.
 private func onThisActor(_ body: @Sendable () -> Void) async { body() }
 
-// MARK: What compiles
+// MARK: Compilation
 
-/// Callers of all kinds; that they compile is the test.
+/// Callers of all kinds; their compilation is the test.
 @MainActor private final class Screen {
   private var speed = 0
   private let channel: Wormhole.Channel<Int>
@@ -172,7 +172,7 @@ private func onThisActor(_ body: @Sendable () -> Void) async { body() }
     speed = try await channel.put(speed)
     let now = speed
     try await channel.update { $0 = now }
-    // What captures the actor's own state is made of it on the actor.
+    // A closure that captures the actor's own state is created on the actor.
     _ = try channel.watch { @MainActor [weak self] in self?.speed = $0.value ?? 0 }
   }
 
@@ -211,7 +211,7 @@ extension AsyncCallTests {
     #expect(try await till.add(3) == 3)
     try await till.addAtOnce(1)
     var local = 1
-    // In a closure that is not asynchronous the call is not, either.
+    // In a synchronous closure the blocking overload is called.
     let numbers = try [1, 2].map { try hole.channel("n", of: Int.self).put($0) }
     local += numbers.count
     let captured = local

@@ -5,21 +5,21 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// The twins of what is called rarely, and where twins are made.
+/// The async overloads of rarely called functions, and the threads that run async overloads.
 @Suite struct AsyncTwinTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 
   init() throws { meeting = try Meeting.patient() }
 
-  /// What the kernel calls this thread.
+  /// The kernel's name for this thread.
   private static var threadName: String {
     let file = try? Descriptor.open(path: "/proc/thread-self/comm", [.readOnly])
     return String(decoding: (try? file?.contents()) ?? [], as: UTF8.self)
       .split(separator: "\n").first.map(String.init) ?? ""
   }
 
-  /// Neither those of the pool nor that of the caller: what is done there may wait.
+  /// Neither a thread of the cooperative pool nor the caller's thread: the call may block.
   @Test func aTwinRunsOnAThreadOfTheModulesOwn() async throws {
     let names = Heard<String>()
     let number = hole.channel("number", of: Int.self)
@@ -27,7 +27,7 @@ import Wormhole
     try await hole.defaults("app").update { _ in names.add(Self.threadName) }
     try await hole.lock("till").hold { () async in names.add("held") }
     #expect(names.all == ["wormhole-call", "wormhole-call", "held"])
-    // Whoever waits for nobody calls it where he is.
+    // A caller without `await` runs the body on its own thread.
     _ = try { try number.update { _ in names.add(Self.threadName) } }()
     #expect(names.all.last != "wormhole-call")
   }
@@ -109,10 +109,10 @@ import Wormhole
   }
 }
 
-// MARK: What compiles
+// MARK: Compilation
 
-/// That it compiles is the test: the twin is had where the caller is asynchronous, and the other
-/// one in `defer`, in closures and in functions that are not.
+/// The test is the compilation: Swift selects the async overload where the caller is asynchronous,
+/// and the blocking overload in `defer`, in closures and in synchronous functions.
 @MainActor private final class Desk {
   private let hole: Wormhole
   private var taken = 0

@@ -92,7 +92,9 @@ import Wormhole
 
   // MARK: Versions
 
-  /// Who has put the latest itself does not read it for its version; if others have, it does.
+  /// A writer that put the latest value itself does not read the file for the version.
+  ///
+  /// If another writer put the latest value, the file is read.
   @Test func versionsGoOnFromWhoeverPutLast() throws {
     let (own, others) = (
       hole.channel("n", of: Int.self), try meeting.another().channel("n", of: Int.self)
@@ -128,7 +130,7 @@ import Wormhole
     #expect(fresh.reason == "version 1 was expected, and nothing was ever put there")
   }
 
-  /// Each of eight threads adds by comparing and setting; a conflict is tried again.
+  /// Each of eight threads adds by compare-and-set, and tries again after a conflict.
   @Test func compareAndSetLosesNothing() throws {
     let sum = hole.channel("sum", of: Int.self)
     let threads = try (0..<8).map { _ in
@@ -169,7 +171,7 @@ import Wormhole
 }
 
 extension Wormhole {
-  /// What lies in one of the container's folders.
+  /// The names in one of the container's folders.
   func container(_ folder: String) throws -> [String] {
     try Descriptor.open(path: directory + "/" + folder, [.readOnly, .directory]).names()
   }

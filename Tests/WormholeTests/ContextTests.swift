@@ -4,41 +4,43 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// The state that one member tells another.
+/// Contexts: the latest value that one member sets for another.
 @Suite struct ContextTests {
   @Test(.blocking) func latestAloneIsHeard() throws {
     let pair = try Pair()
     for number in 1...3 { try pair.phone.setContext(number) }
-    let heard = Heard<Int>()
+    let (heard, senders) = (Heard<Int>(), Heard<String?>())
     let watching = try pair.watch.watchContexts { context in
-      #expect(context.from == "phone")
+      senders.add(context.from)
       heard.add((try? context.value()) ?? -1)
     }
     try heard.wait("the latest") { $0 == [3] }
     try pair.phone.setContext(4)
     try heard.waitForLast(4)
     watching.stop()
+    #expect(senders.all == ["phone", "phone"])
   }
 
-  /// What is told is what was received last, for whoever is told too.
+  /// Inside its callback, a context already is the peer's last received context.
   @Test(.blocking) func isReceivedInsideItsOwnClosure() throws {
     let pair = try Pair()
-    let heard = Heard<[Int?]>()
+    let (heard, areReceived) = (Heard<[Int?]>(), Heard<Bool?>())
     let phone = pair.watch.peer("phone")
     let watching = try pair.watch.watchContexts { context in
       let received = try? phone.receivedContext
+      areReceived.add(received?.isReceived)
       heard.add([try? context.value(), try? received?.value(as: Int.self)])
-      #expect(received?.isReceived == true)
     }
     for number in 1...3 {
       try pair.phone.setContext(number)
       try heard.wait("\(number)") { $0.last == [number, number] }
     }
     watching.stop()
+    #expect(areReceived.all == [true, true, true])
     #expect(try phone.receivedContext?.value(as: Int.self) == 3)
   }
 
-  /// What a peer has yet to be told is seen from outside.
+  /// A program that has not joined can list a peer's pending contexts.
   @Test(.blocking) func isPendingUntilReceived() throws {
     let pair = try Pair()
     #expect(try pair.phone.pendingContexts.isEmpty)
@@ -64,7 +66,7 @@ import Wormhole
     try heard.waitForLast("on")
     watching.stop()
     try eventually("it counts as received") { try pair.phone.sentContext?.isReceived == true }
-    // Also after both have ended and come again.
+    // The state is the same after both members have left and joined again.
     pair.watch.leave()
     pair.sender.leave()
     let watch = try pair.meeting.another().join(as: "watch")
@@ -89,13 +91,29 @@ import Wormhole
     watching.stop()
   }
 
+  /// The kind is part of the context.
+  @Test(.blocking) func theSameValueOfAnotherKindIsAnotherContext() throws {
+    let pair = try Pair()
+    #expect(try pair.phone.setContext("on", kind: "lamp"))
+    #expect(try !pair.phone.setContext("on", kind: "lamp"))
+    #expect(try pair.phone.setContext("on", kind: "door"))
+    let heard = Heard<String>()
+    let watching = try pair.watch.watchContexts { heard.add($0.kind) }
+    try heard.wait("the latest") { $0 == ["door"] }
+    try eventually("received") { try pair.phone.sentContext?.isReceived == true }
+    #expect(try !pair.phone.setContext("on", kind: "door"))
+    #expect(try pair.phone.setContext("on", kind: "lamp"))
+    try heard.wait("the other kind") { $0 == ["door", "lamp"] }
+    watching.stop()
+  }
+
   @Test(.blocking) func whatWasBeingHandledComesAgain() throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
     let gate = Gate()
     let first = try pair.watch.watchContexts { _ in gate.pass() }
     try gate.waitForSomebody()
-    // As if the process ended in the middle: another becomes the member.
+    // As if the process ended during the callback: another instance joins as the member.
     pair.watch.leave()
     let heir = try pair.meeting.another().join(as: "watch")
     let heard = Heard<Int>()
@@ -106,7 +124,7 @@ import Wormhole
     second.stop()
   }
 
-  /// What a closure is in the middle of when its member leaves is the next one's to hear.
+  /// If a member leaves during a callback, the next incarnation receives the context.
   @Test(.blocking) func whatEndsAfterLeavingIsNotReceived() throws {
     let pair = try Pair()
     try pair.phone.setContext(1)
@@ -156,7 +174,7 @@ import Wormhole
   }
 }
 
-/// Sending what a sequence yields.
+/// Sending the elements of an asynchronous sequence.
 @Suite struct SequenceSendingTests {
   @Test func sendsAllInOrder() async throws {
     let pair = try Pair()
@@ -191,7 +209,7 @@ import Wormhole
     #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
   }
 
-  /// The sequence has ended, and only room is waited for.
+  /// The sequence has ended, and the sender only waits for space.
   @Test func aTaskThatIsCancelledWaitsForNoRoom() async throws {
     let pair = try Pair { $0.mail.largestQueue = 1 }
     try await pair.phone.send(0, .quick())
@@ -213,7 +231,7 @@ import Wormhole
     #expect(try pair.files("inbox").count == 1)
   }
 
-  /// A value that says no when it is 13.
+  /// A value whose encoding throws when its number is 13.
   private struct Picky: Codable, Sendable {
     let number: Int
 
@@ -254,7 +272,7 @@ import Wormhole
   @Test func whatWasSentOfAPartThatFailedIsCounted() async throws {
     let pair = try Pair { $0.mail.largestQueue = 1 }
     let part = String(repeating: "x", count: 400_000)
-    // They come together, and take three files.
+    // The texts arrive together, and take three files.
     let gate = Gate()
     let texts = AsyncStream<Slow> { stream in
       stream.yield(Slow(text: "", gate: gate))
@@ -271,7 +289,7 @@ import Wormhole
     #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
   }
 
-  /// A value whose encoding can be held up.
+  /// A value whose encoding a gate can pause.
   private struct Slow: Encodable, Sendable {
     let text: String
     let gate: Gate?

@@ -5,13 +5,13 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Calls that fail, and directories that a hand has changed: nobody is let in for that.
+/// Failing calls and manually changed directories: neither admits a conflicting access.
 @Suite(.blocking) struct CoordinationFailureTests {
   private let scene: FileScene
 
   init() throws { scene = try FileScene() }
 
-  /// That it cannot be read says nothing of what it is about.
+  /// An access file that cannot be read may belong to a conflicting access.
   @Test func whoIsInTheWayAndCannotBeReadIsNotPassedBy() throws {
     let path = scene.path("a")
     try scene.whileSomebody(.writing(path)) { () throws in
@@ -35,7 +35,7 @@ import Wormhole
     try scene.another().write(path) { _ in }
   }
 
-  /// The containers of both have one identifier.
+  /// The containers of both groups have the same identifier.
   @Test func aCopyOfAGroupIsAnotherGroup() throws {
     for name in ["cinema", "copy"] {
       try scene.folder.descriptor.makeDirectory("groups/\(name)", mode: 0o700)
@@ -78,21 +78,21 @@ import Wormhole
     try scene.another().present(scene.path("a"), as: presenter)
     let coordinator = scene.another()
     try coordinator.read(scene.path("a")) { _ in }
-    // The first look is for those who are to be asked.
+    // The first listing looks for the presenters that are to be asked.
     let rule = FaultRule(
       .open, path: "coordination/presenters", number: 2, .fail(.inputOutput))
     try FaultPoints.with([rule]) { try coordinator.write(scene.path("a")) { _ in } }
     try eventually("it is told") { heard.all == [scene.path("a")] }
   }
 
-  /// Whoever begins to present something has removed what a dead writer has left.
+  /// A program that registers as presenter first removes the access of a dead writer.
   @Test func whoPresentsSomethingTellsOthersOfTheDead() throws {
     let (late, begun) = (Heard<String>(), Monitor(false))
     var (first, other) = (Wormhole.Coordinator.Presenter(), Wormhole.Coordinator.Presenter())
     other.changed = { late.add($0.path) }
     let (path, second) = (scene.path("a"), other)
     first.relinquish = { [self] _, goOn in
-      // It is not asked, and sees nobody who writes.
+      // The second presenter is not asked, and sees no writer.
       _ = try? scene.another().present(path, as: second)
       begun.withLock { $0 = true }
       goOn(nil)
@@ -114,7 +114,7 @@ import Wormhole
     try scene.whileSomebody(.writing(scene.path("b"))) {}
     let place = try Descriptor.open(path: scene.place, [.readOnly, .directory])
     try removeTree(name, in: place)
-    // It may find out with this one.
+    // This access may be the first to notice the removal, and may fail.
     try? coordinator.write(path) { _ in }
     try coordinator.write(path) { (_: String) throws in
       #expect(try !scene.isFree(.writing(path)))
@@ -123,7 +123,7 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
-  /// A link and what it leads to, each ordered by another container, are shown one after the other.
+  /// A link and its target, ordered by different containers, are registered one after the other.
   @Test func whatIsMovedWhileItBeginsToBePresentedIsFollowed() throws {
     var scene = scene
     var rooms: [AccessRoom] = []
@@ -159,7 +159,7 @@ import Wormhole
           }
           isMoved.signal { $0 = true }
         })
-      // Whoever goes along has to wait until it knows what it presents.
+      // A presenter that follows the move has to wait until its registration is complete.
       isMoved.wait(until: .now + .milliseconds(500)) { $0 ? () : nil }
     }
     for thread in threads { thread.join() }

@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 import Wormhole
 
-/// Files of one test's own, and where the groups lie that order accesses to them.
+/// The files of one test, and the directory of the groups that order accesses to these files.
 struct FileScene {
   let folder: TemporaryDirectory
   let arbiters: Arbiters
   private let lease: Duration
 
-  /// - Parameter lease: short where somebody is stopped. Where nobody is, busy machines keep
-  ///   processes from showing that they run for longer than that.
+  /// - Parameter lease: short if the test suspends a process. Otherwise long, because on a busy
+  ///   machine processes may not renew their heartbeats for longer than a short lease.
   init(lease: Duration = .seconds(1)) throws {
     self.lease = lease
     folder = try TemporaryDirectory()
@@ -22,7 +22,7 @@ struct FileScene {
 
   func path(_ name: String) -> String { "\(folder.path)/files/\(name)" }
 
-  /// A coordinator as another program has it.
+  /// A coordinator, as in another program.
   func another(_ purpose: String? = nil, lease: Duration? = nil) -> Wormhole.Coordinator {
     let options = ContainerOptions.testing(lease: lease ?? self.lease)
     return Wormhole.Coordinator(
@@ -38,14 +38,14 @@ struct FileScene {
       environment: ["WORMHOLE_ROOT=\(folder.path)/groups"] + environment)
   }
 
-  /// A peer that has stopped itself inside its access.
+  /// A peer that has suspended itself inside its access.
   func stopped(_ kind: PeerJob.Coordination, _ name: String) throws -> Running {
     let peer = try peer(kind, path(name), .stop)
     try peer.waitUntilStopped()
     return peer
   }
 
-  /// What is in a file; nil if there is none.
+  /// The content of a file; nil if the file does not exist.
   func read(_ name: String) throws -> String? {
     do {
       return try folder.read("files/" + name)
@@ -54,7 +54,7 @@ struct FileScene {
     }
   }
 
-  /// The directory of accesses that are no group's.
+  /// The directory for accesses to files that belong to no group.
   var place: String { "\(folder.path)/groups/wormhole.user/.wormhole/system/coordination" }
 
   func names(in place: AccessPlace) throws -> [String] {
@@ -65,12 +65,12 @@ struct FileScene {
     return try directory.names()
   }
 
-  /// Waits until so many accesses wait.
+  /// Waits until `count` accesses wait.
   func waitForWaiting(_ count: Int) throws {
     try eventually("\(count) wait") { try names(in: .waiting).count == count }
   }
 
-  /// What is left of accesses that have ended, there and beside the files.
+  /// The remains of ended accesses, in the accesses' directories and beside the files.
   func leftovers() throws -> [String] {
     var left = try AccessPlace.allCases.flatMap { place in
       try names(in: place).map { "\(place.name): \($0)" }
@@ -83,7 +83,7 @@ struct FileScene {
     return left
   }
 
-  /// Runs the body while somebody else has an access.
+  /// Runs the body while another thread has an access.
   func whileSomebody(
     _ intent: Wormhole.Coordinator.Intent, _ body: () throws -> Void
   ) throws {
@@ -97,7 +97,7 @@ struct FileScene {
     try body()
   }
 
-  /// Whether an access is let in at once, for a thread that has none.
+  /// Whether an access starts at once, for a thread without accesses.
   func isFree(
     _ intent: Wormhole.Coordinator.Intent, by coordinator: Wormhole.Coordinator? = nil
   ) throws -> Bool {
@@ -119,6 +119,6 @@ struct FileScene {
 }
 
 extension String {
-  /// The tests may lie in a directory of any name.
+  /// The tests' directory may have any name.
   func dropping(bytes count: Int) -> String { String(Substring(utf8.dropFirst(count))) }
 }

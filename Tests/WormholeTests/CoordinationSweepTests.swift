@@ -5,14 +5,16 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Accesses killed, stopped and failed at their system calls: a seeded tenth, or all in a long run.
+/// Accesses killed, suspended and failed at their system calls: a seeded tenth, or all in a long
+/// run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.blocking) struct CoordinationSweepTests {
+@Suite(.blocking, .notSanitized("a process for each system call"))
+struct CoordinationSweepTests {
   private static let isLong = TestRun.isLong
   private let seed = TestRun.seed
 
-  /// One access in a scene of its own, to a file that says `old`.
+  /// One access in a scene of its own, to a file with the content `old`.
   private struct Run {
     let scene: FileScene
     let peer: Running
@@ -20,7 +22,7 @@ import Wormhole
     init(_ kind: PeerJob.Coordination, _ environment: String) throws {
       scene = try FileScene(lease: .milliseconds(50))
       try scene.folder.write("old", to: "files/a")
-      // So that the calls are those of the access, and not of making its container.
+      // Makes the container, so that the peer's calls are only those of the access.
       try scene.another().read(scene.path("a")) { _ in }
       peer = try scene.peer(kind, scene.path("a"), .write("new"), environment: [environment])
     }
@@ -33,7 +35,7 @@ import Wormhole
     return try folder.read("trace").split(separator: "\n").count
   }
 
-  /// How many calls it makes, and some of them.
+  /// The number of calls that an access makes, and a sample of their positions.
   private func points(
     _ kind: PeerJob.Coordination, _ random: inout SeededRandom
   ) throws -> (count: Int, drawn: [Int]) {
@@ -43,10 +45,10 @@ import Wormhole
     return (count, (1...count).shuffled(using: &random).prefix(count / 10).sorted())
   }
 
-  /// For how long the next one is kept out at most: the lease, and what else it takes.
+  /// The longest time for which the next access is kept out: the lease, and the time for the rest.
   private static let bound = Duration.milliseconds(50 + 300)
 
-  /// How long it takes the next one to be let in, and what is in the file then.
+  /// The time until the next access has been inside, and the file's content after it.
   private func lookInside(_ run: Run) throws -> (time: Duration, text: String?) {
     let time = try Bystander.time {
       try run.scene.another().read(run.scene.path("a"), takeOverAfter: .milliseconds(50)) { _ in }
@@ -77,7 +79,7 @@ import Wormhole
       try expectShort(place) {
         let run = try Run(kind, "WORMHOLE_FAULTS=any@\(point):before:kill")
         let outcome = try run.peer.outcome()
-        // The threads make calls of their own: the last ones may not be reached.
+        // The peer's threads make calls of their own, so the last points may not be reached.
         if outcome.status == .exited(0), point > count / 2 { return .zero }
         #expect(outcome.status == .signalled(9), place)
         let (time, text) = try lookInside(run)
@@ -121,7 +123,7 @@ import Wormhole
     throws
   {
     var random = SeededRandom(seed: seed)
-    // Not ENOENT: that a name is gone is the protocol's own word, which the system keeps.
+    // Not ENOENT: in the protocol this error means that a name is gone, and the system keeps to it.
     let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "EINTR"]
     for point in try points(kind, &random).drawn {
       for error in Self.isLong ? kinds : [kinds.randomElement(using: &random)!] {

@@ -20,7 +20,7 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
-  /// Its calls are made on other threads, which know nothing of the task.
+  /// The calls of a task's access run on other threads, which do not know the task.
   @Test func whatATaskBeginsInsideOfItsAccessIsSeen() async throws {
     let path = scene.path("a")
     let error = await #expect(throws: WormholeError.self) {

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Who is let in, and who waits.
+/// Which accesses begin at once, and which accesses wait.
 @Suite(.blocking) struct CoordinationTests {
   private let scene: FileScene
 
@@ -42,7 +42,7 @@ import Wormhole
       #expect(try !scene.isFree(.reading(scene.folder.path + "/link")))
       #expect(try scene.isFree(.reading("\(scene.folder.path)/other/b")))
     }
-    // One letter, two spellings: two files.
+    // Two spellings of a letter name two files.
     try scene.whileSomebody(.writing(scene.path("\u{E9}"))) { () throws in
       #expect(try scene.isFree(.writing(scene.path("e\u{301}"))))
     }
@@ -60,7 +60,8 @@ import Wormhole
     }
   }
 
-  /// Whoever has found nobody need not look again while it is the last that had the lock.
+  /// A coordinator that has found no other access need not list again while it is the lock's last
+  /// holder.
   @Test func whoWasNotTheLastLooksAgain() throws {
     let coordinator = scene.another()
     try coordinator.write(scene.path("a")) { _ in }
@@ -69,7 +70,7 @@ import Wormhole
     }
   }
 
-  /// What was found the time before says nothing if it had the lock without looking since.
+  /// An earlier listing is invalid if the coordinator has since held the lock without listing.
   @Test func whoCouldNotLookHasToLookTheNextTime() throws {
     let coordinator = scene.another()
     try coordinator.write(scene.path("a")) { _ in }
@@ -123,7 +124,7 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
-  /// Names are bytes, however many letters these are to Swift.
+  /// Names are bytes, whatever the number of their characters in Swift.
   @Test(arguments: ["B\u{fc}cher", "e\u{301}", "\u{301}x", "x\u{600}", "\u{672c}", "\u{1f39f}"])
   func whatIsReplacedMayHaveAnyName(_ name: String) throws {
     let folder = scene.path(name)
@@ -131,7 +132,8 @@ import Wormhole
     for text in ["one", "two"] {
       try scene.another().replace(folder + "/" + name) { new, old in
         #expect(Array(old.utf8) == Array((folder + "/" + name).utf8))
-        #expect(UserPath(UserPath(new).directory).directory == folder)
+        let made = UserPath(UserPath(new).directory).directory
+        #expect(UserPath(made).directory == folder)
         try scene.folder.write(text, to: "made")
         try Descriptor.open(path: UserPath(new).directory, [.readOnly, .directory]).take(
           "made", from: scene.folder)
@@ -143,7 +145,7 @@ import Wormhole
     #expect(try scene.leftovers() == [])
   }
 
-  /// Also if an accent follows what stands in texts for bytes that are none.
+  /// Also if an accent follows the replacement character of a byte that is not text.
   @Test(arguments: ["", "\u{301}"])
   func throughAFolderWhoseNameIsNoTextTheGivenPathIsHandedOn(_ accent: String) throws {
     let commands = #"cd "$0" && name=$(printf "\377$1") && mkdir "$name" && ln -s "$name" link"#
@@ -237,7 +239,7 @@ import Wormhole
       let writer = try Thread("writer") { try? scene.another().write(path) { _ in } }
       try scene.waitForWaiting(1)
       #expect(try scene.another().read(path, within: .milliseconds(50)) { _ in true })
-      // The outer one does not keep others from reading, so this would have to wait.
+      // The outer access admits readers, so this writer would have to wait.
       let error = try failure { try coordinator.write(path, within: .seconds(5)) { _ in } }
       #expect(error.code == .deadlock)
       return writer
@@ -282,7 +284,7 @@ import Wormhole
     #expect(Instant.now - start < .seconds(20))
   }
 
-  /// Which of two places is gone through first the identifiers of their containers decide.
+  /// The identifiers of the two containers decide the order of the two directories.
   @Test(arguments: 0..<8)
   func whatIsReplacedStaysAsItWasIfAnotherPlaceWasTakenOver(_ round: Int) throws {
     let isGroups = round % 2 == 0
@@ -293,7 +295,7 @@ import Wormhole
     let error = try failure {
       try scene.another().access([.reading(read), .replacing(replaced)]) { access in
         try Descriptor.open(path: access.paths[1], [.writeOnly, .create], mode: 0o600).write("new")
-        // As others do that go past it.
+        // The same renames as by an access that overtakes.
         let place = try scene.folder.descriptor.open(
           "groups/\(group)/.wormhole/system/coordination", [.readOnly, .directory])
         for name in try place.open("running", [.readOnly, .directory]).names() {
@@ -312,7 +314,7 @@ import Wormhole
       #expect(try !scene.isFree(.reading(path)))
       #expect(try scene.names(in: .running) == [])
     }
-    // A file beside the groups' directories is no group's.
+    // A file beside the groups' directories belongs to no group.
     try scene.another().write("\(scene.folder.path)/groups/file") { (_: String) throws in
       #expect(try scene.names(in: .running).count == 1)
     }
@@ -320,7 +322,7 @@ import Wormhole
 }
 
 extension Descriptor {
-  /// Makes `new` of a file that lies elsewhere.
+  /// Moves or links a file from another folder to the name `new`.
   fileprivate func take(
     _ name: String, from folder: TemporaryDirectory, moving: Bool = true
   ) throws(Errno) {

@@ -7,7 +7,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Values that cannot be read, and what is put over them.
+/// Values that cannot be read, and puts that replace damaged values.
 @Suite(.blocking) struct DamageTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -47,7 +47,7 @@ import Wormhole
     #expect(latest.value == 1)
     #expect(latest.version == 1)
     #expect(latest.metadata.isRecovered)
-    // Version 2 was given out already, so it is not given out again.
+    // Version 2 was already assigned, so it is not assigned again.
     #expect(try speed.update(default: 0) { $0 += 10 } == 11)
     #expect(try #require(try speed.metadata).version > large)
     #expect(try speed.metadata?.isRecovered == false)
@@ -65,6 +65,20 @@ import Wormhole
     try meeting.overwrite(file, [1, 2, 3])
     #expect(try speed.clear() > large)
     #expect(try speed.value == nil)
+  }
+
+  /// Other processes have seen a later value, so the channel must be cleared again.
+  @Test func aRecoveredClearIsClearedAgain() throws {
+    try speed.clear()
+    try speed.put(1, durability: .power)
+    try speed.clear(durability: .power)
+    try speed.put(2, durability: .power)
+    try meeting.overwrite(file, [1, 2, 3])
+    #expect(try speed.value == nil)
+    #expect(try speed.latest?.metadata.isRecovered == true)
+    #expect(try speed.clear() > large)
+    #expect(try speed.latest?.metadata.isRecovered == false)
+    #expect(try !hole.container("damaged").isEmpty)
   }
 
   @Test(
@@ -86,7 +100,7 @@ import Wormhole
     #expect(words.all == ["what lay in channels 'speed' was of no known form; replaced"])
   }
 
-  /// A writer that knows no more than the article on the directory.
+  /// A writer that knows only the article on the directory.
   @Test func aForeignValueIsRead() throws {
     try speed.put(1)
     let content: PropertyListValue = [

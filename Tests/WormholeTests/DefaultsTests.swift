@@ -8,7 +8,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Settings in the words of user defaults.
+/// Settings with the interface of user defaults.
 @Suite struct DefaultsTests {
   private let meeting: Meeting
   private let defaults: Wormhole.Defaults
@@ -43,7 +43,7 @@ import Wormhole
     #expect(other.synchronize())
   }
 
-  /// To the kernel two spellings of one letter are two names.
+  /// To the kernel, two spellings of a letter are two names.
   @Test(.blocking) func whatSwiftTakesForTheSameIsSetAllTheSame() throws {
     let spellings = ["Z\u{fc}rich", "Zu\u{308}rich"]
     for spelling in spellings {

@@ -6,18 +6,18 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What the epoch is good for: the order of messages; and what keeps nobody from going on.
+/// The epoch orders messages; a foreign lock on the marker keeps out at most messages.
 @Suite(.blocking) struct EpochOrderTests {
   private let meeting: Meeting
 
   init() throws { meeting = try Meeting() }
 
-  /// The same container, opened where the machine's run goes by another name.
+  /// The same container, opened with another identifier of the boot.
   private func another(_ boot: String) throws -> Wormhole {
     try meeting.another { $0.environment.bootIdentifier = { boot } }
   }
 
-  /// The numbers as a member that joins now is handed them.
+  /// The numbers as a member receives them that joins now.
   private func receive(_ count: Int, _ hole: Wormhole) throws -> [Handed] {
     let heard = Heard<Handed>()
     let member = try hole.join(as: "watch")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Wormhole
 
-/// Messages whose time passes while nobody receives.
+/// Messages that expire while no receiver runs.
 @Suite struct ExpiryTests {
   private static let soon = Wormhole.SendOptions.quick { $0.timeToLive = .milliseconds(20) }
   private static let never = Wormhole.SendOptions.quick { $0.timeToLive = .seconds(3600) }
@@ -22,7 +22,7 @@ import Testing
     #expect(try late.cancel())
   }
 
-  /// Whoever keeps nothing of what was sent is told as well, also if it was a guest.
+  /// A sender that retains no `Sent` is notified as well, also if the sender was a guest.
   @Test(.blocking) func whoeverListensIsToldWithoutAReceiver() throws {
     let pair = try Pair()
     let heard = Heard<Wormhole.Outcome.End>()
@@ -35,9 +35,9 @@ import Testing
     watching.stop()
   }
 
-  /// An earlier life has sent it, and is no more.
+  /// An earlier incarnation sent the message and has left.
   @Test func whoAsksForWhatIsOutstandingIsTold() async throws {
-    // It stands still until the test has asked.
+    // The clock stands still until the test has requested the pending messages.
     let clock = Monitor(Clocks.sinceEpoch)
     func stand(_ options: inout Wormhole.Options) {
       options.environment.sinceEpoch = { clock.withLock { $0 } }
@@ -53,7 +53,7 @@ import Testing
     #expect(try pair.files("inbox") == [])
   }
 
-  /// Nobody waits for what these were, and the next sender finds room.
+  /// No sender waits for the outcomes of these messages, and the next sender finds space.
   @Test(.blocking) func whatHasExpiredFillsNoQueue() throws {
     let pair = try Pair()
     let hole = try pair.meeting.another { $0.mail.largestQueue = 20 }
@@ -79,7 +79,7 @@ import Testing
     #expect(try pair.files("inbox").count == 1)
   }
 
-  /// Of those who claim a message and its end by time, one wins, and the sender hears the truth.
+  /// Either the claim or the expiry of a message wins, and the sender receives the true outcome.
   @Test func expiringMeetsClaiming() async throws {
     let pair = try Pair()
     let heard = Heard<Handed>()
@@ -96,7 +96,7 @@ import Testing
     #expect(counts.keys.allSatisfy { [.delivered, .expired].contains($0) })
   }
 
-  /// Or those that are to end would be turned away some day.
+  /// Otherwise settled messages would fill the bounded list, and it would take no further message.
   @Test(.blocking) func whatHasEndedIsNotKeptUntilItsTimeHasPassed() throws {
     let pair = try Pair()
     let receiving = try pair.watch.receive { _ in }
@@ -105,7 +105,8 @@ import Testing
     receiving.stop()
   }
 
-  /// Whoever ends messages in place of a receiver keeps to what their sender may have there.
+  /// A process that expires messages in place of a receiver keeps to the limit of the sender's
+  /// receipts.
   @Test(.blocking) func whatNobodyReadsOfExpiredMessagesIsBounded() throws {
     let clock = Monitor(Clocks.sinceEpoch)
     let meeting = try Meeting { $0.environment.sinceEpoch = { clock.withLock { $0 } } }
@@ -119,5 +120,90 @@ import Testing
     #expect(try later.peer("watch").queue.isEmpty)
     let left = try meeting.names("members/phone/receipts").count
     #expect((14...16).contains(left), "\(left)")
+  }
+
+  /// A pair whose clock stands still until the test advances it.
+  private struct Timed {
+    let pair: Pair
+    let clock: Monitor<Int64>
+
+    init(_ adjust: @escaping (inout Wormhole.Options) -> Void = { _ in }) throws {
+      let clock = Monitor(Clocks.sinceEpoch)
+      self.clock = clock
+      pair = try Pair {
+        $0.environment.sinceEpoch = { clock.withLock { $0 } }
+        adjust(&$0)
+      }
+    }
+
+    func advance() { clock.withLock { $0 += 7_200_000_000_000 } }
+
+    /// The same container, with the same clock.
+    func another(_ adjust: (inout Wormhole.Options) -> Void) throws -> Wormhole {
+      let clock = clock
+      return try pair.meeting.another {
+        $0.environment.sinceEpoch = { clock.withLock { $0 } }
+        adjust(&$0)
+      }
+    }
+  }
+
+  /// The message was received in time, and a sender that retries a dead letter wants it handled.
+  @Test func aDeadLetterIsRetriedAfterItsTimeToLive() async throws {
+    let timed = try Timed { $0.mail.attempts = 1 }
+    let pair = timed.pair
+    let sent = try await pair.phone.send("late", Self.never)
+    let failing = try pair.watch.receive { _ in throw Refusal() }
+    _ = try await sent.outcome(within: patience)
+    failing.stop()
+    timed.advance()
+    #expect(try pair.phone.retry(id: sent.id))
+    // A listing, a sender that finds the queue full, and the doctor leave the message alone.
+    #expect(try pair.phone.queue.map(\.id) == [sent.id])
+    let home = try #require(try pair.meeting.hole.container.existingMember("watch"))
+    #expect(Expiry.sweep(home, pair.meeting.hole) == 0)
+    #expect(pair.meeting.hole.inspectMail().map(\.what).contains("1 message waits"))
+    #expect(try pair.meeting.hole.peer("watch", from: "phone").outstanding.map(\.id) == [sent.id])
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
+    try await heard.comes("it") { $0 == ["late"] }
+    receiving.stop()
+  }
+
+  /// Also if the listing program may not remove messages, as the command that lists a queue.
+  @Test(.blocking) func whatHasExpiredIsNotShownAsWaiting() throws {
+    let timed = try Timed()
+    let hole = timed.pair.meeting.hole
+    let peer = hole.peer("watch", from: "phone")
+    var life = Self.never
+    let expiring = try peer.send(1, life)
+    try peer.send(contentsOf: [2, 3], life)
+    life.timeToLive = nil
+    let lasting = try peer.send(4, life)
+    #expect(try expiring.place == .waiting)
+    timed.advance()
+    let reader = try timed.another { $0.isForReading = true }
+    #expect(try reader.peer("watch").queue.map(\.id) == [lasting.id])
+    #expect(try peer.outstanding.map(\.id) == [lasting.id])
+    #expect(try expiring.place == .ended)
+    #expect(try lasting.place == .waiting)
+    #expect(
+      hole.inspectMail().map(\.what) == ["1 message waits", "3 messages have expired"])
+    // The calls so far have changed nothing; a listing by a program that may write removes
+    // messages.
+    #expect(try timed.pair.files("inbox").count == 3)
+    #expect(try peer.queue.map(\.id) == [lasting.id])
+    #expect(try timed.pair.files("inbox").count == 1)
+  }
+
+  /// Expired messages are invisible, so no sender could cancel them before the removal.
+  @Test(.blocking) func whatHasExpiredKeepsNoMember() throws {
+    let timed = try Timed()
+    let hole = timed.pair.meeting.hole
+    timed.pair.watch.leave()
+    try hole.peer("watch").send(1, Self.never)
+    #expect(try failure { try hole.removeMember("watch") }.code == .refused)
+    timed.advance()
+    #expect(try hole.removeMember("watch"))
   }
 }

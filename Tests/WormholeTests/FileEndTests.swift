@@ -7,7 +7,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What becomes of a file when its message ends, and when it is not what was sent.
+/// The file of a settled message, and files that differ from the sent file.
 @Suite(.blocking) struct FileEndTests {
   private func one(
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(), size: Int = 1000
@@ -31,10 +31,12 @@ import Wormhole
     var options = Wormhole.SendOptions()
     options.timeToLive = .zero
     let (files, sent) = try one(options)
-    let receiving = try files.watch.receive { _ in Issue.record("it came") }
+    let came = Heard<String>()
+    let receiving = try files.watch.receive { came.add($0.kind) }
     #expect(try sent.waitForEnd() == .expired)
     try files.waitUntilNothingIsLeft()
     receiving.stop()
+    #expect(came.all == [])
   }
 
   @Test func givingUpKeepsItAndItCanComeAgain() throws {
@@ -48,7 +50,7 @@ import Wormhole
     refusing.stop()
     #expect(try files.names("files").count == 1)
     #expect(try files.phone.retry(id: sent.id))
-    try files.receive { message in
+    try files.handle { message in
       #expect(try message.digest() == before)
       try #require(message.file).take(to: files.path("taken"))
     }
@@ -61,13 +63,15 @@ import Wormhole
     let refusing = try files.watch.receive { _ in throw Refusal() }
     _ = try sent.waitForEnd()
     refusing.stop()
+    #expect(try files.names("files").count == 1)
     #expect(try files.phone.discard(id: sent.id))
+    #expect(try files.names("files").isEmpty, "at once, and not with the next sweep")
     try files.waitUntilNothingIsLeft()
   }
 
   // MARK: Damage
 
-  /// What may have become of a file.
+  /// Kinds of damage that a file may have.
   enum Damage: String, CaseIterable, Sendable {
     case changed, cut, longer, missing, fifo, socket, link, directory
 
@@ -101,13 +105,15 @@ import Wormhole
   func whatIsDamagedIsGivenUp(_ damage: Damage) throws {
     let (files, sent) = try one()
     try damage.inflict(on: try #require(try files.names("files").first), in: files)
-    let receiving = try files.watch.receive { _ in Issue.record("it came") }
+    let came = Heard<String>()
+    let receiving = try files.watch.receive { came.add($0.kind) }
     guard case .givenUp(let reason) = try sent.waitForEnd() else {
       Issue.record("\(String(describing: sent.end))")
       return
     }
     #expect(reason.hasPrefix("the file that came with it is "), "\(reason)")
     receiving.stop()
+    #expect(came.all == [])
   }
 
   @Test(arguments: [
@@ -123,12 +129,14 @@ import Wormhole
     ])
     try files.pair.meeting.overwrite(
       "members/watch/inbox/\(message)", try BinaryEncoder().encode(forged))
-    let receiving = try files.watch.receive { _ in Issue.record("it came") }
+    let came = Heard<String>()
+    let receiving = try files.watch.receive { came.add($0.kind) }
     guard case .givenUp = try sent.waitForEnd() else {
       Issue.record("\(String(describing: sent.end))")
       return
     }
     receiving.stop()
+    #expect(came.all == [])
   }
 
   // MARK: Taking
@@ -136,7 +144,7 @@ import Wormhole
   @Test func takingReplacesOnlyWhenAsked() throws {
     let (files, _) = try one()
     try files.folder.write("mine", to: "there")
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       let error = try failure { try file.take(to: files.path("there")) }
       #expect(error.code == .conflict)
@@ -159,7 +167,7 @@ import Wormhole
     let (files, _) = try one()
     let there = other.path + "/there"
     try makeFile(there, size: 3)
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       #expect(try failure { try file.take(to: there) }.code == .conflict)
       #expect(try other.names() == ["there"])
@@ -178,7 +186,7 @@ import Wormhole
     try files.make("film", size: 20 << 20)
     try files.phone.send(file: files.path("film"))
     let there = other.path + "/there"
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       var told: [Wormhole.FileProgress] = []
       let error = try failure {
@@ -203,7 +211,7 @@ import Wormhole
 
   @Test func whatWasTakenBeforeAFailureIsNotThereAgain() throws {
     let (files, _) = try one()
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       #expect(try file.isThere == (message.attempt == 1))
       guard message.attempt == 1 else { return }
@@ -214,7 +222,7 @@ import Wormhole
     try files.waitUntilNothingIsLeft()
   }
 
-  // MARK: What nobody awaits
+  // MARK: Orphans and arriving files
 
   @Test func orphansGoWhenSomebodyJoins() throws {
     let (files, _) = try one()
@@ -240,16 +248,17 @@ import Wormhole
   }
 
   @Test func whoReceivesIsToldHowFarItIs() throws {
-    let heard = Heard<Wormhole.FileProgress>()
+    let (heard, senders) = (Heard<Wormhole.FileProgress>(), Heard<String?>())
     let files = try FilePair { options in
       options.mail.arriving = { from, progress in
-        #expect(from == "phone")
+        senders.add(from)
         heard.add(progress)
       }
     }
     try files.make("film", size: 20 << 20)
     try files.phone.send(file: files.path("film"))
-    try files.receive { _ in }
+    try files.handle { _ in }
+    #expect(Set(senders.all) == ["phone"])
     let done = heard.all.map(\.done)
     #expect(done.count > 1 && done == done.sorted())
     #expect(heard.all.last?.done == 20 << 20 && heard.all.last?.fraction == 1)

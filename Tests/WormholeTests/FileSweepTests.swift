@@ -5,11 +5,12 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Those who send and receive files, killed at their system calls: a seeded tenth of them, all of
-/// them in a long run.
+/// Senders and receivers of files, killed at their system calls: a seeded tenth of the calls, all
+/// calls in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.blocking, .serialized) struct FileSweepTests {
+@Suite(.blocking, .serialized, .notSanitized("a process for each system call"))
+struct FileSweepTests {
   private let seed = TestRun.seed
 
   @Test(arguments: [false, true], [Durability.process, .power])
@@ -27,7 +28,7 @@ import Wormhole
         #expect(isThere == !moves, place)
       } else {
         #expect(files.count <= 1, place)
-        // What was not sent was not taken away either.
+        // A file that was not sent was not removed either.
         #expect(isThere || (moves && files.count == 1), place)
       }
       #expect(try run.leftovers() == [], place)
@@ -60,7 +61,7 @@ import Wormhole
       #expect(taken == nil || taken == run.digest, place)
       let files = try run.receiveWhatCame()
       if outcome.output == "acknowledged\n" { #expect(files.isEmpty, place) }
-      // A message that comes again brings its file, or that was taken.
+      // A redelivered message brings its file, unless the file was taken.
       for file in files { #expect((file ?? taken) == run.digest, place) }
       if files.isEmpty, what != "leave" { #expect(taken == run.digest, place) }
       #expect(files.count <= 1, place)
@@ -69,7 +70,8 @@ import Wormhole
     }
   }
 
-  /// What was being copied to another file system goes when the file is taken there again.
+  /// The rest of an unfinished copy on another file system is removed by the next take to that
+  /// folder.
   @Test func whatAKilledTakerHasLeftGoesWithTheNext() throws {
     guard let other = try AnotherFileSystem() else { return }
     for point in 1... {
@@ -88,9 +90,9 @@ import Wormhole
     }
   }
 
-  /// Counts the calls that a job makes when nothing disturbs it, and disturbs some of them.
+  /// Counts the calls of an undisturbed job, and kills the job at some of these calls.
   ///
-  /// - Parameter body: answers how the one that is disturbed ended.
+  /// - Parameter body: returns the outcome of the killed process.
   private func atEachPoint(
     _ job: PeerJob, _ body: (_ rule: String) throws -> Outcome
   ) throws {
@@ -104,14 +106,14 @@ import Wormhole
     let all = Array(1...count)
     let points = FileTests.isLong ? all : Array(all.shuffled(using: &random).prefix(count / 10))
     for point in points.sorted() {
-      // The threads make calls of their own: the last ones may not be reached.
+      // The job's threads make calls of their own, so the last points may not be reached.
       let status = try body("any@\(point):before:kill").status
       #expect(status == .signalled(9) || point > count / 2, "call \(point) seed \(seed)")
     }
     _ = try body("any@\(count):after:kill")
   }
 
-  /// A container and a file of one run's own.
+  /// A run's own container and file.
   private final class Run {
     let folder: TemporaryDirectory
     let path: String
@@ -137,12 +139,12 @@ import Wormhole
       try Running(job, environment: ["WORMHOLE_FAULTS=\(faults)"])
     }
 
-    /// The files of all messages that there are, nil for those that were taken; acknowledges them.
+    /// Returns the digests of all messages' files, nil for a taken file; acknowledges the messages.
     func receiveWhatCame() throws -> [Digest?] {
       let member = try hole().join(as: "watch")
       let heard = Heard<Digest?>()
       let receiving = try member.receive { message in
-        let file = try #require(message.file)
+        guard let file = message.file else { throw Missing() }
         heard.add(try file.isThere ? Digest(file.path) : nil)
       }
       try eventually("all messages are received") {
@@ -157,12 +159,12 @@ import Wormhole
       try Descriptor.open(path: "\(path)/members/watch/\(part)", [.readOnly, .directory]).names()
     }
 
-    /// What is left of files, messages and dead ends once the member has joined.
+    /// The remaining files, messages and dead letters after the member has joined.
     func leftovers() throws -> [String] {
       let staging = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
       return try staging.names()
         + ["inbox", "claimed", "dead", "files"].flatMap { part in
-          // How much room there is, is said there as long as somebody sends.
+          // The file `room` records the taken space as long as senders use the queue.
           try names(part).filter { $0 != "room" }.map { "\(part)/\($0)" }
         }
     }
@@ -170,7 +172,8 @@ import Wormhole
 }
 
 /// Files of any size take the same memory.
-@Suite(.blocking) struct FileMemoryTests {
+@Suite(.blocking, .notSanitized("its bounds on time and memory are for full speed"))
+struct FileMemoryTests {
   @Test func sendingAndReceivingTakesConstantMemory() throws {
     let folder = try TemporaryDirectory()
     try makeFile(folder.path + "/film", size: 256 << 20)

@@ -14,7 +14,7 @@ import Wormhole
     try sendAndReceive(size)
   }
 
-  /// The kernel makes it while it is read, and says before that it is empty.
+  /// The kernel makes the content of this file during the read; before, its size is 0.
   @Test func aFileThatSaysItIsEmptyArrivesWhole() throws {
     let path = "/proc/filesystems"
     let bytes = try Descriptor.open(path: path, [.readOnly]).contents()
@@ -22,7 +22,7 @@ import Wormhole
     let files = try FilePair()
     let sent = try files.phone.send(file: path)
     #expect(try sent.file?.size == bytes.count)
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       #expect(file.size == bytes.count)
       #expect(try Descriptor.open(path: file.path, [.readOnly]).contents() == bytes)
@@ -41,7 +41,7 @@ import Wormhole
     let before = try Digest(files.path("report.pdf"))
     let sent = try files.phone.send(
       file: files.path("report.pdf"), metadata: Order(film: "Metropolis", seats: []))
-    try files.receive { message in
+    try files.handle { message in
       #expect(message.kind == "Order")
       #expect(try message.value(as: Order.self).film == "Metropolis")
       let file = try #require(message.file)
@@ -55,14 +55,16 @@ import Wormhole
     #expect(try Digest(files.path("report.pdf")) == before)
   }
 
-  /// It is lent under its sender's name, may be moved away, and is there still if that fails.
+  /// The file is lent under its sender's name, may be moved away, and remains if the handler fails.
   @Test func aFileIsLentUnderItsName() throws {
     let files = try FilePair()
     try files.make("report 1.pdf", size: 300_000)
     let before = try Digest(files.path("report 1.pdf"))
     let sent = try files.phone.send(file: files.path("report 1.pdf"))
-    let attempts = Heard<Int>()
-    let receiving = try files.watch.receive { message in
+    var attempts: [Int] = []
+    let relay = Relay<Wormhole.Message>()
+    let receiving = try files.watch.receive { try relay.pass($0) }
+    try relay.handle("the second attempt") { message in
       let file = try #require(message.file)
       let lent = try file.lend { path in
         #expect(path.hasSuffix("/report 1.pdf"))
@@ -76,29 +78,47 @@ import Wormhole
         return path
       }
       #expect((try? Digest(lent)) == nil)
-      attempts.add(message.attempt)
+      attempts.append(message.attempt)
       #expect(throws: Refusal.self) { try file.lend { _ in throw Refusal() } }
       if message.attempt == 1 { throw Refusal() }
     }
     #expect(try sent.waitForEnd() == .delivered)
     receiving.stop()
-    #expect(attempts.all == [1, 2])
+    #expect(attempts == [1, 2])
     #expect(try Digest(files.path("moved")) == before)
     try files.waitUntilNothingIsLeft()
+  }
+
+  /// Names that programs read as two names, as an option, or as another name.
+  @Test(arguments: [
+    ("-rf", "_rf"), ("a\nb", "a_b"), ("-\u{301}", "_\u{301}"), ("--\u{1b}[31m", "_-_[31m"),
+    ("exe.\u{202e}gpj", "exe._gpj"), ("\n", "_"), (".bashrc", ".bashrc"), ("a-b c", "a-b c"),
+  ])
+  func aNameThatProgramsMisreadIsReplaced(_ name: String, _ received: String) throws {
+    let files = try FilePair()
+    try files.make(name, size: 3)
+    let sent = try files.phone.send(file: files.path(name))
+    #expect(try sent.file?.name == name)
+    try files.handle { message in
+      let file = try #require(message.file)
+      #expect(file.name.unicodeScalars.elementsEqual(received.unicodeScalars))
+      try file.lend { path in #expect(path.utf8.reversed().starts(with: received.utf8.reversed())) }
+    }
+    #expect(try sent.waitForEnd() == .delivered)
   }
 
   @Test func aFileNeedsNoMetadata() throws {
     let files = try FilePair()
     try files.make("a", size: 10)
     try files.phone.send(file: files.path("a"))
-    try files.receive { message in
+    try files.handle { message in
       #expect(message.kind == "file")
       let metadata = try #require(message.file).metadata(as: Order.self)
       #expect(metadata == nil)
       #expect(throws: WormholeError.self) { try message.value(as: Order.self) }
     }
     try files.pair.phone.send(1)
-    try files.receive { #expect($0.file == nil) }
+    try files.handle { #expect($0.file == nil) }
   }
 
   @Test func holesStayHoles() throws {
@@ -110,7 +130,7 @@ import Wormhole
     let words = Array("middle".utf8)
     try words.withUnsafeBytes { try source.writeFully($0, at: size / 2) }
     try files.phone.send(file: files.path("holes"))
-    try files.receive { message in
+    try files.handle { message in
       let path = try #require(message.file).path
       let file = try Descriptor.open(path: path, [.readOnly])
       #expect(try file.status().size == size)
@@ -123,7 +143,7 @@ import Wormhole
     #expect(try taken.nextHole(from: 0) ?? size < size / 2)
   }
 
-  // MARK: While it is sent
+  // MARK: Changes during the send
 
   @Test func whatIsAppendedMeanwhileStaysBehind() throws {
     let files = try FilePair()
@@ -140,7 +160,7 @@ import Wormhole
     }
     #expect(calls > 1)
     #expect(try Digest(files.path("log")) != before, "something was appended")
-    try files.receive { message in
+    try files.handle { message in
       let after = try message.digest()
       #expect(after == before)
     }
@@ -180,19 +200,20 @@ import Wormhole
       try files.folder.write("this is number \(number)", to: "reused")
       try files.phone.send(file: files.path("reused"), metadata: number)
     }
-    let heard = Heard<Int>()
+    let (heard, texts) = (Heard<Int>(), Heard<String>())
     let receiving = try files.watch.receive(Int.self) { number, message in
-      let path = try #require(message.file).path
+      guard let path = message.file?.path else { throw Missing() }
       let bytes = try Descriptor.open(path: path, [.readOnly]).contents()
-      #expect(String(decoding: bytes, as: UTF8.self) == "this is number \(number)")
+      texts.add(String(decoding: bytes, as: UTF8.self))
       heard.add(number)
     }
     try heard.wait("all of them") { $0 == Array(0..<200) }
     receiving.stop()
+    #expect(texts.all == (0..<200).map { "this is number \($0)" })
     try files.waitUntilNothingIsLeft()
   }
 
-  // MARK: What can be sent
+  // MARK: Files that can be sent
 
   @Test func onlyRegularFilesAreSent() throws {
     let files = try FilePair()
@@ -236,7 +257,7 @@ import Wormhole
     try files.make("real", size: 10)
     try files.folder.descriptor.makeSymbolicLink("link", to: "real")
     try files.phone.send(file: files.path("link"))
-    try files.receive { message in
+    try files.handle { message in
       #expect(message.file?.name == "link")
       let sent = try message.digest()
       #expect(try sent == Digest(files.path("real")))
@@ -251,14 +272,14 @@ import Wormhole
     let before = try files.folder.descriptor.status(of: "film")
     try files.phone.send(file: files.path("film"), by: .moving)
     #expect(try files.folder.descriptor.names() == [])
-    try files.receive { message in
+    try files.handle { message in
       try #require(message.file).take(to: files.path("arrived"))
     }
     #expect(try files.folder.descriptor.status(of: "arrived").isSameFile(as: before))
     try files.waitUntilNothingIsLeft()
   }
 
-  /// Whoever has the other name could change what is in it.
+  /// A process that uses the second name could change the content.
   @Test func aFileWithTwoNamesIsCopiedAndRemoved() throws {
     let files = try FilePair()
     try files.make("film", size: 1 << 20)
@@ -267,7 +288,7 @@ import Wormhole
     let other = try Digest(files.path("other"))
     try files.phone.send(file: files.path("film"), by: .moving)
     #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
-    try files.receive { message in
+    try files.handle { message in
       let path = try #require(message.file).path
       #expect(try Digest(path) == other)
       #expect(try Descriptor.open(path: path, [.readOnly]).status().links == 1)
@@ -285,7 +306,7 @@ import Wormhole
     let before = try Digest(other.path + "/film")
     try files.phone.send(file: other.path + "/film", by: handing)
     #expect((try? Digest(other.path + "/film")) == (handing == .moving ? nil : before))
-    try files.receive { message in
+    try files.handle { message in
       let file = try #require(message.file)
       #expect(try Digest(file.path) == before)
       try file.take(to: other.path + "/taken")
@@ -302,7 +323,7 @@ final class AnotherFileSystem: Sendable {
   let path: String
   private let directory: Descriptor
 
-  /// Nil, and a word about it, where there is none.
+  /// Prints a note and returns nil if no other file system exists.
   init?() throws {
     let (places, here) = (["/dev/shm", "/var/tmp"], try TemporaryDirectory())
     let other = try places.first { place in

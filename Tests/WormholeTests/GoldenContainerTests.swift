@@ -14,7 +14,7 @@ import Wormhole
 
   init() throws {
     folder = try TemporaryDirectory()
-    // A copy: opening raises the epoch, and what git has checked out has modes of its own.
+    // A copy, because opening raises the epoch, and git checks files out with modes of its own.
     let source = Programs.source + "/Fixtures/format1/container"
     _ = try run("cp", ["-R", source, folder.path + "/c"])
     _ = try run("chmod", ["-R", "go=,u+rwX", folder.path + "/c"])

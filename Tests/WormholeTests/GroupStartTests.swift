@@ -6,8 +6,8 @@ import Testing
 
 @testable import Wormhole
 
-/// How members of a group's container are started: by what this account alone has said, in a place
-/// that is nobody else's.
+/// Starts of members in a group's container: only commands of this account count, from a directory
+/// that belongs to no other user.
 @Suite(.blocking) struct GroupStartTests {
   private let folder: TemporaryDirectory
   private let meeting: Meeting
@@ -59,8 +59,8 @@ import Testing
     #expect(try meeting.hole.start(of: "watch") == nil)
   }
 
-  /// A file of this user's, of the right form and mode, that somebody has moved to where a start
-  /// lies in a container of one user.
+  /// A file of this user, of the right form and mode, that another user has moved to the path of a
+  /// start in a container of one user.
   @Test func whatLiesInTheContainerStartsNothing() throws {
     let own = try Meeting()
     let mark = folder.path + "/started"
@@ -79,7 +79,7 @@ import Testing
       told.map(\.what) == ["nothing believes it here, where others of the group may have put it"])
   }
 
-  /// A container that calls itself by the id of another is not that one.
+  /// A copy of a container has the original's id, and still does not have its starts.
   @Test func anotherContainerOfTheSameIdHasOthers() throws {
     try meeting.hole.registerStart(of: "watch", program: "true")
     let copy = meeting.folder.path + "/copy"
@@ -105,7 +105,7 @@ import Testing
       }
       try directory.setMode(0o700)
     }
-    // Above, too, unless nobody can take away there what is another's.
+    // The directories above are checked too: a writable directory needs the sticky bit.
     try folder.descriptor.setMode(0o777)
     #expect(try failure { _ = try meeting.hole.start(of: "watch") }.code == .refused)
     try folder.descriptor.setMode(0o1777)
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  /// As after `sudo -E`, which leaves the environment of who has called it.
+  /// As after `sudo -E`, which keeps the caller's environment.
   @Test func theHomeOfAnotherAccountIsRefused() throws {
     guard Processes.effectiveUser == 0 else {
       skip("the home of another account", because: "only root can make one")

@@ -10,8 +10,8 @@ import Wormhole
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
 
-  // A takeover among the commits would be told as partly done; on a busy machine a short lease
-  // makes one of any pause.
+  // A takeover among the commits would be reported as partly done. On a busy machine, a short lease
+  // turns any pause into a takeover.
   init() throws { meeting = try Meeting { $0.lease = .seconds(60) } }
 
   @Test func twoChannelsOfDifferentTypes() throws {

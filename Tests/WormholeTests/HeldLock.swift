@@ -2,9 +2,9 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// The lock of a channel, held as by another process until it is let go.
+/// The lock of a channel, held as by another process until `release()`.
 ///
-/// However slow the machine is, nobody takes it over from ``Meeting/patient()``.
+/// However slow the machine is, no instance of ``Meeting/patient()`` takes the lock over.
 struct HeldLock {
   private let gate = Gate()
   private let thread: Thread
@@ -26,7 +26,8 @@ struct HeldLock {
     thread.join()
   }
 
-  /// Waits until a call waits for it: that leaves a sign behind the mark in the lock file.
+  /// Waits until a call waits for the lock: a waiter sets a flag after the heartbeat in the lock
+  /// file.
   func waitForWaiter() async throws {
     let file = file
     try await eventuallyAsync("somebody waits for the lock") {

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Questions whose end a closure is told of, and guests that answer.
+/// Requests whose outcome goes to a callback, and guests that reply.
 @Suite(.blocking) struct InquiryTests {
   @Test func theyComeInTheOrderOfTheCalls() throws {
     let pair = try Pair()
@@ -34,7 +34,7 @@ import Wormhole
     hearing.stop()
   }
 
-  /// What came before anybody wanted it goes before what has come since.
+  /// Requests that arrived before the first responder are handled before later requests.
   @Test func theOrderIsKeptWhenSomebodyBeginsToAnswer() throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<Int>()
@@ -51,6 +51,79 @@ import Wormhole
     try heard.wait("all", within: patience * 4) { $0.count == 600 }
     #expect(heard.all == Array(0..<600))
     responding?.stop()
+  }
+
+  /// The order also holds between kinds, if a handler for all kinds is added in the middle of a
+  /// batch.
+  @Test func waitingRequestsPrecedeLaterOnes() throws {
+    let pair = try Pair { $0.youth = .seconds(3600) }
+    let (gate, heard, watch) = (Gate(), Heard<String>(), pair.watch)
+    let all = Monitor<[Wormhole.Subscription]>([])
+    let holding = watch.respond(toKind: "hold") { _ in gate.pass() }
+    let beginning = watch.respond(toKind: "begin") { _ in
+      let responding = watch.respond(toKind: nil) { heard.add($0.kind) }
+      all.withLock { $0.append(responding) }
+    }
+    let answering = pair.sender.respond(to: Int.self) { $0 }
+    func ask(_ kind: String) {
+      pair.phone.request(0, as: Int.self, kind: kind, within: .seconds(600)) { _ in }
+    }
+    func lie(_ count: Int) throws {
+      let folder = "members/watch/live/\(watch.incarnation)"
+      try eventually("\(count) lie there") { try pair.meeting.names(folder).count == count }
+    }
+    ask("early")
+    try eventually("it waits") { watch.unclaimed == 1 }
+    ask("hold")
+    try gate.waitForSomebody()
+    ask("begin")
+    try lie(1)
+    ask("late")
+    try lie(2)
+    // A later request was replied to, so the earlier ones have been listed.
+    #expect(try watch.peer("phone").request(7, as: Int.self) == 7)
+    gate.open()
+    try heard.wait("both") { $0.count == 2 }
+    #expect(heard.all == ["early", "late"])
+    for one in all.withLock({ $0 }) + [holding, beginning, answering] { one.stop() }
+  }
+
+  @Test func theLatestHandlerReplies() throws {
+    let pair = try Pair()
+    let first = pair.watch.respond(to: Int.self) { _ in 1 }
+    let second = pair.watch.respond(to: Int.self) { _ in 2 }
+    let other = pair.watch.respond(toKind: nil) { try? $0.answer(3) }
+    #expect(try pair.phone.request(0, as: Int.self) == 2)
+    second.stop()
+    #expect(try pair.phone.request(0, as: Int.self) == 1)
+    first.stop()
+    #expect(try pair.phone.request(0, as: Int.self) == 3)
+    other.stop()
+  }
+
+  @Test func aRequestWithoutReplyIsLogged() throws {
+    let told = Heard<String>()
+    let pair = try Pair { $0.log = { told.add($0.text) } }
+    let responding = pair.watch.respond(toKind: nil) { _ in }
+    pair.phone.request(1, as: Int.self, kind: "k", within: .seconds(600)) { _ in }
+    try told.wait("the warning") { $0.contains { $0.hasSuffix("was never answered") } }
+    responding.stop()
+  }
+
+  @Test func aSecondReplyIsIgnored() throws {
+    let told = Heard<String>()
+    let calls = Heard<[String]>()
+    let pair = try Pair { $0.log = { told.add($0.text) } }
+    let responding = pair.watch.respond(toKind: nil) { request in
+      try? request.answer(1)
+      calls.add(FaultPoints.with { try? request.answer(2) })
+      request.refuse("no more")
+    }
+    #expect(try pair.phone.request(0, as: Int.self) == 1)
+    try told.wait("both are told of") { $0.count == 2 }
+    #expect(told.all.allSatisfy { $0.hasSuffix("was answered once already") })
+    #expect(calls.all == [[]])
+    responding.stop()
   }
 
   /// A slow answer is in nobody's way.
@@ -92,7 +165,7 @@ import Wormhole
     try ended.wait("the end") { $0 == [.cancelled] }
     _ = ask(pair.sender.peer("nobody"), "keep", .seconds(600))
     try ended.wait("the end") { $0.last == .unreachable }
-    // Long enough for whoever answers to see it.
+    // Long enough for the responder to receive the request.
     _ = ask(pair.phone, "keep", patience / 30)
     try kept.wait("one that is not answered") { $0.count == 2 }
     try ended.wait("the end") { $0.last == .timedOut }
@@ -108,7 +181,7 @@ import Wormhole
     responding.stop()
   }
 
-  // MARK: Guests that answer
+  // MARK: Guests that reply
 
   @Test func aGuestAnswersWhoKnowsItsAddress() throws {
     let meeting = try Meeting()
@@ -132,7 +205,7 @@ import Wormhole
       try peer.send("now", .immediate, kind: "told")
     }
     try heard.wait("all three") { $0 == ["told", "told", "told"] }
-    // A member of such a name is another one.
+    // A member with a guest's address as its name is not the guest.
     #expect(
       try failure { _ = try member.peer(guest.address).request(1, as: Int.self) }.code
         == .unreachable)

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Members with closures of actors, and with asynchronous ones.
+/// Members with callbacks on actors, and with asynchronous callbacks.
 @Suite struct IsolatedReceiveTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -85,7 +85,7 @@ import Wormhole
     let desk = Desk()
     try await desk.open(watch)
     let peer = hole.peer("watch")
-    // What comes too late is dropped, and other tests' tasks may take the threads for long.
+    // Late messages are dropped, and tasks of other tests may occupy the threads for long.
     for number in 1...20 { try await peer.send(number, .immediate, within: .seconds(600)) }
     await desk.wait(for: 20)
     #expect(await desk.ended == Array(1...20))
@@ -97,7 +97,7 @@ import Wormhole
   var seen: [String] = []
 }
 
-/// Notes what it is given, and lets others wait for it.
+/// Records the given numbers, and lets tests wait for a number.
 private actor Desk {
   private(set) var ended: [Int] = []
   private(set) var most = 0

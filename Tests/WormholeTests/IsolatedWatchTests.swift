@@ -1,11 +1,12 @@
 import SharedContainer
 import Syscalls
+import TestSupport
 import Testing
 import Wormhole
 
-/// Watching with closures of actors, and with asynchronous ones.
+/// Watches with callbacks on actors, and with asynchronous callbacks.
 ///
-/// The tests wait without blocking: what they wait for runs on the same threads.
+/// The tests wait without blocking, because the awaited callbacks run on the same threads.
 @Suite struct IsolatedWatchTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -41,13 +42,13 @@ import Wormhole
   @Test func anAsynchronousClosureIsCalledOnceAtATimeWithTheNewest() async throws {
     let (heard, told) = AsyncStream<Int?>.makeStream()
     let (gate, opener) = AsyncStream<Void>.makeStream()
-    let calls = Monitor(0)
+    let (calls, counts) = (Monitor(0), Heard<Int>())
     let watch = try number.watch { snapshot in
-      let underWay = calls.withLock { calls in
-        calls += 1
-        return calls
-      }
-      #expect(underWay == 1)
+      counts.add(
+        calls.withLock { calls in
+          calls += 1
+          return calls
+        })
       told.yield(snapshot.value)
       for await _ in gate { break }
       calls.withLock { $0 -= 1 }
@@ -56,22 +57,23 @@ import Wormhole
     try await number.put(1)
     #expect(await news.next() == 1)
     for value in 2...20 { try await number.put(value) }
-    // Another watch has heard the last, so this one has been told of it too.
+    // Another watch has received the last value, so this watch has been notified too.
     var snapshots = number.values.makeAsyncIterator()
     while try await snapshots.next(isolation: nil) != 20 {}
     opener.yield()
     #expect(await news.next() == 20)
     opener.finish()
     watch.stop()
+    #expect(Set(counts.all) == [1])
   }
 
-  /// It is not waited for: the actor may be the one that stops.
+  /// `stop()` does not wait for a callback in progress: the actor itself may be stopping the watch.
   @Test @MainActor func whoStopsOnTheActorIsNotCalledAgain() async throws {
     for round in 0..<50 {
       let stage = Stage()
       let (heard, told) = AsyncStream<Void>.makeStream()
       let watch = try number.watch { @MainActor _ in
-        #expect(!stage.isStopped)
+        if stage.isStopped { stage.lateCalls += 1 }
         stage.calls += 1
         told.yield()
       }
@@ -82,6 +84,7 @@ import Wormhole
       putter.join()
       await Task.yield()
       #expect(stage.calls > 0)
+      #expect(stage.lateCalls == 0)
     }
   }
 
@@ -119,7 +122,7 @@ import Wormhole
     watch.stop()
   }
 
-  /// A closure that neither waits nor belongs to an actor is called without a task, as ever.
+  /// A callback that neither waits nor belongs to an actor is called without a task.
   @Test func aPlainClosureNeedsNoTask() async throws {
     let (heard, told) = AsyncStream<Bool>.makeStream()
     let watch = try number.watch { _ in
@@ -186,8 +189,9 @@ private actor Board {
   }
 }
 
-/// What a closure and a test of the main actor share.
+/// The state that a callback and a test on the main actor share.
 @MainActor private final class Stage {
   var isStopped = false
   var calls = 0
+  var lateCalls = 0
 }

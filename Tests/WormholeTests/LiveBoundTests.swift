@@ -7,9 +7,9 @@ import Testing
 
 @testable import Wormhole
 
-/// What is for now and waits: never past its deadline, and never without bound.
+/// Immediate messages that wait: never past their deadline, and never without limit.
 @Suite(.blocking) struct LiveBoundTests {
-  /// Data of ten thousand bytes, ten of which fill what there is.
+  /// Data of ten thousand bytes; ten such values fill the space for waiting messages.
   private let large = String(repeating: "x", count: 10_000)
 
   private func pair(youth: Duration = .zero) throws -> Pair {
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// Everything that was sent before has been handed over, or has been given to its queue.
+  /// Waits until all earlier messages have been handled, or added to their queues.
   private func settle(_ pair: Pair) throws {
     let responding = pair.watch.respond(toKind: "settle") { try? $0.answer(1) }
     #expect(
@@ -61,7 +61,7 @@ import Testing
     for one in all { one.stop() }
   }
 
-  /// Nobody waits for the answer of one who will not give any.
+  /// A requester does not wait for the reply of a stopped responder.
   @Test func whatWaitsForOneThatIsStoppedIsRefused() throws {
     let pair = try pair()
     let queue = DispatchQueue(label: "busy")
@@ -97,13 +97,38 @@ import Testing
         if case .failure(let error) = end { asked.add(error.reason) }
       }
     }
-    // The one too many is told so at once.
+    // The request beyond the limit is refused at once.
     try asked.wait("the refusal") { $0 == ["it has too much to do"] }
     queue.resume()
     try heard.wait("the thousand") { $0.count == 1000 }
     queue.sync {}
     #expect(heard.all == Array(1...1000))
     for one in all { one.stop() }
+  }
+
+  @Test func requestsWaitingForAQueueAreLimitedByBytes() throws {
+    let pair = try pair()
+    let queue = DispatchQueue(label: "busy")
+    let responding = pair.watch.respond(toKind: "String", on: queue) { try? $0.answer("done") }
+    queue.suspend()
+    let ends = Heard<String>()
+    for _ in 1...12 {
+      pair.phone.request(large, as: String.self, within: .seconds(600)) { end in
+        switch end {
+        case .success(let answer): ends.add(answer)
+        case .failure(let error): ends.add(error.reason)
+        }
+      }
+      // The directory has no more room either.
+      try settle(pair)
+    }
+    let refused = Array(repeating: "it has too much to do", count: 3)
+    try ends.wait("those for which there is no room") { $0.count >= 3 }
+    #expect(ends.all == refused)
+    queue.resume()
+    try ends.wait("the others") { $0.count == 12 }
+    #expect(ends.all == refused + Array(repeating: "done", count: 9))
+    responding.stop()
   }
 
   @Test func whatIsTooLateMakesRoomOnAQueue() throws {
@@ -118,7 +143,7 @@ import Testing
     let begin = Instant.now
     try settle(pair)
     try eventually("they are too late") { Instant.now - begin > .milliseconds(300) }
-    // With what is too late there would be no room for it.
+    // If the late messages remained, there would be no space for this message.
     try pair.phone.send(large + large, .immediate, within: .seconds(600))
     try settle(pair)
     queue.resume()
@@ -128,7 +153,7 @@ import Testing
 
   // MARK: The disk
 
-  /// One that does not read is a member whose handler does not return.
+  /// Blocks the member: a member whose handler does not return does not read.
   private func stuck(_ pair: Pair) throws -> (go: @Sendable () -> Void, [Wormhole.Subscription]) {
     let (block, isBlocked) = (Monitor(false), Monitor(false))
     let blocking = pair.watch.watchImmediate(kinds: ["block"]) { _ in
@@ -147,7 +172,7 @@ import Testing
     var sent = 0
     let error = try failure {
       for _ in 0..<50 {
-        // Two who do not know of each other.
+        // The two senders do not know of each other.
         try (sent % 2 == 0 ? pair.phone : stranger).send(
           large, .immediate, within: .seconds(600))
         sent += 1
@@ -160,6 +185,49 @@ import Testing
     go()
     try eventually("it is read") { try lying(pair) == 0 }
     try pair.phone.send(large, .immediate)
+    for one in all { one.stop() }
+  }
+
+  /// The limit counts files of any size.
+  @Test func theNumberOfLiveFilesIsLimited() throws {
+    let pair = try pair()
+    let (go, all) = try stuck(pair)
+    let folder = try Descriptor.open(
+      path: "\(pair.meeting.path)/members/watch/live/\(pair.watch.incarnation)",
+      [.readOnly, .directory])
+    func name(_ number: Int) -> String {
+      let digits = String(number, radix: 16)
+      let id = String(repeating: "0", count: 16 - digits.count) + digits
+      return "00000000000000000000,m,\(id),7000000000000000"
+    }
+    for number in 1...10_000 {
+      _ = try folder.open(name(number), [.writeOnly, .create, .exclusive], mode: 0o600)
+    }
+    // A sender that has not counted before.
+    func send() throws {
+      try pair.meeting.another().peer("watch").send(1, .immediate, within: .seconds(600))
+    }
+    #expect(try failure { try send() }.code == .full)
+    try folder.unlink(name(1))
+    try send()
+    #expect(try failure { try send() }.code == .full)
+    for number in 2...10_000 { try folder.unlink(name(number)) }
+    go()
+    for one in all { one.stop() }
+  }
+
+  @Test func aCancelledRequestIsRemoved() throws {
+    let pair = try pair()
+    let (go, all) = try stuck(pair)
+    let ended = Heard<WormholeError.Code?>()
+    let inquiry = pair.phone.request(1, as: Int.self, within: .seconds(600)) { end in
+      if case .failure(let error) = end { ended.add(error.code) } else { ended.add(nil) }
+    }
+    try eventually("it lies there") { try lying(pair) == 1 }
+    inquiry.cancel()
+    try ended.wait("its end") { $0 == [.cancelled] }
+    try eventually("nothing lies there") { try lying(pair) == 0 }
+    go()
     for one in all { one.stop() }
   }
 
@@ -198,6 +266,18 @@ import Testing
     #expect(pair.watch.unclaimed == 9)
   }
 
+  @Test func theNumberOfEarlyMessagesIsLimited() throws {
+    let pair = try Pair { $0.youth = .seconds(3600) }
+    for number in 1...1010 { try pair.phone.send(number, .immediate, within: .seconds(600)) }
+    try settle(pair)
+    #expect(pair.watch.unclaimed == 1000)
+    let heard = Heard<Int>()
+    let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? -1) }
+    try heard.wait("those") { $0.count == 1000 }
+    #expect(heard.all == Array(1...1000))
+    watching.stop()
+  }
+
   // MARK: The dead
 
   @Test func whatADeadAskerAskedIsNotInTheWayOfTheLiving() throws {
@@ -226,7 +306,7 @@ import Testing
     for one in all { one.stop() }
   }
 
-  // MARK: Who is known
+  // MARK: Known peers
 
   @Test func fewPeersAreKnown() throws {
     let meeting = try Meeting()
@@ -243,7 +323,7 @@ import Testing
     guest.leave()
   }
 
-  /// However many there are, nobody is forgotten who has not answered.
+  /// However many peers are known, no peer with a pending request is forgotten.
   @Test func theEndOfEachOfManyIsTold() throws {
     let meeting = try Meeting()
     let guest = try meeting.hole.guest()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Wormhole
 
-/// What one thread sends for now comes in the order of its calls, also when notices were lost.
+/// Immediate messages from one thread arrive in the order of its calls, also if notices were lost.
 @Suite(.blocking) struct LiveOrderTests {
-  /// Names of messages that were sent at these moments.
+  /// Names of messages with these moments of sending.
   private func names(_ moments: Int64...) -> [LiveName] {
     moments.map { moment in
       LiveName(
@@ -26,7 +26,7 @@ import Testing
     arrivals.notice(names(5))
     #expect(!arrivals.hasOthers)
     arrivals.find(names(5, 3, 4), from: 4, to: 6, losses: 1)
-    // The one that was sent since comes once, as it was noticed.
+    // The message sent since then arrives once, by its notice.
     #expect(taken(&arrivals) == [3, 4, 5])
     arrivals.notice(names(7))
     #expect(taken(&arrivals) == [7])
@@ -40,7 +40,8 @@ import Testing
     #expect(taken(&arrivals) == [11, 12])
   }
 
-  /// Nothing lies there for ever because its sender's clock is not this one's.
+  /// A message must not remain for ever because its sender's clock differs from this process's
+  /// clock.
   @Test func whatWasSentInTheFutureIsTakenAsItIsFound() {
     var arrivals = LiveArrivals()
     arrivals.find(names(30, 2, 21), from: 10, to: 20, losses: 1)
@@ -61,7 +62,7 @@ import Testing
     #expect(taken(&arrivals) == [7, 9, 5, 9])
   }
 
-  /// No question waits for the order in which others come.
+  /// No requester waits for the order in which other messages arrive.
   @Test func answersAreNotHeldBack() {
     var arrivals = LiveArrivals()
     let answers = [LiveName.Letter.answer, .yes, .no].map { letter in
@@ -74,7 +75,7 @@ import Testing
     #expect(!arrivals.hasOthers)
   }
 
-  /// The kernel throws notices away while the peer stands; it takes its time to list what is there.
+  /// The kernel drops notices while the peer is suspended; the peer's listing takes a long time.
   @Test func whatIsNoticedAfterALossWaitsForWhatWasLost() throws {
     let pair = try Listening(faults: "getdents~/live/@3+:before:delay=300")
     try pair.send(1)
@@ -96,11 +97,11 @@ import Testing
     try pair.end()
   }
 
-  /// Whoever looks again and again is told by inotify some day, of what comes then.
+  /// A watcher that polls is notified by inotify some day, of later arrivals only.
   @Test func whatInotifyTellsAtFirstWaitsForWhatCameBefore() throws {
     let pair = try Listening(
       faults: "inotifyAdd~/live/@1:before:fail=ENOSPC;inotifyAdd~/live/@2:before:delay=50")
-    // It asks once more after five seconds.
+    // The watcher tries inotify again after five seconds.
     let end = Instant.now + .seconds(7)
     while Instant.now < end {
       try pair.send(1)
@@ -110,7 +111,7 @@ import Testing
   }
 }
 
-/// A process that says what it hears, and one that sends numbers to it in their order.
+/// A process that prints the received messages, and a sender of numbers in their order.
 private struct Listening {
   let meeting: Meeting
   let hearer: Running
@@ -141,7 +142,7 @@ private struct Listening {
     }
   }
 
-  /// Waits until all is heard, which is to be in the order of the calls.
+  /// Waits until all messages are received, and expects the order of the calls.
   func end() throws {
     let count = sent.withLock { $0 }
     try eventually("it hears all") { try heard().count >= count }

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What the log is told besides a sentence.
+/// The fields of a log entry besides its text.
 @Suite(.blocking) struct LogTests {
   private typealias Entries = Heard<Wormhole.LogEntry>
 

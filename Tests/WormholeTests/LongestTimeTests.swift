@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Times as short and as long as can be said, wherever one is given.
+/// The shortest and the longest possible times, for all parameters that are times.
 @Suite struct LongestTimeTests {
   private static let past = [Duration.seconds(Int64.min), .seconds(-1), .zero]
 
@@ -22,7 +22,7 @@ import Wormhole
     try lock.hold(within: .seconds(Int64.max), breakAfter: .seconds(Int64.min)) { _ in }
   }
 
-  /// Those who wait would ask without a pause.
+  /// Otherwise waiters would poll without a pause.
   @Test(.blocking, arguments: past) func aLeaseLastsForAMoment(_ time: Duration) throws {
     let meeting = try Meeting { $0.lease = time }
     #expect(meeting.hole.container.options.lease == .milliseconds(10))
@@ -64,7 +64,7 @@ import Wormhole
       message.putBack(after: .seconds(isFirst ? Int64.min : .max))
     }
     try heard.wait("all") { $0.count == 4 }
-    // What came again at once would come before this.
+    // A message that was redelivered at once would arrive before this message.
     try pair.send([4])
     try heard.wait("the last") { $0.contains(4) }
     #expect(heard.all.sorted() == [1, 1, 2, 3, 4])

@@ -6,13 +6,13 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Containers, and folders in them, that somebody removes, replaces or moves away while they are
-/// watched.
+/// Containers, and folders inside them, that another program removes, replaces or moves away while
+/// they are watched.
 @Suite(.blocking) struct LostContainerTests {
   enum Way: CaseIterable, Sendable {
     case removed, replaced, moved, emptied
 
-    /// What is left is no container any more, or not the same.
+    /// Afterwards the path has no container, or another container.
     func take(_ meeting: Meeting) throws {
       let command =
         switch self {
@@ -26,7 +26,7 @@ import Wormhole
     }
   }
 
-  /// Whatever is watched, its failure is told, once, and nothing after it.
+  /// Each watch reports its failure once, and nothing after the failure.
   @Test(arguments: Way.allCases)
   func whoeverWatchesIsTold(_ way: Way) throws {
     let meeting = try Meeting()
@@ -73,7 +73,7 @@ import Wormhole
     try heard.waitForLast(1)
     try way.take(meeting)
     try failures.wait("all are told") { $0.count >= watches.count }
-    // What comes after it at the same path is another.
+    // The next container at the same path is another container.
     let other = try meeting.another()
     try other.channel("number").put(2)
     let witness = Heard<Int>()
@@ -84,13 +84,13 @@ import Wormhole
     #expect(failures.count == expected.count)
     #expect(heard.all == [1])
     #expect(hole.begun.count == 0)
-    // Nobody is left to wait for something that never comes.
+    // A new watch fails, because its first value would never arrive.
     let late = try failure { _ = try hole.channel("number", of: Int.self).watch { _ in } }
     #expect(late.code == .notAContainer)
     for watch in watches + [next] { watch.stop() }
   }
 
-  /// A removal is not held up by what is made again in its middle.
+  /// No watch makes a directory again in the middle of the removal, which would fail then.
   @Test func aContainerThatIsWatchedCanBeRemoved() throws {
     for _ in 0..<20 {
       let meeting = try Meeting()
@@ -140,7 +140,7 @@ import Wormhole
     }
   }
 
-  /// Others make it again, and so does whoever has it open and puts.
+  /// Another instance makes the folder again, or an instance with the folder open does so by a put.
   @Test(arguments: FolderWay.allCases, [false, true])
   func channelsMadeAnewAreWatched(_ way: FolderWay, isOneself: Bool) throws {
     let meeting = try Meeting()
@@ -155,7 +155,7 @@ import Wormhole
     try one.waitForLast(1)
     try all.waitForLast("number.1 1")
     try way.take("channels", of: meeting)
-    // Until it has noticed, it may put into the one that was moved away.
+    // Until an instance has noticed the move, it may put into the moved folder.
     try eventually("a put is heard") {
       let hole = isOneself ? meeting.hole : try meeting.another()
       try hole.channel("number.1").put(2)
@@ -199,8 +199,8 @@ import Wormhole
     watch.stop()
   }
 
-  /// Nothing is made for a watch, so nothing need be possible for it to go on: not on a full disk,
-  /// nor while somebody removes what it watches.
+  /// A watch makes no directory, so it continues where directories cannot be made: on a full disk,
+  /// and while another program removes the watched directory.
   @Test func whatIsWatchedIsNotMade() throws {
     let meeting = try Meeting()
     let heard = Heard<Int>()

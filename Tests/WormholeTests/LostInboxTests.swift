@@ -5,7 +5,8 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Directories of a member that somebody removes, or moves away, while they are listened to.
+/// Directories of a member that another program removes or moves away while the member watches
+/// them.
 @Suite(.blocking) struct LostInboxTests {
   enum Way: CaseIterable, Sendable {
     case removed, moved
@@ -20,7 +21,7 @@ import Wormhole
       #expect(command.status == .exited(0), "\(command.errors)")
     }
 
-    /// Makes room for the next that is moved away.
+    /// Frees the name for the next directory that is moved away.
     func clear(_ part: String, of meeting: Meeting) throws {
       guard self == .moved else { return }
       let away = try run("rm", ["-r", "\(meeting.path)/members/watch/\(part)-away"])
@@ -28,7 +29,7 @@ import Wormhole
     }
   }
 
-  /// Nobody sends anything, so nothing but its end wakes the receiver.
+  /// No message is sent, so only the inbox's own end wakes the receiver.
   @Test(arguments: Way.allCases)
   func anInboxIsThereAgainAndListenedTo(_ way: Way) throws {
     let pair = try Pair()
@@ -42,19 +43,19 @@ import Wormhole
       try way.take("inbox", of: pair.meeting)
       let (begin, bystander) = (Instant.now, try Bystander())
       try eventually("it is made again") { (try? pair.files("inbox")) == [] }
-      // By one that has never seen the old one, and whose first look at it makes none.
+      // This sender has never seen the old inbox, and its first look makes no directory.
       try pair.meeting.another().peer("watch").send(round * 2 + 1, .quick())
       try heard.wait("what is sent afterwards") { $0.count == round * 2 }
       times.append(Instant.now - begin - bystander.allowance())
       try way.clear("inbox", of: pair.meeting)
     }
     #expect(heard.all == [2, 3, 4, 5, 6, 7].map { Handed($0) })
-    // The quickest, as a machine that is busy holds up each step of it.
+    // The quickest round counts, because a busy machine delays each step.
     #expect(times.min()! < .seconds(1), "\(times)")
     receiving.stop()
   }
 
-  /// A sender may be the one that makes it again.
+  /// The sender may be the process that makes the inbox again.
   @Test(arguments: Way.allCases)
   func whatIsSentMeanwhileComesInOrder(_ way: Way) throws {
     let pair = try Pair()
@@ -72,7 +73,8 @@ import Wormhole
     receiving.stop()
   }
 
-  /// A sender that has the directory open, which goes on taking messages, looks for it soon.
+  /// A sender that has the moved inbox open, which still takes messages, soon looks for the new
+  /// inbox.
   @Test func whoHasAMovedInboxOpenFindsTheNewOne() throws {
     let pair = try Pair()
     let heard = Heard<Handed>()
@@ -82,15 +84,17 @@ import Wormhole
     try Way.moved.take("inbox", of: pair.meeting)
     var last = 1
     try eventually("the newest comes") {
-      // Not through the one that was moved, where the receiver may listen still.
+      // The newest message must not have arrived through the moved inbox, if the receiver still
+      // watches there.
       let isMadeAgain = (try? pair.files("inbox")) != nil
       if isMadeAgain, last > 1, heard.all.last?.number == last { return true }
       last += 1
       try pair.send([last])
       return false
     }
-    // What was sent before it looked went where all went that were waiting; one of those may have
-    // come, while the receiver listened there still.
+    // Messages sent before the sender looked for the new inbox went to the moved inbox, where the
+    // waiting messages are. One may have been received while the receiver still watched the moved
+    // inbox.
     let astray = try pair.files("inbox-away").count
     let numbers = heard.all.map(\.number)
     #expect(numbers == Set(numbers).sorted())
@@ -99,7 +103,7 @@ import Wormhole
     receiving.stop()
   }
 
-  /// Who looks at what somebody is removing must not undo it.
+  /// A listing must not make a directory again that another program is removing.
   @Test func listingMakesNothing() throws {
     let meeting = try Meeting()
     try meeting.hole.peer("watch").send(1, .quick())
@@ -126,7 +130,8 @@ import Wormhole
     let peer = meeting.hole.peer("watch")
     try peer.send(1, .quick())
     _ = try run("rm", ["-r", meeting.path + "/members/watch"])
-    // It may not have noticed; but then it is told, and looks for the next message.
+    // The sender may not have noticed the removal. In this case the send fails, and the next send
+    // looks for the inbox.
     let isSent = (try? peer.send(2, .quick())) != nil
     let sent = isSent ? 2 : 3
     if !isSent { try peer.send(sent, .quick()) }
@@ -137,13 +142,13 @@ import Wormhole
     receiving.stop()
   }
 
-  /// The name of one that was made again is no more durable than that of the first was.
+  /// The name of a new inbox is no more durable than the first inbox's name was.
   @Test func ofANewInboxTheNameIsSyncedToo() throws {
     let meeting = try Meeting()
     let peer = meeting.hole.peer("watch")
     try peer.send(1)
     let sync = FaultRule(.fsync, path: "members/watch", number: 2, .fail(.inputOutput))
-    // Of one whose name is durable there is one directory to be synced, and of others two.
+    // If the inbox's name is durable, a send syncs one directory; otherwise it syncs two.
     _ = try FaultPoints.with([sync]) { try peer.send(2) }
     _ = try run("rm", ["-r", meeting.path + "/members/watch/inbox"])
     _ = try FaultPoints.with([sync]) {
@@ -153,11 +158,11 @@ import Wormhole
     #expect(try meeting.names("members/watch/inbox").count == 1)
   }
 
-  /// Half of how long a removal may pause before what it has removed is made again.
+  /// Half of the pause in a removal after which a removed directory is made again.
   private static let pause = Duration.milliseconds(100)
 
-  /// What is listened to is not made again in the middle of its removal, nor afterwards; unless
-  /// that is held up for so long.
+  /// A watched directory is not made again during its removal, nor afterwards, unless the removal
+  /// pauses for longer.
   @Test func aMembersDirectoryCanBeRemoved() throws {
     var quick = 0
     for _ in 0..<60 where quick < 20 {
@@ -167,7 +172,7 @@ import Wormhole
       let outcomes = Heard<String>()
       let watching = try watch.watchOutcomes { outcomes.add($0.id) }
       let receiving = try watch.receive { _ in }
-      // Once it has come to rest.
+      // Waits until the member is idle.
       let sent = try watch.peer("watch").send(1, .quick())
       try outcomes.waitForLast(sent.id)
       try eventually("the receipt is read") {
@@ -187,7 +192,7 @@ import Wormhole
     #expect(quick > 0)
   }
 
-  /// However long it takes in all, as long as it goes on.
+  /// The removal may take any time in all, if it never pauses for long.
   @Test func aRemovalThatTakesItsTimeIsNotDisturbed() throws {
     for _ in 0..<100 {
       let meeting = try Meeting()
@@ -223,7 +228,7 @@ import Wormhole
   @Test(arguments: Way.allCases)
   func receiptsAreListenedToAnew(_ way: Way) throws {
     let pair = try Pair()
-    // The names are the other way round: the one whose directory goes is the one who sends.
+    // The names are reversed: `watch`, whose directory goes, is the sender.
     let heard = Heard<Wormhole.Outcome.End>()
     let watching = try pair.watch.watchOutcomes { heard.add($0.end) }
     let receiving = try pair.sender.receive { _ in }
@@ -232,7 +237,7 @@ import Wormhole
     try heard.wait("the first") { $0.count == 1 }
     try eventually("its receipt is read") { try pair.files("receipts").isEmpty }
     try way.take("receipts", of: pair.meeting)
-    // The receiver may have the old ones open; another one has not.
+    // The first receiver may have the old receipts open; a new receiver does not.
     receiving.stop()
     pair.sender.leave()
     let other = try pair.meeting.another().join(as: "phone")
@@ -261,7 +266,7 @@ import Wormhole
     watching.stop()
   }
 
-  /// What the watch for their end is told by: nothing that happens all the time.
+  /// No ordinary operation notifies the watch for the end of these directories.
   @Test func ordinaryRunningWakesNobodyForIt() throws {
     let pair = try Pair()
     let heard = Heard<Handed>()
@@ -278,10 +283,10 @@ import Wormhole
       try pair.watch.peer("phone").send(start, .quick())
     }
     try heard.wait("all") { $0.count == 400 }
-    // Other tests may make the kernel's queue flow over, which all are told.
+    // Other tests may overflow the kernel's queue, and every watch is notified of an overflow.
     let told = signals.withLock { $0.filter { $0 != .lookAgain } }
     #expect(told == [])
-    // This one it does hear.
+    // This change does notify the watch.
     try pair.watch.update(info: ["battery": "low"])
     try eventually("a name that changes") { signals.withLock { !$0.isEmpty } }
     watch.stop()

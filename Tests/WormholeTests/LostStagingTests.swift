@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// `staging/` is removed under those who have it open: whatever needs it makes it anew.
+/// `staging/` is removed while an instance has it open: the next operation makes it again.
 @Suite(.blocking) struct LostStagingTests {
   enum Step: CaseIterable, Sendable {
     case put, send, sendFile, ask, setContext, join, askAsGuest
@@ -38,7 +38,7 @@ import Wormhole
     answering.stop()
   }
 
-  /// Nowhere is anything made once the container itself has gone.
+  /// No directory is made after the container itself has been removed.
   @Test func withoutItsContainerItIsNotMade() throws {
     let meeting = try Meeting()
     try meeting.hole.channel("n", of: Int.self).put(1)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Wormhole
 
-/// A loop that is busy with a message is told of no other, and misses none.
+/// A loop that is busy with a message is notified of no further message, and misses none.
 @Suite struct LullSequenceTests {
   private let pair: Pair
 
@@ -25,7 +25,7 @@ import Wormhole
       let first = 5 * round + 1
       try sendSoon(first)
       #expect(try await messages.next(isolation: nil)?.value() == first)
-      // Nobody asks now: from the first notice on there is none.
+      // The loop does not wait now: after the first notice, no notice arrives.
       try pair.send(first + 1...first + 4)
       for number in first + 1...first + 4 {
         #expect(try await messages.next(isolation: nil)?.value() == number)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Wormhole
 
-/// A receiver that is stopped just when it has ended a lull looks for nothing any more, so that the
-/// others have to.
+/// A receiver that is stopped just after it has ended a lull no longer lists the inbox, so the
+/// other receivers have to.
 @Suite(.blocking) struct LullStopTests {
   @Test func whoeverIsStoppedAtTheEndOfALullHasTheOthersLook() throws {
     let pair = try Pair()
@@ -14,7 +14,7 @@ import Testing
     let kicks = Monitor(0)
     let runners = [CoalescingWorker(staysOnQueue: false), CoalescingWorker(staysOnQueue: false)]
     let numbers = try runners.map { try mailbox.add($0, kinds: nil) }
-    // Nobody asks either of them, so that they count as busy.
+    // No caller waits for either of the receivers, so both count as busy.
     runners[0].begin(isAsked: { false }) { nil }
     runners[1].begin(isAsked: { false }) {
       kicks.signal { $0 += 1 }
@@ -28,12 +28,13 @@ import Testing
       while let message = hand.next() { try message.acknowledge() }
     }
     try pair.send([1])
-    // Told, and with that the lull begins.
+    // The second receiver is notified, and with the notice the lull begins.
     try kicked(kicks, after: 0)
     try takeOne()
-    // What it does before that has the others look as well: only what comes after it counts.
+    // Steps before the end of the lull trigger the other receiver as well: only later triggers
+    // count.
     var (before, hasEnded) = (0, false)
-    // It may give way to the other first.
+    // The first receiver may first give way to the second.
     for _ in 0..<1000 where mailbox.inbox.isPaused {
       _ = mailbox.step(for: numbers[0]) {
         guard !mailbox.inbox.isPaused, !hasEnded else { return hasEnded }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Wormhole
 
-/// What holds up some messages holds up no others: what is bounded is bounded for who causes it.
+/// Delays stay with their cause: each limit applies to the sender or receiver that reaches it.
 @Suite(.blocking) struct MailBoundsTests {
   // MARK: Names
 
@@ -44,7 +44,7 @@ import Testing
 
   // MARK: One cause, and the others
 
-  /// A sender whose receipts cannot be written holds up its own messages, and no more.
+  /// A sender whose receipts cannot be written delays its own messages, and no more.
   @Test func aSenderThatCannotBeToldHoldsUpNobody() throws {
     let pair = try Pair()
     try pair.send(1...200)
@@ -64,7 +64,7 @@ import Testing
     #expect(heard.count == 201)
   }
 
-  /// Batches of which one message fails, with no room among the dead letters.
+  /// Batches with one failing message, without space among the dead letters.
   @Test(arguments: [false, true])
   func manyThatFailHoldUpNobody(_ isDeadFull: Bool) throws {
     let pair = try Pair {
@@ -85,7 +85,7 @@ import Testing
     receiving.stop()
   }
 
-  /// What one has in hand and does not acknowledge is bounded, and for that one alone.
+  /// The number of claimed messages without acknowledgement is limited, for each receiver alone.
   @Test func oneThatHoldsWhatItGetsHoldsUpNoOther() throws {
     let limit = MailboxMachine.Settings().inHand
     let pair = try Pair()
@@ -100,7 +100,7 @@ import Testing
     try heard.wait("the others") { $0.count == 10 }
     #expect(heard.all == (limit..<limit + 10).map { Handed($0) })
     #expect(held.withLock { $0.count } == limit)
-    // Once it acknowledges some, it gets more.
+    // After an acknowledgement, the receiver gets more messages.
     receiving.stop()
     try held.withLock({ $0.removeFirst() }).acknowledge()
     try pair.send([-1])
@@ -109,7 +109,7 @@ import Testing
     for message in held.withLock({ $0 }) { try message.acknowledge() }
   }
 
-  // MARK: The machine by itself
+  // MARK: The state machine alone
 
   private func name(_ time: Int64, from: String = "phone", urgent: Bool = false) -> MessageName {
     MessageName(
@@ -141,13 +141,13 @@ import Testing
       let claimed = ClaimedName(name(time), attempt: 1)
       _ = machine.failed(claimed, kind: "n", attempt: 1, by: 1, now: time)
     }
-    // The third and the fifth stay where they are.
+    // The third and the fifth message stay in the inbox.
     #expect(machine.next(for: 1, now: 2) == .claim(name(4, from: "tv")))
     machine.finished(by: 1)
     #expect(machine.next(for: 1, now: 2) == .wait(until: 100_000_001))
     #expect(machine.next(for: 1, now: 100_000_001) == .reclaim(ClaimedName(name(1), attempt: 1)))
     machine.finished(by: 1)
-    // All that was passed over is looked up again, before anything that is heard of.
+    // All skipped messages are listed again, before any message of a notice.
     machine.arrived([name(2000)], now: 100_000_001)
     #expect(machine.next(for: 1, now: 100_000_001, isHeard: true) == .list)
     machine.listed([name(3), name(5), name(2000)], before: start.advanced(by: 2000))
@@ -175,7 +175,7 @@ import Testing
       }
       machine.finished(by: 1)
     }
-    // Now and then it is listed all the same, and what nobody wants is not looked at again.
+    // From time to time the inbox is listed all the same, and unwanted messages are not read again.
     machine.arrived([name(3000)], now: 50)
     #expect(machine.next(for: 1, now: 50, isHeard: true) == .list)
     var listing = InboxListing(window: 10, skipping: machine.skipping)
@@ -185,7 +185,7 @@ import Testing
     #expect(names == [name(3000)])
     machine.listed(names, before: start.advanced(by: 3000), shown: listing.shown)
     #expect(machine.next(for: 1, now: 50) == .peek(name(3000)))
-    // One that wants them gets them, in order.
+    // A new receiver of this kind gets the unwanted messages, in order.
     do {
       let isMine = machine.peeked(name(3000), kind: "B", by: 1)
       #expect(!isMine)
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  /// A clock that is a little ahead is waited for, and not listed again and again.
+  /// A stamp a little ahead of the clock is awaited, without repeated listings.
   @Test func aStampThatIsALittleAheadIsAwaited() {
     var machine = machine([nil])
     let now = start.advanced(by: 10)
@@ -233,7 +233,7 @@ import Testing
     receiving.stop()
   }
 
-  /// Of more than the window holds the first are taken, then the others.
+  /// If the names exceed the window, the first names are taken, then the rest.
   @Test func ofManyNamesTheFirstAreKnown() {
     var machine = machine([nil]) { $0.window = 4 }
     var names = (1...20).map { name(Int64($0)) }
@@ -246,7 +246,7 @@ import Testing
       listings += 1
       machine.listed(
         listing.finish(), before: start, end: listing.end, shown: listing.shown, listAgain: .max)
-      // Nothing is known of what comes before it, as long as not all are known.
+      // Until all names are known, earlier names than this arrival may be unknown.
       if listing.end != nil { machine.arrived([name(900)], now: 0) }
       while case .claim(let name) = machine.next(for: 1, now: 0, isHeard: true) {
         order.append(name)

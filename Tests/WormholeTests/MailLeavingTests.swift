@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// A member that leaves, or whose place another takes, with messages in its hands.
+/// A member with claimed messages that leaves, or whose name another incarnation takes.
 @Suite struct MailLeavingTests {
   private let meeting: Meeting
   private let sender: Wormhole.Member
@@ -41,7 +41,7 @@ import Wormhole
     receiving.stop()
   }
 
-  /// Who has left may still hear something, and somebody else is the member by then.
+  /// A member that has left may still be notified, when another instance already has joined.
   @Test(.blocking) func whoHasLeftTakesNoReceipts() throws {
     try phone.send(1, .quick())
     sender.leave()
@@ -81,7 +81,7 @@ import Wormhole
     let messages = try old.take(3)
     old.leave()
     try messages[0].acknowledge()
-    // How far a batch has come is written down for whoever comes next, who may have read it.
+    // The progress of a batch is stored for the next incarnation, which may have read it already.
     #expect(try failure { try messages[1].acknowledge() }.code == .notJoined)
     let heard = Heard<Handed>()
     let new = try join()
@@ -92,9 +92,9 @@ import Wormhole
     receiving.stop()
   }
 
-  /// Who leaves waits for what is being handled, and nothing more is handed over.
+  /// A leaving member waits for messages in its handlers, and gets no further message.
   ///
-  /// How many are handled before it has begun to leave is a matter of chance.
+  /// The number of messages that are handled before the leaving starts is a matter of chance.
   @Test(.blocking) func whatIsHandledWhileItLeavesDoesNotComeAgain() throws {
     try phone.send(contentsOf: Array(1...5), .quick())
     let old = try join()
@@ -116,7 +116,8 @@ import Wormhole
     next.stop()
   }
 
-  /// A word to end that is one of several would end each life that hears it.
+  /// A message of a batch that ends its receiver would end each incarnation, if it were
+  /// redelivered.
   @Test(.blocking) func whatWasHandledByLeavingDoesNotComeAgain() throws {
     try phone.send(contentsOf: Array(1...4), .quick())
     for number in 1...4 {
@@ -133,7 +134,7 @@ import Wormhole
     #expect(try leaveInHand("claimed") == [])
   }
 
-  /// What waits, waits no longer once its member has left, and what is begun then is refused.
+  /// All waits end when their member has left, and later calls are refused.
   @Test func allThatWaitsEndsWithTheMember() async throws {
     let sent = try await phone.send(1, .quick())
     let outcome = Task { try await failure { _ = try await sent.outcome() }.code }
@@ -152,7 +153,7 @@ import Wormhole
     for _ in 1...100 { await Task.yield() }
     await sender.leave()
     #expect(try await outcome.value == .notJoined)
-    // One that had not begun before is refused; both is an end.
+    // A loop that had not started before is refused; both count as an end.
     for task in [outcomes, contexts, messages] {
       do { #expect(try await task.value) } catch let error as WormholeError {
         #expect(error.code == .notJoined)
@@ -208,7 +209,8 @@ import Wormhole
     #expect(heard == [Handed(1)])
   }
 
-  /// Many lives of one member, each of which takes a few and ends: none is lost or comes unmarked.
+  /// Many incarnations of a member, each of which claims a few messages and leaves: no message is
+  /// lost or redelivered unmarked.
   @Test(.blocking) func manyLives() throws {
     let seed = TestRun.seed
     var random = SeededRandom(seed: seed)
@@ -233,7 +235,7 @@ import Wormhole
         }
       }
       member.leave()
-      // Let go of before, they would have failed; this way they are cut off.
+      // Released before the leaving, the messages would have failed; now the attempts are cut off.
       _ = consume messages
     }
     var first: [Int] = []

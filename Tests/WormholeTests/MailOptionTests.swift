@@ -5,9 +5,9 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// How messages may be sent, and what that means for their receiver.
+/// The options of sending, and their effects for the receiver.
 @Suite struct MailOptionTests {
-  /// A clock that a test holds.
+  /// A clock that a test advances.
   private final class Clock: Sendable {
     private let ahead = Monitor(Int64(0))
     func pass(_ seconds: Int64) { ahead.withLock { $0 += seconds * 1_000_000_000 } }
@@ -34,7 +34,7 @@ import Wormhole
     receiving.stop()
   }
 
-  /// It was received in time, and that it then failed is no reason to call it late.
+  /// The message was received in time, and a failure afterwards does not make it late.
   @Test func whatWasReceivedInTimeDoesNotExpireBetweenTwoAttempts() async throws {
     let clock = Clock()
     let pair = try Pair {
@@ -58,13 +58,14 @@ import Wormhole
     try pair.send(1...2)
     try pair.send([101, 102]) { $0.isUrgent = true }
     try pair.send([3])
-    let heard = Heard<Handed>()
+    let (heard, areUrgent) = (Heard<Handed>(), Heard<Bool>())
     let receiving = try pair.watch.receive { message in
-      #expect(message.isUrgent == (try message.value(as: Int.self) > 100))
+      areUrgent.add(message.isUrgent)
       heard.add(try Handed(message))
     }
     try heard.wait("all") { $0.count == 5 }
     #expect(heard.all == [101, 102, 1, 2, 3].map { Handed($0) })
+    #expect(areUrgent.all == [true, true, false, false, false])
     receiving.stop()
   }
 
@@ -73,7 +74,7 @@ import Wormhole
     func send(_ number: Int) throws { try pair.send([number]) { $0.id = "ticket 7/8" } }
     try send(1)
     #expect(try failure { try send(2) }.code == .conflict)
-    // Somebody else's ids are somebody else's, and ours to another member are others.
+    // Another sender's ids are separate, and so are this sender's ids at another receiver.
     try pair.meeting.hole.peer("watch").send(3, .quick { $0.id = "ticket 7/8" })
     try pair.sender.peer("tv").send(4, .quick { $0.id = "ticket 7/8" })
     let messages = try pair.watch.take(2)
@@ -86,7 +87,8 @@ import Wormhole
     try send(6)
   }
 
-  /// However many send, each for itself: the bound holds, and nobody counts at each message.
+  /// However many independent senders there are, the limit holds, and no sender counts at each
+  /// message.
   @Test(.blocking) func manySendersKeepToOneBound() throws {
     let pair = try Pair()
     let bound = 400
@@ -105,7 +107,7 @@ import Wormhole
     #expect(try pair.files("inbox").count == sum)
     #expect(sum >= bound)
     #expect(sum <= bound + bound / 10, "\(counts.all)")
-    // Once there is room again it can be had, also by those who were refused.
+    // When the queue has space again, all senders can use it, refused senders included.
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
     try heard.wait("all") { $0.count == sum }
@@ -115,24 +117,24 @@ import Wormhole
     #expect(try failure { try hole.peer("watch").send(0, .quick()) }.code == .full)
   }
 
-  /// A process that sends one message does not look at all that wait.
+  /// A process that sends a message does not list all waiting messages.
   @Test(.blocking) func oneMessageCostsNoLookAtAllOthers() throws {
     let pair = try Pair()
     try pair.send(1...3)
-    // The count is believed, so that this is as if a thousand had been sent.
+    // The count is trusted, so the file now stands for a thousand sent messages.
     let room = try Descriptor.open(
       path: pair.meeting.path + "/members/watch/files/room", [.writeOnly])
     try room.truncate(to: 1000)
     let hole = try pair.meeting.another { $0.mail.largestQueue = 1001 }
     try hole.peer("watch").send(4, .quick())
     #expect(try room.status().size == 1001)
-    // Now it seems to be full, and is counted.
+    // Now the queue seems to be full, and the messages are counted.
     try hole.peer("watch").send(5, .quick())
     let counted = try pair.meeting.folder("members/watch/files").status(of: "room")
     #expect(counted.size == 5)
   }
 
-  /// Of several who send under one id at the same time one does.
+  /// If several senders send under the same id at the same time, exactly one succeeds.
   @Test(.blocking) func anIdIsGivenOnce() throws {
     let pair = try Pair()
     let holes = try (0..<8).map { _ in try pair.meeting.another() }
@@ -162,13 +164,14 @@ import Wormhole
     }
   }
 
-  /// An id that somebody has taken along who died is free again, and what is on its way keeps it.
+  /// An id is free again if its message has ended and the process died before removing the id; a
+  /// message on its way keeps its id.
   @Test(.blocking) func anIdThatWasLeftBehindIsFree() throws {
     let pair = try Pair()
     let options = Wormhole.SendOptions.quick { $0.id = "ticket" }
     try pair.phone.send(1, options)
     let messages = try pair.watch.take(1)
-    // As whoever ends it, and dies then, leaves it.
+    // The state after a process that ended the message and died directly afterwards.
     let claimed = try pair.meeting.folder("members/watch/claimed")
     let name = try #require(try claimed.names().first)
     #expect(try failure { try pair.phone.send(2, options) }.code == .conflict)
@@ -176,12 +179,12 @@ import Wormhole
     #expect(try pair.files("files") == ["id,ticket,phone"])
     try pair.phone.send(3, options)
     #expect(try failure { try pair.phone.send(4, options) }.code == .conflict)
-    // The end of the first is not that of the second.
+    // The end of the first message is not the end of the second.
     #expect(try failure { try messages[0].acknowledge() }.code == .superseded)
     #expect(try failure { try pair.phone.send(5, options) }.code == .conflict)
     #expect(try pair.phone.outstanding[0].cancel())
     #expect(try pair.files("files") == [])
-    // And what nobody wants any more goes when the receiver joins.
+    // An id without a message is removed when the receiver joins.
     try pair.phone.send(6, options)
     try pair.meeting.folder("members/watch/inbox").unlink(
       try #require(try pair.files("inbox").first))
@@ -190,7 +193,7 @@ import Wormhole
     #expect(try pair.files("files") == [])
   }
 
-  /// An id of the form that is given by itself is one nevertheless.
+  /// An explicit id in the form of a generated id is protected nevertheless.
   @Test(.blocking) func anIdOfSixteenDigitsIsGivenOnce() throws {
     let pair = try Pair()
     let options = Wormhole.SendOptions.quick { $0.id = "00112233445566ff" }
@@ -254,7 +257,7 @@ import Wormhole
       try pair.send([number])
       try heard.wait("\(number)") { $0.count == number }
     }
-    // All three hold one, so none is left for the fourth message.
+    // All three receivers hold a message, so no receiver is free for the fourth message.
     try pair.send([4])
     for gate in gates { try gate.waitForSomebody() }
     #expect(heard.all == [1, 2, 3])
@@ -277,7 +280,8 @@ import Wormhole
       let handed = try Handed(message)
       let last = heard.all.contains { $0.number == 3 }
       heard.add(handed)
-      // In strict order nothing else comes before it is done; else not all would ever come.
+      // In strict order, message 1 fails only twice, because later messages wait for it; otherwise
+      // it fails until message 3 has arrived.
       if handed.number == 1, isStrict ? handed.attempt < 3 : !last { throw Refusal() }
     }
     if isStrict {
@@ -307,7 +311,7 @@ import Wormhole
     let receiving = try pair.watch.receive(acknowledging: acknowledgement) { message in
       let handed = try Handed(message)
       heard.add(handed)
-      // The second is refused once, the third for good.
+      // The second message is refused once, the third at each attempt.
       if handed.number == 2 && handed.attempt == 1 || handed.number == 3 { throw Refusal() }
       if acknowledgement == .explicit { try message.acknowledge() }
     }

@@ -5,8 +5,9 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// P4 among processes that are killed and stopped.
-@Suite(.serialized, .blocking) struct MailProcessesTests {
+/// P4 among processes that are killed and suspended.
+@Suite(.serialized, .blocking, .notSanitized("many processes at once"))
+struct MailProcessesTests {
   private let meeting: Meeting
   private let isLong = TestRun.isLong
 
@@ -31,7 +32,7 @@ import Wormhole
       environment: ["WORMHOLE_FAULTS=\(faults)"])
   }
 
-  /// What was handed over, in order, and what of it was acknowledged.
+  /// The deliveries, in order, and the numbers of the acknowledged messages.
   private func record() throws -> (handed: [Handed], done: [Int]) {
     var (handed, done) = ([Handed](), [Int]())
     for line in try meeting.folder.read("log").split(separator: "\n") {
@@ -46,7 +47,7 @@ import Wormhole
     return (handed, done)
   }
 
-  /// First deliveries alone; fails the test if a later one is not marked.
+  /// First deliveries alone; fails the test if a redelivery is not marked.
   private func firsts(_ handed: [Handed], _ place: String = "") -> [Int] {
     var seen: Set<Int> = []
     var firsts: [Int] = []
@@ -73,8 +74,8 @@ import Wormhole
     #expect(done == Array(1...count))
   }
 
-  /// Killed and stopped at random: no acknowledged send is lost, the order of first deliveries is
-  /// kept, each duplicate is marked, and what was acknowledged never comes again.
+  /// Killed and suspended at random: no acknowledged send is lost, the order of first deliveries is
+  /// kept, each duplicate is marked, and acknowledged messages are never redelivered.
   @Test func killedAndStoppedAtRandom() throws {
     let seed = TestRun.seed
     let line = "WORMHOLE_SEED=\(seed) swift test --filter killedAndStoppedAtRandom"
@@ -83,7 +84,7 @@ import Wormhole
     let end = Instant.now + (isLong ? .seconds(60) : .seconds(3))
     var senders: [(first: Int, process: Running)] = []
     var sure: Set<Int> = []
-    // Each sender has numbers of its own, a million apart, and goes on where its last life ended.
+    // Each sender has numbers of its own, a million apart, and continues where its last run ended.
     var next = [1: 1_000_001, 2: 2_000_001]
     func start(_ index: Int) throws {
       let first = next[index]!
@@ -98,7 +99,8 @@ import Wormhole
       try? process.child.send(.kill)
       return try process.outcome()
     }
-    /// What it has said was sent; what it had no time to say may have been sent too.
+    /// The printed numbers were sent; numbers that the process had no time to print may have been,
+    /// too.
     func endSender(_ index: Int) throws {
       let (first, process) = senders[index - 1]
       let output = try kill(process).output
@@ -125,7 +127,7 @@ import Wormhole
       case 2:
         let index = Int.random(in: 1...2, using: &random)
         try endSender(index)
-        // What was sent and not said would come under its number again: go on behind it.
+        // Numbers that were sent and not printed would be sent again: continue after these numbers.
         next[index]! += 100
         try start(index)
         kills += 1
@@ -142,7 +144,7 @@ import Wormhole
       try eventually("it sends") { try process.output.split(separator: "\n").count > 10 }
       try endSender(index)
     }
-    // A last message tells the receiver that it has had all.
+    // A last message shows the receiver that all messages have arrived.
     let member = try meeting.another().join(as: "last")
     _ = try kill(receiver)
     receiver = try receive(until: 9_999_999)
@@ -161,7 +163,7 @@ import Wormhole
       let mine = firsts.filter { $0 / 1_000_000 == index }
       #expect(mine == mine.sorted(), "\(line)")
     }
-    // One that was killed may have acknowledged what it had no time to write down.
+    // A killed receiver may have acknowledged a message that it had no time to log.
     #expect(Set(firsts).subtracting(acknowledged).count <= kills, "\(line)")
     #expect(try meeting.names("members/watch/inbox") == [])
     #expect(try meeting.names("members/watch/claimed") == [])
@@ -169,12 +171,13 @@ import Wormhole
     #expect(sure.subtracting(firsts) == [], "lost: \(line)")
   }
 
-  /// Of four senders one is stopped and one killed, wherever in a send; the others' messages flow.
+  /// Of four senders the first is suspended and the second killed, anywhere in a send; the messages
+  /// of the remaining two arrive.
   ///
-  /// The first file that one stages is its profile.
+  /// The first file that a sender stages is its profile.
   @Test(arguments: ["rename~inbox/@2", "write~staging@3", "write~files/room@2"])
   func aStoppedAndAKilledSenderHoldUpNobody(_ place: String) throws {
-    // The directory is there, so that all meet at the same calls.
+    // The directory is made first, so that all senders make the same calls.
     _ = try meeting.hole.join(as: "watch").leave()
     let stopped = try send("stopped", 1_000..<1_050, batch: 1, faults: "\(place):before:stop")
     let killed = try send("killed", 2_000..<2_050, batch: 3, faults: "\(place):before:kill")
@@ -203,7 +206,7 @@ import Wormhole
     #expect(Set(2_000...last).subtracting(firsts) == [], "what was sent before it was killed")
   }
 
-  /// It kills its receiver each time, and takes none of its neighbours along.
+  /// The message kills its receiver each time, and its neighbours are not dead-lettered with it.
   @Test func aPoisonousMessageGoesToTheDeadLettersAlone() throws {
     _ = try send("phone", 1..<6, batch: 5).outcome()
     _ = try send("phone", 6..<7, batch: 1).outcome()
@@ -224,7 +227,7 @@ import Wormhole
     #expect(dead.allSatisfy { $0.contains(".2,") }, "the third of its batch: \(dead)")
   }
 
-  /// The same for one that was sent alone.
+  /// The same for a message that was sent alone.
   @Test func aPoisonousSingleMessageIsGivenUp() throws {
     _ = try send("phone", 1..<4, batch: 1).outcome()
     var lives = 0
@@ -234,8 +237,8 @@ import Wormhole
     #expect(try meeting.names("members/watch/dead").count == 2)
   }
 
-  /// A child that is just being started has a copy of all that its parent has open, and so of the
-  /// file that an id is locked by while its message is placed.
+  /// A child that is being started has copies of all descriptors of its parent, and so of the file
+  /// that locks an id while the id's message is enqueued.
   @Test func anIdIsFreeThoughACopyHasItsFileOpen() throws {
     let sender = try Running(
       .sendForked(meeting.path),

@@ -42,7 +42,7 @@ import Testing
     receiving.stop()
   }
 
-  /// Also one that nobody keeps strongly: somebody may look for it weakly.
+  /// Also a message without strong references, because a weak reference may still read it.
   @Test(.blocking) func aMessageBecomesNoOther() throws {
     struct Weak: @unchecked Sendable {  // why: only looked at when all is over.
       weak var message: Wormhole.Message?
@@ -65,7 +65,7 @@ import Testing
     receiving.stop()
   }
 
-  /// What has been claimed and waits for a queue is put back before the next one begins.
+  /// A claimed message that waits for a queue is requeued before the next receiver starts.
   @Test(.blocking, arguments: [false, true]) func whoeverIsStoppedLetsNobodyOvertake(
     _ isBatch: Bool
   ) throws {
@@ -89,7 +89,7 @@ import Testing
     #expect(heard.all == [1, 2, 3].map { Handed($0) })
   }
 
-  /// At whatever moment they are.
+  /// The receivers are stopped at arbitrary moments.
   @Test(.blocking, arguments: [false, true]) func receiversThatFollowEachOtherKeepTheOrder(
     onQueue isOnQueue: Bool
   ) throws {
@@ -108,7 +108,7 @@ import Testing
     #expect(heard.all == (1...count).map { Handed($0) })
   }
 
-  /// What is put back has not been handed out: it comes again, as often as need be, as the same
+  /// A requeued message has not been handed out: it is redelivered, as often as needed, as the same
   /// attempt.
   @Test(.blocking, arguments: [1, 2]) func whatIsPutBackIsNoAttempt(_ count: Int) throws {
     let pair = try Pair { $0.mail.attempts = 2 }
@@ -182,9 +182,10 @@ import Testing
     next.stop()
   }
 
-  /// Who has passed a turn on goes on with the rest, however long the other one takes.
+  /// A receiver that has passed its turn on continues with the rest, however long the other one
+  /// takes.
   @Test(.blocking) func oneThatIsSlowDoesNotKeepTheOthersFromReceiving() throws {
-    // Who has let the other one go first when, is a matter of chance.
+    // The moments at which a receiver lets the other go first are a matter of chance.
     for _ in 0..<10 { try receiveBesideOneThatIsSlow() }
   }
 
@@ -256,7 +257,7 @@ import Testing
     let busy = Gate()
     queue.async { busy.pass() }
     let receiving = try pair.watch.receive(on: queue) { heard.add(try Handed($0)) }
-    // The queue is busy, so the first message waits for it; then the queue itself stops it.
+    // The queue is busy, so the first message waits; then the queue itself stops the receiver.
     try eventually("a message is in hand") { try pair.files("claimed") != [] }
     let stopped = Heard<Int>()
     queue.async {
@@ -267,7 +268,7 @@ import Testing
     try stopped.wait("it is stopped") { $0.count == 1 }
     let other = Heard<Handed>()
     let next = try pair.watch.note(other)
-    // The one that waited for the queue is given back when the queue gets to it.
+    // The message that waited for the queue is returned when the queue reaches its call.
     try other.wait("the rest") { $0.count == 3 - stopped.all[0] }
     #expect(heard.count == stopped.all[0])
     let handed = (heard.all + other.all).sorted { $0.number < $1.number }
@@ -279,7 +280,7 @@ import Testing
     let pair = try Pair { $0.mail.attempts = 1 }
     let sent = try pair.send([1])[0]
     let receiving = try pair.watch.receive { message in
-      // As an update inside the handler may.
+      // An update inside the handler may throw this error.
       throw WormholeError(.superseded, "update channel", "speed", because: "it took too long")
     }
     guard case .givenUp(let reason) = try await sent.outcome(within: patience) else {

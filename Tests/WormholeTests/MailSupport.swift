@@ -15,7 +15,7 @@ extension Pair {
 
   /// The names in a part of a member's directory.
   ///
-  /// Not the one that says how much room there is.
+  /// Without `room`, the file that records how much space is taken.
   func files(_ part: String, of name: String = "watch") throws -> [String] {
     try meeting.names("members/\(name)/\(part)").filter { $0 != "room" }
   }
@@ -32,7 +32,7 @@ extension Meeting {
 }
 
 extension Wormhole.SendOptions {
-  /// Without a sync, which tests of anything but power cuts need not wait for.
+  /// Without a sync, because only tests of power cuts need to wait for syncs.
   static func quick(
     _ adjust: (inout Wormhole.SendOptions) -> Void = { _ in }
   ) -> Wormhole.SendOptions {
@@ -43,7 +43,7 @@ extension Wormhole.SendOptions {
   }
 }
 
-/// What was handed over: the number, which attempt it was, and whether it may have come before.
+/// A delivery: the number, the attempt, and whether the message may have been delivered before.
 struct Handed: Equatable, Sendable, CustomStringConvertible {
   let number: Int
   let attempt: Int
@@ -63,12 +63,12 @@ struct Handed: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension Wormhole.Member {
-  /// Acknowledges all that comes and notes what it was.
+  /// Acknowledges all arriving messages and records the deliveries.
   func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Wormhole.Subscription {
     try receive(kinds: kinds) { heard.add(try Handed($0)) }
   }
 
-  /// Takes so many messages in hand and keeps them there.
+  /// Claims so many messages and does not acknowledge them.
   func take(_ count: Int) throws -> [Wormhole.Message] {
     let taken = Heard<Wormhole.Message>()
     let own = Monitor<Wormhole.Subscription?>(nil)

@@ -5,20 +5,21 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Every operation on messages killed, stopped and failed at its system calls: a few of them,
-/// chosen at random; all of them in a long run.
+/// Every operation on messages, killed, suspended and failed at its system calls: at a few calls,
+/// chosen at random; at all calls in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.blocking) struct MailSweepTests {
+@Suite(.blocking, .notSanitized("a process for each system call"))
+struct MailSweepTests {
   private let seed = TestRun.seed
   private static let isLong = TestRun.isLong
 
-  /// What is disturbed: messages 1, 2 (a batch of 2 and 3) and 4 wait from the beginning.
+  /// The disturbed operation: messages 1, 2 (a batch of 2 and 3) and 4 wait from the beginning.
   enum Operation: String, CaseIterable, Sendable {
     case sendSingle, sendBatch, sendDurable, sendNamed, receive, recover, refuse, cancel, expire
     case outcomes
 
-    /// What the peer is told; it is a member of its own where it may be.
+    /// The peer's job; the peer is a member of its own if possible.
     func job(_ path: String, _ log: String) -> PeerJob {
       switch self {
       case .sendSingle: .send(path, from: "phone", to: "watch", 101..<103)
@@ -70,14 +71,14 @@ import Wormhole
     }
   }
 
-  /// How many calls it makes, and some of them.
+  /// The number of calls that an operation makes, and a sample of their positions.
   private func points(
     _ operation: Operation, _ random: inout SeededRandom
   ) throws -> (count: Int, drawn: [Int]) {
     let run = try Run(operation)
     _ = try run.start(trace: true).outcome()
     let count = try run.meeting.folder.read("trace").split(separator: "\n").count
-    // Who receives opens its log first, which is the test's own affair.
+    // A receiver opens its log first, and this call belongs to the test.
     let first = [.receive, .recover, .expire].contains(operation) ? 2 : 1
     let wanted = Self.isLong ? count : 2
     print("swept \(min(wanted, count)) of \(count) fault points")
@@ -92,14 +93,15 @@ import Wormhole
       let rule = "any@\(point):before:kill"
       let run = try Run(operation)
       let outcome = try run.start(rule).outcome()
-      // The threads make calls of their own: the last ones may not be reached.
+      // The operation's threads make calls of their own, so the last points may not be reached.
       let wasKilled = outcome.status == .signalled(9)
       #expect(wasKilled || point > count / 2, "\(operation) \(rule) seed \(seed)")
       try check(run, outcome.output, "\(operation) \(rule) seed \(seed)")
     }
   }
 
-  /// While it is stopped, the messages of others flow; or, if it is the receiver, can be sent.
+  /// While the process is suspended, messages of other senders arrive; if the process is the
+  /// receiver, messages can still be sent.
   @Test(arguments: Operation.allCases)
   func stopped(_ operation: Operation) throws {
     var random = SeededRandom(seed: seed)
@@ -114,7 +116,7 @@ import Wormhole
       let sent = try other.peer("watch").send(50, .quick())
       #expect(try other.peer("watch").outstanding.map(\.id) == [sent.id], "\(place)")
       #expect(try sent.cancel(), "\(place)")
-      // Its name is the member's as long as it lives, so what waits for it waits.
+      // A suspended receiver keeps its name as long as it lives, so its messages wait.
       let mayReceive = !["receive", "recover", "expire", "refuse"].contains(operation.rawValue)
       if mayReceive {
         let member = try run.meeting.another().join(as: "watch")
@@ -132,19 +134,19 @@ import Wormhole
     }
   }
 
-  /// An error of the system is told truthfully, or mended by trying again.
+  /// An error of the system is reported truthfully, or repaired by trying again.
   @Test(arguments: Operation.allCases)
   func failed(_ operation: Operation) throws {
     var random = SeededRandom(seed: seed)
     let kinds = ["ENOSPC", "EIO", "EMFILE", "EACCES", "EROFS", "ENOMEM"]
     for point in try points(operation, &random).drawn {
-      // All of them at each call would take hours; the next long run draws others.
+      // All errors at each call would take hours; the next long run draws different errors.
       for kind in kinds.shuffled(using: &random).prefix(Self.isLong ? 2 : 1) {
         let rule = "any@\(point):before:fail=\(kind)"
         let place = "\(operation) \(rule) seed \(seed)"
         let run = try Run(operation)
         let peer = try run.start(rule)
-        // What is refused to a receiver may come only after a minute.
+        // A message that the system refuses to a receiver may arrive only after a minute.
         try? eventually("it ends", within: .seconds(3)) { peer.hasEnded }
         if !peer.hasEnded { try peer.child.send(.kill) }
         let outcome = try peer.outcome()
@@ -169,8 +171,8 @@ import Wormhole
     try run.meeting.folder.write(text, to: "log")
   }
 
-  /// Receives all that is there and compares: nothing acknowledged is lost, nothing comes twice
-  /// unmarked, nothing done comes again, and nothing is left lying about.
+  /// Receives all remaining messages and compares: no acknowledged message is lost, no duplicate is
+  /// unmarked, no finished message is redelivered, and no file is left over.
   private func check(_ run: Run, _ output: String, _ place: String) throws {
     let said = output.split(separator: "\n").map(String.init)
     let meeting = run.meeting
@@ -197,18 +199,18 @@ import Wormhole
       #expect(!done.contains(one.number), "\(one) was done: \(place)")
       if !seen.insert(one.number).inserted { #expect(one.isMarked, "\(one): \(place)") }
     }
-    // Whoever is cut off between the claim and the end leaves a message that may have been received
-    // in time.
+    // A process that is cut off between claim and outcome leaves a message that may have been
+    // received in time.
     #expect(heard.all.allSatisfy { $0.number != 9 || $0.isMarked }, "it was too late: \(place)")
     let numbers = seen.filter { $0 < 50 && $0 != 9 }
     switch run.operation {
     case .cancel, .outcomes, .refuse:
-      // What is missing was taken back or given up, and each of that can be accounted for.
+      // The missing messages were cancelled or dead-lettered, and each can be accounted for.
       let receipts = try meeting.names("members/phone/receipts").count
       if run.operation == .refuse {
         #expect(numbers.count + dead.count >= 4, "\(numbers) \(dead): \(place)")
       } else {
-        // One may have been told to a process that had no time to say so.
+        // An outcome may have reached a process that had no time to print the outcome.
         let told = said.count + (run.operation == .cancel ? 1 : 0)
         #expect(numbers.count + 2 * receipts + told >= 4, "\(numbers) \(receipts): \(place)")
       }
@@ -229,11 +231,11 @@ import Wormhole
     #expect(try meeting.names("staging") == [], "\(place)")
   }
 
-  /// What was sent to one who is not there waits, each once, and no other id is taken.
+  /// Messages to an absent member wait, each once, and no further id is taken.
   private func checkNamed(
     _ meeting: Meeting, _ hole: Wormhole, _ said: [String], _ place: String
   ) throws {
-    // Whoever joins gives back what the dead have left of ids.
+    // A joining member releases the ids that dead processes have left.
     try hole.join(as: "tv").leave()
     let ids = try hole.peer("tv").queue.map(\.id)
     #expect(ids == Array(["n101", "n102"].prefix(ids.count)), "\(place)")

@@ -19,7 +19,7 @@ import Testing
     #expect(error.code == .full)
     #expect(Instant.now - begin >= .milliseconds(30))
     #expect(try pair.files("inbox").count == 10)
-    // One that waits goes on when there is room.
+    // A waiting sender continues when the queue has space.
     let sent = Heard<Int>()
     let waiter = try Thread("waiting") {
       _ = try? pair.send([11]) { $0.whenFull = .wait(patience) }
@@ -66,7 +66,7 @@ import Testing
     receiving.stop()
     #expect(try pair.meeting.hole.peer("watch").deadLetters.count == 1)
     #expect(heard.all == (1...4).map { Handed($0) })
-    // With room again, whoever comes next gives it up too.
+    // When the dead letters have space again, the next receiver dead-letters this message too.
     #expect(
       try pair.meeting.hole.peer("watch").discard(
         id: pair.meeting.hole.peer("watch").deadLetters[0].id))
@@ -80,7 +80,7 @@ import Testing
     again.stop()
   }
 
-  /// Whatever lies there, what was sent comes, and nothing foreign is removed.
+  /// Whatever files the directories contain, sent messages arrive, and no foreign file is removed.
   @Test(.blocking) func foreignFilesHoldUpNobody() throws {
     let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
     try pair.send([1])
@@ -115,7 +115,7 @@ import Testing
     try eventually("the forged ones are given up") {
       Set(try pair.files("dead")).isSuperset(of: dead)
     }
-    // A message is heard before it is acknowledged.
+    // A message reaches its handler before the acknowledgement.
     try eventually("the sound ones have ended") { try pair.phone.outstanding.isEmpty }
     for part in ["inbox", "claimed", "dead", "receipts"] {
       let left = try pair.files(part).filter { !$0.contains("forged") }
@@ -129,7 +129,7 @@ import Testing
     receiving.stop()
   }
 
-  /// Its file would be none that was compared, under a name that nobody has looked at.
+  /// The batch's file would never have been compared, and the file's name never checked.
   @Test(.blocking) func aBatchThatSaysItHasAFileIsGivenUp() throws {
     let pair = try Pair()
     try pair.send([1])
@@ -152,7 +152,7 @@ import Testing
     #expect(heard.all == [Handed(1)])
   }
 
-  /// However often that is tried, it is one file in one hand.
+  /// However often the dead-lettering is tried, one claimed file counts once.
   @Test(.blocking) func aDamagedFileThatCannotBeGivenUpIsCountedOnce() throws {
     let told = Heard<LogEntry>()
     let pair = try Pair { options in
@@ -166,6 +166,35 @@ import Testing
     try told.wait("it cannot be given up") { $0.contains { $0.text.contains("dead letters") } }
     receiving.stop()
     #expect(pair.watch.mailbox.state.withLock { $0.machine.inHand } == 0)
+  }
+
+  /// The receiver died between the dead letter and the end of the claim.
+  @Test(.blocking) func anExistingDeadLetterNeedsNoMoreRoom() throws {
+    let told = Heard<LogEntry>()
+    let pair = try Pair { options in
+      options.mail.largestDeadLetters = 1
+      options.mail.attempts = 1
+      options.log = { told.add($0) }
+    }
+    let sent = try pair.send([1])[0]
+    let receiving = try pair.watch.receive { _ in throw Refusal() }
+    _ = try sent.waitForEnd()
+    receiving.stop()
+    pair.watch.leave()
+    let letter = try #require(try pair.files("dead").first { !$0.hasSuffix(",reason") })
+    let member = try pair.meeting.folder("members/watch")
+    try member.open("dead", [.readOnly, .directory])
+      .link(letter, to: member.open("claimed", [.readOnly, .directory]), letter + "~1")
+    let heir = try pair.meeting.another {
+      $0.mail.largestDeadLetters = 1
+      $0.mail.attempts = 1
+      $0.log = { told.add($0) }
+    }.join(as: "watch")
+    let again = try heir.receive { _ in throw Refusal() }
+    try eventually("it is given up") { try pair.files("claimed").isEmpty }
+    again.stop()
+    #expect(try pair.files("dead").contains(letter))
+    #expect(!told.all.contains { $0.text.contains("dead letters") })
   }
 
   /// Receipts that are none are told to nobody, or as far as they can be read.
@@ -185,7 +214,7 @@ import Testing
     watching.stop()
   }
 
-  /// What the system refuses for a moment is no reason to give a message up, nor an attempt.
+  /// A momentary refusal by the system does not dead-letter a message, and is not an attempt.
   @Test(.blocking) func aClaimThatIsRefusedIsTriedAgain() throws {
     let meeting = try Meeting()
     try meeting.folder.write("", to: "log")
@@ -204,19 +233,19 @@ import Testing
     #expect(try meeting.names("members/watch/inbox") == [])
   }
 
-  /// It is handled once, and its end is written down when the system lets it.
+  /// The message is handled once, and its outcome is written when the system permits.
   @Test(arguments: [1, 3])
   func anAcknowledgementThatFailsIsWrittenDownLater(_ count: Int) async throws {
     let pair = try Pair()
     let sent = try await pair.phone.send(contentsOf: Array(1...count), .quick())[0]
     let heard = Heard<Handed>()
-    // In place of the sender's receipts is something that nothing can be moved to.
+    // A file takes the place of the sender's receipts, so no receipt can be moved there.
     let phone = try pair.meeting.folder("members/phone")
     try phone.rename("receipts", to: phone, "away")
     _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
     let receiving = try pair.watch.note(heard)
     try await heard.comes("all") { $0.count == count }
-    // In one step: the receiver, which tries again, would make what is missing.
+    // In one step, because the receiver tries again and would make a missing folder.
     try phone.rename("away", to: phone, "receipts", .exchanging)
     try phone.unlink("away")
     #expect(try await sent.outcome(within: patience) == .delivered)

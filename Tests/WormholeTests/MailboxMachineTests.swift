@@ -4,15 +4,16 @@ import Testing
 
 @testable import Wormhole
 
-/// What the machine decides, step by step; `ExplorationTests` walks through what that comes to.
-@Suite(.blocking) struct MailboxMachineTests {
+/// The decisions of the state machine, step by step; `ExplorationTests` explores their
+/// consequences.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct MailboxMachineTests {
   private func name(_ time: Int64, kind: String = "", urgent: Bool = false) -> MessageName {
     MessageName(
       isUrgent: urgent, MessageStamp(epoch: 1, nanoseconds: time), wantsReceipt: true, count: 1,
       id: "m\(time)", from: "phone")
   }
 
-  /// A machine with receivers that want these kinds, that has recovered and listed.
+  /// A machine with receivers for these kinds, after the recovery and a listing.
   private func machine(
     _ kinds: [Set<String>?], _ names: [MessageName] = [],
     _ change: (inout MailboxMachine.Settings)
@@ -40,6 +41,15 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .claim(name(101)))
   }
 
+  /// A second message with the same stamp may be missing in the listing.
+  @Test func aMessageWithTheListingsStampWaitsForTheNextListing() {
+    var machine = machine([nil], [name(100), name(99)])
+    #expect(machine.next(for: 1, now: 0) == .claim(name(99)))
+    #expect(machine.next(for: 1, now: 0) == .list)
+    machine.listed([name(100)], before: MessageStamp(epoch: 1, nanoseconds: 101))
+    #expect(machine.next(for: 1, now: 0) == .claim(name(100)))
+  }
+
   @Test func whatIsUrgentIsLookedForBeforeTheRestIsTaken() {
     var machine = machine([nil], [name(1), name(2)])
     #expect(machine.next(for: 1, now: 0) == .claim(name(1)))
@@ -51,8 +61,10 @@ import Testing
     #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
   }
 
-  /// Of those sent meanwhile it may show some alone; on a slow machine, or for a process that is
-  /// suspended in the middle of it, that may be seconds.
+  /// A listing may show only some of the messages sent during the listing.
+  ///
+  /// On a slow machine, or in a process that is suspended in the middle, a listing may take
+  /// seconds.
   @Test func whatWasSentDuringALongListingWaitsForTheNext() {
     var machine = machine([nil], [name(101)])
     #expect(machine.next(for: 1, now: 0) == .list)
@@ -120,22 +132,46 @@ import Testing
     for start in [0, 3, 6] { #expect(Set(order[start..<start + 3]) == [1, 2, 3], "\(order)") }
   }
 
-  /// What one receiver looks at may be for the other, and was sent before all else.
+  /// A message that one receiver reads may be for the other receiver, and is older than the rest.
   @Test func nothingGoesAheadOfWhatIsLookedAt() {
     var machine = machine([["odd"], ["even"]], [name(2), name(4)])
     #expect(machine.next(for: 1, now: 0) == .peek(name(2)))
     #expect(machine.next(for: 2, now: 0) == .yield)
     var isTaken = machine.peeked(name(2), kind: "even", by: 1)
     #expect(!isTaken)
-    // The other may look at what comes next meanwhile.
+    // The first receiver may read the next message while the second takes this message.
     #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
     isTaken = machine.peeked(name(2), kind: "even", by: 2)
     #expect(isTaken)
     #expect(machine.next(for: 1, now: 0) == .peek(name(4)))
   }
 
-  /// One receiver reads of which kind a message is while the inbox is listed for another, which
-  /// then knows of the message twice.
+  /// While a sender has as many waiting messages as allowed, no further message of the sender is
+  /// claimed, not even a message whose kind was read already.
+  @Test func whatIsShelvedDoesNotPassWhatItsSenderWaitsWith() {
+    var machine = machine([["odd"], ["even"]], [name(2), name(4)]) { $0.waiting = 1 }
+    for time in [2, 4] as [Int64] {
+      #expect(machine.next(for: 1, now: 0) == .peek(name(time)))
+      let isTaken = machine.peeked(name(time), kind: "even", by: 1)
+      #expect(!isTaken)
+    }
+    #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
+    let isTaken = machine.peeked(name(2), kind: "even", by: 2)
+    #expect(isTaken)
+    let claimed = ClaimedName(name(2), attempt: 1)
+    guard case .retry(let due) = machine.failed(claimed, kind: "even", attempt: 1, by: 2, now: 0)
+    else {
+      Issue.record("it was given up")
+      return
+    }
+    #expect(machine.next(for: 2, now: 0) == .wait(until: due))
+    #expect(machine.next(for: 2, now: due) == .reclaim(claimed))
+    // Then the sender's later messages are listed again.
+    #expect(machine.next(for: 2, now: due) == .list)
+  }
+
+  /// One receiver reads a message's kind while the inbox is listed for another receiver, which then
+  /// knows the message twice.
   @Test func whatIsKnownTwiceIsTakenAllTheSame() {
     var machine = machine([["odd"], ["even"]], [name(2)])
     #expect(machine.next(for: 1, now: 0) == .peek(name(2)))
@@ -147,7 +183,7 @@ import Testing
     #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
     isTaken = machine.peeked(name(2), kind: "even", by: 2)
     #expect(isTaken)
-    // Whoever comes to it once more finds that it is gone.
+    // A receiver that reaches the message once more finds the message gone.
     #expect(machine.next(for: 2, now: 0) == .peek(name(2)))
     isTaken = machine.peeked(name(2), kind: nil, by: 2)
     #expect(!isTaken)
@@ -217,7 +253,7 @@ import Testing
     var machine = machine([nil, nil], [name(1), name(2), name(3)])
     #expect(machine.next(for: 2, now: 0) == .claim(name(1)))
     machine.finished(by: 2)
-    // The first has waited for longer by now, if it has asked at all.
+    // The first receiver has waited for longer by now, if it has asked at all.
     #expect(machine.next(for: 1, now: 0) == .claim(name(2)))
     machine.finished(by: 1)
     #expect(machine.next(for: 2, now: 0) == .claim(name(3)))

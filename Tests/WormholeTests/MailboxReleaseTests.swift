@@ -5,8 +5,10 @@ import Testing
 
 @testable import Wormhole
 
-/// Whoever has left keeps nothing: found by the stress, where one who joined again and again with a
-/// batch in hand held more descriptors each time.
+/// A member that has left retains nothing.
+///
+/// The stress found the bug: a member that joined again and again with a claimed batch held more
+/// descriptors each time.
 @Suite(.blocking) struct MailboxReleaseTests {
   @Test(arguments: [1, 3])
   func whoLeavesWithMessagesInHandKeepsNothing(_ count: Int) throws {
@@ -28,7 +30,7 @@ import Testing
       member.leave()
       receiving.stop()
     }
-    // Let go of without a word.
+    // Released without an acknowledgement.
     held.withLock { $0 = [] }
     try eventually("the mailbox is gone") { mailbox == nil }
     sender.leave()

@@ -31,12 +31,11 @@ import Wormhole
   }
 
   @Test func ofAThousandChannelsAWatcherIsWokenOnlyForItsOwn() throws {
-    // Where the kernel throws notices away, as another test may make it do, all are told to look
-    // again, and some of them twice: a round counts if that happened neither in it nor in the one
-    // before.
+    // If the kernel drops notices, as another test may cause, all watches rescan, and some of them
+    // twice. So a round counts if no notices were dropped in this round or in the round before.
     var rescans = Watcher.shared.rescanCount
     let channels = (0..<1000).map { hole.channel("number.\($0)", of: Int.self) }
-    // That a channel comes into being would be another word.
+    // The creation of a channel would be a notice of its own.
     for channel in channels { try channel.put(-1) }
     let heard = channels.map { _ in Heard<Int?>() }
     let watches = try zip(channels, heard).map { channel, heard in
@@ -58,7 +57,7 @@ import Wormhole
       for index in watches.indices {
         let mine = index.isMultiple(of: 3)
         #expect(heard[index].count == (mine ? round : 0))
-        // An exchange, or a rename into an empty place, is one word from the kernel.
+        // An exchange, or a rename to a free name, is one notice from the kernel.
         #expect(woken[index] <= (mine ? 1 : 0))
       }
       break

@@ -5,16 +5,17 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Joining and leaving, killed, stopped and failed at each of their system calls.
+/// Joining and leaving, killed, suspended and failed at each of their system calls.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.blocking) struct MemberSweepTests {
+@Suite(.blocking, .notSanitized("a process for each system call"))
+struct MemberSweepTests {
   private let seed = TestRun.seed
 
   enum Beginning: String, CaseIterable, Sendable {
-    /// Nobody has ever joined under the name.
+    /// No process has ever joined under the name.
     case first
-    /// Somebody has, and has left.
+    /// A process has joined and left.
     case again
   }
 
@@ -30,7 +31,7 @@ import Wormhole
         .join(meeting.path, "phone"), environment: [environment])
     }
 
-    /// Waits until it stands or has ended.
+    /// Waits until the process is suspended or has ended.
     func settle() throws {
       try eventually("it stops or ends") {
         try running.hasEnded || Processes.isStopped(running.child.process)
@@ -70,7 +71,7 @@ import Wormhole
     for number in try calls(beginning) {
       let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:kill")
       let status = try run.running.outcome().status
-      // The thread that listens makes calls of its own: the last ones may not be reached.
+      // The watcher's thread makes calls of its own, so the last points may not be reached.
       if status == .exited(0), number * 10 > count * 8 { continue }
       #expect(status == .signalled(9), "\(beginning) before call \(number) seed \(seed)")
       try check(run, "\(beginning) before call \(number)")
@@ -86,7 +87,7 @@ import Wormhole
     }
   }
 
-  /// How long another took that looked and tried to join meanwhile.
+  /// The time that another instance took to check the peer and try to join during the suspension.
   private func stop(_ beginning: Beginning, before number: Int) throws -> Duration {
     let place: Comment = "\(beginning) before call \(number)"
     let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:stop")
@@ -108,7 +109,7 @@ import Wormhole
     }
     try? run.running.child.send(.go)  // It may have ended before it came to that call.
     let outcome = try run.running.outcome()
-    // Whoever was there first has it.
+    // The process that joined first has the name.
     if other == nil || outcome.status == .exited(0) {
       #expect(outcome.output == "joined\nleft\n", "\(place) \(outcome.errors)")
     } else {

@@ -5,13 +5,13 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Looking for a message that goes back to its inbox when the inbox has been looked at already.
+/// Searches for a message that returns to its inbox after the inbox was listed.
 @Suite(.blocking) struct MovedMessageTests {
   private let meeting: Meeting
   private let home: OpenDirectory
   private let name: String
 
-  /// With one message, which is in hand.
+  /// Makes a member with one message, which is claimed.
   init() throws {
     meeting = try Meeting()
     try meeting.hole.join(as: "watch").leave()
@@ -22,7 +22,7 @@ import Wormhole
     try home.descriptor.rename("inbox/\(name)", to: home.descriptor, "claimed/\(name)~1")
   }
 
-  /// Runs the command, and puts the message back before it looks at what is in hand.
+  /// Runs the command, and requeues the message before the command lists the claimed messages.
   private func outcome(of arguments: [String]) throws -> Outcome {
     let looking = try Running(
       Programs.built("wormhole"), ["--container", meeting.path] + arguments,

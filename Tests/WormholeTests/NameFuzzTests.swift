@@ -6,17 +6,17 @@ import Testing
 
 @testable import Wormhole
 
-/// Names of people's choosing, and names of files that somebody has put there: any there can be.
+/// Names that people choose, and names of foreign files: any possible bytes.
 ///
-/// `WORMHOLE_FUZZ` says how many; `WORMHOLE_SEED` makes the same ones again.
-@Suite(.blocking) struct NameFuzzTests {
+/// `WORMHOLE_FUZZ` sets the number of names; `WORMHOLE_SEED` repeats a run with the same names.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct NameFuzzTests {
   private static var count: Int {
     Processes.environment("WORMHOLE_FUZZ").flatMap { Int($0) } ?? 1500
   }
 
   private static let seed = TestRun.seed
 
-  /// Bytes that mean something in some name, and some that mean nothing anywhere.
+  /// Bytes with a meaning in some kind of name, and bytes without any meaning.
   private static let pieces: [String] = [
     "a", "Z", "0", ".", "..", "/", "\\", "%", "%2", "%2F", "%2f", "%41", "%00", "~", "~0", "~1",
     "~999", "~1000", ",", ",,", "-", "_", " ", "\n", "\0", "\u{7f}", "é", "e\u{301}", "ß", "🎬",
@@ -30,7 +30,7 @@ import Testing
     return (0..<count).map { _ in Self.pieces.randomElement(using: &random)! }.joined()
   }
 
-  /// One that is ours, with up to three bytes changed, put in or taken out.
+  /// A name of the library's own form, with up to three bytes changed, inserted or removed.
   private func almostOurs(_ random: inout SeededRandom) -> String {
     let ours = MessageName(
       isUrgent: .random(using: &random),
@@ -55,7 +55,7 @@ import Testing
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// What is wrong with how a name of somebody's choosing becomes a file's, and back.
+  /// Returns the fault in the conversion of a chosen name to a file's name and back; nil for none.
   private func judge(name: String) -> String? {
     guard let file = try? EscapedName.escape(name) else {
       return name.isEmpty || name.utf8.count * 3 > EscapedName.limit ? nil : "it has no form"
@@ -68,7 +68,7 @@ import Testing
     return nil
   }
 
-  /// What is wrong with how a file's name is read, whoever has given it.
+  /// Returns the fault in the reading of a file's name of any origin; nil for none.
   private func judge(file: String) -> String? {
     if let name = EscapedName.unescape(file) {
       let again = try? EscapedName.escape(name)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// What was found once, and what is likely to be.
+  /// Names that caused a fault once, and names that are likely to cause one.
   @Test func namesThatWereTroubleAreNone() throws {
     for line in try Fixture.text("fuzz/names.txt").split(separator: "\n") {
       let name = try #require(EscapedLine.read(line), "\(line)")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Wormhole
 
-/// Named locks, as the command has them.
+/// Named locks, in the same way as in the command.
 @Suite struct NamedLockTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -133,7 +133,7 @@ import Testing
       Issue.record("it was too late")
     } catch WormholeError.Code.timedOut {
     }
-    // All that while it is held.
+    // All of these calls ended while the lock was held.
     #expect(try number.value == 1)
     ending.yield()
     #expect(try await holding.value == 2)
@@ -152,7 +152,9 @@ import Testing
     try await later.value
   }
 
-  /// No thread can be had, and the task's own must not hold it: it is the one to give it back.
+  /// No thread can be started.
+  ///
+  /// The task's own thread must not hold the lock, because this thread has to release it.
   @Test(.timeLimit(.minutes(1))) func withoutAThreadATaskIsToldSo() async throws {
     let lanes = CallLanes(CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock })
     for _ in 0..<2 {

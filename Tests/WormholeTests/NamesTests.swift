@@ -3,12 +3,12 @@ import TestTraits
 import Testing
 import Wormhole
 
-// A program has types of its own, called as ours are.
+// A program has types of its own with the names of the module's types.
 private enum Durability { case own }
 private struct WormholeError: Error {}
 private struct Incarnation {}
 
-/// What stands in a program beside types of its own that are called the same.
+/// The module's types in a program that has types of the same names.
 @Suite(.blocking) struct NamesTests {
   @Test func theModulesTypesHaveAQualifiedName() {
     let durability: Wormhole.Durability = .process

@@ -63,7 +63,8 @@ import Wormhole
     gate.open()
     try heard.wait("once more") { $0.count >= 2 }
     watch.stop()
-    // What was posted before the gate opened was one; the word of the last may come after that.
+    // The posts before the opening of the gate are one notice; the notice of the last post may come
+    // later.
     #expect(heard.count < 51)
   }
 

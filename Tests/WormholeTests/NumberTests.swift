@@ -22,7 +22,7 @@ import Wormhole
 
   // MARK: In property lists
 
-  /// Something of all that there is.
+  /// Makes an example of every kind of file.
   private func furnish() throws {
     try hole.channel("c", of: Int.self).put(1, durability: .power)
     try hole.channel("c", of: Int.self).put(2, durability: .power)
@@ -61,9 +61,9 @@ import Wormhole
     var ended = Clocks.sinceBoot
   }
 
-  /// All that a program may do with what it finds; errors are as good as success.
+  /// All operations of a program on the content of a container; errors are as good as success.
   ///
-  /// Whether it could be opened.
+  /// Returns whether the container could be opened.
   @discardableResult private func use(_ path: String) -> Bool {
     var options = Wormhole.Options()
     options.lease = .milliseconds(50)
@@ -93,7 +93,7 @@ import Wormhole
     let member = try hole.join(as: "b")
     let last = try hole.guest().peer("b").send("last", .quick())
     let receiving = try member.receive { _ in }
-    // It is the last to be handled, unless a stamp is that of a day to come.
+    // This message is handled last, unless another message's stamp is in the future.
     _ = last.waitForEnd(until: .now + .milliseconds(300))
     receiving.stop()
     member.leave()
@@ -120,7 +120,8 @@ import Wormhole
           .decode(bytes)
       else { continue }
       for extreme in Self.extremes {
-        // All at once, and each by itself where that is what others stand before.
+        // All numbers at once; in a long run also each number alone, because the check of one
+        // number may precede the check of another.
         var odd = list
         for (key, value) in list where value.isNumber { odd[key] = extreme }
         var variants = [odd]
@@ -132,7 +133,7 @@ import Wormhole
           variants.append(list.merging(["file": .dictionary(all)]) { $1 })
         }
         for variant in variants where variant != list {
-          // What was woken in one may write there still, and keep it from being removed.
+          // A program woken in a copy may still write there, and keep the copy from being removed.
           let path = meeting.folder.path + "/copy\(changed)"
           #expect(try run("cp", ["-a", meeting.path, path]).status == .exited(0))
           let odd = try BinaryEncoder().encode(PropertyListValue.dictionary(variant))
@@ -160,7 +161,7 @@ import Wormhole
       let folder = "\(meeting.path)/members/b/live/\(member.incarnation)"
       _ = try run("mv", [staged, "\(folder)/\(name)"])
     }
-    // Nobody waits for answers to those; who does gets one.
+    // No requester waits for the replies to these requests; a real requester gets its reply.
     let answer = try hole.peer("b").request(1, as: Int.self)
     #expect(answer == 7)
     responding.stop()
@@ -215,7 +216,7 @@ import Wormhole
   }
 
   @Test func noTimeOfAFileIsTrusted() throws {
-    // In memory all times can be had that the kernel knows of.
+    // A file system in memory can store all times that the kernel knows.
     guard let memory = try AnotherFileSystem() else { return }
     try put([1], memory.path + "/f")
     for time in ["@-9223372036854775807", "@-1", "@0", "@9000000001", "@9223372036854775807"] {
@@ -241,7 +242,7 @@ import Wormhole
 
   // MARK: Sizes
 
-  /// A file may say that it is larger than any disk, and so may another.
+  /// A file may state a size larger than any disk, and so may a second file.
   @Test func filesOfAnySizeAreCounted() throws {
     guard let disk = try TestFileSystem.make(.memory, for: "files of any size") else { return }
     func adjust(_ options: inout Wormhole.Options) {
@@ -257,7 +258,7 @@ import Wormhole
       try file.truncate(to: .max)
     }
     let (phone, watch) = (try hole.join(as: "phone"), try hole.join(as: "watch"))
-    // In an inbox that is full.
+    // Huge files in an inbox that is full.
     let soon = Wormhole.SendOptions.quick { $0.timeToLive = .zero }
     try hole.peer("watch").send(1, soon)
     let inbox = try Descriptor.open(path: hole.directory + "/members/watch/inbox", [.readOnly])
@@ -267,14 +268,14 @@ import Wormhole
     }
     let sent = try phone.peer("watch").send(2, .quick())
     for name in try inbox.names() where name.contains("forged") { try inbox.unlink(name) }
-    // Among what a sender has not been told.
+    // Huge files among the pending outcomes of a sender.
     for letter in "ab" {
       try makeHuge("phone/receipts/\(form.prefix(27))forged\(letter),phone.ok")
     }
     let receiving = try watch.receive { _ in }
     #expect(sent.waitForEnd(until: .now + patience) == .delivered)
     receiving.stop()
-    // In the way of a question, to one that does not read what comes.
+    // Huge files before a request, to a member that does not read its requests.
     let clock = try Running(.respond(hole.directory, "clock"))
     let incarnation = try eventually("it has joined") {
       try clock.output.split(separator: "\n").first.map(String.init)
@@ -312,15 +313,32 @@ import Wormhole
     }
   }
 
-  /// What the clock says may be less than what it said when the lost versions were given out.
+  /// The clock may show less than at the time when the lost versions were assigned.
   @Test func noVersionComesTwiceWhenTheClockWasSetBack() throws {
-    let hole = try meeting.another { $0.environment.sinceEpoch = { 1_000_000_000 } }
+    let hole = try meeting.another { $0.environment.sinceEpoch = { 1_000 } }
     let channel = hole.channel("c", of: Int.self)
     let kept = try channel.put(1, durability: .power)
     let lost = try channel.put(2, durability: .power)
     try meeting.overwrite("channels/c/value.plist", [1, 2, 3])
     #expect(try #require(try channel.metadata).version == kept)
     #expect(try channel.put(3) > lost + 999_000)
+  }
+
+  /// No process reaches such a version by counting: another tool has written it.
+  @Test func anImpossibleRemovedVersionIsIgnored() throws {
+    let clock = { Int(ContainerOptions().environment.sinceEpoch() / 1000) }
+    let slot = try hole.container.slot(.system, "removed")
+    for (number, version) in [1 << 62, (1 << 62) + 1, .max, -1, .min].enumerated() {
+      let record: PropertyListValue = ["version": .integer(Int64(version))]
+      try slot.change("write") { _ in .put(try BinaryEncoder().encode(record)) }
+      let before = clock()
+      let first = try meeting.another().channel("c\(number)", of: Int.self).put(1)
+      if version == 1 << 62 {
+        #expect(first == version + 1)
+      } else {
+        #expect((before...clock()).contains(first), "after \(version): \(first)")
+      }
+    }
   }
 
   @Test func aFileThatIsTooLargeIsReplaced() throws {

@@ -16,14 +16,14 @@ import Wormhole
     defaults = meeting.hole.defaults("app")
   }
 
-  /// The word of an older value may wait for the main queue already.
+  /// The notice of an older value may already wait for the main queue.
   @Test func whatTheModelHasSetIsNotTakenBack() async throws {
     let model = Wormhole.ObservableDefaults(defaults)
     let (heard, changes) = (Heard<Int?>(), Heard<Int>())
     let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
     defer { watch.stop() }
     #expect(model["volume"] == nil)
-    // This thread waits, and with it the main queue.
+    // This thread waits, and so does the main queue.
     for value in 1...10 {
       try model.set(value, forKey: "volume")
       try heard.waitForLast(value)
@@ -34,7 +34,7 @@ import Wormhole
     } onChange: {
       changes.add(1)
     }
-    // What waits for the main queue comes first.
+    // The calls that wait for the main queue run first.
     let other = try meeting.another().defaults("app")
     for value in 1...10 {
       try await other.set(value, forKey: "end")
@@ -46,7 +46,7 @@ import Wormhole
     try await becomes("the model follows") { model["volume"] == 11 }
   }
 
-  /// What somebody's hand has taken away begins with lower versions.
+  /// A suite that another tool has removed begins again with lower versions.
   @Test func aSuiteThatWasRemovedByHandIsFollowed() async throws {
     let model = Wormhole.ObservableDefaults(defaults)
     for value in 1...3 { try model.set(value, forKey: "volume") }
@@ -59,7 +59,7 @@ import Wormhole
     }
   }
 
-  /// A key whose first question meets a lack of descriptors is not deaf for ever.
+  /// A key whose first read fails for lack of descriptors is watched later all the same.
   @Test func aKeyThatCouldNotBeWatchedIsWatchedLater() async throws {
     try await defaults.set(1, forKey: "volume")
     let log = Heard<LogEntry>()

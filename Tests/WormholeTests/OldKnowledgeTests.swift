@@ -7,7 +7,7 @@ import Testing
 
 @testable import Wormhole
 
-/// What is kept in memory goes when what has made it true has gone.
+/// Knowledge in memory is dropped when its basis has gone.
 @Suite(.blocking) struct OldKnowledgeTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
@@ -19,7 +19,8 @@ import Testing
 
   private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
 
-  /// One that was removed has joined anew, and asks what has become of what it sent before.
+  /// A member whose directory was removed has joined again, and requests the outcome of an earlier
+  /// message.
   @Test func aReceiptGoesToWhoeverHasTheNameNow() throws {
     let phone = try join()
     try phone.peer("watch").send(1, .quick())
@@ -34,7 +35,7 @@ import Testing
     #expect(sent.first?.waitForEnd(until: .now + patience) == .delivered)
   }
 
-  /// The same of one whose directory somebody has moved away.
+  /// The same for a member whose directory another program has moved away.
   @Test func aReceiptDoesNotFollowADirectoryThatWasMovedAway() throws {
     var phone = try join()
     try phone.peer("watch").send(1, .quick())
@@ -50,7 +51,7 @@ import Testing
     }
   }
 
-  /// Had the look counted, nobody would be told before something else ends.
+  /// If the failed listing counted, the subscriber would not be notified before the next outcome.
   @Test func outcomesThatCouldNotBeListedAreToldLater() throws {
     var phone = try join()
     try phone.peer("watch").send(1, .quick())
@@ -63,7 +64,7 @@ import Testing
     try heard.wait("it is told") { $0.map(\.end) == [.delivered] }
   }
 
-  /// A watcher that could not look for lack of something ends up with the latest all the same.
+  /// A watcher that lacked a resource for a read still ends up with the latest value.
   @Test func whatCouldNotBeLookedAtIsLookedAtLater() throws {
     let looks = Monitor(0)
     let heard = Heard<Stamp>()
@@ -84,7 +85,7 @@ import Testing
     listener.stop()
   }
 
-  /// What comes waits for the first listing, as it may have come after what that shows; and that
+  /// Arrivals wait for the first listing, because the listed messages may be older; and the first
   /// listing failed.
   @Test func whatCouldNotBeListedIsAnsweredLater() throws {
     let rule = FaultRule(.getdents, path: "live/", .fail(.inputOutput))
@@ -101,7 +102,7 @@ import Testing
     responding.stop()
   }
 
-  /// Their names came once, and nothing that comes tells that they can be watched now.
+  /// The names were reported once, and no notice reports that the directories can be watched now.
   @Test func whatCouldNotBeWatchedIsWatchedLater() throws {
     let failed = Heard<LogEntry>()
     let meeting = try Meeting {
@@ -127,7 +128,7 @@ import Testing
     hole.close()
   }
 
-  /// Nothing that comes tells that it can be received now.
+  /// No notice reports that the context can be received now.
   @Test func aContextThatCouldNotBeReceivedIsLater() throws {
     let failed = Heard<LogEntry>()
     let till = try meeting.another { $0.log = { failed.add($0) } }.join(as: "till")
@@ -141,8 +142,8 @@ import Testing
     try heard.wait("it is told") { $0 == [1] }
   }
 
-  /// What could not be read before it was claimed has no kind until then, and may be claimed by
-  /// whoever does not want it.
+  /// A message that could not be read before its claim has no kind until then, and may be claimed
+  /// by a receiver that does not want the message.
   @Test func whatIsClaimedUnreadIsForWhoeverWantsIt() throws {
     let phone = try join()
     func send(_ number: Int) throws -> MessageName {
@@ -155,9 +156,9 @@ import Testing
     let odd = Heard<Int>()
     try watch.receive(kinds: ["odd"]) { odd.add(try $0.value()) }
     let first = try send(2)
-    // Nobody wants it: it is where it was.
+    // No receiver wants the message, so it returns to the inbox.
     #expect(watch.mailbox.claim(first, for: 1) == nil)
-    // The receiver may come to it meanwhile, find it away, and claim it in the same way.
+    // The receiver may look for the message in the meantime, miss it, and claim it in the same way.
     try eventually("it is put back") {
       try meeting.folder("members/watch/inbox").names() == [first.text]
     }
@@ -176,7 +177,7 @@ import Testing
     #expect(odd.all == [])
   }
 
-  /// Whoever was asked has ended, and the only word of that came when it could not be looked at.
+  /// The responder has ended, and the only notice of its end arrived when it could not be checked.
   @Test func whoeverCouldNotBeLookedAtIsKnownNoMore() throws {
     let live = try join().live
     let address = LiveAddress(folder: .members, name: "watch")
@@ -200,7 +201,7 @@ import Testing
     live.peers.release(address)
   }
 
-  /// It is put while the one who asks leaves, and nobody would hear the answer.
+  /// The request is registered while the requester leaves, and no callback would receive the reply.
   @Test func aQuestionIsNotExpectedOnceItsAskerHasLeft() throws {
     let phone = try join()
     phone.leave()
@@ -213,7 +214,8 @@ import Testing
     #expect(!phone.live.asking.expect(question, again: false))
   }
 
-  /// Clocks begin anew with the machine, and what failed before that has failed nobody since.
+  /// Clocks start again with the machine, and a failure before the restart does not count
+  /// afterwards.
   @Test func aFailureOfAnEarlierRunOfTheMachineIsNotThisOnes() {
     var record = WakeRecord(id: "1", started: 1000, by: "test", program: "a", before: nil)
     record.failure = "it ended"

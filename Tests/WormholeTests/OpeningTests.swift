@@ -59,7 +59,7 @@ import Wormhole
     let heard = Heard<Int>()
     let watching = try channel.watch { _ in heard.add(1) }
     try heard.wait("it is watched") { !$0.isEmpty }
-    // An epoch that is raised meanwhile takes no file from under it.
+    // An epoch that is raised in the meantime removes no file that the channel has open.
     var later = Wormhole.Options()
     later.environment.bootIdentifier = { "later" }
     try Wormhole(directory: path, options: later).peer("b").send(2, .quick())

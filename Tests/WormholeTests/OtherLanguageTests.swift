@@ -4,7 +4,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// A program in another language, which has only read how the directory looks.
+/// A program in another language, written only from the description of the directory.
 @Suite(.blocking) struct OtherLanguageTests {
   private let meeting: Meeting
   private let program = Programs.source + "/Fixtures/python/take_part.py"
@@ -13,7 +13,7 @@ import Wormhole
 
   private func python(_ arguments: [String]) throws -> Running? {
     guard let python = Programs.installed("python3") else {
-      skip("taking part in Python", because: "there is no python3")
+      skip("taking part in Python", missing: "python3")
       return nil
     }
     return try Running(python, [program, meeting.path] + arguments)
@@ -25,7 +25,7 @@ import Wormhole
     #expect(try reader.outcome().output == "42\n")
   }
 
-  /// P2: two of its processes and two of ours, and not an update is lost.
+  /// P2: two Python processes and two of the library's, and not an update is lost.
   @Test func writesUnderTheLockBesideOurs() throws {
     let sum = meeting.hole.channel("sum", of: Int.self)
     try sum.put(0)
@@ -44,7 +44,7 @@ import Wormhole
     #expect(try sum.latest?.version == 601)
   }
 
-  /// P3: one of our holders is stopped, and the program follows to the next generation.
+  /// P3: one of the library's holders is suspended, and the program follows to the next generation.
   @Test func followsToTheNextGeneration() throws {
     let sum = meeting.hole.channel("sum", of: Int.self)
     try sum.put(0)

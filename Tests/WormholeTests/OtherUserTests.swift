@@ -5,15 +5,16 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Directories that the modes of files keep a sender, or a receiver, from writing to.
+/// Directories whose modes keep a sender, or a receiver, from writing.
 ///
-/// Root may do everything, so it is nobody in particular who sends and receives here, in a
-/// container of its own, and root who takes its directories away and gives them back.
-@Suite(.blocking) struct OtherUserTests {
+/// Root may do everything. So the user `nobody` sends and receives here, in a container of its own,
+/// and root takes its directories away and gives them back.
+@Suite(.blocking, .notSanitized("processes of users who cannot write its log"))
+struct OtherUserTests {
   private static let number: UInt32 = 65_534
   private static let user = "\(number)"
 
-  /// What is done to a directory; undone, it is the user's again.
+  /// A change of a directory's owner or mode; `giveBack` returns the directory to the user.
   enum Denial: CaseIterable, Sendable {
     case anothers, anothersToRead, readOnly
 
@@ -32,7 +33,7 @@ import Wormhole
     var path: String { folder.path + "/c" }
     var log: String { folder.path + "/log" }
 
-    /// Nil, and a word about it, where nobody can become somebody else.
+    /// Prints a note and returns nil if the test cannot become another user.
     static func make(for what: String) throws -> Scene? {
       guard Processes.effectiveUser == 0 else {
         skip(what, because: "only root can become another user")
@@ -41,7 +42,7 @@ import Wormhole
       let scene = Scene(folder: try TemporaryDirectory())
       try scene.must("chown", [user, scene.folder.path])
       try scene.must("chmod", ["755", scene.folder.path])
-      // The program may lie where only root may look, so it is root who starts it.
+      // The program may be in a directory that only root can read, so root starts the program.
       let outcome = try scene.start(.join(scene.path, "watch")).outcome()
       if outcome.status == .exited(77) {
         skip(what, because: "there is no other user to become")
@@ -62,7 +63,7 @@ import Wormhole
 
     func deny(_ part: String, _ denial: Denial) throws {
       let path = "\(path)/members/watch/\(part)"
-      // The mode first: whoever is the owner no more could not change it.
+      // The mode first, because a former owner could not change the mode.
       try must("chmod", [denial.mode, path])
       try must("chown", [denial.owner, path])
     }
@@ -84,7 +85,7 @@ import Wormhole
       #expect(outcome.status == .exited(0), "\(outcome.errors)")
     }
 
-    /// What was handed over and acknowledged, in order.
+    /// The deliveries and acknowledgements, in order.
     func handled(_ log: String = "log") throws -> [String] {
       guard try folder.descriptor.names().contains(log) else { return [] }
       return try folder.read(log).split(separator: "\n").map(String.init)
@@ -95,7 +96,7 @@ import Wormhole
     }
   }
 
-  /// The numbers that one that insists has sent.
+  /// The last number that an insisting sender has sent.
   private func sent(_ sender: Running) throws -> Int {
     let last = try sender.output.split(separator: "\n").last { $0.hasPrefix("sent ") }
     return last.flatMap { Int($0.dropFirst(5)) } ?? 0
@@ -111,7 +112,7 @@ import Wormhole
     try scene.deny("inbox", denial)
     let words = "permissionDenied: cannot send message to 'watch': permission denied; "
     try eventually("it is told") { try sender.output.contains(words) }
-    // By then nothing more is sent, and nothing lies there that was not.
+    // By then no more messages are sent, and the inbox contains only sent messages.
     let before = try sent(sender)
     #expect(try scene.names("inbox").count == before)
     let others = try scene.names("inbox", of: "clock").count
@@ -119,7 +120,7 @@ import Wormhole
       try scene.names("inbox", of: "clock").count >= others + 10
     }
     #expect(try sent(sender) == before)
-    // One that has never had it open is told the same, and what could be done.
+    // A sender that has never had the inbox open gets the same error, with a hint.
     let fresh = try scene.start(.send(path, from: "tv", to: "watch", 1..<2)).outcome()
     #expect(fresh.status == .exited(70))
     #expect(
@@ -141,7 +142,7 @@ import Wormhole
 
   enum Moment: CaseIterable, Sendable { case before, meanwhile }
 
-  /// `claimed/` is where a message goes before it is read, so without it none is.
+  /// A message is moved to `claimed/` before it is read, so without the folder no message is read.
   @Test(arguments: Denial.allCases, Moment.allCases)
   func claimedMessagesThatHaveNoPlace(_ denial: Denial, _ moment: Moment) throws {
     guard let scene = try Scene.make(for: "a receiver that may not claim") else { return }
@@ -159,7 +160,7 @@ import Wormhole
     let waiting = moment == .before ? 6 : 3
     #expect(try scene.names("inbox").count == waiting)
     #expect(try scene.handled() == (moment == .before ? [] : Scene.lines(1...3)))
-    // Nobody else is held up.
+    // No other receiver is held up.
     try scene.send(1, 2, to: "clock")
     let clock = try scene.start(
       .receive(scene.path, "clock", log: scene.folder.path + "/other", until: 2))

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Wormhole
 
-/// What never comes to rest keeps no more than what waits.
+/// Queues and watchers that are never idle retain no more than their waiting entries.
 @Suite(.blocking) struct PilingUpTests {
   private final class Burden: Sendable { static let one = Burden() }
 
-  /// One thread, and always somebody who waits for it.
+  /// One thread, and always a waiting call.
   @Test func aCallThatWasMadeIsNotKept() throws {
     let threads = CallThreads(most: 1)
     let (first, second, third) = (Gate(), Gate(), Heard<Int>())
@@ -27,7 +27,7 @@ import Testing
     try third.waitForLast(3)
   }
 
-  /// What is kept by the call alone.
+  /// Returns an object that only the call retains.
   private func add(
     to threads: CallThreads, _ body: @escaping @Sendable () -> Void
   ) -> Burden {
@@ -52,7 +52,7 @@ import Testing
     #expect(heard.all == Array(0..<300))
   }
 
-  /// Each that waits has a deadline, and the clock is asked once for all of them.
+  /// Every waiting call has a deadline, and a single alarm serves all calls.
   @Test func manyThatWaitInALaneSetOneAlarm() throws {
     let alarms = Heard<Rings>()
     let lanes = CallLanes(CallThreads(most: 1)) { alarms.add(Rings($0, $1)) }
@@ -82,7 +82,7 @@ import Testing
     #expect(alarms.count == 3, "for the next")
     gate.open()
     try made.wait("the others have their turn") { $0 == Array(1...100) }
-    // There is nobody left to wake.
+    // No call is left to wake.
     for index in [2, 0] { alarms.all[index].body() }
     #expect(alarms.count == 3)
     #expect(late.all == [101])
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  /// Channels that come and go under names that never come again.
+  /// Channels are made and removed under names that are never used again.
   @Test func aWatcherOfAPrefixForgetsWhatHasGone() throws {
     let meeting = try Meeting()
     let heard = Heard<String>()
@@ -117,7 +117,7 @@ import Testing
     watch.stop()
   }
 
-  /// Two that change again and again, and a handler that never catches up.
+  /// Three channels change again and again, and the handler never catches up.
   @Test func aWatcherThatIsAlwaysBehindKeepsNames() throws {
     var machine = WatchMachine<Int>(hasHandler: true)
     for name in ["a", "b", "c"] { _ = machine.change(name) }

@@ -5,15 +5,15 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Who presents is read anew whenever it may have changed, and only then.
+/// The presenters are listed again whenever the list may have changed, and only in this case.
 @Suite(.blocking) struct PresenterListingTests {
   private let scene: FileScene
-  /// What some take for present time, in nanoseconds since 1970; nil: they look at the clock.
+  /// The time that processes of the test see, in nanoseconds since 1970; nil for the real clock.
   private let clock = Monitor<Int64?>(nil)
 
   init() throws { scene = try FileScene() }
 
-  /// Accesses of one process, which has the clock that the test sets.
+  /// The accesses of one process, with the clock that the test sets.
   private func room() throws -> AccessRoom {
     var options = ContainerOptions.testing()
     options.environment.sinceEpoch = { [clock] in clock.withLock { $0 } ?? Clocks.sinceEpoch }
@@ -27,7 +27,7 @@ import Wormhole
     return try room.present(entry) { _ in }
   }
 
-  /// Lets so much time have passed since the directory has changed.
+  /// Sets the clock to so much time after the last change of the directory.
   private func letPass(_ time: Duration) throws {
     let changed = try Descriptor.status(ofPath: scene.place + "/presenters").changed
     clock.withLock { $0 = changed + time.inNanoseconds }
@@ -73,7 +73,7 @@ import Wormhole
     #expect(try look().isEmpty)
   }
 
-  /// What could not be read is read the next time, whether or not anything has changed.
+  /// A file that could not be read is read the next time, with or without a change.
   @Test func whatCouldNotBeReadIsReadTheNextTime() throws {
     let (looking, presenting) = (try room(), try room())
     let name = try present(in: presenting)
@@ -85,7 +85,7 @@ import Wormhole
     #expect(try looking.everyPresenter().keys.map(\.text) == [name.text])
   }
 
-  /// A clock that is set back tells nothing of what has changed.
+  /// A clock that was set back shows no changes, so the directory is listed.
   @Test func aClockThatIsSetBackHasAllListed() throws {
     let (looking, presenting) = (try room(), try room())
     let name = try present(in: presenting)

@@ -5,11 +5,12 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Moves of what is presented, of which either side is killed or stopped at its system calls: a few
-/// that are drawn, or all in a long run.
+/// Moves of presented files, with the mover or the presenter killed or suspended at its system
+/// calls: a few calls that are drawn, or all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct PresenterMoveSweepTests {
+@Suite(.serialized, .blocking, .notSanitized("a process for each system call"))
+struct PresenterMoveSweepTests {
   private let seed = TestRun.seed
 
   private func some(_ calls: Range<Int>, of few: Int) -> [Int] {
@@ -22,9 +23,9 @@ import Wormhole
     try folder.read("trace").split(separator: "\n").count
   }
 
-  // MARK: Who moves
+  // MARK: The mover
 
-  /// One who moves `a` to `b`, and one here who presents it.
+  /// A process that moves `a` to `b`, and a presenter of `a` in this process.
   private struct Run {
     let scene: FileScene
     let mover: Running
@@ -44,7 +45,7 @@ import Wormhole
         environment: ["WORMHOLE_ROOT=\(scene.folder.path)/groups", environment])
     }
 
-    /// Where it is presented.
+    /// The names under which the file is presented.
     func places() throws -> [String] {
       let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
       return try room.everyPresenter().values.flatMap { $0.paths.map { UserPath($0.text).name } }
@@ -59,8 +60,10 @@ import Wormhole
     return try calls(folder)
   }
 
-  /// Others get in, and whoever presents it goes along, or is told of a change if the mover has
-  /// died before it could say so.
+  /// Later accesses get in.
+  ///
+  /// The presenter follows the move, or is notified of a change if the mover died before it could
+  /// report the move.
   @Test(arguments: ["kill", "stop"]) func theMover(_ fault: String) throws {
     let count = try countMoverCalls()
     #expect(count > 30)
@@ -88,7 +91,7 @@ import Wormhole
     }
   }
 
-  // MARK: Who presents
+  // MARK: The presenter
 
   private func presenting(_ scene: FileScene, _ environment: String) throws -> Running {
     try Running(
@@ -103,7 +106,7 @@ import Wormhole
     }
   }
 
-  /// The calls that it makes for a move, by number.
+  /// The numbers of the calls that the presenter makes for a move.
   private func countPresenterCalls() throws -> Range<Int> {
     let (folder, scene) = (try TemporaryDirectory(), try FileScene())
     try scene.folder.write("", to: "files/a")
@@ -115,8 +118,8 @@ import Wormhole
     return try first + 1..<calls(folder)
   }
 
-  /// Whoever moves is held up for no longer than it waits for presenters, and one that goes on
-  /// follows.
+  /// The mover is held up for no longer than its wait for presenters, and a presenter that resumes
+  /// follows the move.
   @Test(arguments: ["kill", "stop"]) func thePresenter(_ fault: String) throws {
     let drawn = try some(countPresenterCalls(), of: 10)
     var disturbed = 0
@@ -129,7 +132,7 @@ import Wormhole
         try peer.output.hasPrefix("presenting\n") || peer.hasEnded
           || Processes.isStopped(peer.child.process)
       }
-      // The threads make calls of their own: it may have stopped before.
+      // The threads make calls of their own, so the fault may come before.
       guard try peer.output.hasPrefix("presenting\n") else {
         if !peer.hasEnded { try peer.child.send(.kill) }
         _ = try peer.outcome()
@@ -138,11 +141,11 @@ import Wormhole
       disturbed += 1
       let (start, bystander) = (Instant.now, try Bystander())
       try move(scene)
-      // It is asked before the access, and told inside of it.
+      // The presenter is asked before the access, and notified of the move during the access.
       let longest = Wormhole.Coordinator.Presenter.patience * 2 + .milliseconds(500)
       #expect(Instant.now - start < longest + bystander.allowance(), place)
       if fault == "kill" {
-        // The threads make calls of their own: the last ones may not be reached.
+        // The threads make calls of their own, so the last points may not be reached.
         if !peer.hasEnded { try peer.child.send(.kill) }
         _ = try peer.outcome()
         try scene.another().write(scene.path("b")) { _ in }

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What is moved by an access that says so, and those who present it.
+/// Moves that an access reports, and the presenters of the moved files.
 @Suite(.blocking) struct PresenterMoveTests {
   private let scene: FileScene
 
@@ -32,7 +32,7 @@ import Wormhole
     return heard
   }
 
-  /// Moves what is in `files`, and says so.
+  /// Moves a file in `files`, and reports the move.
   private func move(
     _ old: String, _ new: String, _ coordinator: Wormhole.Coordinator? = nil
   ) throws {
@@ -48,7 +48,7 @@ import Wormhole
     try scene.folder.write("", to: "files/a")
     let heard = try present("a")
     try move("a", "b")
-    // It holds off until the access is over that asked it under its old name.
+    // The presenter is paused until the end of the access that asked it under its old name.
     try eventually("it is told") {
       heard.all.contains("changed b") && heard.all.contains("resumed")
     }
@@ -92,7 +92,7 @@ import Wormhole
     try eventually("it is told where it is") { folder.all.contains("out/b to away, b to .") }
   }
 
-  /// Of what it has moved itself nobody is told.
+  /// A coordinator's own presenters are not notified of its moves.
   @Test func itsOwnPresenterGoesAlongUntold() throws {
     try scene.folder.write("", to: "files/a")
     let coordinator = scene.another()
@@ -112,7 +112,7 @@ import Wormhole
         let error = try failure { try access.moved(path, to: scene.path(other)) }
         #expect(error.code == .refused)
       }
-      // One around it counts if it is of the same purpose.
+      // An enclosing access counts if it has the same purpose.
       try coordinator.write(scene.path("b")) { _ in
         try access.moved(path, to: scene.path("a"))
         try coordinator.access([.writing(path)]) { try $0.moved(path, to: scene.path("b")) }
@@ -150,7 +150,8 @@ import Wormhole
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
-  /// It is asked twice by one access, as the two are ordered by two containers.
+  /// The presenter is asked twice by one access, because two containers order the link and the
+  /// file.
   @Test func whoPresentsALinkToAGroupsFileAnswersForBoth() throws {
     try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
     try scene.folder.write("", to: "groups/cinema/a")
@@ -166,13 +167,13 @@ import Wormhole
     }
   }
 
-  /// It takes its time, as whoever does not wait for it would be lucky otherwise.
+  /// The peer is slow, because an access that does not wait for a fast peer could pass by luck.
   @Test func inAnotherProcessItGoesAlongBeforeTheAccessEnds() throws {
     try scene.folder.write("", to: "files/0")
     let peer = try scene.presenting("0", faults: "rename@1+:before:delay=100")
     for index in 0..<3 {
       try move("\(index)", "\(index + 1)")
-      // At once: nobody could come between.
+      // Directly afterwards, without time for an access in between.
       try scene.another().write(scene.path("\(index + 1)")) { (_: String) throws in
         #expect(try peer.output.components("asked before writing\n") == 2 * index + 2)
       }
@@ -201,7 +202,7 @@ import Wormhole
     }
   }
 
-  /// Nobody would ever ask it where it is.
+  /// Otherwise no access would ever ask the presenter at the new path.
   @Test func whoCannotBeShownThereForAMomentIsShownLater() throws {
     try scene.folder.write("", to: "files/a")
     let peer = try scene.presenting("a", faults: "rename~presenters/@2:before:fail=ENOSPC")

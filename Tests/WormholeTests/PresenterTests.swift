@@ -6,13 +6,13 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Those who present files, in the process that uses them.
+/// Presenters of files, in the process that accesses the files.
 @Suite(.blocking) struct PresenterTests {
   private let scene: FileScene
 
   init() throws { scene = try FileScene() }
 
-  /// A presenter that notes what it is asked and told.
+  /// Adds a presenter that records its requests and notices.
   private func present(
     _ name: String, _ coordinator: Wormhole.Coordinator? = nil,
     _ adjust: (inout Wormhole.Coordinator.Presenter) -> Void = { _ in }
@@ -77,18 +77,18 @@ import Wormhole
     subscription.stop()
     try coordinator.write(scene.path("a")) { _ in }
     #expect(heard.all.count == count)
-    // Nobody pays for presenters where there are none.
+    // Accesses have no cost for presenters if no presenter is registered.
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
-  /// How many messages a read sends to whoever presents the file, and through which calls.
+  /// How many messages a body's accesses send to presenters, by the renames into `guests/`.
   private func messages(of body: () throws -> Void) rethrows -> Int {
     try FaultPoints.with { try body() }.filter {
       $0.hasPrefix("rename ") && $0.contains("guests/")
     }.count
   }
 
-  /// Word that a read is over goes to those alone who have something to do then.
+  /// The notice that a read has ended goes only to presenters that wait for the end.
   @Test func whoDoesNothingAfterAReadIsSentNoWordOfIt() throws {
     let (heard, subscription) = try present("a") { presenter in
       presenter.relinquish = { _, goOn in goOn(nil) }
@@ -97,7 +97,7 @@ import Wormhole
     try coordinator.read(path) { _ in }
     #expect(try messages { try coordinator.read(path) { _ in } } == 1)
     #expect(heard.all == ["save", "save"])
-    // After a write it is told that there may be a change.
+    // After a write, the presenter is notified of a possible change.
     #expect(try messages { try coordinator.write(path) { _ in } } == 2)
     try eventually("it is told") { heard.all.last == "changed ." }
     subscription.stop()
@@ -108,7 +108,7 @@ import Wormhole
     try eventually("it goes on") { other.all.sorted() == (once + once).sorted() }
   }
 
-  /// Several threads hear of questions, and what holds up one of them does not hold up the others.
+  /// Several threads receive requests, and a thread that is held up does not hold up the rest.
   @Test func aPresenterIsCalledOnceAtATimeAndInNobodysWay() throws {
     let (gate, calls) = (Gate(), Monitor((now: 0, most: 0)))
     let coordinator = scene.another()
@@ -138,16 +138,16 @@ import Wormhole
     #expect(calls.withLock { $0.most } == 1)
   }
 
-  /// What it is to do after one access is not taken from it by the end of another.
+  /// The end of one access does not cancel the presenter's work after another access.
   @Test func whoGoesOnAfterAReadIsToldSoForEachAccess() throws {
-    let turns = Heard<Int>()
+    let (turns, saves) = (Heard<Int>(), Heard<Int>())
     let (heard, _) = try present("a") { presenter in
       presenter.relinquish = { _, goOn in
-        // Nothing after the first read, something after the second one.
+        // Nothing after the first read, and a closure after the second.
         turns.add(turns.count)
         let number = turns.count
         guard number > 1 else { return goOn(nil) }
-        // As many do: on a thread of their own, and some time later.
+        // As in many programs: on a separate thread, and some time later.
         try? Thread("editor") { goOn { turns.add(100 + number) } }.detach()
       }
     }
@@ -156,24 +156,25 @@ import Wormhole
       try inner.read(path) { _ in }
       let thread = try Thread("another") { [self] in
         try? scene.another().read(path) { _ in
-          #expect(heard.all.filter { $0 == "save" }.count == 2)
+          saves.add(heard.all.filter { $0 == "save" }.count)
         }
       }
       thread.join()
+      #expect(saves.all == [2])
       try eventually("it goes on after the second") { turns.all == [0, 1, 102] }
     }
     try outer.write(path) { _ in }
     try eventually("it goes on after the write") { turns.all.suffix(2) == [3, 104] }
   }
 
-  /// One look before, and after a write another one, for those who have come meanwhile.
+  /// The presenters are listed before an access, and again after a write, to find late presenters.
   @Test func whoComesDuringAWriteIsTold() throws {
     var late: Heard<String>?
     try scene.another().write(scene.path("a")) { _ in late = try present("a").heard }
     try eventually("it is told") { late?.all == ["changed ."] }
   }
 
-  /// It sees no access when it looks for those that are there, and was not asked.
+  /// The late presenter finds no access when it registers, and was not asked.
   @Test func whoComesBetweenTheQuestionAndTheAccessIsTold() throws {
     let late = Monitor<Heard<String>?>(nil)
     let (first, _) = try present("a") { [self] presenter in
@@ -184,8 +185,10 @@ import Wormhole
       }
     }
     try scene.another().write(scene.path("a")) { _ in }
-    try eventually("both are told") {
-      late.withLock { $0 }?.all == ["changed ."] && first.all.last == "changed ."
+    #expect(throws: Never.self) {
+      try eventually("both are told") {
+        late.withLock { $0 }?.all == ["changed ."] && first.all.last == "changed ."
+      }
     }
   }
 
@@ -217,7 +220,7 @@ import Wormhole
     #expect(below.all.filter { $0 == "writing" }.count == 2)
   }
 
-  /// To Swift the two are one text.
+  /// To Swift, the two names are the same text.
   @Test func whatIsNewIsToldApartByItsBytes() throws {
     try scene.folder.descriptor.makeDirectory("files/folder", mode: 0o700)
     let (old, new) = ("folder/e\u{301}", "folder/\u{e9}")
@@ -235,7 +238,7 @@ import Wormhole
     }
   }
 
-  /// Only those that would not be there any more are asked to let it go.
+  /// Only presenters whose file would be gone are asked to give the file up.
   @Test func aRemovalInAFolderIsNotThatOfTheFolder() throws {
     try scene.folder.descriptor.makeDirectory("files/folder", mode: 0o700)
     let (heard, _) = try present("folder")
@@ -254,7 +257,7 @@ import Wormhole
     }
   }
 
-  /// What a closure has started goes on for longer, and is inside of nothing then.
+  /// A task that a callback has started outlives the callback, and then is inside no access.
   @Test func aTaskThatAClosureHasStartedAsksAgain() throws {
     let (path, other, isOver) = (scene.path("b"), scene.another(), Monitor(false))
     let (heard, _) = try present("b")
@@ -273,7 +276,7 @@ import Wormhole
     try eventually("it is asked") { heard.all.prefix(2) == ["writing", "save"] }
   }
 
-  /// All are asked at once, and those who save do not wait for each other.
+  /// All presenters are asked at once, and saving presenters do not wait for each other.
   @Test func severalThatSaveWaitForNobody() throws {
     let coordinators = (0..<3).map { _ in scene.another() }
     let path = scene.path("a")
@@ -302,7 +305,7 @@ import Wormhole
     let guest: String
   }
 
-  /// Whatever somebody's hand has put there is nobody's presenter.
+  /// A file that another tool has put there is not a presenter.
   @Test func foreignFilesPresentNothing() throws {
     let (heard, _) = try present("a")
     let home = try Descriptor.open(path: scene.place, [.readOnly, .directory])
@@ -316,7 +319,7 @@ import Wormhole
     try folder.makeSymbolicLink("\(process),902", to: own)
     try folder.makeDirectory("\(process),903", mode: 0o700)
     try folder.makeFIFO("\(process),904", mode: 0o600)
-    // Well formed, but for what would lead elsewhere.
+    // Well formed, except for the part that would lead elsewhere.
     for (number, path, guest) in [
       (905, scene.path("a"), "../members/a"), (906, scene.path("a"), ""),
       (907, "a", "0123456789abcdef"),
@@ -353,7 +356,7 @@ import Wormhole
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
-  /// A process that was asked before is not looked at again until there is word of its end.
+  /// A process that was asked before is not checked again until a notice of its end.
   @Test func whatOnePresentsThatWasAskedAndDiesIsRemoved() throws {
     let peer = try scene.presenting("a")
     let coordinator = scene.another()
@@ -367,7 +370,7 @@ import Wormhole
     }
   }
 
-  /// Nobody has anything of a presenter's file once its process is dead.
+  /// A presenter's file has no user once its process is dead.
   @Test func whatTheDeadPresentIsRemovedByWhoeverWouldAskThem() throws {
     let peer = try scene.presenting("a")
     try peer.child.send(.kill)

@@ -7,7 +7,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Profiles: what members tell of themselves, and what else may lie under that name.
+/// Profiles: the members' data about themselves, and other files that may have the profile's name.
 @Suite(.blocking) struct ProfileTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -170,7 +170,7 @@ import Wormhole
     #expect(try hole.peer("phone").reachability != .immediatelyReachable)
   }
 
-  // MARK: Hands
+  // MARK: Changes by other tools
 
   @Test func aPresenceThatWasRemovedIsMadeAgain() throws {
     try hole.join(as: "phone").leave()
@@ -182,7 +182,7 @@ import Wormhole
     member.leave()
   }
 
-  /// Another file has the name by the time the first is locked: that one is to be locked.
+  /// Another file has the name by the time the first is locked: the joiner must lock the new file.
   @Test func aPresenceThatIsReplacedUnderAJoinerIsNoticed() throws {
     try hole.join(as: "phone").leave()
     let joiner = try Running(
@@ -198,7 +198,7 @@ import Wormhole
     member.leave()
   }
 
-  /// Not that it is no member any more.
+  /// The error must not say that the member has left.
   @Test func aMemberThatCannotLookIsToldWhy() throws {
     let member = try hole.join(as: "phone")
     let rule = FaultRule(.fstatat, path: "presence", .fail(.inputOutput))
@@ -219,7 +219,7 @@ import Wormhole
     #expect(error.code == .notJoined)
     #expect(
       "\(error)" == "cannot update info of 'phone': its directory was removed; join again")
-    // Nobody can see that it has the name still.
+    // No process can see that the member still has the name.
     let other = try meeting.another().join(as: "phone")
     #expect(try failure { try member.update(info: ["a": "b"]) }.code == .notJoined)
     member.leave()
@@ -227,7 +227,7 @@ import Wormhole
     #expect(try hole.peer("phone").profile?.incarnation == other.incarnation)
   }
 
-  /// A process of another container of the machine: its number means nothing here.
+  /// A process in another container of the machine: its process ID means nothing here.
   @Test func whatCannotBeSeenIsNotGuessed() throws {
     let member = try hole.join(as: "phone")
     var changed = try entries()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Wormhole
 
-/// The file that says how far the batches in hand have come, and what others may do to it.
+/// The file with the progress of claimed batches, and the effects of other processes on the file.
 @Suite(.blocking) struct ProgressTests {
   private func batch() throws -> MessageName {
     try #require(MessageName("1,0000100001f3d77a2b4c,r02,3f9a0c11d2e84b67,phone"))
@@ -24,7 +24,7 @@ import Testing
     #expect(try BatchProgress(home, isMute: false).open(name, count: 2)?.slots?[1] == 0x81)
   }
 
-  /// Mapped, it would bring down whoever touches it next.
+  /// If the file were mapped, the next touch of it would kill the process.
   @Test func oneThatIsCutShortBringsNobodyDown() throws {
     let meeting = try Meeting()
     let home = try meeting.hole.container.member("watch")
@@ -46,7 +46,7 @@ import Testing
     _ = try BatchProgress(try meeting.hole.container.member("watch"), isMute: false)
     let file = try Descriptor.open(path: meeting.path + "/members/watch/progress", [.readOnly])
     #expect(try file.status().mode == (sharing == .group ? 0o640 : 0o600))
-    // Nobody's lock keeps others from looking at it.
+    // No process holds a lock that would keep other processes from reading the file.
     #expect(try file.tryLock(.exclusive))
   }
 }

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Looking into members' queues from outside, and changing them; guests, and senders by name.
+/// Listing and changing members' queues from outside; guests, and senders by name.
 @Suite struct QueueTests {
   @Test(.blocking) func listsWhatWaitsInOrder() throws {
     let pair = try Pair()
@@ -72,7 +72,7 @@ import Wormhole
     #expect(try !pair.meeting.hole.peer("watch").cancel(id: sent.id))
   }
 
-  /// Has the watch give up all that it is sent.
+  /// Makes the watch dead-letter all messages that it receives.
   private func giveUp(_ pair: Pair, _ sent: Wormhole.Sent) async throws {
     let receiving = try pair.watch.receive { _ in throw Refusal() }
     _ = try await sent.outcome(within: patience)
@@ -124,7 +124,7 @@ import Wormhole
     #expect(try dead.names() == [])
   }
 
-  /// A name that ends like one of ours is a name like others.
+  /// A member's name that ends like one of the library's names is an ordinary name.
   @Test func aSenderMayBeCalledReason() async throws {
     let pair = try pair()
     let sender = try await pair.meeting.hole.join(as: "phone.reason")
@@ -133,7 +133,7 @@ import Wormhole
     #expect(try pair.phone.deadLetters.map(\.from) == ["phone.reason"])
   }
 
-  /// Asking what is on its way takes no outcome from whoever waits for it.
+  /// A request for the pending messages takes no outcome from a waiter.
   @Test func lookingAtWhatIsOutstandingTakesNothing() async throws {
     let pair = try Pair()
     let sent = try await pair.phone.send("one")
@@ -143,7 +143,7 @@ import Wormhole
     receiving.stop()
   }
 
-  // MARK: Senders who have not joined
+  // MARK: Senders that have not joined
 
   @Test(.blocking) func aNameMayBeUsedByWhoHasNotJoined() throws {
     let pair = try Pair()
@@ -198,7 +198,7 @@ import Wormhole
     receiving.stop()
   }
 
-  /// A living guest's directory stays, a dead one's goes with the next opening.
+  /// A living guest's directory stays; a dead guest's directory is removed by the next instance.
   @Test(.blocking) func whatADeadGuestLeftIsSwept() throws {
     let meeting = try Meeting()
     let guest = try meeting.hole.guest()

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Watching who is there.
+/// Watching the reachability of members.
 @Suite struct ReachabilityTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -45,7 +45,7 @@ import Wormhole
     #expect(heard.all.first == .notReachable)
   }
 
-  /// Watching makes no directory, and hears of the one that comes.
+  /// A watch makes no directory, and is notified when the directory is made.
   @Test(.blocking) func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("ä/b .c", heard)
@@ -61,7 +61,7 @@ import Wormhole
     watch.stop()
   }
 
-  /// Somebody may have made the directory without joining: to send to it.
+  /// A sender may have made the directory, without a member that has joined.
   @Test(.blocking) func aDirectoryIsNoMember() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
@@ -94,8 +94,9 @@ import Wormhole
     #expect(delays[49] < .seconds(2), "\(delays)")
   }
 
-  /// The kernel tells of a closed file before it takes back the lock; here that takes longer, and
-  /// no second word comes.
+  /// The kernel reports a closed file before it releases the lock.
+  ///
+  /// Here the release takes longer, and no second notice arrives.
   @Test(.blocking) func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
     try hole.join(as: "phone").leave()
     let home = try #require(try hole.container.existingMember("phone")).home
@@ -109,11 +110,11 @@ import Wormhole
       try home.descriptor.open("presence", [.readWrite]).close()
       try eventually("the word has come") { watch.wakeUps > before }
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(20)) { _ in nil }
-      // It looks again for a second: on a busy machine that may be over.
+      // The watch checks again for a second; on a busy machine this time may be over.
       if Instant.now - begun < .milliseconds(400) { break }
     }
     try holding.releasePresenceLock()
-    try heard.waitForLast(.backgroundOnly)
+    #expect(throws: Never.self) { try heard.waitForLast(.backgroundOnly) }
     watch.stop()
   }
 
@@ -127,7 +128,7 @@ import Wormhole
     try untilNobodyRescans(&rescans) {
       let before = watch.wakeUps
       try home.descriptor.open("presence", [.readWrite]).close()
-      // The word of it, and nine looks.
+      // The notice of the close, and nine checks.
       try eventually("it has looked") { watch.wakeUps >= before + 10 }
       // As long as the last pause, and more.
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(700)) { _ in nil }
@@ -139,10 +140,10 @@ import Wormhole
     watch.stop()
   }
 
-  /// Does it until the kernel has thrown no notices away meanwhile, nor the time before: another
-  /// test may make it do so, and then all are told to look again.
+  /// Repeats the body until the kernel has dropped no notices, neither in this round nor in the
+  /// round before: another test may make it drop notices, and then all watches rescan.
   ///
-  /// - Parameter body: answers what holds in such a round.
+  /// - Parameter body: returns the check for such a round.
   private func untilNobodyRescans(
     _ rescans: inout Int, _ body: () throws -> () -> Void
   ) throws {
@@ -170,9 +171,9 @@ import Wormhole
         let outcome = try run(.ask(meeting.path, "phone"))
         #expect(outcome.output == "immediatelyReachable\n")
       }
-      // Refused without having been heard.
+      // Refused without a notice to watchers.
       #expect(throws: WormholeError.self) { try hole.join(as: "phone") }
-      // Whatever they had done to each other has come before this.
+      // Mutual wake-ups of the watches, if any, have arrived before this.
       try hole.join(as: "watch").leave()
       let other = Heard<Wormhole.Reachability>()
       let last = try watch("watch", other)
@@ -186,7 +187,7 @@ import Wormhole
     for watch in watches { watch.stop() }
   }
 
-  /// Stopped at each of its calls, in the middle of asking: the name is nobody's but its holder's.
+  /// Suspended at each of its calls while it asks: the name belongs only to its holder.
   @Test(.blocking) func aStoppedProberDisturbsNobody() throws {
     let trace = meeting.folder.path + "/trace"
     try hole.join(as: "phone").leave()
@@ -214,7 +215,7 @@ import Wormhole
     watch.stop()
   }
 
-  /// Out of inotify instances: it looks by itself, and says so once.
+  /// Without a free inotify instance, the watcher polls, and reports the polling once.
   @Test(.blocking) func whereTheKernelDoesNotTellItLooksByItself() throws {
     let listener = try Running(
       .watchMember(meeting.path, "phone"),

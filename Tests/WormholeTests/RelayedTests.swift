@@ -4,8 +4,8 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// P1 and P4 where names and locks come from another program, as through FUSE: a name that is
-/// replaced leads nowhere for a moment, and a link is a file of its own to the kernel.
+/// P1 and P4 if names and locks come from another program, as through FUSE: a replaced name leads
+/// nowhere for a moment, and a link is a file of its own to the kernel.
 @Suite(.blocking) struct RelayedTests {
   @Test func aValueThatIsReplacedIsAlwaysThere() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "reading through FUSE") else { return }
@@ -27,7 +27,7 @@ import Wormhole
     #expect(reads > 100)
   }
 
-  /// Sends something with the command, which is stopped before its message is placed.
+  /// Sends with the command, which is suspended before its message is enqueued.
   private func stoppedSender(_ path: String, _ what: [String]) throws -> Running {
     let sender = try Running(
       Programs.built("wormhole"),
@@ -49,7 +49,8 @@ import Wormhole
     _ = try sender.waitOrGo()
     let heard = Heard<Digest>()
     let receiving = try watch.receive { message in
-      heard.add(try Digest(try #require(message.file).path))
+      guard let file = message.file else { throw Missing() }
+      heard.add(try Digest(file.path))
     }
     try heard.wait("it comes with its file") { $0 == [digest] }
     receiving.stop()

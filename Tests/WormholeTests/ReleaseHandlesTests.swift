@@ -6,8 +6,8 @@ import Testing
 import Wormhole
 
 /// A release build ends a variable's life with its last use.
-@Suite(.blocking) struct ReleaseHandlesTests {
-  /// A program that keeps nothing, and still hears.
+@Suite(.blocking, .notSanitized("it builds for release")) struct ReleaseHandlesTests {
+  /// A program that retains no subscription, and still receives.
   private static let program = """
     import Wormhole
 
@@ -34,11 +34,11 @@ import Wormhole
 
   @Test func whatWasLetGoOfIsHeardInAReleaseBuild() throws {
     guard let compiler = Programs.installed("swiftc") else {
-      return skip("a release build that hears", because: "swiftc is not in PATH")
+      return skip("a release build that hears", missing: "swiftc")
     }
     let folder = try TemporaryDirectory(isPlain: true)
     try folder.write(Self.program, to: "Program.swift")
-    // Only what uses the module: that is where lives end.
+    // Only the user of the module is compiled, because lifetimes end there.
     let outcome = try run(
       compiler,
       [
@@ -69,7 +69,8 @@ import Wormhole
     _ = try program.outcome()
   }
 
-  /// What a program of the package was linked of, as far as it is the module.
+  /// The module's object files, from the list of files that a program of the package was linked
+  /// with.
   private func objects() throws -> [String] {
     let rooms = ["Wormhole", "SharedContainer", "PropertyLists", "Syscalls", "CLinux", "CChecksum"]
     let list = Programs.built("TestPeer") + ".product/Objects.LinkFileList"

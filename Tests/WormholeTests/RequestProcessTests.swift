@@ -6,14 +6,15 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Requests and immediate messages between real processes, which are killed and stopped.
-@Suite(.serialized, .blocking) struct RequestProcessTests {
+/// Requests and immediate messages between real processes, which are killed and suspended.
+@Suite(.serialized, .blocking, .notSanitized("many processes at once"))
+struct RequestProcessTests {
   private let meeting: Meeting
   private let isLong = TestRun.isLong
 
   init() throws { meeting = try Meeting() }
 
-  /// Starts a job of the peer's, and waits until it has said its first line.
+  /// Starts a job of the peer, and waits for the job's first line.
   private func start(_ job: PeerJob) throws -> Running {
     let running = try Running(job)
     try eventually("\(job) has begun") {
@@ -66,7 +67,7 @@ import Wormhole
     #expect(time >= .milliseconds(500))
     #expect(time < .seconds(2) + bystander.allowance())
     #expect(try peer.reachability == .immediatelyReachable)
-    // Its answer comes too late, and is taken for no other's.
+    // The reply arrives too late, and is not mistaken for the reply to another request.
     try responder.waitUntilStopped()
     try responder.child.send(.go)
     try eventually("it has answered") { try lines(responder, "answered").count == 1 }
@@ -81,7 +82,7 @@ import Wormhole
     try kill(responder)
   }
 
-  /// What was sent while it stood, and is of no use any more, is not heard when it goes on.
+  /// A message sent during the suspension, whose deadline has passed, is not delivered on resuming.
   @Test func whatIsTooLateIsNotHeard() throws {
     let hearer = try start(.hear(meeting.path, "watch"))
     try hearer.child.send(.stop)
@@ -101,7 +102,7 @@ import Wormhole
     try kill(hearer)
   }
 
-  /// Sends until it is told to end; answers which incarnation each number was sent to.
+  /// Sends while the body runs; returns the receiver's incarnation for each number.
   private func whileSending(_ body: () throws -> Void) throws -> [String: String] {
     let hole = try meeting.another()
     let isOver = Monitor(false)
@@ -112,8 +113,8 @@ import Wormhole
       while !isOver.withLock({ $0 }) {
         number += 1
         let incarnation = try? guest.peer("watch")
-          .sendNow(number, nil, .seconds(60), until: .now + .seconds(60))
-        // Between two lives there is nobody.
+          .sendNow(number, "Int", .seconds(60), until: .now + .seconds(60))
+        // Between two incarnations, no member has the name.
         guard let incarnation else { continue }
         sent.withLock { $0["\(number)"] = incarnation.rawValue }
       }
@@ -146,7 +147,7 @@ import Wormhole
         let hearer = try start(.hear(meeting.path, "watch"))
         try eventually("it has heard something") { try !lines(hearer, "heard").isEmpty }
         try kill(hearer)
-        // A line that it was writing when it died is half a line.
+        // A killed receiver may leave half of its last line.
         heard += try lines(hearer, "heard").filter { $0.count == 3 && $0[2].utf8.count == 16 }
       }
     }
@@ -175,7 +176,7 @@ import Wormhole
     try kill(responder)
   }
 
-  /// Its end may be heard of before the answer, and the answer is there.
+  /// The notice of the responder's end may arrive before the reply, and the reply counts.
   @Test(arguments: [false, true])
   func anAnswerThatWasGivenBeforeTheEndCounts(_ isWord: Bool) throws {
     let asker = try meeting.another().join(as: "phone")
@@ -203,7 +204,7 @@ import Wormhole
     asker.leave()
   }
 
-  // MARK: Askers that die
+  // MARK: Requesters that die
 
   @Test(arguments: ["phone", nil])
   func anAskerThatIsKilledLeavesNothing(_ name: String?) throws {
@@ -217,7 +218,7 @@ import Wormhole
     let asker = try start(.request(meeting.path, of: "watch", 1...1, as: name))
     try kept.wait("the request") { $0.count == 1 }
     try kill(asker)
-    // Nobody waits for it; that is no error.
+    // No requester waits for this reply, and sending it is not an error.
     try kept.all[0].answer(2)
     isKept.withLock { $0 = false }
     if let name {

@@ -5,11 +5,12 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// One request and its answer, with the one who asks or the one who answers killed, stopped and
-/// failed at their system calls: a seeded part of them, or all in a long run.
+/// One request and its reply, with the requester or the responder killed, suspended and failed at
+/// its system calls: at a seeded part of the calls, or at all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.blocking) struct RequestSweepTests {
+@Suite(.blocking, .notSanitized("a process for each system call"))
+struct RequestSweepTests {
   private let seed = TestRun.seed
   private let isLong = TestRun.isLong
 
@@ -17,7 +18,7 @@ import Wormhole
     case asker, guest, responder
   }
 
-  /// A container of its own, with the other side in this process.
+  /// A container of its own; the member that is not disturbed is in this process.
   private final class Run: Sendable {
     let meeting: Meeting
     let running: Running
@@ -46,14 +47,14 @@ import Wormhole
       }
     }
 
-    /// Asks the disturbed one; answers what came.
+    /// Sends a request to the disturbed process; returns the result.
     func ask(within timeout: Duration = .seconds(2)) throws -> Result<Int, WormholeError> {
       let begin = Instant.now
       let bystander = try Bystander()
       let result = Result { () throws(WormholeError) in
         try other.peer("watch").request(21, as: Int.self, within: timeout)
       }
-      // Never later than the deadline, whatever happens to the other.
+      // Never later than the deadline, whatever happens to the disturbed process.
       #expect(Instant.now - begin < timeout + .seconds(2) + bystander.allowance())
       return result
     }
@@ -82,16 +83,16 @@ import Wormhole
       responding.stop()
       watch.leave()
       phone.leave()
-      // Opening swept what the dead have left.
+      // The new instance has swept the remains of dead processes.
       #expect(try root.open("guests", [.readOnly, .directory]).names() == [], place)
       #expect(try root.open("staging", [.readOnly, .directory]).names() == [], place)
     }
   }
 
-  /// How many calls it makes, and some of them.
+  /// The number of calls that a side makes, and a sample of their positions.
   private func points(_ side: Side) throws -> (count: Int, drawn: [Int]) {
     let folder = try TemporaryDirectory()
-    // Nothing disturbs it, so it may take its time.
+    // An undisturbed run may take any time.
     let run = try Run(
       side, "WORMHOLE_FAULT_TRACE=\(folder.path)/trace", milliseconds: 60_000)
     if side == .responder {
@@ -123,7 +124,7 @@ import Wormhole
       let place: Comment = "\(side) before call \(number), seed \(seed)"
       let run = try Run(side, "WORMHOLE_FAULTS=any@\(number):before:kill")
       if side == .responder { check(try run.ask(within: .seconds(20)), place) }
-      // The threads make calls of their own: the last ones may not be reached.
+      // The threads make calls of their own, so the last points may not be reached.
       let status = try run.running.outcome().status
       #expect(status == .signalled(9) || number > count / 2, place)
       try run.check(place)
@@ -139,13 +140,13 @@ import Wormhole
         check(try run.ask(within: .milliseconds(300)), place)
       } else {
         try run.settle()
-        // Others are answered meanwhile.
+        // Further requesters get replies in the meantime.
         let guest = try run.meeting.another().guest()
         #expect(try guest.peer("watch").request(3, as: Int.self) == 6, place)
         guest.leave()
       }
       try? run.running.child.send(.go)
-      // It may be stopped only later.
+      // The process may be suspended only later.
       try eventually("it ends") {
         if try Processes.isStopped(run.running.child.process) {
           try? run.running.child.send(.go)

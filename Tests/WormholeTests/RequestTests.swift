@@ -6,7 +6,7 @@ import Wormhole
 
 /// Requests and immediate messages within one process: two members of one container.
 @Suite struct RequestTests {
-  /// Tasks wait for other tests, which have all threads of the pool; nothing here takes that long.
+  /// Tasks wait for other tests, which occupy all threads of the pool; the calls here are quicker.
   private let long = Duration.seconds(300)
 
   @Test func isAnswered() async throws {
@@ -70,7 +70,8 @@ import Wormhole
     #expect(error?.code == .rejected)
   }
 
-  /// Whoever has woken a member asks at once, and it may not have said yet what it answers.
+  /// A process that has woken a member sends its request at once, perhaps before the member has
+  /// registered its responders.
   @Test func whatComesRightAfterJoiningWaitsForThoseWhoWantIt() async throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<String>()
@@ -117,14 +118,14 @@ import Wormhole
     let pair = try Pair()
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
-    // On a busy machine one is taken back before it is read.
+    // On a busy machine, a request may be withdrawn before the responder reads it.
     repeat {
       let error = await #expect(throws: WormholeError.self) {
         try await pair.phone.request(1, as: Int.self, within: .milliseconds(50))
       }
       #expect(error?.code == .timedOut)
     } while kept.count == 0
-    // A late answer is dropped, and disturbs nothing.
+    // A late reply is dropped, and has no effect on later requests.
     try kept.all[0].answer(2)
     responding.stop()
     let answering = pair.watch.respond(to: Int.self) { $0 }
@@ -157,9 +158,9 @@ import Wormhole
   }
 
   @Test func guestMayAsk() async throws {
-    let pair = try Pair()
+    let (pair, senders) = (try Pair(), Heard<String?>())
     let responding = pair.watch.respond(toKind: nil) { request in
-      #expect(request.from == nil)
+      senders.add(request.from)
       try? request.answer("yes")
     }
     let hole = try pair.meeting.another()
@@ -169,18 +170,20 @@ import Wormhole
     #expect(try await guest.peer("watch").request("?", as: String.self, within: long) == "yes")
     await guest.leave()
     responding.stop()
+    #expect(senders.all == [nil, nil, nil])
   }
 
   @Test(.blocking) func immediateMessageIsHeard() throws {
     let pair = try Pair()
-    let heard = Heard<Int>()
+    let (heard, senders) = (Heard<Int>(), Heard<String?>())
     let watching = pair.watch.watchImmediate { message in
-      #expect(message.from == "phone")
+      senders.add(message.from)
       heard.add((try? message.value()) ?? -1)
     }
     for number in 1...20 { try pair.phone.send(number, .immediate) }
     try heard.wait("twenty") { $0 == Array(1...20) }
     watching.stop()
+    #expect(Set(senders.all) == ["phone"])
     let error = try failure { try pair.sender.peer("nobody").send(1, .immediate) }
     #expect(error.code == .unreachable)
   }
@@ -190,7 +193,7 @@ import Wormhole
     let other = try await pair.meeting.another().join(as: "clock")
     let clock = other.respond(to: Int.self) { $0 + 1 }
     let back = pair.watch.peer("clock")
-    // Synchronously, on the thread that handles requests: its answer must not wait for that thread.
+    // Synchronously, on the thread that handles requests: the reply must not wait for this thread.
     let responding = pair.watch.respond(to: String.self) { (text: String) throws -> Int in
       try back.request(text.count, as: Int.self, within: .seconds(20))
     }

@@ -6,13 +6,13 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Requests that meet a full disk, and what no program of ours has put into `live/`.
+/// Requests on a full disk, and foreign files in `live/`.
 @Suite(.blocking) struct RequestTroubleTests {
   private let meeting: Meeting
   private let watch: Wormhole.Member
   private let phone: Wormhole.Member
   private let responding: Wormhole.Subscription
-  /// What each answer is to be given under.
+  /// The faults under which each reply is sent.
   private let rules = Monitor<[FaultRule]>([])
 
   init() throws {
@@ -63,7 +63,8 @@ import Wormhole
     #expect(try ask(2) == 4)
   }
 
-  /// The deadline passes while it is put, and then it cannot be: the first of the two ends counts.
+  /// The deadline passes while the request is written, and then its rename fails: the first of the
+  /// two outcomes counts.
   @Test func aQuestionEndsOnceThoughItCannotBePutEither() throws {
     let rules = [
       FaultRule(.write, path: "staging/", .delay(milliseconds: 200)),
@@ -77,8 +78,8 @@ import Wormhole
     #expect(try ask(2) == 4)
   }
 
-  /// A peer that is stopped would find it: one that comes to lie there when nobody waits for it any
-  /// more, and one that lies there until then.
+  /// A suspended peer would find the request: a request whose file arrives when its requester no
+  /// longer waits, and a request whose file is there until the deadline.
   @Test func aQuestionWhoseDeadlineHasPassedIsTakenBack() throws {
     let clock = try Running(.respond(meeting.path, "clock"))
     let incarnation = try eventually("it has joined") {
@@ -110,7 +111,7 @@ import Wormhole
     #expect(try clock.output.split(separator: "\n").dropFirst() == ["question 2"])
   }
 
-  /// An answer that could not be given is not taken for one.
+  /// A reply that could not be sent does not count as a reply.
   @Test func anAnswerThatHasNoRoomOnceIsRefused() throws {
     rules.withLock { $0 = [FaultRule(.write, .fail(.noSpace))] }
     let error = try failure { _ = try ask(1) }
@@ -132,7 +133,7 @@ import Wormhole
 
   // MARK: Yes and no
 
-  /// Calls that are made to say a word to who asks, with something wrong.
+  /// The calls that send a yes or no to a requester, under the given faults.
   private func words(
     _ rules: [FaultRule] = [], _ ask: (Wormhole.Peer) throws -> Void
   ) throws -> [String] {
@@ -166,7 +167,7 @@ import Wormhole
     #expect(try folder(of: phone).names() == [])
   }
 
-  /// A file system may know no such call, and a sandbox may refuse it.
+  /// A file system may not know the call `mknod`, and a sandbox may refuse the call.
   @Test(arguments: [Errno.notPermitted, .notImplemented, .accessDenied])
   func aWordThatCannotBeSaidSoIsWritten(_ error: Errno) throws {
     let calls = try words([FaultRule(.mknod, persistent: true, .fail(error))]) { peer in
@@ -178,7 +179,7 @@ import Wormhole
     #expect(calls.filter { $0.hasPrefix("rename") }.count == 2)
   }
 
-  /// It is the same to whoever asks as if it had been written.
+  /// For the requester, the empty file is the same as a written reply.
   @Test func aWordIsNoAnswerOfAnotherType() throws {
     _ = try words { peer in
       let error = try failure {
@@ -194,7 +195,7 @@ import Wormhole
     #expect(try ask(2) == 4)
   }
 
-  // MARK: What cannot be read for a moment
+  // MARK: Files that cannot be read for a moment
 
   @Test func aQuestionThatCannotBeReadNowIsAnsweredLater() throws {
     let clock = try Running(
@@ -213,9 +214,9 @@ import Wormhole
     #expect(outcome.output == "asking\ndone\n")
   }
 
-  // MARK: Files of others
+  // MARK: Foreign files
 
-  /// A name in the form of ours, of a file that comes now.
+  /// A name in the library's form, for a file that arrives now.
   private func name(_ letter: String, _ id: Int) -> String {
     let digits = String(id, radix: 16)
     return String(repeating: "0", count: 20) + ",\(letter),"
@@ -246,7 +247,7 @@ import Wormhole
     return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
   }
 
-  /// All that can be put there by somebody who means no good, or knows no better.
+  /// Contents that a malicious or a faulty program can put there.
   private var hostile: [[UInt8]] {
     get throws {
       let sound = try question([:])
@@ -297,7 +298,7 @@ import Wormhole
     let kept = letters.map { "foreign \($0)" } + letters.map { name($0, 1) }
     try eventually("the rest is dropped") { try others.names().sorted() == kept.sorted() }
     #expect(try meeting.folder.read("mine") == "precious")
-    // Leaving and joining again removes what has a life's name, with all in it.
+    // Leaving and joining again removes folders with an incarnation's name, with all their content.
     watch.leave()
     let live = try Descriptor.open(path: "\(meeting.path)/members/watch/live", [.readOnly])
     #expect(try live.names() == [])
@@ -306,7 +307,7 @@ import Wormhole
     #expect(try live.names() == ["foreign"])
   }
 
-  /// An answer of another form is an error of the one who asked for it, and nobody else's.
+  /// A reply of another form is an error for its own requester, and for no other process.
   @Test func anAnswerOfAnotherFormIsAnError() throws {
     let other = try meeting.another().join(as: "clock")
     let own = try folder(of: phone)
@@ -317,7 +318,7 @@ import Wormhole
     for answer in answers {
       let peer = phone.peer("clock")
       let end = Monitor<Result<Int, any Error>?>(nil)
-      // The number of the question is known from its file, before it is read.
+      // The request's number is known from its file's name, before the request is read.
       let watch = try Watcher.shared.watch(files, .movedTo) { signal in
         guard case .changed(let names) = signal, let name = names.first else { return }
         let id = name.dropFirst(23).prefix(16)

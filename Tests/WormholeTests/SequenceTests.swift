@@ -128,7 +128,7 @@ import Wormhole
     #expect(try await prefix.next()?.channel == "num")
   }
 
-  /// Two iterations of one sequence do not take each other's elements.
+  /// Two iterations of a sequence do not take elements from each other.
   @Test func eachIterationWatchesForItself() async throws {
     let values = number.values
     var (first, second) = (values.makeAsyncIterator(), values.makeAsyncIterator())
@@ -137,7 +137,7 @@ import Wormhole
     #expect(try await second.next() == 1)
   }
 
-  /// As many tasks as the pool has threads, and more, wait; a further one still runs.
+  /// More tasks wait than the pool has threads; a further task still runs.
   @Test func waitingTasksBlockNoThread() async throws {
     let tasks = (0..<64).map { _ in
       Task { [number] in

@@ -4,11 +4,11 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// A file system that does not answer, as of a server that is gone: what asks it waits.
+/// A file system that does not respond, as if its server were gone: each call to it waits.
 @Suite(.blocking) struct StuckFileSystemTests {
   private typealias Heard = TestSupport.Heard
 
-  /// It holds up its own container, and no other one that the process has open.
+  /// The file system holds up its own container, and no other container that the process has open.
   @Test func whatIsElsewhereGoesOn() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "a file system that does not answer")
     else { return }
@@ -16,7 +16,7 @@ import Wormhole
     options.lease = .milliseconds(50)
     let path = disk.path + "/c"
     let stuck = try Wormhole(directory: path, options: options)
-    // More than the watcher has threads.
+    // More watches than the watcher has threads.
     var watches = try (0..<8).map { number in
       let channel = stuck.channel("n\(number)", of: Int.self)
       try channel.put(number)
@@ -56,12 +56,12 @@ import Wormhole
     for watch in watches.suffix(2) { watch.stop() }
   }
 
-  /// Long enough for a busy machine to renew a mark meanwhile.
+  /// Long enough for a busy machine to renew a heartbeat in time.
   private static func lease(_ options: inout Wormhole.Options) {
     options.lease = .milliseconds(400)
   }
 
-  /// The mark of one who takes his time is renewed: nobody takes the lock over.
+  /// A slow holder's heartbeat is renewed, so no waiter takes the lock over.
   private func keepALock(of number: Wormhole.Channel<Int>, of meeting: Meeting) throws {
     let other = try meeting.another(Self.lease).channel("number", of: Int.self)
     for attempt in 1...5 {
@@ -91,7 +91,7 @@ import Wormhole
   }
 }
 
-/// Threads that each call something once.
+/// Threads that make a call each.
 private final class Callers {
   private let returned = Monitor(0)
   private let errors = Monitor<[String]>([])
@@ -111,7 +111,7 @@ private final class Callers {
   /// Some have not returned.
   var areWaiting: Bool { returned.withLock { $0 < threads.count } }
 
-  /// Waits until all have returned; the errors of those that failed.
+  /// Waits until all have returned; returns the errors of the failed calls.
   func join() -> [String] {
     for thread in threads { thread.join() }
     threads = []

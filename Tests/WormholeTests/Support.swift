@@ -3,7 +3,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// A container of one test's own.
+/// A test's own container.
 struct Meeting {
   let folder: TemporaryDirectory
   let hole: Wormhole
@@ -15,7 +15,7 @@ struct Meeting {
     hole = try Wormhole(directory: folder.path + "/c", options: options)
   }
 
-  /// A short lease, and what the environment asks for.
+  /// A short lease, and the environment that tests need.
   private static var options: Wormhole.Options {
     var options = Wormhole.Options()
     options.lease = .milliseconds(50)
@@ -23,7 +23,8 @@ struct Meeting {
     return options
   }
 
-  /// Where whoever holds a lock keeps it, and who waits goes on, however slow the machine is.
+  /// A container whose holders keep their locks, and whose waiters continue to wait, however slow
+  /// the machine is.
   static func patient() throws -> Meeting { try Meeting(havePatience) }
 
   static func havePatience(_ options: inout Wormhole.Options) {
@@ -41,7 +42,7 @@ struct Meeting {
     return try Wormhole(directory: path, options: options)
   }
 
-  /// Writes bytes over a file of the container, as no program of ours would.
+  /// Writes bytes over a file of the container in place, as the library never does.
   func overwrite(_ name: String, _ bytes: [UInt8]) throws {
     let file = try Descriptor.open(path: path + "/" + name, [.writeOnly, .truncate])
     let failure: Errno? = bytes.withUnsafeBytes { bytes in
@@ -73,11 +74,11 @@ struct Order: Codable, Equatable, Sendable {
 }
 
 extension Heard {
-  /// The same for a task, whose thread others need meanwhile.
+  /// The same for a task, whose thread is needed by other tasks in the meantime.
   func comes(
     _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
   ) async throws {
-    // What it waits for is done by tasks, and other tests have the threads of the pool.
+    // Tasks do the work that is awaited, and other tests occupy the threads of the pool.
     try await onAnotherThread { try self.wait(what, within: patience * 10, until: condition) }
   }
 }
@@ -88,7 +89,7 @@ extension Heard where Element: Equatable {
   }
 }
 
-/// Something that a closure waits at until the test opens it.
+/// A gate at which a closure waits until the test opens the gate.
 final class Gate: Sendable {
   private let monitor = Monitor((isOpen: false, waiting: 0))
 
@@ -101,26 +102,26 @@ final class Gate: Sendable {
     let _: Void? = monitor.wait(until: .now + patience) { $0.isOpen ? () : nil }
   }
 
-  /// Waits until somebody waits at the gate.
+  /// Waits until a thread waits at the gate.
   func waitForSomebody() throws {
     let met: Void? = monitor.wait(until: .now + patience) { $0.waiting > 0 ? () : nil }
     if met == nil { throw TooLate(description: "nobody came to the gate") }
   }
 
-  /// The same for a task, whose thread whoever comes may need.
+  /// The same for a task, whose thread the arriving closure may need.
   func somebodyComes() async throws {
     try await onAnotherThread { try self.waitForSomebody() }
   }
 }
 
-/// Looks again and again without holding up other tasks.
+/// Checks the condition repeatedly without holding up tasks.
 func eventuallyAsync(
   _ what: String, _ condition: @escaping @Sendable () throws -> Bool
 ) async throws {
   try await onAnotherThread { try eventually(what, within: .seconds(300), condition) }
 }
 
-/// Runs what waits on a thread of its own: those of the pool are for tasks.
+/// Runs a waiting body on a thread of its own, because the threads of the pool are for tasks.
 private func onAnotherThread(_ body: @escaping @Sendable () throws -> Void) async throws {
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
     do throws(Errno) {

@@ -5,8 +5,8 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Taking the file of a message out of a group's container, where others may exchange it for
-/// something else after it was compared.
+/// Taking the file of a message out of a group's container, where other users may exchange the file
+/// after its comparison.
 @Suite(.blocking) struct TakingTests {
   private func exchange(_ files: FilePair, _ make: (borrowing Descriptor, String) throws -> Void)
     throws
@@ -23,7 +23,7 @@ import Wormhole
     if isReplacing { try files.make("taken", size: 10) }
     let sent = try Digest(files.path("film"))
     _ = try files.phone.send(file: files.path("film"))
-    try files.receive { message in
+    try files.handle { message in
       try #require(message.file).take(to: files.path("taken"), replacing: isReplacing)
     }
     #expect(try Digest(files.path("taken")) == sent)
@@ -37,7 +37,7 @@ import Wormhole
     try files.make("film", size: 1000)
     try files.make("secret", size: 1000, seed: 2)
     _ = try files.phone.send(file: files.path("film"))
-    try files.receive { message in
+    try files.handle { message in
       try exchange(files) { folder, name in
         try folder.makeSymbolicLink(name, to: files.path("secret"))
       }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Wormhole
 
-/// What cannot be read for a moment, for lack of something, is neither gone nor damaged.
+/// A file that cannot be read for a moment, for lack of a resource, is neither gone nor damaged.
 @Suite(.blocking) struct UnreadableTests {
   private let pair: Pair
   private let rule = FaultRule(
@@ -14,7 +14,8 @@ import Testing
 
   init() throws { pair = try Pair() }
 
-  /// It might be told apart from the last one by mistake, and never be told.
+  /// The context might be compared with the wrong previous context, count as equal, and never
+  /// arrive.
   @Test func aContextIsToldAgainIfTheLastCannotBeRead() throws {
     let heard = Heard<Int>()
     let watching = try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
@@ -57,12 +58,12 @@ import Testing
     #expect(output.split(separator: "\n").count == 1)
   }
 
-  /// Each of them tries later, and all of them once.
+  /// Each subscriber plans a retry, and one retry serves all subscribers.
   @Test func howeverManyFindThatSomethingCannotBeDoneItIsTriedOnceASecond() throws {
     for round in 0..<20 {
       let rescans = Watcher.shared.rescanCount
       let time = try timeForTwoMore("till\(round)")
-      // After an overflow, which another test may have made, everybody looks once more.
+      // After an overflow, which another test may have caused, all watches rescan.
       guard Watcher.shared.rescanCount == rescans else { continue }
       #expect(time >= .milliseconds(1990))
       return
@@ -70,7 +71,7 @@ import Testing
     Issue.record("others have looked again all the time")
   }
 
-  /// How long it takes until twenty who look at once, and cannot, have looked twice more.
+  /// The time until twenty failed subscriptions are followed by two more failed tries.
   private func timeForTwoMore(_ name: String) throws -> Duration {
     let failed = Heard<LogEntry>()
     let till = try pair.meeting.another { $0.log = { failed.add($0) } }.join(as: name)
@@ -90,7 +91,7 @@ import Testing
     let (later, looks) = (LaterLook(), Heard<Int>())
     for _ in 0..<10 { later.plan(on: pair.meeting.hole.finding) { looks.add(1) } }
     try looks.wait("the first") { !$0.isEmpty }
-    // What was planned before comes before.
+    // The earlier plan runs before the later plan.
     later.plan(on: pair.meeting.hole.finding) { looks.add(2) }
     try looks.wait("the second") { $0.contains(2) }
     #expect(looks.all == [1, 2])

@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Changes that depend on what is there.
+/// Changes that depend on the present value.
 @Suite(.blocking) struct UpdateTests {
   private let meeting: Meeting
   private var hole: Wormhole { meeting.hole }
@@ -43,7 +43,7 @@ import Wormhole
     struct Plain: Codable, Sendable { var number = 0 }
     let plain = hole.channel("plain", of: Plain.self)
     try plain.put(Plain())
-    // Nobody can tell that it is the same, so it is written.
+    // Values of this type cannot be compared, so an equal value is written.
     try plain.update { $0?.number = 0 }
     #expect(try plain.metadata?.version == 2)
     let after = try plain.decide { value in
@@ -79,7 +79,7 @@ import Wormhole
     var code: WormholeError.Code?
     try sum.update(default: 0) { value in
       code = try failure { try other.put(1) }.code
-      // Reading waits for nobody.
+      // A read waits for no lock.
       value = try other.value ?? 1
     }
     #expect(code == .nested)
@@ -98,7 +98,8 @@ import Wormhole
     #expect(try sum.metadata?.version == 600)
   }
 
-  /// P3: who is stopped inside an update is passed by; its own update is made when it goes on.
+  /// P3: a process that is suspended inside an update is overtaken; its own update is made when the
+  /// process resumes.
   @Test func aStoppedUpdateIsPassedBy() throws {
     let sum = hole.channel("sum", of: Int.self)
     try sum.put(10)

@@ -67,7 +67,7 @@ import Wormhole
     #expect(try comesBack([Order(film: "Ran", seats: [], note: "x"), Order(film: "M", seats: [])]))
   }
 
-  /// An optional that is nil is a value, and not the lack of one.
+  /// An optional with the value nil is a value, and not the lack of a value.
   @Test func nilIsAValueOfAnOptionalType() throws {
     let channel = hole.channel("maybe", of: Int?.self)
     try channel.put(nil)
@@ -119,7 +119,7 @@ import Wormhole
     let update = try failure { try hole.channel("order", of: Int.self).update { $0 = 1 } }
     #expect(update.code == .typeMismatch)
     #expect(update.operation == "update channel")
-    // Nobody else is harmed, and whoever only wants to know more is served.
+    // The value is unharmed, and readers of the metadata or of the raw value succeed.
     #expect(try hole.channel("order", of: Int.self).metadata?.version == 1)
     #expect(try hole.channel("order", of: PropertyListValue.self).value == order)
     #expect(try hole.channel("order", of: Int.self).put(5) == 2)

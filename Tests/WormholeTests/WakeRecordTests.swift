@@ -1,3 +1,4 @@
+import PropertyLists
 import SharedContainer
 import Syscalls
 import TestSupport
@@ -6,9 +7,9 @@ import Testing
 
 @testable import Wormhole
 
-/// What the record of the latest start has those do who want a member to run.
+/// Verdicts from the record of the latest start, for processes that want a member to run.
 @Suite(.blocking) struct WakeRecordTests {
-  /// What nobody has waited for, as under an init that does not, is no reason to wait.
+  /// A zombie that no parent reaps, as under an init that does not reap, is no reason to wait.
   @Test func aZombieIsNotBeingStarted() throws {
     let child = try Child.spawn("true")
     try child.waitUntilEnded()
@@ -47,5 +48,31 @@ import Testing
     #expect(pauses.first == .milliseconds(100))
     #expect(pauses == pauses.sorted())
     #expect(pauses.last == .seconds(10))
+  }
+
+  /// The clock counts from the start of the machine.
+  @Test func aWakeRecordOfAnEarlierBootIsIgnored() {
+    let record = WakeRecord(
+      id: "1", started: 9_000_000_000, by: "test", program: "a", before: "b")
+    func verdict(now: Int64) -> WakeRecord.Verdict {
+      record.verdict("b", "a", begun: 0, now: now, grace: .seconds(5))
+    }
+    #expect(verdict(now: 8_999_999_999) == .start)
+    #expect(verdict(now: 9_000_000_000) == .wait(.seconds(5)))
+    #expect(verdict(now: 13_999_999_999) == .wait(.nanoseconds(1)))
+    #expect(verdict(now: 14_000_000_000) == .start)
+  }
+
+  /// A process may learn late that its program has ended, after another process's start.
+  @Test func anExitIsRecordedInItsOwnRecord() throws {
+    let meeting = try Meeting()
+    let slot = try WakeRecord.slot(of: "watch", in: meeting.hole.container)
+    let record = WakeRecord(id: "new", started: 1, by: "test", program: "a", before: nil)
+    try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
+    let time = Patience(until: .now + patience)
+    try WakeRecord.change(slot, "old", time) { $0.failure = "it ended" }
+    #expect(try WakeRecord(slot.read()) == record)
+    try WakeRecord.change(slot, "new", time) { $0.failure = "it ended" }
+    #expect(try WakeRecord(slot.read())?.failure == "it ended")
   }
 }

@@ -6,10 +6,11 @@ import Testing
 
 @testable import Wormhole
 
-/// Members that are started by those who need them: real processes on both sides.
-@Suite struct WakingTests {
+/// Members started on demand, by the processes that need a member: real processes on both sides.
+@Suite(.notSanitized("many processes at once"))
+struct WakingTests {
   /// A container with a member `watch` that can be started.
-  private struct Scene {
+  struct Scene {
     let meeting: Meeting
     var file: String { meeting.folder.path + "/started" }
 
@@ -27,7 +28,7 @@ import Testing
 
     var watch: Wormhole.Peer { meeting.hole.peer("watch") }
 
-    /// A line for each that was started.
+    /// A line for each started process.
     var started: [String] {
       get throws { try meeting.folder.read("started").split(separator: "\n").map(String.init) }
     }
@@ -43,7 +44,7 @@ import Testing
       }
     }
 
-    /// Lets what was started end, and waits for that: the file tells it.
+    /// Ends the started processes by the removal of their file, and waits for their end.
     func end() throws {
       let processes = try processes()
       try meeting.folder.descriptor.unlink("started")
@@ -89,7 +90,7 @@ import Testing
     member.leave()
   }
 
-  /// A start that has succeeded is no reason to wait when it is gone again.
+  /// After a successful start, a member that has left again is started without a pause.
   @Test(.blocking) func oneThatHasGoneAgainIsStartedAgain() throws {
     let scene = try Scene(.leaving, grace: .seconds(60))
     for count in 1...3 {
@@ -114,38 +115,9 @@ import Testing
     #expect(error?.code == .unreachable)
   }
 
-  // MARK: What was started
+  // MARK: The started member
 
-  @Test(.blocking) func itInheritsNothing() throws {
-    let scene = try Scene()
-    // The shell leaves a descriptor open that is not closed on exec; the waker has others of its
-    // own, and locks.
-    let command = "exec 7</dev/null 8>/dev/null; trap '' HUP INT; exec \"$0\" \"$1\""
-    let job = PeerJob.wake(scene.meeting.path, "watch", milliseconds: 30_000)
-    let waker = try run("sh", ["-c", command, PeerJob.program] + job.arguments)
-    #expect(waker.output == "awake\n", "\(waker.errors)")
-    let line = try #require(try scene.started.first)
-    #expect(line.hasSuffix(" descriptors 0 1 2 in / greeting good day"))
-    let process = try scene.processes()[0]
-    let folder = try Descriptor.open(path: "/proc/\(process)/fd", [.readOnly, .directory])
-    for number in ["0", "1", "2"] {
-      #expect(String(decoding: try folder.readSymbolicLink(number), as: UTF8.self) == "/dev/null")
-    }
-    let status = String(
-      decoding: try Descriptor.open(path: "/proc/\(process)/status", [.readOnly]).contents(),
-      as: UTF8.self)
-    // The shell ignored hang-up and interrupt, the first two.
-    let ignored = status.split(separator: "\n").first { $0.hasPrefix("SigIgn:") }
-    #expect(ignored?.hasSuffix("0") == true, "\(ignored ?? "")")
-    let stat = String(
-      decoding: try Descriptor.open(path: "/proc/\(process)/stat", [.readOnly]).contents(),
-      as: UTF8.self)
-    let fields = stat.split(separator: ")").last!.split(separator: " ")
-    #expect(fields[3] == "\(process)", "a session of its own")
-    try scene.end()
-  }
-
-  /// It goes on when whoever started it ends, and keeps none of its locks.
+  /// The member continues when its waker ends, and holds none of the waker's locks.
   @Test(.blocking) func itOutlivesItsWaker() throws {
     let scene = try Scene()
     let waker = try Running(
@@ -158,7 +130,7 @@ import Testing
     #expect(try scene.watch.reachability == .backgroundOnly)
   }
 
-  /// Whoever started it waits for its end, so that it does not stay in the table of processes.
+  /// The waker reaps the started process, so no zombie stays in the table of processes.
   @Test(.blocking) func itLeavesNoZombie() throws {
     let scene = try Scene()
     try scene.watch.wake(within: .seconds(30))
@@ -191,7 +163,7 @@ import Testing
       #expect(
         try waker.outcome().output == "unreachable: cannot wake 'watch': \(reason)\n")
     }
-    // One that might still come would be waited for a minute.
+    // A process that might still join would cost a wait of a minute.
     #expect(Instant.now - start < .seconds(40))
     let error = try failure {
       try scene.meeting.hole.registerStart(of: "watch", program: program)
@@ -214,14 +186,14 @@ import Testing
           == "unreachable: cannot wake 'watch': \(how) before it joined as 'watch'\n")
     }
     #expect(Instant.now - start < .seconds(40))
-    // All who had begun to ask share one start; those who came later try once more.
+    // Callers that had begun already share a start; later callers try once more.
     #expect(try scene.started.count <= 20)
   }
 
-  /// Those who asked before it failed do not each try again.
+  /// Callers that had begun before the failure do not each try again.
   @Test(.blocking) func aFailureIsForAllWhoAsked() throws {
     let scene = try Scene(.crashing)
-    // All have begun before any goes on.
+    // All calls have begun before any continues.
     let wakings = try (0..<20).map { _ in try Waking(scene.watch, .seconds(60)) }
     let codes = Monitor<[WormholeError.Code?]>([])
     let threads = try wakings.map { waking in
@@ -235,7 +207,7 @@ import Testing
     for thread in threads { thread.join() }
     #expect(codes.withLock { $0 } == Array(repeating: .unreachable, count: 20))
     #expect(try scene.started.count == 1)
-    // Who asks after it has failed has it tried once more.
+    // A call after the failure makes one more try.
     #expect(try failure { try scene.watch.wake(within: .seconds(60)) }.code == .unreachable)
     #expect(try scene.started.count == 2)
   }
@@ -251,13 +223,13 @@ import Testing
     #expect(
       error.reason == "it was started as '\(PeerJob.program)' (process \(process)), "
         + "and has not joined within 2.5 seconds")
-    // It lives still, so nobody starts another one.
+    // The first process still lives, so no second process is started.
     #expect(try failure { try scene.watch.wake(within: .milliseconds(300)) }.code == .timedOut)
     #expect(try scene.started.count == 1)
     // Its end is known at once.
     let waker = try scene.wakers(1, within: 60_000)[0]
     try eventually("the waker is told") {
-      // Also those that it starts if it has begun later than that.
+      // Also the processes that the waker starts if it has begun later.
       for process in try scene.processes() { try? Processes.send(.kill, to: process) }
       return waker.hasEnded
     }
@@ -276,7 +248,7 @@ import Testing
     try scene.end()
   }
 
-  /// What was awake when it was looked at had its end before it.
+  /// The member was awake when it was checked, and was killed directly afterwards.
   @Test(.blocking) func oneThatHasJustBeenKilledIsStartedAgain() throws {
     let scene = try Scene(.answering)
     for round in 1...15 {
@@ -291,7 +263,7 @@ import Testing
   @Test(.blocking) func whatCrashesIsNotStartedWithoutEnd() throws {
     let scene = try Scene(.crashing)
     let begin = Instant.now
-    // A machine that is busy may take longer for the first two.
+    // A busy machine may take longer for the first two starts.
     while try Instant.now - begin < .milliseconds(1200) || scene.started.count < 2,
       Instant.now - begin < patience
     {
@@ -307,7 +279,7 @@ import Testing
       error.reason.contains("times in a row in vain, the last time it ended with exit code 3"))
   }
 
-  // MARK: The one who starts it is killed or stopped
+  // MARK: The waker is killed or suspended
 
   @Test(
     .blocking, arguments: ["spawn:before:kill", "spawn:before:stop", "spawn:before:fail=EAGAIN"])
@@ -329,14 +301,14 @@ import Testing
     if rule.hasSuffix("EAGAIN") {
       #expect(try first.outcome().output.hasPrefix("unreachable: "))
     }
-    // One that stood still right before the start finds somebody in its place.
+    // If a waker was suspended right before the start, its process finds the name taken.
     try eventually("one is left") {
       try scene.processes().filter { try Processes.state($0) ?? "Z" != "Z" }.count == 1
     }
     try scene.end()
   }
 
-  // MARK: Who may say what is run
+  // MARK: Permission to name the program
 
   private func start(of scene: Scene) -> String {
     scene.meeting.path + "/members/watch/start.plist"

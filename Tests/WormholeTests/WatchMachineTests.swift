@@ -7,12 +7,12 @@ import Testing
 @testable import Wormhole
 
 /// The watcher's state machine by itself.
-@Suite(.blocking) struct WatchMachineTests {
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct WatchMachineTests {
   private func version(_ number: Int) -> Stamp {
     .version(number, .distantPast, recovered: false)
   }
 
-  /// What an action is, in a word.
+  /// The name of an action, as text.
   private func word(_ action: WatchMachine<Int>.Action) -> String {
     switch action {
     case .none: "none"
@@ -27,7 +27,7 @@ import Testing
     #expect(word(machine.change("a")) == "none")
     #expect(machine.nextName() == "a")
     #expect(machine.isNews("a", version(1)) == true)
-    // It changes while the handler runs: one more look afterwards.
+    // The channel changes while the handler runs: one more look follows.
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.change("a")) == "none")
     #expect(word(machine.endLook()) == "look")
@@ -68,7 +68,7 @@ import Testing
     #expect(word(machine.endLook()) == "none")
   }
 
-  /// Whatever happens in whatever order: as long as it is not stopped, what changed is looked at.
+  /// In any order of events: until the machine is stopped, every change is followed by a look.
   @Test(arguments: 0..<200) func nothingIsForgotten(_ seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var machine = WatchMachine<Int>(hasHandler: Bool.random(using: &random))

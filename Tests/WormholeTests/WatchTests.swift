@@ -116,7 +116,7 @@ import Wormhole
       watch.stop()
       stopped.add(heard.count)
     }
-    // By then nothing is to be heard any more, and still the call has not ended.
+    // By now no further value can arrive, and the running call has not ended.
     try eventually("it is being stopped") { meeting.hole.watchers == 0 }
     #expect(stopped.count == 0)
     gate.open()
@@ -143,7 +143,7 @@ import Wormhole
     other.stop()
   }
 
-  /// Nobody need keep a watch, nor what it was begun through.
+  /// A program need not retain a watch, nor the instance that has started the watch.
   @Test func aWatchGoesOnWhenNobodyKeepsIt() throws {
     let all = Heard<Int?>()
     let posts = Heard<Int>()
@@ -160,7 +160,7 @@ import Wormhole
     }
     try hole.notice("ready").post()
     try posts.waitForLast(1)
-    // As long as that of the directory, which ends them.
+    // As long as the watch of the directory, which ends these watches.
     #expect(opening == nil || opening?.begun.count == 3)
   }
 
@@ -202,7 +202,7 @@ import Wormhole
     #expect(heard.count == count)
     #expect(other.begun.count == 0)
     #expect(try failure { _ = try other.notice("ready").watch {} }.code == .cancelled)
-    // What goes on with nothing is as it was.
+    // Calls without a subscription work as before.
     try other.channel("number").put(3)
     #expect(try other.channel("number", of: Int.self).value == 3)
     kept.stop()
@@ -220,7 +220,7 @@ import Wormhole
     }
     try number.put(1)
     try names.waitForLast("mine")
-    // Whoever stops from that very queue does not wait for itself.
+    // A stop from the very same queue does not wait for itself.
     queue.sync { watch.stop() }
   }
 
@@ -242,7 +242,7 @@ import Wormhole
     watch.stop()
   }
 
-  /// A damaged file and the value that stands in for it are told once each, not at every look.
+  /// A damaged file and the previous value in its place are reported once each, not at every read.
   @Test func damageIsHeardOnceAndSoIsWhatMendsIt() throws {
     try number.put(1)
     let failures = Heard<WormholeError.Code>()
@@ -322,7 +322,7 @@ import Wormhole
     for watch in watches { watch.stop() }
   }
 
-  /// Names are bytes: two that look the same, and are equal as strings, are two.
+  /// Names are bytes: two names that look the same, and are equal as strings, are two names.
   @Test func namesThatOnlyLookTheSameAreTwo() throws {
     let names = ["caf\u{E9}", "cafe\u{301}"]
     let heard = Heard<[UInt8]>()
@@ -347,13 +347,13 @@ import Wormhole
     for watch in watches { watch.stop() }
   }
 
-  /// Where one container has its watchers wait, as a file system may, another one's go on.
+  /// If one container's watchers have to wait, as for a file system, another container's continue.
   @Test func whatHoldsUpOneContainersWatchersHoldsUpNoOthers() throws {
     let (met, goesOn) = (Heard<Int>(), Monitor(false))
     let group = try Meeting { $0.sharing = .group }
     try group.hole.channel("n").put(1)
     try OpenDirectory(group.folder("channels/n")).descriptor.setMode(0o2777)
-    // Told of what it refuses, the log does not return.
+    // The log's callback does not return from the report of the refusal.
     let stuck = try group.another {
       $0.sharing = .group
       $0.log = { entry in

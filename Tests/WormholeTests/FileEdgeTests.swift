@@ -1,0 +1,149 @@
+import PropertyLists
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+
+/// Files that another process changes, takes or replaces during a send or a take.
+@Suite(.blocking) struct FileEdgeTests {
+  /// The part that is cut off was a hole, and reading after the new end gives no bytes either.
+  @Test func aFileTruncatedDuringTheSendIsNotSent() throws {
+    let files = try FilePair()
+    try files.make("log", size: 10 << 20)
+    let log = try Descriptor.open(path: files.path("log"), [.writeOnly])
+    try log.truncate(to: 40 << 20)
+    let error = try failure {
+      try files.phone.send(file: files.path("log")) { _ in
+        try? log.truncate(to: 30 << 20)
+        return .goOn
+      }
+    }
+    #expect(error.code == .conflict)
+    try files.waitUntilNothingIsLeft()
+  }
+
+  /// A clone contains the appended bytes at first.
+  @Test(arguments: [TestFileSystem.Kind.xfs, .ext4])
+  func bytesAppendedBeforeTheCloneAreCutOff(_ kind: TestFileSystem.Kind) throws {
+    let what = "what is appended before a copy on \(kind)"
+    guard let disk = try TestFileSystem.make(kind, for: what) else { return }
+    try makeFile(disk.path + "/log", size: 1 << 20)
+    let before = try Digest(disk.path + "/log")
+    var sum = Checksum()
+    let content = try Descriptor.open(path: disk.path + "/log", [.readOnly]).contents()
+    content.withUnsafeBytes { sum.add($0) }
+    do {
+      let source = try Descriptor.open(path: disk.path + "/log", [.readOnly])
+      let target = try Descriptor.open(
+        path: disk.path + "/copy", [.readWrite, .create], mode: 0o600)
+      try Descriptor.open(path: disk.path + "/log", [.writeOnly, .append]).write("one more line\n")
+      let checksum = try FileCopy.copy(source, to: target, size: before.size) { _ in true }
+      #expect(checksum == sum.value)
+    }
+    #expect(try Digest(disk.path + "/copy") == before)
+    try disk.unmount()
+  }
+
+  // MARK: Moving
+
+  /// A file with two hard links is copied, and then removed.
+  @Test func movingRemovesNoOtherFileAtThePath() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1 << 20)
+    try files.folder.descriptor.link("film", to: files.folder.descriptor, "other")
+    let before = try Digest(files.path("film"))
+    var isReplaced = false
+    let error = try failure {
+      try files.phone.send(file: files.path("film"), by: .moving) { _ in
+        if !isReplaced {
+          isReplaced = true
+          try? files.folder.write("new", to: "new")
+          #expect(throws: Never.self) {
+            try files.folder.descriptor.rename("new", to: files.folder.descriptor, "film")
+          }
+        }
+        return .goOn
+      }
+    }
+    #expect(isReplaced)
+    #expect(error.code == .partlyDone)
+    #expect(error.reason == "it was sent, but could not be removed: another file is there now")
+    #expect(try files.folder.read("film") == "new")
+    // The first file was sent.
+    try files.handle { message in
+      let after = try message.digest()
+      #expect(after == before)
+    }
+    try files.waitUntilNothingIsLeft()
+  }
+
+  @Test func aFileThatCannotBeMovedKeepsItsMode() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let film = try Descriptor.open(path: files.path("film"), [.readOnly])
+    try film.setMode(0o640)
+    let rule = FaultRule(.rename, path: "inbox/", persistent: true, .fail(.inputOutput))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) {
+      error = try failure { try files.phone.send(file: files.path("film"), by: .moving) }
+    }
+    #expect(error?.errno == Errno.inputOutput.rawValue)
+    #expect(try film.status().mode & 0o777 == 0o640)
+    #expect(try film.status().links == 1)
+    #expect(try files.folder.descriptor.names() == ["film"])
+    try files.waitUntilNothingIsLeft()
+  }
+
+  // MARK: Taking
+
+  @Test func aGroupsFileThatOtherUsersMayWriteIsRefused() throws {
+    let files = try FilePair { $0.sharing = .group }
+    try files.make("film", size: 1000)
+    try files.phone.send(file: files.path("film"))
+    try files.handle { message in
+      let file = try #require(message.file)
+      let inside = try Descriptor.open(path: file.path, [.readOnly])
+      let mode = try inside.status().mode & 0o777
+      try inside.setMode(mode | 0o002)
+      let error = try failure { try file.take(to: files.path("taken")) }
+      #expect(error.code == .refused)
+      #expect(error.reason.contains("others may write to it"))
+      try inside.setMode(mode)
+      try file.take(to: files.path("taken"))
+    }
+    #expect(try Digest(files.path("taken")) == Digest(files.path("film")))
+  }
+
+  /// An incomplete copy has a fixed name, so only one thread may copy at a time.
+  @Test func twoConcurrentTakesOfAFileDoNotCollide() throws {
+    guard let other = try AnotherFileSystem() else { return }
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let before = try Digest(files.path("film"))
+    try files.phone.send(file: files.path("film"))
+    try files.handle { message in
+      let file = try #require(message.file)
+      let slow = FaultRule(.rename, path: "/first", .delay(milliseconds: 500))
+      let isTaken = Monitor(false)
+      let first = try Thread("first") {
+        FaultPoints.with([slow]) {
+          guard (try? file.take(to: other.path + "/first")) != nil else { return }
+          isTaken.withLock { $0 = true }
+        }
+      }
+      try eventually("the first is at it") { try !other.names().isEmpty }
+      do throws(WormholeError) {
+        try file.take(to: other.path + "/second")
+      } catch {
+        // The first was faster, and has taken the file.
+        #expect(error.reason.contains("was taken before"))
+      }
+      first.join()
+      #expect(isTaken.withLock { $0 })
+    }
+    #expect(try Set(other.names()).isSuperset(of: ["first"]))
+    for name in try other.names() { #expect(try Digest("\(other.path)/\(name)") == before) }
+  }
+}

@@ -1,0 +1,93 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// Requests to a member that leaves or dies during the request, and to its next incarnation.
+@Suite(.blocking) struct LostPeerTests {
+  private let address = LiveAddress(folder: .members, name: "watch")
+  private let ended = Heard<String>()
+
+  /// Sends a request with a closure, and records its result.
+  private func ask(_ number: Int, _ pair: Pair) {
+    pair.phone.request(number, as: Int.self, within: .seconds(600)) { [ended] end in
+      switch end {
+      case .success(let answer): ended.add("\(number) \(answer)")
+      case .failure(let error): ended.add("\(number) \(error.code)")
+      }
+    }
+  }
+
+  /// A check of the peer is slow: in the meantime the peer leaves, and the next incarnation joins
+  /// and receives a request.
+  @Test(
+    arguments: [
+      FaultRule(.ofdquery, .delay(milliseconds: 1000)),
+      FaultRule(nil, path: "watch/profile.plist", moment: .after, .delay(milliseconds: 1000)),
+    ])
+  func theEndOfAnEarlierIncarnationFailsNoNewRequest(_ slow: FaultRule) throws {
+    let pair = try Pair()
+    let kept = Heard<Wormhole.Request>()
+    let first = pair.watch.respond(toKind: nil) { kept.add($0) }
+    ask(1, pair)
+    try kept.wait("the first") { $0.count == 1 }
+    let peers = pair.sender.live.peers
+    let isLooking = Monitor(false)
+    let looking = try Thread("looking") {
+      FaultPoints.with([slow]) {
+        isLooking.signal { $0 = true }
+        peers.look(after: address)
+      }
+    }
+    isLooking.wait(until: nil) { $0 ? () : nil }
+    pair.watch.leave()
+    try ended.wait("its end") { $0 == ["1 unreachable"] }
+    let heir = try pair.meeting.another().join(as: "watch")
+    let second = heir.respond(toKind: nil) { kept.add($0) }
+    ask(2, pair)
+    try kept.wait("the second") { $0.count == 2 }
+    looking.join()
+    try kept.all[1].answer(42)
+    try ended.wait("the answer") { $0.count == 2 }
+    #expect(ended.all == ["1 unreachable", "2 42"])
+    first.stop()
+    second.stop()
+  }
+
+  /// A request that is written when the member leaves goes to the next incarnation.
+  @Test func aRequestNotYetWrittenGoesToTheNextIncarnation() throws {
+    // A busy machine may not complete the steps within the shorter delay.
+    for milliseconds in [500, 5000] {
+      let pair = try Pair()
+      let kept = Heard<Wormhole.Request>()
+      let first = pair.watch.respond(toKind: nil) { kept.add($0) }
+      ask(1, pair)
+      try kept.wait("the first") { $0.count == 1 }
+      let slow = FaultRule(.rename, path: "/live/", .delay(milliseconds: milliseconds))
+      let (result, begin) = (Monitor<Result<Int, any Error>?>(nil), Instant.now)
+      let asking = try Thread("asking") {
+        FaultPoints.with([slow]) {
+          let end = Result {
+            try pair.phone.request(2, as: Int.self, within: .seconds(20))
+          }
+          result.withLock { $0 = end }
+        }
+      }
+      try eventually("it is about to be put") { try !pair.meeting.names("staging").isEmpty }
+      pair.watch.leave()
+      let heir = try pair.meeting.another().join(as: "watch")
+      let second = heir.respond(to: Int.self) { $0 * 21 }
+      let isInTime = Instant.now - begin < .milliseconds(milliseconds)
+      asking.join()
+      first.stop()
+      second.stop()
+      guard isInTime else { continue }
+      #expect(try result.withLock { $0 }?.get() == 42)
+      return
+    }
+    Issue.record("the machine is too slow")
+  }
+}
