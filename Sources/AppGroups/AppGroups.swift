@@ -2,12 +2,13 @@
 @_exported public import Foundation
 internal import SharedContainer
 
-/// What holds for all groups of this process.
+/// The settings for all groups of this process.
 public enum AppGroups {
-  /// The directory that the groups of this process lie in; nil: below the user's own state
-  /// directory, or `WORMHOLE_ROOT`.
+  /// The parent directory of this process's groups; nil: below the user's own state directory, or
+  /// `WORMHOLE_ROOT`.
   ///
-  /// For tests: set it before the first group is used. What is open already stays where it is.
+  /// For tests: set the property before the first group is used. A container that is open already
+  /// remains at its location.
   public static var root: String? {
     get { ContainerLocation.givenRoot }
     set { ContainerLocation.givenRoot = newValue }

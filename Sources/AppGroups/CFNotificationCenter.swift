@@ -3,7 +3,7 @@ public import Foundation
 internal import Syscalls
 internal import Wormhole
 
-/// Core Foundation's string, which is Swift's own here.
+/// Core Foundation's string, which here is Swift's `String`.
 public typealias CFString = String
 /// Core Foundation's dictionary; Darwin notifications carry none.
 public typealias CFDictionary = NSDictionary
@@ -18,24 +18,24 @@ public struct CFNotificationName: RawRepresentable, Hashable, Sendable {
   public init(_ rawValue: CFString) { self.rawValue = rawValue }
 }
 
-/// What is to happen to notifications while a program is in the background; the Darwin center has
-/// never looked at it, on devices either.
+/// The treatment of notifications while a program is in the background; the Darwin center ignores
+/// the value, on devices too.
 public enum CFNotificationSuspensionBehavior: Int, Sendable {
-  /// They are dropped.
+  /// The notifications are dropped.
   case drop = 1
-  /// One of several is kept.
+  /// Only one of several notifications is kept.
   case coalesce = 2
-  /// They are kept.
+  /// The notifications are kept.
   case hold = 3
-  /// They are delivered.
+  /// The notifications are delivered.
   case deliverImmediately = 4
 }
 
-/// What is called with a notification: the center, the observer, the name, and neither an object
-/// nor a dictionary.
+/// A function that receives a notification: the center, the observer, the name, and neither an
+/// object nor a dictionary.
 ///
-/// A closure of Swift's, as a C function cannot be handed names here; it captures nothing if it is
-/// to compile on devices too.
+/// The type is a Swift closure, because a C function cannot receive names here. To compile on
+/// devices too, the closure must capture nothing.
 public typealias CFNotificationCallback =
   @Sendable (
     CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
@@ -78,18 +78,18 @@ public final class CFNotificationCenter: Sendable {
   }
 }
 
-/// The center of notifications between all programs of a user.
+/// Returns the center of notifications between all programs of a user.
 public func CFNotificationCenterGetDarwinNotifyCenter() -> CFNotificationCenter! { .darwin }
 
-/// Has a function called on the main queue whenever a notification is posted.
+/// Calls a function on the main queue whenever a notification is posted.
 ///
 /// - Parameters:
-///   - center: the Darwin center; there is no other here.
-///   - observer: what the function is handed, and what it is removed by.
+///   - center: the Darwin center; no other center exists here.
+///   - observer: the pointer that the function receives, and by which the observer is removed.
 ///   - callBack: the function.
 ///   - name: the notification; nil, for all, is refused, as the Darwin center refuses it.
-///   - object: nothing, for the Darwin center.
-///   - suspensionBehavior: nothing, for the Darwin center.
+///   - object: ignored by the Darwin center.
+///   - suspensionBehavior: ignored by the Darwin center.
 public func CFNotificationCenterAddObserver(
   _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!,
   _ callBack: CFNotificationCallback!, _ name: CFString!, _ object: UnsafeRawPointer!,
@@ -103,7 +103,7 @@ public func CFNotificationCenterAddObserver(
   center.add(observer.map { UInt(bitPattern: $0) }, CFNotificationName(name), callBack)
 }
 
-/// Ends what was begun for an observer; for a name alone, or for all if there is none.
+/// Ends the observations of an observer: for a name alone, or for all names if there is none.
 public func CFNotificationCenterRemoveObserver(
   _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!, _ name: CFNotificationName!,
   _ object: UnsafeRawPointer!
@@ -111,21 +111,21 @@ public func CFNotificationCenterRemoveObserver(
   center?.remove(observer.map { UInt(bitPattern: $0) }, name)
 }
 
-/// Ends all that was begun for an observer.
+/// Ends all observations of an observer.
 public func CFNotificationCenterRemoveEveryObserver(
   _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!
 ) {
   center?.remove(observer.map { UInt(bitPattern: $0) }, nil)
 }
 
-/// Tells all programs that observe a notification.
+/// Notifies all programs that observe a notification.
 ///
 /// - Parameters:
-///   - center: the Darwin center; there is no other here.
+///   - center: the Darwin center; no other center exists here.
 ///   - name: the notification.
-///   - object: nothing, for the Darwin center.
-///   - userInfo: nothing, for the Darwin center.
-///   - deliverImmediately: what the Darwin center does in any case.
+///   - object: ignored by the Darwin center.
+///   - userInfo: ignored by the Darwin center.
+///   - deliverImmediately: ignored; the Darwin center always delivers immediately.
 public func CFNotificationCenterPostNotification(
   _ center: CFNotificationCenter!, _ name: CFNotificationName!, _ object: UnsafeRawPointer!,
   _ userInfo: CFDictionary!, _ deliverImmediately: Bool

@@ -2,27 +2,29 @@ public import Dispatch
 internal import DropIns
 public import Wormhole
 
-/// A name that any program of the user can post, and any other hear.
+/// A name that any program of the user can post, and any other can observe.
 ///
-/// As `notify_post` on devices: nothing is carried, nothing is kept for those who listen later,
-/// several posts in quick succession may be heard as one, the last is always heard, and one's own
-/// are heard as well. All programs of a user meet, whatever group or container they use.
+/// As with `notify_post` on devices, a notification carries no content, and is not stored for later
+/// observers. Several posts in quick succession may arrive as one; the last post always arrives. A
+/// program also receives its own posts. All programs of a user meet, whatever group or container
+/// they use.
 public struct DarwinNotification: Hashable, Sendable {
-  /// The name, by custom one like `com.example.cinema.changed`.
+  /// The name, by custom of a form like `com.example.cinema.changed`.
   public let name: String
 
-  /// The notification of a name.
+  /// Makes the notification of a name.
   public init(_ name: String) { self.name = name }
 
-  /// Tells all who observe it; does not wait for them.
+  /// Notifies all observers; does not wait for them.
   public func post() throws(WormholeError) { try UserContainer.hole().notice(name).post() }
 
-  /// Calls a closure whenever it is posted, until what this returns is cancelled or let go of.
+  /// Calls a closure whenever the notification is posted, until the returned object is cancelled or
+  /// released.
   ///
   /// - Parameters:
-  ///   - queue: where the closure is called; by default the main queue, which the program has to
-  ///     run.
-  ///   - handler: is called once for several posts if it is not fast enough for each.
+  ///   - queue: the queue on which the closure is called; by default the main queue, which the
+  ///     program has to run.
+  ///   - handler: is called once for several posts if it is too slow to be called for each.
   public func observe(
     on queue: DispatchQueue = .main, _ handler: @escaping @Sendable () -> Void
   ) throws(WormholeError) -> AnyCancellable {

@@ -3,10 +3,11 @@ internal import DropIns
 internal import SharedContainer
 
 extension FileManager {
-  /// The directory that the programs of a group share, one per user; made if need be.
+  /// The directory that the programs of a group share, one per user; made if necessary.
   ///
-  /// Files in it are the programs' own affair; beside them lies `.wormhole`, through which they are
-  /// kept in step. It is nil if there can be no such directory, and ``DropInLog`` says why.
+  /// The programs decide on the files in the directory; beside their files is `.wormhole`, the
+  /// container through which the programs are kept in step. The result is nil if the directory
+  /// cannot be made or used, and ``DropInLog`` reports the cause.
   public func containerURL(
     forSecurityApplicationGroupIdentifier groupIdentifier: String
   ) -> URL? {
@@ -20,9 +21,10 @@ extension FileManager {
     }
   }
 
-  /// Makes the directory that programs put their documents into, where the account has none.
+  /// Makes the directory for documents, if the account has none.
   ///
-  /// On devices it is always there, and code that was written for them moves files into it unasked.
+  /// On devices the directory always exists, and code that was written for devices moves files into
+  /// it without a check.
   package func makeDocumentDirectory() {
     guard let url = urls(for: .documentDirectory, in: .userDomainMask).first else { return }
     do {

@@ -4,14 +4,14 @@ internal import Foundation
 internal import Syscalls
 internal import Wormhole
 
-/// The presenters that this process has added, and what tells them apart.
+/// The presenters of this process, and the purposes that identify presenters.
 enum FilePresenters {
   private struct Added {
     let presenter: Kept
     let subscription: Wormhole.Subscription
   }
 
-  /// A presenter that somebody asks the purpose of.
+  /// A presenter whose purpose a coordinator has requested.
   private struct Known {
     weak var presenter: (any NSFilePresenter)?
     let purpose: String
@@ -19,31 +19,33 @@ enum FilePresenters {
   }
 
   private struct State: @unchecked Sendable {
-    // Presenters are only called on their own queues; here they are kept, and told apart.
+    // Presenters are called only on their own queues; here they are only retained and compared.
     var added: [ObjectIdentifier: Added] = [:]
-    /// Those that could not be shown yet, and which call of `add` it was.
+    /// Presenters that could not be registered yet, each with the number of its call of `add`.
     var late: [ObjectIdentifier: (presenter: Kept, number: Int)] = [:]
     var known: [ObjectIdentifier: Known] = [:]
     var numbers = 0
   }
 
   private struct Kept: @unchecked Sendable {
-    // It is called on its own queue alone.
+    // The presenter is called on its own queue alone.
     let presenter: any NSFilePresenter
   }
 
   private static let state = Monitor(State())
   private static let process = Wormhole.Coordinator()
 
-  /// What its presenter is known by: coordinators that were made with it neither ask nor tell it.
+  /// Returns the purpose of a presenter: coordinators that were made with the presenter neither ask
+  /// nor notify it.
   static func purpose(of presenter: any NSFilePresenter) -> String {
-    // Who is looked at may be let go of by all others meanwhile. Its end may then come here, and
-    // may call what takes the lock, so it is kept until the lock is free.
+    // All other owners may release a presenter during its examination here. The presenter's
+    // `deinit` then runs here, and may call code that takes the lock. Therefore the presenter is
+    // retained until the lock is free.
     var looked: [any NSFilePresenter] = []
     defer { withExtendedLifetime(looked) {} }
     return state.withLock { state in
       func isThere(_ known: Known) -> Bool {
-        // In a copy of the process it is somebody else's.
+        // In a forked child the entry belongs to the parent process.
         guard known.owner.isCurrent, let presenter = known.presenter else { return false }
         looked.append(presenter)
         return true
@@ -79,7 +81,8 @@ enum FilePresenters {
     show(kept, at: url, number, isFirst: true)
   }
 
-  /// Shows it to others, later if the system refuses that: nobody tells whoever has added it.
+  /// Registers a presenter for all accesses of others; if the system refuses, tries again later,
+  /// because the caller of `add` receives no error.
   private static func show(_ kept: Kept, at url: URL, _ number: Int, isFirst: Bool) {
     let key = ObjectIdentifier(kept.presenter)
     guard state.withLock({ $0.late[key]?.number == number }) else { return }
@@ -94,7 +97,7 @@ enum FilePresenters {
         return state.added.updateValue(
           Added(presenter: kept, subscription: subscription), forKey: key)?.subscription
       }
-      // Another thread has removed it meanwhile, or has added it too.
+      // Another thread has removed the presenter in the meantime, or has added it too.
       unwanted?.stop()
     } catch {
       let mayPass = error.errno != nil
@@ -102,7 +105,7 @@ enum FilePresenters {
       guard mayPass else {
         return state.withLock { if $0.late[key]?.number == number { $0.late[key] = nil } }
       }
-      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) {
+      DispatchQueue.global().soon(after: .seconds(1)) {
         show(kept, at: url, number, isFirst: false)
       }
     }
@@ -117,7 +120,7 @@ enum FilePresenters {
   }
 
   private static func calls(of kept: Kept, at url: URL) -> Wormhole.Coordinator.Presenter {
-    // It changes its own when what it presents is moved.
+    // The presenter changes its own URL when the presented item is moved.
     let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
     var calls = Wormhole.Coordinator.Presenter()
     calls.relinquish = { use, goOn in
@@ -171,7 +174,8 @@ enum FilePresenters {
 }
 
 extension OperationQueue {
-  /// Has it called, also if somebody cancels what is in the queue: others wait for it.
+  /// Calls a closure on the queue, even if the program cancels the queue's operations: accesses
+  /// wait for the call.
   fileprivate func addForSure(_ call: @escaping @Sendable () -> Void) {
     let isCalled = Monitor(false)
     let operation = BlockOperation {

@@ -4,23 +4,25 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// The user defaults of a group: one file that all its programs change under one lock.
+/// The user defaults of a group: a single file, which all programs of the group change under one
+/// lock.
 ///
-/// So a set of one key never takes back another program's set of another key, as it does with
-/// Foundation's own, and what another program sets is there at the next read.
+/// Therefore a set of one key never undoes another program's set of another key, as happens with
+/// Foundation's own class. A value that another program sets is visible to the next read.
 ///
-/// No call of `UserDefaults` can fail. Where something is wrong for longer than a moment, with the
-/// disk or the directory, reading answers as if there were no value, setting changes nothing, and
-/// ``DropInLog`` is told.
+/// No call of `UserDefaults` can fail. If the disk or the directory has a fault for longer than a
+/// moment, reading behaves as if no value were stored, setting changes nothing, and ``DropInLog``
+/// reports the cause.
 final class GroupDefaults: UserDefaults {
   private let suite: String
   private let stored: Wormhole.Defaults
   private var watching: Wormhole.Subscription?
   private let own = OwnChanges()
 
-  /// What is registered; for all groups of the process.
+  /// The registered defaults, for all groups of the process.
   ///
-  /// Foundation's own objects have theirs behind no lock, so it is not looked at.
+  /// Foundation's own objects store their registered defaults without a lock, so this class does
+  /// not read them.
   private static let registered = Monitor<[String: PropertyListValue]>([:])
 
   init?(group: String) {
@@ -45,7 +47,8 @@ final class GroupDefaults: UserDefaults {
 
   // MARK: Reading
 
-  /// What the program was started with, as `-key value`: it goes before all else.
+  /// The arguments with which the program was started, as `-key value`; they precede all other
+  /// values.
   private var arguments: [String: Any] { volatileDomain(forName: UserDefaults.argumentDomain) }
 
   private func value(_ key: String) -> PropertyListValue? {
@@ -135,7 +138,7 @@ final class GroupDefaults: UserDefaults {
     do throws(NotAPropertyList) {
       taken = try PropertyListValue(any: value)
     } catch {
-      // A mistake in the program, which Foundation ends in the same words.
+      // A programming error; Foundation ends the program with the same words.
       fatalError("This value is not supported by set(_:forKey:)")
     }
     change { $0[defaultName] = taken }
@@ -170,7 +173,7 @@ final class GroupDefaults: UserDefaults {
     }
   }
 
-  /// Sets all keys at once, whatever is there, damaged or not.
+  /// Sets all keys at once, whether the stored file is missing, intact or damaged.
   private func replace(with values: [String: PropertyListValue]) {
     commit { () throws(WormholeError) in
       if (try? stored.all()) == values { return nil }
@@ -178,14 +181,14 @@ final class GroupDefaults: UserDefaults {
     }
   }
 
-  /// - Parameter body: answers the version that it has made; nil if it has changed nothing.
+  /// - Parameter body: returns the new version; nil without a change.
   private func commit(_ body: () throws(WormholeError) -> Int?) {
     own.begin()
     let version = SilentCall.attempt(body).flatMap(\.self)
     if own.end(with: version) { ChangeNote(self).post() }
   }
 
-  /// There is nothing to wait for: what was set is there for everybody.
+  /// There is no write to wait for: a value that was set is visible to all programs at once.
   override func synchronize() -> Bool { true }
 
   // MARK: Domains
@@ -228,9 +231,9 @@ final class GroupDefaults: UserDefaults {
   override func objectIsForced(forKey key: String, inDomain domain: String) -> Bool { false }
 }
 
-/// Posts that an object's settings have changed.
-// The object is only handed on, to whoever listens for its notifications; and weakly, so that a
-// watch keeps nobody alive.
+/// Posts the notification that an object's settings have changed.
+// The object is only passed on, to the observers of its notifications. The reference is weak, so a
+// watch does not retain the object.
 private struct ChangeNote: @unchecked Sendable {
   private weak var defaults: UserDefaults?
 

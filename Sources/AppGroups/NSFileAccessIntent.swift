@@ -2,10 +2,9 @@ public import Foundation
 internal import Syscalls
 internal import Wormhole
 
-/// One file, and what is to be done with it, for
-/// ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
+/// One file with its intended use, for ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
 public final class NSFileAccessIntent: NSObject, Sendable {
-  /// What an access is asked for, and whether the accessor gets a copy.
+  /// The intent of an access, and whether the accessor receives a copy.
   struct Wanted: Sendable {
     var intent: Wormhole.Coordinator.Intent
     var isReading = false
@@ -20,17 +19,17 @@ public final class NSFileAccessIntent: NSObject, Sendable {
     place = Monitor(url)
   }
 
-  /// Where the file is to be used, once the accessor runs; before that, what it was made with.
+  /// The location for the accessor once it runs; before, the URL with which the intent was made.
   public var url: URL { place.withLock { $0 } }
 
-  /// It is read.
+  /// Makes an intent to read the file.
   public static func readingIntent(
     with url: URL, options: NSFileCoordinator.ReadingOptions = []
   ) -> NSFileAccessIntent {
     NSFileAccessIntent(intent(url, options), url)
   }
 
-  /// It is written.
+  /// Makes an intent to write the file.
   public static func writingIntent(
     with url: URL, options: NSFileCoordinator.WritingOptions = []
   ) -> NSFileAccessIntent {
@@ -64,10 +63,10 @@ public final class NSFileAccessIntent: NSObject, Sendable {
 }
 
 extension NSError {
-  /// As devices tell of it; what was found here lies below.
+  /// Converts an error to the error of devices; the original error is the underlying error.
   ///
-  /// - Parameter wanted: what was to be read or written; if it is known which of them the error is
-  ///   of, that one counts.
+  /// - Parameter wanted: the files to be read or written. If the error names a file of the list,
+  ///   only that file determines the code.
   static func cocoa(_ error: any Error, of wanted: [NSFileAccessIntent.Wanted]) -> NSError {
     guard let error = error as? WormholeError else { return error as NSError }
     let meant = wanted.filter { $0.intent.path == error.subject }

@@ -3,86 +3,90 @@ public import Foundation
 internal import Syscalls
 internal import Wormhole
 
-/// Where a call leaves its error.
+/// The location where a call stores its error.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 
-/// Lets programs take turns at files, as on devices; without their deadlock.
+/// A coordinator of file accesses between programs, as on devices, but without the deadlock of
+/// devices.
 ///
-/// It is ``Wormhole/Wormhole/Coordinator`` under the names of Foundation's class. A call waits
-/// until nobody else is in the way, runs the accessor on the calling thread, and returns. If it
-/// fails before that the accessor is not called, and the error is set. A wait ends after
-/// ``timeout``, and when whoever is in the way is stopped.
+/// The class is ``Wormhole/Wormhole/Coordinator`` under the names of Foundation's class. A call
+/// waits until no conflicting access remains, runs the accessor on the calling thread, and returns.
+/// If the call fails earlier, the accessor is not called, and the error is set. A wait ends after
+/// ``timeout``, and when the process of a conflicting access is suspended.
 ///
-/// Those who present a file are asked before, and told afterwards: ``NSFilePresenter``.
+/// The presenters of a file are asked before an access, and notified afterwards:
+/// ``NSFilePresenter``.
 open class NSFileCoordinator: NSObject, @unchecked Sendable {
-  // What can change is in the monitor.
+  // All mutable state is in the monitor.
   private let state: Monitor<State>
 
   private struct State: Sendable {
     var coordinator: Wormhole.Coordinator
-    /// That of the presenter that it was made with.
+    /// The purpose of the presenter with which the coordinator was made.
     var presenter: String?
     var timeout: Duration?
     var takeOverAfter: Duration?
-    /// Those whose accessors run, with numbers of their own.
+    /// The accesses whose accessors run, by sequential number.
     var underWay: [Int: Wormhole.Coordinator.Access] = [:]
     var begun = 0
   }
 
-  /// How a file is read.
+  /// The manner in which a file is read.
   public struct ReadingOptions: OptionSet, Sendable {
-    /// The number that devices have for it.
+    /// The raw value, as on devices.
     public let rawValue: UInt
-    /// The options of such a number.
+    /// Makes the options of a raw value.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Nobody is asked to save first.
+    /// No presenter is asked to save first.
     public static let withoutChanges = ReadingOptions(rawValue: 1 << 0)
-    /// A link counts with what it leads to; here it always does.
+    /// A symbolic link stands for its target; here this is always the case.
     public static let resolvesSymbolicLink = ReadingOptions(rawValue: 1 << 1)
-    /// What is known of the file at once is enough; here the file is there.
+    /// Immediately available metadata of the file suffices; here the file always exists locally.
     public static let immediatelyAvailableMetadataOnly = ReadingOptions(rawValue: 1 << 2)
-    /// The file is read to be sent elsewhere: the accessor gets a copy of it, which nobody changes
-    /// and which is removed when the accessor has returned.
+    /// The file is read to be sent elsewhere: the accessor receives a copy of the file.
     ///
-    /// If all that an accessor gets is copied, the others may go on meanwhile. A folder cannot be
-    /// read so here: devices make an archive of it, and here the call fails with
-    /// `NSFeatureUnsupportedError`.
+    /// No program changes the copy, which is removed when the accessor has returned.
+    ///
+    /// If the accessor receives only copies, other accesses may continue in the meantime. A folder
+    /// cannot be read in this manner here: devices make an archive of the folder, and here the call
+    /// fails with `NSFeatureUnsupportedError`.
     public static let forUploading = ReadingOptions(rawValue: 1 << 3)
   }
 
-  /// How a file is written.
+  /// The manner in which a file is written.
   public struct WritingOptions: OptionSet, Sendable {
-    /// The number that devices have for it.
+    /// The raw value, as on devices.
     public let rawValue: UInt
-    /// The options of such a number.
+    /// Makes the options of a raw value.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// It is removed: those who present it are asked to let it go, and not to save it.
+    /// The file is removed: its presenters are asked to close the file, and not to save it.
     public static let forDeleting = WritingOptions(rawValue: 1 << 0)
-    /// It is moved: ``item(at:didMoveTo:)`` tells those who present it.
+    /// The file is moved: ``item(at:didMoveTo:)`` notifies its presenters.
     public static let forMoving = WritingOptions(rawValue: 1 << 1)
-    /// It is read as well.
+    /// The file is read as well.
     public static let forMerging = WritingOptions(rawValue: 1 << 2)
-    /// Another takes its place: the accessor gets a place beside it, and what is made there is
-    /// moved in when the accessor has returned.
+    /// Another file replaces this one: the accessor receives a location beside the file.
     ///
-    /// If nothing is made there the file stays as it is.
+    /// A file that the accessor makes there is moved into place when the accessor has returned.
+    ///
+    /// If the accessor makes no file there, the original file remains unchanged.
     public static let forReplacing = WritingOptions(rawValue: 1 << 3)
-    /// Only what is known of the file is changed: nobody is asked or told.
+    /// Only metadata of the file is changed: no presenter is asked or notified.
     public static let contentIndependentMetadataOnly = WritingOptions(rawValue: 1 << 4)
   }
 
-  /// A coordinator that is nobody's.
+  /// A coordinator without a presenter.
   public override init() {
     state = Monitor(State(coordinator: Wormhole.Coordinator()))
     super.init()
   }
 
-  /// A coordinator of a presenter's.
+  /// A coordinator of a presenter.
   ///
-  /// - Parameter filePresenter: is neither asked nor told of what this coordinator does; nil for
-  ///   nobody's.
+  /// - Parameter filePresenter: the presenter that is neither asked nor notified about the accesses
+  ///   of this coordinator; nil for none.
   public init(filePresenter: (any NSFilePresenter)?) {
     let presenter = filePresenter.map { FilePresenters.purpose(of: $0) }
     let coordinator = Wormhole.Coordinator(nil, presenter: presenter)
@@ -92,25 +96,28 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
 
   // MARK: Presenters
 
-  /// Has a presenter asked before others use what it presents, and told afterwards, until it is
-  /// removed; it is kept as long.
+  /// Registers a presenter, which is asked before other accesses to the presented item, and
+  /// notified afterwards, until the presenter is removed.
   ///
-  /// Where that is not possible the log says so.
+  /// The presenter is retained as long.
+  ///
+  /// If registering is not possible, the log reports the cause.
   open class func addFilePresenter(_ filePresenter: any NSFilePresenter) {
     FilePresenters.add(filePresenter)
   }
 
-  /// It is not asked or told any more; a call that is under way on another thread is waited for.
+  /// Removes a presenter, which is then no longer asked or notified; waits for a call that is in
+  /// progress on another thread.
   open class func removeFilePresenter(_ filePresenter: any NSFilePresenter) {
     FilePresenters.remove(filePresenter)
   }
 
-  /// All that this process has added.
+  /// All presenters of this process.
   open class var filePresenters: [any NSFilePresenter] { FilePresenters.all }
 
-  /// What it is used for: accesses of one purpose never wait for each other.
+  /// The purpose of the coordinator: accesses with the same purpose never wait for each other.
   ///
-  /// By default one that nothing else has. Set it before the first access.
+  /// By default the purpose is unique. Set the property before the first access.
   open var purposeIdentifier: String {
     get { coordinator.purpose }
     set {
@@ -121,18 +128,20 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
   }
 
-  /// How long a call waits before it fails; 30 seconds by default, and ``takeOverAfter`` more.
+  /// The time limit of a call; 30 seconds by default, and ``takeOverAfter`` more.
   ///
-  /// Devices have no such property, and wait for as long as it takes.
+  /// Devices have no such property, and wait without a limit.
   public var timeout: Duration {
     get { state.withLock { Wormhole.Coordinator.timeout($0.timeout, $0.takeOverAfter) } }
     set { state.withLock { $0.timeout = newValue } }
   }
 
-  /// How long a process must have stood still until its access is taken over; nil, the default:
-  /// never, and a call fails that would have to wait for it.
+  /// How long a process must have been suspended before its access is taken over.
   ///
-  /// When that process goes on both may use the files.
+  /// With nil, the default, no access is taken over, and a call fails if it would have to wait for
+  /// a suspended process.
+  ///
+  /// When the suspended process resumes, both processes may use the files.
   public var takeOverAfter: Duration? {
     get { state.withLock { $0.takeOverAfter } }
     set { state.withLock { $0.takeOverAfter = newValue } }
@@ -142,7 +151,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
 
   // MARK: Accesses
 
-  /// Has the accessor read, while nobody writes there.
+  /// Calls the accessor to read, while no other access writes the file.
   open func coordinate(
     readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
     byAccessor reader: (URL) -> Void
@@ -150,7 +159,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     run([NSFileAccessIntent.intent(url, options)], outError) { reader($0[0]) }
   }
 
-  /// Has the accessor write, while nobody else uses the file.
+  /// Calls the accessor to write, while no other access uses the file.
   open func coordinate(
     writingItemAt url: URL, options: WritingOptions = [], error outError: NSErrorPointer,
     byAccessor writer: (URL) -> Void
@@ -158,7 +167,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     run([NSFileAccessIntent.intent(url, options)], outError) { writer($0[0]) }
   }
 
-  /// Has the accessor read one and write the other.
+  /// Calls the accessor to read one file and write another.
   open func coordinate(
     readingItemAt readingURL: URL, options readingOptions: ReadingOptions = [],
     writingItemAt writingURL: URL, options writingOptions: WritingOptions = [],
@@ -171,7 +180,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     run(intents, outError) { readerWriter($0[0], $0[1]) }
   }
 
-  /// Has the accessor write both.
+  /// Calls the accessor to write both files.
   open func coordinate(
     writingItemAt url1: URL, options options1: WritingOptions = [],
     writingItemAt url2: URL, options options2: WritingOptions = [],
@@ -183,16 +192,16 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     run(intents, outError) { writer($0[0], $0[1]) }
   }
 
-  /// Gets all of them at once, and has the accessor use each through this coordinator.
+  /// Gets all files at once, and calls the accessor, which uses each file through this coordinator.
   ///
-  /// The accessor calls what it is given when it is done.
+  /// The accessor calls its completion handler when it is done.
   open func prepare(
     forReadingItemsAt readingURLs: [URL], options readingOptions: ReadingOptions = [],
     writingItemsAt writingURLs: [URL], options writingOptions: WritingOptions = [],
     error outError: NSErrorPointer,
     byAccessor batchAccessor: (_ completionHandler: @escaping @Sendable () -> Void) -> Void
   ) {
-    // What is replaced is replaced by the accesses inside of it, and copied by these.
+    // The accesses inside the batch replace or copy their files, so the batch itself does neither.
     let intents =
       readingURLs.map {
         NSFileAccessIntent.intent($0, readingOptions.subtracting(.forUploading))
@@ -207,10 +216,10 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Gets all of them, without waiting here, and calls the accessor on the queue.
+  /// Waits for all files on another thread, and calls the accessor on the queue.
   ///
-  /// The accessor finds the places to use in the intents. It gets an error, and nothing to use, if
-  /// the wait has failed.
+  /// The accessor finds the locations in the intents. If the wait has failed, the accessor receives
+  /// an error, and no locations.
   open func coordinate(
     with intents: [NSFileAccessIntent], queue: OperationQueue,
     byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
@@ -218,7 +227,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     let (coordinator, timeout, takeOver) = state.withLock {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
-    // So that what was asked for can be cancelled as soon as this has returned.
+    // The call is announced first: from the return of this function on, `cancel()` reaches the
+    // call.
     let call = coordinator.announce()
     let wait: @Sendable () -> Void = { [self] in
       var isGiven = false
@@ -232,13 +242,13 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
             guard let access else { return accessor(nil) }
             access.within { during(access) { accessor(nil) } }
           }
-          // Also if somebody cancels what is in the queue.
+          // The completion block runs even if the program cancels the queue's operations.
           operation.completionBlock = { isDone.signal { $0 = true } }
           queue.addOperation(operation)
           isDone.wait(until: nil) { $0 ? () : nil }
         }
       } catch {
-        // Once it has run there is nobody left to tell.
+        // If the accessor has run, no caller is left for the error.
         guard !isGiven else { return DropInLog.tell(.error, error) }
         let error = NSError.cocoa(error, of: intents.map(\.wanted))
         queue.addOperation { accessor(error) }
@@ -255,20 +265,22 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Ends all waits that are under way through this coordinator: they fail with
-  /// `NSUserCancelledError`.
+  /// Ends all waits in progress through this coordinator: they fail with `NSUserCancelledError`.
   open func cancel() { coordinator.cancel() }
 
   // MARK: Moves
 
-  /// Something is about to be moved: here nobody has to know.
+  /// Announces a move in advance: here no process needs the announcement.
   open func item(at oldURL: URL, willMoveTo newURL: URL) {}
 
-  /// Something was moved: those who present it, in this process or in others, present it at its new
-  /// place from now on, and are told.
+  /// Announces that an item was moved.
   ///
-  /// Call it in the accessor of a write that has both, with the URLs that it was given, or with
-  /// those that it was made with. Elsewhere it does nothing but log that.
+  /// From now on the presenters of the item, in this process or in others, present it at its new
+  /// location, and they are notified.
+  ///
+  /// Call the function in the accessor of a write of both locations, with the URLs that the
+  /// accessor received, or with the URLs of the original call. Elsewhere the function does nothing
+  /// but log a warning.
   open func item(at oldURL: URL, didMoveTo newURL: URL) {
     let underWay = state.withLock { state in
       state.underWay.sorted { $0.key > $1.key }.map(\.value)
@@ -295,7 +307,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     state.withLock { $0.underWay[number] = nil }
   }
 
-  // MARK: How an accessor is run
+  // MARK: Running an accessor
 
   private func run(
     _ intents: [NSFileAccessIntent.Wanted], _ outError: NSErrorPointer, _ body: ([URL]) -> Void
@@ -314,7 +326,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     }
   }
 
-  /// - Parameter body: gets no access where it uses copies alone: others go on meanwhile.
+  /// - Parameter body: receives no access if it uses only copies: other accesses continue in the
+  ///   meantime.
   private func access(
     _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Wormhole.Coordinator,
     _ call: Wormhole.Coordinator.AnnouncedCall, _ timeout: Duration?, _ takeOver: Duration?,

@@ -1,111 +1,118 @@
 public import Foundation
 
-/// Somebody who shows a file, or a folder with what lies in it, while others use it.
+/// A presenter of a file, or of a folder with its content, while others access the file.
 ///
-/// Tell ``NSFileCoordinator/addFilePresenter(_:)`` of it. All methods are called on
-/// ``presentedItemOperationQueue``, and only for accesses of others: in this process or in another
-/// one, and never for those of a coordinator that was made with this presenter. Those that are not
-/// implemented do nothing.
+/// Register a presenter with ``NSFileCoordinator/addFilePresenter(_:)``. All methods are called on
+/// ``presentedItemOperationQueue``, and only for accesses of other coordinators: in this process or
+/// in another process, and never for the presenter's own coordinators, made with
+/// ``NSFileCoordinator/init(filePresenter:)``. Methods that are not implemented do nothing.
 ///
-/// An access waits for two seconds at most until a presenter has called what it was given.
+/// An access waits at most two seconds for a presenter to call its completion handler.
 public protocol NSFilePresenter: NSObjectProtocol {
-  /// What it presents; asked for when the presenter is added, and again when something in it has
+  /// The presented item.
+  ///
+  /// The property is read when the presenter is added, and again when something in the item has
   /// changed.
   var presentedItemURL: URL? { get }
 
-  /// Where it is called.
+  /// The queue on which the presenter is called.
   ///
-  /// Do not wait on it for an access: what waits there keeps the presenter from answering others.
+  /// Do not wait on this queue for an access: a wait there keeps the presenter from responding to
+  /// other accesses.
   var presentedItemOperationQueue: OperationQueue { get }
 
-  /// Somebody wants to read it.
+  /// Asks the presenter to pause, because an access wants to read the item.
   ///
-  /// - Parameter reader: call it once you hold off, with what is to be called when they have read.
+  /// - Parameter reader: call it once the presenter has paused, with a closure that is called after
+  ///   the read.
   func relinquishPresentedItem(
     toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
 
-  /// Somebody wants to write it.
+  /// Asks the presenter to pause, because an access wants to write the item.
   ///
-  /// - Parameter writer: call it once you hold off, with what is to be called when they have
-  ///   written.
+  /// - Parameter writer: call it once the presenter has paused, with a closure that is called after
+  ///   the write.
   func relinquishPresentedItem(
     toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
 
-  /// Somebody wants to use it: save what is not saved, with a coordinator that was made with this
-  /// presenter.
+  /// Asks the presenter to save unsaved changes, because an access wants to use the item; save with
+  /// a coordinator that was made with this presenter.
   ///
-  /// - Parameter completionHandler: call it when that is done. An error goes to the log.
+  /// - Parameter completionHandler: call it when saving is done. An error goes to the log.
   func savePresentedItemChanges(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
-  /// Somebody wants to remove it, or a folder that it lies in: close it.
+  /// Asks the presenter to close the item, because an access wants to remove the item or a folder
+  /// that contains it.
   ///
-  /// - Parameter completionHandler: call it when that is done. An error goes to the log.
+  /// - Parameter completionHandler: call it when the item is closed. An error goes to the log.
   func accommodatePresentedItemDeletion(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
-  /// Somebody wants to remove something in the presented folder: close that.
+  /// Asks the presenter to close an item in the presented folder, because an access wants to remove
+  /// that item.
   ///
   /// - Parameters:
-  ///   - url: what is to be removed.
-  ///   - completionHandler: call it when that is done. An error goes to the log.
+  ///   - url: the item to be removed.
+  ///   - completionHandler: call it when the item is closed. An error goes to the log.
   func accommodatePresentedSubitemDeletion(
     at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
 
-  /// It was moved, and somebody has said so: ``NSFileCoordinator/item(at:didMoveTo:)``.
+  /// Reports a move of the item, which the mover has announced with
+  /// ``NSFileCoordinator/item(at:didMoveTo:)``.
   ///
-  /// It is presented at its new place by now, without being added again; let ``presentedItemURL``
-  /// say so. A change is told afterwards.
+  /// The item is already presented at its new location, without being added again; let
+  /// ``presentedItemURL`` return the new location. A change is reported afterwards.
   func presentedItemDidMove(to newURL: URL)
 
-  /// Somebody may have changed it: read it anew.
+  /// Reports that another access may have changed the item: read the item again.
   ///
-  /// It may come without a change, and several changes may come as one.
+  /// The call may come without a change, and several changes may cause a single call.
   func presentedItemDidChange()
 
-  /// Somebody may have changed something in the presented folder; by default as
-  /// ``presentedItemDidChange()``.
+  /// Reports that another access may have changed an item in the presented folder; by default the
+  /// same as ``presentedItemDidChange()``.
   func presentedSubitemDidChange(at url: URL)
 
-  /// Somebody has made something in the presented folder; by default as
-  /// ``presentedItemDidChange()``.
+  /// Reports that another access has created an item in the presented folder; by default the same
+  /// as ``presentedItemDidChange()``.
   func presentedSubitemDidAppear(at url: URL)
 
-  /// Something in the presented folder was moved, and somebody has said so; by default as
+  /// Reports an announced move of an item in the presented folder; by default the same as
   /// ``presentedItemDidChange()``.
   func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL)
 }
 
 extension NSFilePresenter {
-  /// Lets them read.
+  /// Lets the reader continue.
   public func relinquishPresentedItem(
     toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
   ) {
     reader(nil)
   }
 
-  /// Lets them write.
+  /// Lets the writer continue.
   public func relinquishPresentedItem(
     toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
   ) {
     writer(nil)
   }
 
-  /// There is nothing to save.
+  /// Reports at once that nothing needs saving.
   public func savePresentedItemChanges(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void
   ) {
     completionHandler(nil)
   }
 
-  /// There is nothing to close.
+  /// Reports at once that nothing needs closing.
   public func accommodatePresentedItemDeletion(
     completionHandler: @escaping @Sendable ((any Error)?) -> Void
   ) {
     completionHandler(nil)
   }
 
-  /// There is nothing to close.
+  /// Reports at once that nothing needs closing.
   public func accommodatePresentedSubitemDeletion(
     at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
   ) {
@@ -118,12 +125,12 @@ extension NSFilePresenter {
   /// Does nothing.
   public func presentedItemDidChange() {}
 
-  /// As ``presentedItemDidChange()``.
+  /// The same as ``presentedItemDidChange()``.
   public func presentedSubitemDidChange(at url: URL) { presentedItemDidChange() }
 
-  /// As ``presentedItemDidChange()``.
+  /// The same as ``presentedItemDidChange()``.
   public func presentedSubitemDidAppear(at url: URL) { presentedItemDidChange() }
 
-  /// As ``presentedItemDidChange()``.
+  /// The same as ``presentedItemDidChange()``.
   public func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) { presentedItemDidChange() }
 }

@@ -1,16 +1,16 @@
 internal import Syscalls
 
-/// Sees to it that each change of an object's settings is told, and its own before their calls
-/// return.
+/// Ensures that each change of an object's settings is reported, and the object's own changes
+/// before their calls return.
 ///
-/// A change may be found by the watch before the call that has made it returns. So while calls are
-/// under way the watch tells nothing: each call tells of its own, and the last of them of what
-/// others have changed meanwhile.
+/// The watch may find a change before the call that made the change returns. Therefore the watch
+/// reports nothing while calls are in progress: each call reports its own change, and the last call
+/// also reports the changes that other programs have made in the meantime.
 final class OwnChanges: Sendable {
   private struct State {
-    /// How many calls are under way.
+    /// The number of calls in progress.
     var underWay = 0
-    /// All up to this version has been told.
+    /// The highest version that has been reported, together with all versions below.
     var told = 0
     /// The last version that the watch has found.
     var found = 0
@@ -18,13 +18,13 @@ final class OwnChanges: Sendable {
 
   private let state = Monitor(State())
 
-  /// A call begins that may change something.
+  /// Records the start of a call that may change the settings.
   func begin() { state.withLock { $0.underWay += 1 } }
 
-  /// It ends.
+  /// Records the end of a call.
   ///
-  /// - Parameter version: the one that it has made; nil if it has changed nothing.
-  /// - Returns: whether there is something to tell now.
+  /// - Parameter version: the version that the call has made; nil if the call has changed nothing.
+  /// - Returns: whether the caller must report a change now.
   func end(with version: Int?) -> Bool {
     state.withLock { state in
       state.underWay -= 1
@@ -35,9 +35,9 @@ final class OwnChanges: Sendable {
     }
   }
 
-  /// The watch has found a version.
+  /// Records a version that the watch has found.
   ///
-  /// - Returns: whether to tell of it now.
+  /// - Returns: whether the watch must report the change now.
   func isNews(_ version: Int) -> Bool {
     state.withLock { state in
       state.found = max(state.found, version)

@@ -5,19 +5,21 @@ internal import Synchronization
 internal import Syscalls
 public import Wormhole
 
-/// The containing app of a group, as its extensions see it: started when they need it.
+/// The containing app of a group, from the view of its extensions: started when they need it.
 ///
-/// It is the member of the group's container that has the group's own identifier as its name. How
-/// it is started is said once: `wormhole wake GROUP --group GROUP --register -- PROGRAM`.
+/// The app is the member of the group's container whose name is the group's own identifier. The
+/// command to start the app is registered once:
+/// `wormhole wake GROUP --group GROUP --register -- PROGRAM`.
 public enum ParentApplication {
-  /// The group that ``WKInterfaceController/openParentApplication(_:reply:)`` and
-  /// ``serve(_:group:)`` mean; by default what `WORMHOLE_GROUP` says.
+  /// The group for ``WKInterfaceController/openParentApplication(_:reply:)`` and
+  /// ``serve(_:group:)``; by default the value of `WORMHOLE_GROUP`.
   public static var group: String? {
     get { settings.withLock { $0.group } ?? Processes.environment("WORMHOLE_GROUP") }
     set { settings.withLock { $0.group = newValue } }
   }
 
-  /// How long an extension waits for the app's reply, its start counted in; by default 30 seconds.
+  /// How long an extension waits for the app's reply, including the app's start; by default 30
+  /// seconds.
   public static var timeout: Duration {
     get { settings.withLock { $0.timeout } }
     set { settings.withLock { $0.timeout = newValue } }
@@ -33,10 +35,10 @@ public enum ParentApplication {
 
   static let kind = "openParentApplication"
 
-  /// Makes this process the containing app: its delegate is asked what extensions ask, on the main
-  /// queue, which the program has to run.
+  /// Makes this process the containing app: its delegate handles the requests of extensions, on the
+  /// main queue, which the program has to run.
   ///
-  /// It goes on until ``stop()`` or the end of the process. The delegate is kept.
+  /// The app serves until ``stop()`` or the end of the process. The delegate is retained.
   ///
   /// - Throws: ``WormholeError/Code-swift.struct/nameTaken`` if the app runs already.
   public static func serve(
@@ -54,7 +56,8 @@ public enum ParentApplication {
     serving.withLock { $0.append(Serving(member: member, responding: responding)) }
   }
 
-  /// Stops being the containing app, of all groups; nothing if this process is not.
+  /// Stops being the containing app, of all groups; does nothing if this process is not a
+  /// containing app.
   public static func stop() {
     let all = serving.withLock { serving in
       defer { serving = [] }
@@ -105,16 +108,16 @@ public enum ParentApplication {
   }
 }
 
-/// Stands for the running app, for delegates that are handed it.
+/// The object that represents the running app for its delegate.
 public final class UIApplication: NSObject, @unchecked Sendable {
-  // It holds nothing but who is told, which the monitor guards.
+  // The only state is the delegate, which the monitor guards.
 
-  /// The one there is.
+  /// The only instance.
   public static let shared = UIApplication()
 
   private let told = Monitor<Unshared<any UIApplicationDelegate>?>(nil)
 
-  /// Who is asked what extensions ask.
+  /// The delegate that handles the requests of extensions.
   public internal(set) var delegate: (any UIApplicationDelegate)? {
     get { told.withLock { $0 }?.value }
     set {
@@ -126,29 +129,29 @@ public final class UIApplication: NSObject, @unchecked Sendable {
   private override init() {}
 }
 
-/// What the containing app of an extension answers.
+/// The containing app's replies to its extensions.
 @preconcurrency
 public protocol UIApplicationDelegate: AnyObject {
-  /// Answers an extension, once, now or later.
+  /// Replies to an extension, once, during the call or later.
   ///
   /// - Parameters:
   ///   - application: the app.
-  ///   - userInfo: what the extension sent.
-  ///   - reply: takes the answer, from any thread.
+  ///   - userInfo: the extension's request.
+  ///   - reply: takes the reply, from any thread.
   func application(
     _ application: UIApplication, handleWatchKitExtensionRequest userInfo: [AnyHashable: Any]?,
     reply: @escaping @Sendable ([AnyHashable: Any]?) -> Void)
 }
 
-/// As much of an extension's controller as asks the containing app.
+/// The part of an extension's controller that sends requests to the containing app.
 open class WKInterfaceController: NSObject {
-  /// Has the containing app started if it does not run, asks it, and hands over its reply once.
+  /// Starts the containing app if it does not run, sends it a request, and delivers its reply once.
   ///
   /// - Parameters:
-  ///   - userInfo: what is asked; property-list values, with texts as keys.
-  ///   - reply: is called on the main queue, with the app's reply or why there is none.
-  /// - Returns: whether the question is on its way: false if no group is named, or if it holds what
-  ///   no property list can; ``DropInLog`` says which.
+  ///   - userInfo: the request; property-list values, with strings as keys.
+  ///   - reply: is called on the main queue, with the app's reply or the reason why there is none.
+  /// - Returns: whether the request is being sent: false if no group is named, or if the request
+  ///   contains a value that no property list can contain; ``DropInLog`` reports the cause.
   @discardableResult
   @preconcurrency
   open class func openParentApplication(
@@ -166,7 +169,7 @@ open class WKInterfaceController: NSObject {
     }
     let callbacks = CallbackQueue(for: "the containing app's reply")
     let timeout = ParentApplication.timeout
-    // It waits, for the app's start and for its answer, and many may wait at once.
+    // The call waits, for the app's start and for its reply, and many calls may wait at once.
     DispatchQueue.global().async {
       do throws(WormholeError) {
         let answer = try SharedOpenings.group(group).peer(group).request(

@@ -3,15 +3,16 @@ internal import SharedContainer
 internal import Syscalls
 internal import Wormhole
 
-/// A copy of a file, in a directory of its own, to be read while others go on with the file.
+/// A copy of a file, in a directory of its own, to be read while other programs continue to use the
+/// file.
 struct UploadSnapshot {
   let url: URL
   private let folder: URL
 
-  /// Copies a file; within the file system it shares the blocks, where that can be.
+  /// Copies a file; if the file system supports it, the copy shares the file's blocks.
   ///
-  /// What is no file is refused: devices make an archive of a folder, for which nothing is at hand
-  /// here.
+  /// Anything but a regular file is refused: devices make an archive of a folder, and no archiver
+  /// is available here.
   init(of path: String) throws {
     do throws(Errno) {
       let source = try Descriptor.open(following: path, [.readOnly, .nonBlocking])

@@ -1,20 +1,21 @@
 public import Foundation
 
-/// What gives `UserDefaults(suiteName:)` to the groups.
+/// The protocol that makes `UserDefaults(suiteName:)` serve groups.
 ///
-/// Foundation's class has an initialiser of that name, and a class of ours beside it would be
-/// ambiguous in every file that imports both. An initialiser of a protocol that the class conforms
-/// to is preferred for arguments that are a `String`, and may answer an object of a subclass.
+/// Foundation's class has an initialiser of the same name, and a class of ours beside it would be
+/// ambiguous in every file that imports both. For arguments of type `String`, the compiler prefers
+/// an initialiser of a protocol to which the class conforms. Such an initialiser may return an
+/// object of a subclass.
 public protocol SuiteOfDefaults {}
 
 extension UserDefaults: SuiteOfDefaults {}
 
 extension SuiteOfDefaults where Self: UserDefaults {
-  /// The settings that go by a name.
+  /// The settings of a suite.
   ///
-  /// Those of a group, `group.…`, are shared by all programs of the user, and kept in the group's
-  /// container. All others are Foundation's, as before. An argument that is a `String?` still
-  /// reaches Foundation's own initialiser: unwrap it.
+  /// The settings of a group, `group.…`, are shared by all programs of the user, and stored in the
+  /// group's container. All other suites are Foundation's, as before. An argument of type `String?`
+  /// still reaches Foundation's own initialiser: unwrap it.
   public init?(suiteName: String) {
     if suiteName.utf8.starts(with: "group.".utf8) {
       guard let suite = GroupDefaults(group: suiteName) as? Self else { return nil }

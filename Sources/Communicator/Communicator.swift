@@ -3,26 +3,27 @@ public import Foundation
 internal import Syscalls
 @_exported public import WatchConnectivity
 
-/// Sends to the counterpart, and hands what comes to whoever observes its type.
+/// Sends messages to the counterpart, and passes incoming messages to the observers of their type.
 ///
-/// It is made, and its session activated, when it or an observation is first used; should that have
-/// failed, each further use tries again. When the phone changes to another watch it goes on with
-/// that one. May be used from any thread.
+/// The first use of the communicator or of an observation creates the communicator and activates
+/// its session; if the activation fails, each further use tries again. When the phone changes to
+/// another watch, the communicator continues with the new watch. May be used from any thread.
 public final class Communicator: NSObject, @unchecked Sendable {
-  // What changes is behind the monitor.
+  // The mutable state is behind the monitor.
 
-  /// What a message cannot be sent for.
+  /// The reason why a message cannot be sent.
   public enum Error: Swift.Error, Hashable, Sendable {
-    /// The counterpart cannot be reached as well as that takes.
+    /// The counterpart's reachability is lower than the message requires.
     case sessionIsNotReachable(minimumReachability: Reachability, actual: Reachability)
   }
 
-  /// The one there is.
+  /// The only communicator.
   public static let shared = Communicator(.default)
 
   let session: WCSession
   private let delegate = SessionDelegate()
-  /// Held from looking at who observes until that is what is taken.
+  /// Held while the observed kinds are read and set, so that two threads do not set them out of
+  /// order.
   private let taking = Monitor(0)
 
   init(_ session: WCSession) {
@@ -32,13 +33,13 @@ public final class Communicator: NSObject, @unchecked Sendable {
     session.delegate = delegate
   }
 
-  /// Takes what is observed from now on.
+  /// Starts to receive the kinds that are observed from now on.
   func take() {
     chooseKinds()
     activate()
   }
 
-  /// - Parameter look: says what is observed; tests take their time for it.
+  /// - Parameter look: returns the observed kinds; tests delay the return.
   func chooseKinds(_ look: () -> Set<WCSession.TakenKind> = { observed }) {
     taking.withLock { _ in session.takenKinds = look() }
   }
@@ -56,7 +57,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
     if session.activationState == .notActivated { session.activate() }
   }
 
-  // MARK: What is so
+  // MARK: State
 
   /// How well the counterpart can be reached now.
   public var currentReachability: Reachability {
@@ -64,39 +65,39 @@ public final class Communicator: NSObject, @unchecked Sendable {
     return Reachability(session)
   }
 
-  /// How far the session is.
+  /// The activation state of the session.
   public var currentState: State {
     activate()
     return State(session.activationState)
   }
 
-  /// What the phone knows of its watch now.
+  /// The phone's current information about its watch.
   public var currentWatchState: WatchState {
     activate()
     return WatchState(session)
   }
 
-  /// What the watch knows of its phone now.
+  /// The watch's current information about its phone.
   public var currentPhoneState: PhoneState {
     activate()
     return PhoneState(session)
   }
 
-  /// Whether there is something that has come and was not handed out yet.
+  /// Whether received data is still waiting for its observer.
   public var hasPendingDataToBeReceived: Bool { session.hasContentPending }
 
-  /// The state that was told last; empty if none.
+  /// The context that was sent last; empty if none was sent.
   public var mostRecentlySentContext: Context { Context(content: session.applicationContext) }
-  /// The state that has come last; empty if none.
+  /// The context that was received last; empty if none was received.
   public var mostRecentlyReceievedContext: Context {
     Context(content: session.receivedApplicationContext)
   }
-  /// The state that has come last; empty if none.
+  /// The context that was received last; empty if none was received.
   public var mostRecentlyReceivedContext: Context { mostRecentlyReceievedContext }
 
   // MARK: Sending
 
-  /// Sends a message to the counterpart that runs now.
+  /// Sends a message to the running counterpart.
   @preconcurrency
   public func send(
     _ message: ImmediateMessage, errorHandler: ImmediateMessage.ErrorHandler? = nil
@@ -105,8 +106,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
     session.sendMessage(message.packed, replyHandler: nil, errorHandler: errorHandler)
   }
 
-  /// Sends a message to the counterpart that runs now, and hands its reply to the message's
-  /// closure.
+  /// Sends a message to the running counterpart, and passes the reply to the message's closure.
   @preconcurrency
   public func send(
     _ message: InteractiveImmediateMessage, errorHandler: ImmediateMessage.ErrorHandler? = nil
@@ -126,7 +126,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
 
   /// Sends a guaranteed message.
   ///
-  /// - Returns: what cancels it; nil if it was not sent.
+  /// - Returns: an object that cancels the message; nil if the message was not sent.
   @discardableResult
   @preconcurrency
   public func send(
@@ -137,7 +137,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
 
   /// Transfers a blob.
   ///
-  /// - Returns: what cancels it; nil if it was not sent.
+  /// - Returns: an object that cancels the blob; nil if the blob was not sent.
   @discardableResult
   @preconcurrency
   public func transfer(
@@ -148,16 +148,16 @@ public final class Communicator: NSObject, @unchecked Sendable {
 
   /// Transfers a blob.
   ///
-  /// - Returns: what cancels it; nil if it was not sent.
+  /// - Returns: an object that cancels the blob; nil if the blob was not sent.
   @discardableResult
   @preconcurrency
   public func transfer(
     blob: Blob, completion: Blob.Completion? = nil
   ) -> (any Cancellable)? { transfer(blob, completion: completion) }
 
-  /// Transfers what the complication shows, within its budget before all else.
+  /// Transfers the complication's content, within its budget ahead of all other transfers.
   ///
-  /// - Returns: what cancels it; nil if it was not sent.
+  /// - Returns: an object that cancels the transfer; nil if the content was not sent.
   @discardableResult
   @preconcurrency
   public func transfer(
@@ -173,7 +173,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
     return transfer(end) { session.transferCurrentComplicationUserInfo(complicationInfo.packed) }
   }
 
-  /// Tells the counterpart a state, of which the latest counts.
+  /// Sends a context to the counterpart, which receives only the latest.
   public func sync(_ context: Context) throws {
     if let error = obstacle(.backgroundOnly) { throw error }
     try session.updateApplicationContext(context.content)

@@ -1,9 +1,9 @@
 public import Foundation
 
-/// What messages hold: property-list values, by name.
+/// The content of messages: property-list values, by name.
 public typealias Content = [String: Any]
 
-/// Something that is sent under an identifier of the program's own.
+/// A message that is sent under an identifier of the program's own.
 protocol Identified {
   var identifier: String { get }
   var content: Content { get }
@@ -11,10 +11,10 @@ protocol Identified {
 }
 
 extension Identified {
-  /// As it is sent.
+  /// The message in its transmitted form.
   var packed: Content { ["identifier": identifier, "content": content] }
 
-  /// Nil if it is none.
+  /// Unpacks a message; nil if the content is not a message.
   init?(packed: Content) {
     guard let identifier = packed["identifier"] as? String,
       let content = packed["content"] as? Content
@@ -23,41 +23,41 @@ extension Identified {
   }
 }
 
-/// A message for the counterpart that runs now.
+/// A message for the running counterpart.
 public struct ImmediateMessage: Identified {
-  /// Is told why it was not handled.
+  /// A closure that receives the error if the message was not handled.
   public typealias ErrorHandler = @Sendable (any Error) -> Void
 
-  /// What the program calls it.
+  /// The program's name for the message.
   public let identifier: String
-  /// What it holds.
+  /// The content of the message.
   public let content: Content
 
-  /// Makes a message.
+  /// Creates a message.
   public init(identifier: String, content: Content = [:]) {
     self.identifier = identifier
     self.content = content
   }
 
-  /// Makes a message.
+  /// Creates a message.
   public init(_ identifier: String, content: Content = [:]) {
     self.init(identifier: identifier, content: content)
   }
 }
 
-/// A message for the counterpart that runs now, which replies.
+/// A message for the running counterpart, which replies.
 public struct InteractiveImmediateMessage: Identified {
-  /// Takes a reply; on the side that has received the message it sends it, once.
+  /// A closure that takes a reply; in the receiver of the message, it sends the reply, once.
   public typealias Reply = @Sendable (ImmediateMessage) -> Void
 
-  /// What the program calls it.
+  /// The program's name for the message.
   public let identifier: String
-  /// What it holds.
+  /// The content of the message.
   public let content: Content
-  /// Takes the reply.
+  /// The closure that takes the reply.
   public let reply: Reply
 
-  /// Makes a message.
+  /// Creates a message.
   @preconcurrency
   public init(identifier: String, content: Content = [:], reply: @escaping Reply) {
     self.identifier = identifier
@@ -65,45 +65,45 @@ public struct InteractiveImmediateMessage: Identified {
     self.reply = reply
   }
 
-  /// Makes a message whose reply nobody wants.
+  /// Creates a message whose reply is ignored.
   public init(identifier: String, content: Content = [:]) {
     self.init(identifier: identifier, content: content) { _ in }
   }
 }
 
-/// A message that arrives whoever dies meanwhile, in order.
+/// A message that arrives even if a process dies in between, in order.
 public struct GuaranteedMessage: Identified {
-  /// Is told the end, once.
+  /// A closure that is called once, with the outcome.
   public typealias Completion = @Sendable (Result<Void, any Error>) -> Void
 
-  /// What the program calls it.
+  /// The program's name for the message.
   public let identifier: String
-  /// What it holds.
+  /// The content of the message.
   public let content: Content
 
-  /// Makes a message.
+  /// Creates a message.
   public init(identifier: String, content: Content = [:]) {
     self.identifier = identifier
     self.content = content
   }
 }
 
-/// Data that arrive whoever dies meanwhile, in order with guaranteed messages.
+/// Data that arrive even if a process dies in between, in order with guaranteed messages.
 ///
-/// They are one message of the container, so none ever takes another's place, and 64 MiB is the
-/// most that they may have.
+/// A blob is one message of the container, so no blob ever replaces another, and its size is at
+/// most 64 MiB.
 public struct Blob {
-  /// Is told the end, once.
+  /// A closure that is called once, with the outcome.
   public typealias Completion = @Sendable (Result<Void, any Error>) -> Void
 
-  /// What the program calls it.
+  /// The program's name for the blob.
   public let identifier: String
-  /// What it holds.
+  /// The data.
   public let content: Data
-  /// What is told of it.
+  /// Additional information about the blob.
   public let metadata: Content?
 
-  /// Makes a blob.
+  /// Creates a blob.
   public init(identifier: String, content: Data, metadata: Content? = nil) {
     self.identifier = identifier
     self.content = content
@@ -124,24 +124,24 @@ public struct Blob {
   }
 }
 
-/// A state, of which the latest counts.
+/// A context, of which the counterpart receives only the latest.
 public struct Context {
-  /// What it holds.
+  /// The content of the context.
   public let content: Content
 
-  /// Makes a state.
+  /// Creates a context.
   public init(content: Content) { self.content = content }
 }
 
-/// What the watch's complication shows.
+/// The content of the watch's complication.
 public struct ComplicationInfo {
-  /// Is told the end, once: how many more there may be today.
+  /// A closure that is called once, with the outcome: the number of updates left today.
   public typealias Completion = @Sendable (Result<Int, any Error>) -> Void
 
-  /// What it holds.
+  /// The content for the complication.
   public let content: Content
 
-  /// Makes one.
+  /// Creates the content of a complication.
   public init(content: Content) { self.content = content }
 
   private static let key = "__complication_info__"

@@ -3,17 +3,17 @@ internal import DropIns
 internal import SharedContainer
 internal import Syscalls
 
-/// One who observes, to be ended by.
+/// The identity of an observer, to end the observation.
 public struct Observation: Hashable, Sendable {
   let number: Int
 }
 
-/// Those who observe a type.
+/// The observers of a type.
 ///
-/// May be used from any thread. What comes while nobody has observed the type yet, and cannot be
-/// left where it lies, waits for the first, up to a thousand.
+/// May be used from any thread. Values that arrive before the type has an observer, and that cannot
+/// stay in the queue of the container, wait for the first observer, up to a thousand.
 public final class Observations<Value>: @unchecked Sendable {
-  // All of it is behind the monitor, and values are handed on, and used by nobody else.
+  // The state is behind the monitor; each value is passed on, and used by its receiver alone.
 
   private struct Observer {
     let queue: DispatchQueue
@@ -30,7 +30,7 @@ public final class Observations<Value>: @unchecked Sendable {
   private let keepsEarly: Bool
   private static var most: Int { 1000 }
 
-  /// - Parameter keepsEarly: whether a value that nobody observes waits for whoever does.
+  /// - Parameter keepsEarly: whether a value without an observer waits for the first observer.
   init(keepingEarly keepsEarly: Bool = true) { self.keepsEarly = keepsEarly }
 
   var isEmpty: Bool { state.withLock { $0.all.isEmpty } }
@@ -40,7 +40,7 @@ public final class Observations<Value>: @unchecked Sendable {
     return state.withLock { state in
       state.next += 1
       state.all[state.next] = observer
-      // Before anything else can come.
+      // Under the lock, before any other value can arrive.
       for value in state.early { Self.tell(observer, value) }
       state.early = []
       return Observation(number: state.next)
@@ -74,26 +74,26 @@ public final class Observations<Value>: @unchecked Sendable {
     observer.queue.async { observer.handler(carried.value) }
   }
 
-  // Made for one observer and read by it alone.
+  // Created for each observer separately, and read by that observer alone.
   private struct Carried: @unchecked Sendable {
     let value: Value
     init(_ value: Value) { self.value = value }
   }
 }
 
-/// What can be observed.
+/// A type whose values can be observed.
 public protocol Observable {
-  /// Those who do.
+  /// The observers of the type.
   static var observations: Observations<Self> { get }
 }
 
 extension Observable {
-  /// Calls a closure with each that comes from now on, and activates the session.
+  /// Calls a closure with each value that arrives from now on, and activates the session.
   ///
-  /// Any number may observe a type, from any thread. What is guaranteed and comes before anybody
-  /// observes its type stays where it is until somebody does.
+  /// A type may have any number of observers, on any thread. A guaranteed message that arrives
+  /// before its type is observed stays in the queue until an observer is added.
   ///
-  /// - Parameter queue: where the closure is called.
+  /// - Parameter queue: the queue on which the closure is called.
   @discardableResult
   @preconcurrency
   public static func observe(
@@ -104,7 +104,7 @@ extension Observable {
     return observation
   }
 
-  /// Ends the calls of one closure; those that are under way still come.
+  /// Ends the calls of one closure; calls in progress still arrive.
   public static func unobserve(_ observation: Observation) {
     observations.remove(observation)
     Communicator.shared.take()
@@ -112,13 +112,13 @@ extension Observable {
 }
 
 extension DispatchQueue {
-  /// Where observers are called that name no other: a serial queue.
+  /// The default queue for observers: a serial queue.
   public static let communicator = DispatchQueue(label: "wormhole.communicator")
 }
 
-/// States, whoever spells them by their content.
+/// Contexts, for programs that observe `Content` instead of `Context`.
 extension Content {
-  /// As `Context.observe`, with the content.
+  /// Does the same as `Context.observe`, with the content.
   @discardableResult
   @preconcurrency
   public static func observe(
@@ -127,56 +127,56 @@ extension Content {
     Context.observe(queue: queue) { handler($0.content) }
   }
 
-  /// As `Context.unobserve`.
+  /// Does the same as `Context.unobserve`.
   public static func unobserve(_ observation: Observation) { Context.unobserve(observation) }
 }
 
 extension ImmediateMessage: Observable {
-  /// Those who observe messages.
+  /// The observers of messages.
   public static let observations = Observations<ImmediateMessage>()
 }
 
 extension InteractiveImmediateMessage: Observable {
-  /// Those who observe messages that want a reply.
+  /// The observers of messages with a reply.
   public static let observations = Observations<InteractiveImmediateMessage>()
 }
 
 extension GuaranteedMessage: Observable {
-  /// Those who observe guaranteed messages.
+  /// The observers of guaranteed messages.
   public static let observations = Observations<GuaranteedMessage>()
 }
 
 extension Blob: Observable {
-  /// Those who observe blobs.
+  /// The observers of blobs.
   public static let observations = Observations<Blob>()
 }
 
 extension Context: Observable {
-  /// Those who observe states.
+  /// The observers of contexts.
   public static let observations = Observations<Context>()
 }
 
 extension ComplicationInfo: Observable {
-  /// Those who observe what complications show.
+  /// The observers of complication contents.
   public static let observations = Observations<ComplicationInfo>()
 }
 
 extension Reachability: Observable {
-  /// Those who observe how well the counterpart can be reached.
+  /// The observers of the counterpart's reachability.
   public static let observations = Observations<Reachability>(keepingEarly: false)
 }
 
 extension Communicator.State: Observable {
-  /// Those who observe how far the session is.
+  /// The observers of the session's state.
   public static let observations = Observations<Communicator.State>(keepingEarly: false)
 }
 
 extension WatchState: Observable {
-  /// Those who observe what the phone knows of its watch.
+  /// The observers of the phone's information about its watch.
   public static let observations = Observations<WatchState>(keepingEarly: false)
 }
 
 extension PhoneState: Observable {
-  /// Those who observe what the watch knows of its phone.
+  /// The observers of the watch's information about its phone.
   public static let observations = Observations<PhoneState>(keepingEarly: false)
 }

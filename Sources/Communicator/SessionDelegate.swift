@@ -4,9 +4,9 @@ internal import SharedContainer
 internal import Syscalls
 internal import WatchConnectivity
 
-/// Hands what comes to whoever observes it.
+/// Passes incoming messages to their observers.
 final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
-  // What changes is behind the monitor.
+  // The mutable state is behind the monitors.
 
   private let told = Monitor<Reachability?>(nil)
   private let completions = Monitor<[ObjectIdentifier: Ended]>([:])
@@ -15,7 +15,8 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
     let completion: GuaranteedMessage.Completion
   }
 
-  /// Keeps what is to be called at the end of a transfer; no end is told meanwhile.
+  /// Stores the completion of a transfer; the lock delays the end of the transfer until it is
+  /// stored.
   func keep(
     _ completion: GuaranteedMessage.Completion?, of send: () -> WCSessionUserInfoTransfer
   ) -> WCSessionUserInfoTransfer {
@@ -34,7 +35,7 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
     PhoneState.observations.tell(PhoneState(session))
   }
 
-  /// It depends on what is paired and installed, too.
+  /// Notifies the observers of a new reachability, which also depends on pairing and installation.
   private func tellReachability(_ session: WCSession) {
     let now = Reachability(session)
     let isNew = told.withLock { told in

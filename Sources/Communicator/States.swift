@@ -3,14 +3,14 @@ internal import WatchConnectivity
 
 /// How well the counterpart can be reached.
 public enum Reachability: Hashable, Sendable {
-  /// Not at all: the session is not active, or the counterpart's app is not installed.
+  /// Unreachable: the session is not active, or the counterpart's app is not installed.
   case notReachable
-  /// By what is guaranteed, whenever it runs.
+  /// Reachable by guaranteed messages, which the counterpart receives whenever it runs.
   case backgroundOnly
-  /// By everything.
+  /// Reachable by all kinds of messages.
   case immediatelyReachable
 
-  /// The same as ``immediatelyReachable``; in a `switch` it needs a `default` beside it.
+  /// The same as ``immediatelyReachable``; a `switch` over it needs an additional `default`.
   public static var immediateMessaging: Reachability { .immediatelyReachable }
 
   init(_ session: WCSession) {
@@ -24,13 +24,13 @@ public enum Reachability: Hashable, Sendable {
 }
 
 extension Communicator {
-  /// How far the session is.
+  /// The activation state of the session.
   public enum State: Hashable, Sendable {
-    /// It has not been activated.
+    /// The session has not been activated.
     case notActivated
     /// The phone is changing to another watch.
     case inactive
-    /// It is in use.
+    /// The session is in use.
     case activated
 
     init(_ state: WCSessionActivationState) {
@@ -43,30 +43,30 @@ extension Communicator {
   }
 }
 
-/// What the phone knows of its watch.
+/// The phone's information about its watch.
 public enum WatchState: Hashable, Sendable {
-  /// What is known of the watch's app.
+  /// The state of the watch's app.
   public enum AppState: Hashable, Sendable {
-    /// What is known of the complication.
+    /// The state of the complication.
     public enum ComplicationState: Hashable, Sendable {
-      /// It is on the active face; so many updates are left today.
+      /// The complication is on the active face; the number of updates left today.
       case enabled(numberOfUpdatesAvailableToday: Int)
-      /// It is not.
+      /// The complication is not on the active face.
       case notEnabled
     }
 
     /// A directory of the phone's for this watch.
     public typealias WatchSpecificLocalURL = URL
 
-    /// The app is there.
+    /// The app is installed.
     case installed(ComplicationState, WatchSpecificLocalURL?)
-    /// It is not.
+    /// The app is not installed.
     case notInstalled
   }
 
-  /// There is a watch.
+  /// The phone is paired with a watch.
   case paired(AppState)
-  /// There is none.
+  /// The phone is not paired with a watch.
   case notPaired
 
   init(_ session: WCSession) {
@@ -86,35 +86,35 @@ public enum WatchState: Hashable, Sendable {
     self = .paired(.installed(complication, session.watchDirectoryURL))
   }
 
-  /// What is known of the watch's app.
+  /// The state of the watch's app.
   public var appState: AppState {
     if case .paired(let state) = self { state } else { .notInstalled }
   }
 
-  /// What is known of the complication.
+  /// The state of the complication.
   public var complicationState: AppState.ComplicationState {
     if case .installed(let state, _) = appState { state } else { .notEnabled }
   }
 
-  /// How many updates of the complication are left today.
+  /// The number of complication updates left today.
   public var numberOfComplicationUpdatesAvailableToday: Int {
     if case .enabled(let count) = complicationState { count } else { 0 }
   }
 }
 
-/// What the watch knows of its phone.
+/// The watch's information about its phone.
 public enum PhoneState: Hashable, Sendable {
-  /// What is known of the phone's app.
+  /// The state of the phone's app.
   public enum AppState: Hashable, Sendable {
-    /// It is there.
+    /// The app is installed.
     case installed
-    /// It is not.
+    /// The app is not installed.
     case notInstalled
   }
 
-  /// There is a phone.
+  /// The watch is paired with a phone.
   case paired(AppState)
-  /// There is none that knows this watch.
+  /// No phone is paired with this watch.
   case notPaired
 
   init(_ session: WCSession) {

@@ -1,30 +1,31 @@
 package import Dispatch
 internal import SharedContainer
 internal import Synchronization
+internal import Wormhole
 
 /// A queue on which a drop-in module calls its user's closures.
 ///
-/// Most originals call back on the main queue, which on devices always runs. A program here has to
-/// see to that itself, with `dispatchMain()` or `RunLoop.main.run()`; one that does not is told so
-/// once, because otherwise it would only look as if nothing came.
+/// Most originals call back on the main queue, which always runs on devices. Here a program must
+/// run the main queue itself, with `dispatchMain()` or `RunLoop.main.run()`. If a program does not,
+/// the log states this once, because otherwise the program would only see that no callback arrives.
 package final class CallbackQueue: Sendable {
   package let queue: DispatchQueue
   private let what: String
-  /// How many were given to the queue, and how many of them have begun.
+  /// The number of closures given to the queue, and the number of those that have started.
   private let given = Atomic<Int>(0)
   private let begun = Atomic<Int>(0)
   private let isWatched = Atomic<Bool>(false)
   private static let clock = DispatchQueue(label: "wormhole.dropins.clock")
 
   /// - Parameters:
-  ///   - queue: where closures are called.
-  ///   - what: what is not heard if nobody runs the queue, for the log.
+  ///   - queue: the queue on which closures are called.
+  ///   - what: the kind of callback that is lost if no thread runs the queue, for the log.
   package init(_ queue: DispatchQueue = .main, for what: String) {
     self.queue = queue
     self.what = what
   }
 
-  /// Calls a closure on the queue, after those that were given before.
+  /// Calls a closure on the queue, after the closures given before.
   package func call(_ body: @escaping @Sendable () -> Void) {
     given.add(1, ordering: .relaxed)
     queue.async { [self] in
@@ -34,11 +35,13 @@ package final class CallbackQueue: Sendable {
     if !isWatched.exchange(true, ordering: .relaxed) { watch() }
   }
 
-  /// Looks after a while whether all that was given until now has begun; one look at a time, as
-  /// one for each call would cost as much as the call.
+  /// Checks after a while whether all closures given until now have started.
+  ///
+  /// Only one check is pending at a time, because one check per call would cost as much as the
+  /// call.
   private func watch() {
     let mark = given.load(ordering: .relaxed)
-    Self.clock.asyncAfter(deadline: .now() + .seconds(Self.patience)) { [self] in
+    Self.clock.soon(after: .seconds(Self.patience)) { [self] in
       // Told once: it stays watched.
       guard begun.load(ordering: .relaxed) >= mark else { return tell() }
       isWatched.store(false, ordering: .relaxed)
@@ -58,11 +61,11 @@ package final class CallbackQueue: Sendable {
       .warning, "\(what) waits for its queue for \(Self.patience) seconds: \(advice)")
   }
 
-  /// How many seconds a closure may wait before that is told.
+  /// The number of seconds that a closure may wait before the log reports the delay.
   private static let patience = 5
 }
 
-/// Whether calls that are under way to a queue are still wanted.
+/// Whether pending calls on a queue are still wanted.
 package final class Gate: Sendable {
   private let closed = Atomic<Bool>(false)
 

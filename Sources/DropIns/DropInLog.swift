@@ -2,20 +2,20 @@ internal import PropertyLists
 internal import Syscalls
 public import Wormhole
 
-/// Where the drop-in modules tell of what their originals' calls have no way to report.
+/// The log of the drop-in modules, for failures that the originals' calls cannot report.
 ///
-/// A call that is declared without `throws` can only do nothing when something is wrong. So that
-/// nobody has to guess, each such failure is one line here: on standard error, unless the program
-/// has its own place for it.
+/// A call that is declared without `throws` can only do nothing if it fails. Because users could
+/// only guess otherwise, each failure of this kind adds a line to the log: on standard error,
+/// unless the program sets a destination of its own.
 public enum DropInLog {
   private static let hook = Monitor(Hook(tell: standard))
 
-  /// A closure that is looked at under a lock, which has to stand in something: see ``Monitor``.
+  /// A wrapper for a closure that is read under a lock: see ``Monitor`` for the reason.
   private struct Hook: Sendable { let tell: LogHook }
 
-  /// Tells a closure instead of standard error; nil goes back to that.
+  /// Sends entries to a closure instead of standard error; nil restores standard error.
   ///
-  /// It is called on whatever thread meets the failure, and must not wait.
+  /// The closure is called on the thread in which the failure occurs, and must not wait.
   public static func redirect(to hook: LogHook?) {
     let hook = Hook(tell: hook ?? standard)
     Self.hook.withLock { $0 = hook }
@@ -25,7 +25,7 @@ public enum DropInLog {
 
   package static func tell(_ level: LogLevel, _ text: String) { tell(LogEntry(level, text)) }
 
-  /// Tells of an error that nobody else is told of.
+  /// Logs an error that no caller receives.
   package static func tell(_ level: LogLevel, _ error: any Error) {
     var entry = LogEntry(level, "\(error)")
     entry.take(error)
@@ -34,7 +34,7 @@ public enum DropInLog {
 
   private static let standard: LogHook = { entry in
     guard entry.level == .error || entry.level == .warning else { return }
-    // Nobody can be told that there is nobody to tell.
+    // A failure to write to the log cannot be reported anywhere.
     try? StandardStream.error.write("wormhole: \("\(entry)".withoutControls)\n")
   }
 }

@@ -1,11 +1,11 @@
 internal import Foundation
 package import PropertyLists
 
-/// What cannot go into a property list: where it stands, and what it is.
+/// An object that cannot be stored in a property list: its path and its type.
 package struct NotAPropertyList: Error, CustomStringConvertible {
-  /// The way to it, as in `tickets[2].seat`; empty for the whole.
+  /// The path to the object, as in `tickets[2].seat`; empty for the whole value.
   package let place: String
-  /// The name of its type.
+  /// The name of the object's type.
   package let type: String
 
   package init(place: String, type: String) {
@@ -18,15 +18,16 @@ package struct NotAPropertyList: Error, CustomStringConvertible {
   }
 }
 
-/// Between property lists and what Foundation's callers hold in their hands.
+/// Conversions between property lists and the types that Foundation's callers use.
 extension PropertyListValue {
-  /// Takes a value of Foundation's or of Swift's own types.
+  /// Converts a value of Foundation's or of Swift's own types.
   ///
-  /// Texts, numbers, truths, data, dates, arrays, and dictionaries with texts as keys; an optional
-  /// counts as what is in it. `NSNull`, `URL`, an empty optional and everything else are refused.
+  /// Accepts texts, numbers, booleans, data, dates, arrays, and dictionaries with texts as keys; an
+  /// optional counts as its content. Refuses `NSNull`, `URL`, an empty optional and all other
+  /// types.
   package init(any: Any) throws(NotAPropertyList) { self = try Self.take(any, at: "") }
 
-  /// Takes a dictionary.
+  /// Converts a dictionary.
   package static func dictionary(
     any: [String: Any]
   ) throws(NotAPropertyList) -> [String: PropertyListValue] {
@@ -36,7 +37,7 @@ extension PropertyListValue {
   private static func take(
     _ any: Any, at place: String
   ) throws(NotAPropertyList) -> PropertyListValue {
-    // In this order: a number answers to more than one type, and a text to no other.
+    // The order matters: a number can be cast to several types, and a text to no other type.
     switch any {
     case let value as PropertyListValue: return value
     case let text as String: return .string(text)
@@ -67,7 +68,8 @@ extension PropertyListValue {
   }
 
   private init(_ number: NSNumber) {
-    // The letters are those of C's types; a truth is told from a small number by its own.
+    // The letters are the codes of C's types; a boolean differs from a small number by its own
+    // code.
     switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
     case UInt8(ascii: "c"), UInt8(ascii: "B"): self = .boolean(number.boolValue)
     case UInt8(ascii: "f"), UInt8(ascii: "d"): self = .real(number.doubleValue)
@@ -76,8 +78,8 @@ extension PropertyListValue {
     }
   }
 
-  /// As devices hand it out: numbers and truths are `NSNumber`, so that they can be had as any
-  /// type of number, alone and in arrays.
+  /// The value as devices return it: numbers and booleans are `NSNumber`, so that callers can cast
+  /// them to any type of number, alone and in arrays.
   package var foundation: Any {
     switch self {
     case .dictionary(let values): values.mapValues(\.foundation)
@@ -92,6 +94,6 @@ extension PropertyListValue {
     }
   }
 
-  /// The entries of a dictionary, as devices hand them out; nil if this is none.
+  /// The entries of a dictionary, as devices return them; nil if the value is not a dictionary.
   package var foundationDictionary: [String: Any]? { dictionaryValue?.mapValues(\.foundation) }
 }

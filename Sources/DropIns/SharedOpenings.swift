@@ -2,21 +2,23 @@ internal import SharedContainer
 internal import Syscalls
 package import Wormhole
 
-/// The containers that a process has opened for its drop-in modules, one opening for each.
+/// The containers that a process has opened for its drop-in modules, one instance for each
+/// container.
 ///
-/// The originals are made of calls that name a group and keep nothing open. An opening holds
-/// watches and descriptors, so all calls of one process share one, for as long as it runs.
+/// The originals consist of calls that name a group and keep nothing open. An instance holds
+/// watches and descriptors, so all calls of a process share one instance of a container, for as
+/// long as the process runs.
 package enum SharedOpenings {
   private static let opened = Monitor(State())
 
   private struct State {
-    /// By the bytes of their paths, as texts that look alike may be different ones.
+    /// By the bytes of their paths, because texts that look alike may be different paths.
     var holes: [[UInt8]: Wormhole] = [:]
-    /// The process that has opened them: a copy of it has to open anew.
+    /// The process that has opened the containers: a forked child must open them again.
     var process: Int32?
   }
 
-  /// The opening of a group's container, which is made if need be.
+  /// Returns the instance of a group's container, which is created if it is missing.
   package static func group(_ identifier: String) throws(WormholeError) -> Wormhole {
     let location = try ContainerLocation(group: identifier)
     return try opening(location.container) { (options) throws(WormholeError) in
@@ -24,7 +26,7 @@ package enum SharedOpenings {
     }
   }
 
-  /// The opening of the container at a path, which is made if need be.
+  /// Returns the instance of the container at a path, which is created if it is missing.
   package static func directory(_ path: String) throws(WormholeError) -> Wormhole {
     try opening(path) { (options) throws(WormholeError) in
       try Wormhole(directory: path, options: options)
@@ -37,7 +39,7 @@ package enum SharedOpenings {
     let (process, place) = (Int32(Processes.current), Array(path.utf8))
     return try opened.withLock { state throws(WormholeError) in
       if state.process != process { state = State(process: process) }
-      // Whoever has removed the directory and goes on, as tests do, means a new container.
+      // A program that removes the directory and continues, as tests do, wants a new container.
       if let hole = state.holes[place], hole.container.isInPlace { return hole }
       var options = Wormhole.Options()
       options.log = { DropInLog.tell($0) }

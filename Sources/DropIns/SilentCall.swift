@@ -1,15 +1,16 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// A call that is declared without `throws`, and whose caller cannot ask what has come of it.
+/// A call that is declared without `throws`, and whose caller cannot query its result.
 package enum SilentCall {
-  /// The longest pause before it is tried once more: all of them together take 63 milliseconds.
+  /// The longest pause before another attempt: all pauses together take 63 milliseconds.
   private static let longest = Duration.milliseconds(32)
 
-  /// What came of it; nil if it has failed, of which ``DropInLog`` is told.
+  /// Returns the result of the body; nil if the body has failed, which ``DropInLog`` reports.
   ///
-  /// Descriptors, for one, may be there again in a moment. Whoever takes a value that could not be
-  /// read for none may count on from nothing, and write that.
+  /// A temporary shortage, of descriptors for example, may end within a moment. A caller that
+  /// mistakes an unreadable value for a missing value might continue from nothing, and write the
+  /// result.
   @discardableResult
   package static func attempt<Result>(_ body: () throws -> Result) -> Result? {
     var pause = Duration.milliseconds(1)

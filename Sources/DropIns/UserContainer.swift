@@ -1,13 +1,12 @@
 internal import SharedContainer
 package import Wormhole
 
-/// The container that all programs of a user meet in, whatever groups they belong to and whatever
-/// WORMHOLE_CONTAINER says.
+/// The container that all programs of a user share, whatever groups they belong to and whatever
+/// WORMHOLE_CONTAINER contains.
 ///
-/// What devices have once for the whole system, as Darwin notifications, lies here.
+/// State that devices have once for the whole system, such as Darwin notifications, is stored here.
 package enum UserContainer {
-  /// No identifier of a group that a program would choose.
-  package static let group = "wormhole.user"
-
-  package static func hole() throws(WormholeError) -> Wormhole { try SharedOpenings.group(group) }
+  package static func hole() throws(WormholeError) -> Wormhole {
+    try SharedOpenings.group(ContainerLocation.userGroup)
+  }
 }

@@ -3,19 +3,22 @@ internal import DropIns
 internal import Syscalls
 internal import Wormhole
 
-/// Passes messages between the programs of a group, under identifiers; of each the last is kept.
+/// Passes messages between the programs of a group, under identifiers; the last message of each
+/// identifier is stored.
 ///
-/// The interface is MMWormhole's. Underneath each identifier is a channel of the group's container:
-/// a message that was passed is there for everybody at once, is never seen half, and is heard by
-/// all who listen, in whatever process, once.
+/// The interface is MMWormhole's. Internally, each identifier is a channel of the group's
+/// container: a passed message is visible to all processes at once, is never seen half-written, and
+/// reaches each listener in every process once.
 ///
 /// May be used from any thread.
 open class MMWormhole: NSObject, @unchecked Sendable {
-  // All that changes is behind the monitor.
+  // All mutable state is behind the monitor.
 
-  /// How messages are written and read; another one may be set before the first listener is.
+  /// The messenger that writes and reads messages; a program may replace it before the first
+  /// listener.
   ///
-  /// Set later, it has listeners hear what it brings, and what is under way from the one before.
+  /// If it is replaced later, listeners receive the messages of the new messenger, and pending
+  /// messages of the previous messenger.
   open var wormholeMessenger: any MMWormholeTransiting {
     get { state.withLock { $0.messenger } }
     set {
@@ -24,19 +27,21 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Where listeners are called; by default the main queue, which the program has to run.
+  /// The queue on which listeners are called; by default the main queue, which the program must
+  /// run.
   ///
-  /// What is under way already comes on the queue before, unless a later message takes its place.
+  /// A pending message still arrives on the previous queue, unless a later message replaces it.
   open var listenerQueue: DispatchQueue {
     get { callbacks.queue }
     set { state.withLock { $0.callbacks = CallbackQueue(newValue, for: Self.waiting) } }
   }
 
-  /// Is told of all that fails, which the calls have no way to report; on any thread.
+  /// Receives all failures that the calls cannot report; called on any thread.
   ///
-  /// Without it ``DropInLog`` is told. What the other side of a watch session does not receive as a
-  /// file, the session's delegate is told: ``MMWormholeSession`` tells the log. A messenger of the
-  /// program's own answers for itself.
+  /// Without a handler, ``DropInLog`` receives the failures. If the peer of a watch session does
+  /// not receive a message sent as a file, the session's delegate is notified:
+  /// ``MMWormholeSession`` writes to the log. A messenger of the program's own reports its own
+  /// failures.
   open var failureHandler: (@Sendable (any Error) -> Void)? {
     get { state.withLock { $0.failureHandler } }
     set { state.withLock { $0.failureHandler = newValue } }
@@ -46,7 +51,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     var messenger: any MMWormholeTransiting
     var callbacks: CallbackQueue
     var failureHandler: (@Sendable (any Error) -> Void)?
-    /// By the identifier's bytes, as strings that look alike may be different identifiers.
+    /// By the identifier's bytes, because strings that look alike may be different identifiers.
     var listeners: [[UInt8]: MessageListener] = [:]
   }
 
@@ -56,9 +61,9 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   private var callbacks: CallbackQueue { state.withLock { $0.callbacks } }
   private static let waiting = "a listener of MMWormhole"
 
-  // MARK: Making one
+  // MARK: Creation
 
-  /// Makes one that keeps messages in files.
+  /// Creates an object that stores messages in files.
   ///
   /// As ``init(applicationGroupIdentifier:optionalDirectory:transitingType:)``.
   public convenience init?(
@@ -68,14 +73,15 @@ open class MMWormhole: NSObject, @unchecked Sendable {
       applicationGroupIdentifier: identifier, optionalDirectory: directory, transitingType: .file)
   }
 
-  /// Makes one for a group.
+  /// Creates an object for a group.
   ///
-  /// It is nil if the group's container cannot be had; ``DropInLog`` says why.
+  /// Returns nil if the group's container cannot be opened; ``DropInLog`` contains the reason.
   ///
   /// - Parameters:
   ///   - identifier: the group.
-  ///   - directory: where messages lie below the group's directory; nil: there itself.
-  ///   - transitingType: how they get to the others.
+  ///   - directory: the directory of the messages below the group's directory; nil: the group's
+  ///     directory itself.
+  ///   - transitingType: the transport of the messages.
   public init?(
     applicationGroupIdentifier identifier: String, optionalDirectory directory: String? = nil,
     transitingType: MMWormholeTransitingType
@@ -96,10 +102,10 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   // MARK: Messages
 
-  /// Passes a message, in the place of the one before, and tells all who listen.
+  /// Passes a message, in place of the previous message, and notifies all listeners.
   ///
-  /// `nil` for a message takes the one before away, and is heard as `nil`. `nil` for an identifier
-  /// does nothing.
+  /// If the message is `nil`, the previous message is removed, and listeners receive `nil`. If the
+  /// identifier is `nil`, the call does nothing.
   open func passMessageObject(_ messageObject: (any NSCoding)?, identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
@@ -115,7 +121,8 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     }
   }
 
-  /// The message of an identifier, which stays; nil if there is none.
+  /// Returns the message of an identifier, which stays stored; nil if the identifier has no
+  /// message.
   open func message(withIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     let messenger = wormholeMessenger
@@ -125,8 +132,8 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     return messenger.messageObject(forIdentifier: identifier)
   }
 
-  /// Takes the message of an identifier away; listeners are not called, also not by a message that
-  /// waits for their queue.
+  /// Removes the message of an identifier; no listener is called, not even for a message that waits
+  /// for a listener's queue.
   open func clearMessageContents(forIdentifier identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
@@ -137,9 +144,9 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Takes all messages away; as ``clearMessageContents(forIdentifier:)``.
+  /// Removes all messages; as ``clearMessageContents(forIdentifier:)``.
   ///
-  /// One that cannot be taken away keeps no other.
+  /// If a message cannot be removed, the others are removed nevertheless.
   open func clearAllMessageContents() {
     let messenger = wormholeMessenger
     if let messenger = messenger as? any ThrowingMessenger {
@@ -155,11 +162,11 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   // MARK: Listening
 
-  /// Calls a closure with each message that is passed from now on, one's own as well; of messages
-  /// in quick succession with the last.
+  /// Calls a closure with each message that is passed from now on, including the process's own
+  /// messages; of messages in quick succession, with the last.
   ///
-  /// One closure for each identifier: a later one takes the earlier one's place, and is called with
-  /// what was on its way to that. For more, make another object.
+  /// Each identifier has one closure: a later closure replaces the earlier one, and receives its
+  /// pending messages. For more closures, create another object.
   @preconcurrency
   open func listenForMessage(
     withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
@@ -174,12 +181,12 @@ open class MMWormhole: NSObject, @unchecked Sendable {
       state.listeners[bytes] = new
       return (new, nil)
     }
-    // Let go of where no lock is held.
+    // Released without holding the lock.
     _ = gone
     if !listening.isWatching { start(listening) }
   }
 
-  /// Ends the listening for an identifier; what is under way is not heard any more.
+  /// Ends the listening for an identifier; pending messages are no longer delivered.
   open func stopListeningForMessage(withIdentifier identifier: String?) {
     guard let identifier else { return }
     state.withLock { $0.listeners.removeValue(forKey: Array(identifier.utf8)) }?.stop()
@@ -190,7 +197,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     repeat {
       messenger = wormholeMessenger
       listener.watch(attempt { try watch(for: listener, messenger) })
-      // Another thread may have set another one meanwhile.
+      // Another thread may have replaced the messenger in the meantime.
     } while messenger !== wormholeMessenger
   }
 
@@ -218,7 +225,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     }
   }
 
-  /// After another messenger was set.
+  /// Restarts all listeners after the messenger was replaced.
   private func restart() {
     for listener in state.withLock({ $0.listeners }).values {
       listener.forgetVersions()
@@ -226,7 +233,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     }
   }
 
-  /// What tells of messages of a messenger that is the program's own.
+  /// The notice that announces messages of the program's own messenger.
   private func notice(_ identifier: String) throws(WormholeError) -> Wormhole.Notice {
     try SharedOpenings.group(group).notice(MessagePlace(directory).name(of: identifier))
   }

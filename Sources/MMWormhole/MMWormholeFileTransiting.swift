@@ -5,20 +5,20 @@ internal import SharedContainer
 internal import Syscalls
 internal import Wormhole
 
-/// Keeps each identifier's message in a channel of the group's container.
+/// A messenger that stores each identifier's message in a channel of the group's container.
 ///
-/// `<identifier>.archive`, where MMWormhole has its file, is a symbolic link to the channel's
-/// value, there as long as there is a message.
+/// `<identifier>.archive`, the name of MMWormhole's file, is a symbolic link to the channel's
+/// value, and exists as long as the message exists.
 public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger, Sendable {
   private let hole: Wormhole
   private let messages: MessagePlace
-  /// Nil if nobody is waited for.
+  /// Nil if accesses are not coordinated.
   private let coordinator: Wormhole.Coordinator?
-  /// What a message is kept in, by identifier: a channel that is kept has its files open.
+  /// The channel of a message, by identifier: a stored channel has its files open.
   ///
-  /// By the identifier's bytes, as strings that look alike may be different names.
+  /// By the identifier's bytes, because strings that look alike may be different names.
   private let kept = Monitor<[[UInt8]: Place]>([:])
-  /// How many are kept.
+  /// The maximum number of stored channels.
   private static let mostKept = 256
 
   private struct Place {
@@ -26,10 +26,10 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     let alias: Wormhole.Alias
   }
 
-  /// Keeps the messages of a group.
+  /// Creates a messenger for a group.
   ///
-  /// - Parameter directory: where they lie below the group's directory; slashes part the names of
-  ///   directories.
+  /// - Parameter directory: the directory of the messages below the group's directory; slashes
+  ///   separate the names of directories.
   public convenience init?(
     applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil
   ) {
@@ -51,23 +51,24 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     messages = try MessagePlace(directory)
   }
 
-  /// The directory that the links to messages lie in.
+  /// Returns the directory of the links to messages.
   public func messagePassingDirectoryPath() -> String? {
     let parent = hole.directory.parts(between: "/").dropLast().map { "/" + $0 }.joined()
     return ([parent] + messages.names).joined(separator: "/")
   }
 
-  /// The path of the link to a message; nil for no identifier, or an empty one.
+  /// Returns the path of the link to a message; nil without an identifier, or for an empty
+  /// identifier.
   ///
-  /// Whatever would not do as a name of a file stands in it as `%` and two digits.
+  /// A character that a file name cannot contain is written as `%` and two digits.
   public func filePath(forIdentifier identifier: String?) -> String? {
     guard let identifier, !identifier.isEmpty else { return nil }
     return try? alias(identifier).location
   }
 
-  // MARK: As everybody's
+  // MARK: As any messenger
 
-  /// Passes a message; false if it could not be written, which ``DropInLog`` is told.
+  /// Passes a message; returns false if it could not be written, which ``DropInLog`` reports.
   public func writeMessageObject(
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
   ) -> Bool {
@@ -75,22 +76,22 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     return attempt { try pass(messageObject, identifier) { _ in } } != nil
   }
 
-  /// The message of an identifier; nil if there is none, or none that can be read.
+  /// Returns the message of an identifier; nil if the message is missing or unreadable.
   public func messageObject(forIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     return attempt { try message(identifier) } ?? nil
   }
 
-  /// Takes the message of an identifier away.
+  /// Removes the message of an identifier.
   public func deleteContent(forIdentifier identifier: String?) {
     guard let identifier else { return }
     attempt { try clear(identifier) }
   }
 
-  /// Takes all messages away.
+  /// Removes all messages.
   public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
 
-  // MARK: What it does
+  // MARK: Implementation
 
   func pass(
     _ object: (any NSCoding)?, _ identifier: String,
@@ -125,7 +126,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     var failure: (any Error)?
     for name in try hole.channels(prefix: messages.prefix) {
       let identifier = String(name.dropFirst(messages.prefix.count))
-      // What has a slash is of a directory below this one.
+      // An identifier with a slash belongs to a directory below this directory.
       guard let identifier = EscapedName.unescape(identifier) else { continue }
       do {
         cleared(identifier, try clear(identifier))
@@ -136,14 +137,14 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     if let failure { throw failure }
   }
 
-  /// - Parameter handler: is called with each message and its version; without a message if there
-  ///   is none any more, or none that can be read, which the other closure is told.
+  /// - Parameter handler: receives each message and its version; without a message if the message
+  ///   was removed or is unreadable, which `failure` reports.
   func watch(
     _ identifier: String, _ handler: @escaping @Sendable (Passed?, Int) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
     try place(identifier).channel.watch(present: false) { snapshot in
-      // A clear takes a message away, and is none itself.
+      // A clear removes a message, and is not itself a message.
       guard let value = snapshot.value else { return handler(nil, snapshot.version) }
       do {
         handler(Passed(try StoredMessage.object(value, identifier)), snapshot.version)
@@ -163,7 +164,8 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
       channel: hole.channel(try messages.name(of: identifier)),
       alias: try alias(identifier))
     kept.withLock { kept in
-      // Programs use a few; whoever makes them up as it goes along fills no memory.
+      // Programs use a few identifiers; a program that invents new identifiers all the time fills
+      // no memory.
       if kept.count >= Self.mostKept { kept = [:] }
       kept[key] = place
     }

@@ -5,16 +5,16 @@ internal import SharedContainer
 internal import Syscalls
 public import WatchConnectivity
 
-/// Listens for what the other side of a watch session passes, by whichever of the three ways.
+/// Listens for messages that the peer of a watch session passes, by any of the three transports.
 ///
-/// It is the delegate of the process's session. Which side a process is, it is told as the article
-/// *WatchConnectivity* says.
+/// The object is the delegate of the process's session. The article *WatchConnectivity* explains
+/// how a process learns its side.
 public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Sendable {
-  // What changes is behind the monitor.
+  // The mutable state is behind the monitor.
 
   private struct State {
     var listeners: [String: @Sendable (Any?) -> Void] = [:]
-    /// The numbers of what was heard of contexts.
+    /// The numbers of the context messages already delivered.
     var numbers: [String: Int] = [:]
     var callbacks = CallbackQueue(for: "a listener of MMWormholeSession")
   }
@@ -24,17 +24,19 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
 
   private override init() {}
 
-  /// The one there is.
+  /// Returns the only session object.
   public static func sharedListening() -> MMWormholeSession { shared }
 
-  /// Activates the session of this process, after all listeners were set: what comes before finds
-  /// none.
+  /// Activates the session of this process.
+  ///
+  /// The program sets all listeners first: a message that arrives earlier finds no listener.
   public func activateListening() {
     WCSession.default.delegate = self
     WCSession.default.activate()
   }
 
-  /// Where listeners are called; by default the main queue, which the program has to run.
+  /// The queue on which listeners are called; by default the main queue, which the program must
+  /// run.
   public var listenerQueue: DispatchQueue {
     get { state.withLock { $0.callbacks.queue } }
     set {
@@ -44,8 +46,8 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     }
   }
 
-  /// Calls a closure with each message that the other side passes under an identifier; a later one
-  /// takes the earlier one's place, and is called with what was on its way to that.
+  /// Calls a closure with each message that the peer passes under an identifier; a later closure
+  /// replaces the earlier one, and receives its pending messages.
   @preconcurrency
   public func listenForMessage(
     withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
@@ -58,12 +60,13 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     _ = before
   }
 
-  /// Ends the listening for an identifier; what is under way is not heard any more.
+  /// Ends the listening for an identifier; pending messages are no longer delivered.
   public func stopListeningForMessage(withIdentifier identifier: String?) {
     listenForMessage(withIdentifier: identifier, listener: nil)
   }
 
-  /// The message of an identifier that has come last in a context; nil if there is none.
+  /// Returns the message of an identifier that arrived last in a context; nil if no message
+  /// arrived.
   public func message(withIdentifier identifier: String?) -> Any? {
     MMWormholeSessionContextTransiting().messageObject(forIdentifier: identifier)
   }
@@ -72,7 +75,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     for (identifier, packed) in content {
       guard let message = SessionMessage(packed) else { continue }
       let (isHeard, callbacks) = state.withLock { state in
-        // A context has them all, also those that were heard.
+        // A context contains all messages, including messages already delivered.
         let isNews = !isContext || state.numbers[identifier] != message.number
         if isContext { state.numbers[identifier] = message.number }
         return (isNews && state.listeners[identifier] != nil, state.callbacks)
@@ -80,7 +83,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
       guard isHeard else { continue }
       do {
         let passed = Passed(try StoredMessage.object(message.value, identifier))
-        // Who listens by then: it may have been stopped, or another may have taken its place.
+        // The current listener is called: the earlier one may have been stopped or replaced.
         callbacks.call { [state] in
           state.withLock { $0.listeners[identifier] }?(passed.object)
         }
@@ -90,9 +93,9 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     }
   }
 
-  // MARK: What the session tells
+  // MARK: Callbacks of the session
 
-  /// Tells the log if the session could not be activated.
+  /// Writes to the log if the session could not be activated.
   public func session(
     _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,
     error: (any Error)?
@@ -100,7 +103,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     if let error { DropInLog.tell(.error, (error as NSError).localizedDescription) }
   }
 
-  /// Goes on with the other watch.
+  /// Continues with the new watch.
   public func sessionDidDeactivate(_ session: WCSession) { session.activate() }
 
   /// Calls the listener of a message.
@@ -113,12 +116,12 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     hear(userInfo)
   }
 
-  /// Calls the listeners of the messages in a context that are new.
+  /// Calls the listeners of the new messages in a context.
   public func session(
     _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any]
   ) { hear(applicationContext, inContext: true) }
 
-  /// Tells the log what was not transferred.
+  /// Writes to the log if a transfer failed.
   public func session(
     _ session: WCSession, didFinish userInfoTransfer: WCSessionUserInfoTransfer,
     error: (any Error)?

@@ -6,20 +6,20 @@ internal import Syscalls
 internal import WatchConnectivity
 internal import Wormhole
 
-/// Passes messages to the other side of a watch session.
+/// A messenger that passes messages to the peer of a watch session.
 ///
-/// Both sides activate it with ``MMWormholeSession/activateListening()``, and listen there. What a
-/// process passes it does not hear itself.
+/// Both sides activate the session with ``MMWormholeSession/activateListening()``, and listen
+/// there. A process does not receive its own messages.
 public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenger,
-  @unchecked Sendable  // It holds nothing that changes.
+  @unchecked Sendable  // It has no mutable state.
 {
   let session = WCSession.default
-  /// One who changes the context at a time.
+  /// Lets only one thread at a time change the context.
   static let changing = Monitor(0)
 
   init() {}
 
-  /// Passes a message; false always, since the other side is told by the session.
+  /// Passes a message; always returns false, because the session notifies the peer.
   public func writeMessageObject(
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
   ) -> Bool {
@@ -28,19 +28,19 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenge
     return false
   }
 
-  /// The message that has come last; nil if there is none, or if this way keeps none.
+  /// Returns the message that arrived last; nil if none arrived, or if this transport stores none.
   public func messageObject(forIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     return attempt { try message(identifier) } ?? nil
   }
 
-  /// Takes a message back, where this way keeps them.
+  /// Removes a message, if this transport stores messages.
   public func deleteContent(forIdentifier identifier: String?) {
     guard let identifier else { return }
     attempt { try clear(identifier) }
   }
 
-  /// Takes all messages back, where this way keeps them.
+  /// Removes all messages, if this transport stores messages.
   public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
 
   func pass(
@@ -59,18 +59,18 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenge
   }
 }
 
-/// Passes messages in the application context: of each identifier the last arrives, also if the
-/// other side does not run now.
+/// Passes messages in the application context: the last message of each identifier arrives, even if
+/// the peer does not run now.
 public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the class above it.
+  @unchecked Sendable  // As the superclass.
 {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws {
     let value = try StoredMessage.store(object, identifier)
-    // Also after a clear it is another number than any before, which the other side may know; and
-    // if somebody has made up the greatest there is.
+    // The number differs from every earlier number, which the peer may know, even after a clear,
+    // and even if a program has written the greatest number.
     let now = Int(Date().timeIntervalSince1970 * 1_000_000)
     try change(identifier) { context in
       let before = SessionMessage(context[identifier])?.number ?? 0
@@ -96,7 +96,7 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
   private func change(_ identifier: String, _ body: (inout [String: Any]) -> Void) throws {
     try Self.changing.withLock { _ in
       do {
-        // What cannot be read is not nothing: all messages in it would be lost.
+        // An unreadable context does not count as empty: all messages in it would be lost.
         var context = try session.readApplicationContext()
         body(&context)
         try session.updateApplicationContext(context)
@@ -107,9 +107,10 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
   }
 }
 
-/// Passes messages to the other side that runs now, or to nobody, which the log is told.
+/// Passes messages to the peer if it runs now; otherwise the message is lost, and the log reports
+/// it.
 public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the class above it.
+  @unchecked Sendable  // As the superclass.
 {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
@@ -124,9 +125,9 @@ public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiti
   }
 }
 
-/// Passes messages that arrive whoever dies meanwhile, all of them, in order; they may be large.
+/// Passes messages that all arrive in order, even if a process dies in between; they may be large.
 public final class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the class above it.
+  @unchecked Sendable  // As the superclass.
 {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
@@ -137,7 +138,7 @@ public final class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting,
   }
 }
 
-/// A message on its way: with a number, so that the same again is another context.
+/// A message in transit: with a number, so that an equal message makes a different context.
 struct SessionMessage {
   private static let mark = "MMWormhole.message"
 
@@ -149,7 +150,7 @@ struct SessionMessage {
     self.value = value
   }
 
-  /// Nil if it is something else.
+  /// Unpacks a message; nil if the value is not a message.
   init?(_ packed: Any?) {
     guard let packed = packed as? [String: Any], let inside = packed[Self.mark],
       let number = packed["number"] as? Int, let value = try? PropertyListValue(any: inside)

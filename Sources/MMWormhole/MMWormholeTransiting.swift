@@ -2,17 +2,17 @@ internal import DropIns
 public import Foundation
 internal import Wormhole
 
-/// How messages get from one program to another.
+/// A transport of messages from one program to another.
 ///
-/// A program may have its own, and set it as ``MMWormhole/wormholeMessenger``: then it answers for
-/// what its calls promise.
+/// A program may implement its own, and set it as ``MMWormhole/wormholeMessenger``: then the
+/// program is responsible for the promises of its calls.
 @preconcurrency
 public protocol MMWormholeTransiting: AnyObject, Sendable {
-  /// Writes a message; true if listeners are to be told.
+  /// Writes a message; returns true if listeners must be notified.
   func writeMessageObject(_ messageObject: (any NSCoding)?, forIdentifier identifier: String?)
     -> Bool
 
-  /// Reads a message; nil if there is none.
+  /// Reads a message; nil if the identifier has no message.
   func messageObject(forIdentifier identifier: String?) -> Any?
 
   /// Removes a message.
@@ -22,19 +22,19 @@ public protocol MMWormholeTransiting: AnyObject, Sendable {
   func deleteContentForAllMessages()
 }
 
-/// How messages get from one program to another.
+/// The transport of messages from one program to another.
 public enum MMWormholeTransitingType: Int, Sendable {
   /// Through files of the group's container.
   case file
-  /// As ``file``, taking turns with whoever coordinates accesses to `<identifier>.archive`.
+  /// As ``file``, but coordinated with other programs' accesses to `<identifier>.archive`.
   ///
-  /// Files that appear whole do not need it; other programs that look at them in several steps may.
+  /// Files that appear whole do not need coordination; a program that reads in several steps may.
   case coordinatedFile
-  /// In the application context of a watch session: of each identifier the last.
+  /// In the application context of a watch session: the last message of each identifier.
   case sessionContext
-  /// As messages of a watch session, to whoever runs now.
+  /// As messages of a watch session, to the running peer.
   case sessionMessage
-  /// So that all arrive, whoever dies meanwhile, by a watch session.
+  /// By a watch session, so that all messages arrive, even if a process dies in between.
   case sessionFile
 
   func messenger(group: String, directory: String?) -> (any MMWormholeTransiting)? {

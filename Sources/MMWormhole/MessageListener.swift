@@ -2,33 +2,33 @@ internal import DropIns
 internal import Syscalls
 internal import Wormhole
 
-/// A closure that listens for an identifier, and what waits to be heard by it.
+/// A closure that listens for an identifier, and the message that waits for the closure.
 ///
-/// Of what is found while its queue is busy only the last waits, so that a flood fills no memory.
-/// The closure may be another one by the time that a message is heard: what was on its way goes to
-/// the new one, and is not lost.
+/// While the closure's queue is busy, only the last message waits, so that a flood fills no memory.
+/// If the closure is replaced before a pending message is delivered, the new closure receives the
+/// message, and no message is lost.
 final class MessageListener: Sendable {
   let identifier: String
 
-  /// A closure that is looked at under a lock, which has to stand in something: see ``Monitor``.
+  /// A wrapper for a closure that is read under a lock: see ``Monitor`` for the reason.
   struct Hearer: Sendable { let hear: @Sendable (Any?) -> Void }
 
   /// A message that was found.
   struct Found: Sendable {
-    /// Nil where messages have none.
+    /// Nil if messages have no version.
     let version: Int?
-    /// Answers it, once its turn has come.
+    /// Returns the message when its delivery starts.
     let read: @Sendable () -> Passed
   }
 
   private struct State {
-    /// Nil once it has been stopped.
+    /// Nil once the listener has been stopped.
     var hearer: Hearer?
     var watching: Wormhole.Subscription?
     var waiting: Found?
-    /// Where a call is under way that hears what is waiting then.
+    /// The queue with a scheduled call, which will deliver the message waiting at that moment.
     var callbacks: CallbackQueue?
-    /// Up to which version messages were found, or cleared.
+    /// The version up to which messages were found or cleared.
     var known = 0
   }
 
@@ -41,9 +41,9 @@ final class MessageListener: Sendable {
 
   var isWatching: Bool { state.withLock { $0.watching != nil } }
 
-  /// Has another closure hear what comes, and what is on its way.
+  /// Replaces the closure, which also receives pending messages.
   ///
-  /// - Returns: the closure before, to be let go of where no lock is held.
+  /// - Returns: the previous closure, to be released without holding a lock.
   func replace(_ hearer: Hearer) -> Hearer? {
     state.withLock { state in
       guard let before = state.hearer else { return nil }
@@ -52,9 +52,9 @@ final class MessageListener: Sendable {
     }
   }
 
-  /// Takes on what finds its messages, in place of what did before; nil if nothing does.
+  /// Replaces the subscription that finds messages; nil if the listener has none.
   ///
-  /// What did before goes on until now, so that nothing is lost between the two.
+  /// The previous subscription runs until now, so that no message is lost between the two.
   func watch(_ watching: Wormhole.Subscription?) {
     let gone = state.withLock { state in
       guard state.hearer != nil else { return watching }
@@ -64,10 +64,10 @@ final class MessageListener: Sendable {
     gone?.stop()
   }
 
-  /// Messages come from elsewhere from now on, where versions are others.
+  /// Forgets the versions: messages now come from another messenger, whose versions differ.
   func forgetVersions() { state.withLock { $0.known = 0 } }
 
-  /// Has a message heard on a queue, in place of one that still waits.
+  /// Schedules the delivery of a message on a queue, in place of a message that still waits.
   func found(_ found: Found, on callbacks: CallbackQueue) {
     let (gone, isFirst) = state.withLock { state -> (Found?, Bool) in
       guard state.hearer != nil else { return (nil, false) }
@@ -81,12 +81,12 @@ final class MessageListener: Sendable {
       state.callbacks = callbacks
       return (gone, true)
     }
-    // Let go of where no lock is held, as it may be an object of the program's.
+    // Released without holding the lock, because it may be an object of the program's.
     _ = gone
     if isFirst { callbacks.call { self.hear(on: callbacks) } }
   }
 
-  /// What was found until this version, or will be, is not heard any more.
+  /// Drops messages up to this version, including messages that are found later.
   func forget(upTo version: Int) {
     let gone = state.withLock { state -> Found? in
       state.known = max(state.known, version)
@@ -98,7 +98,7 @@ final class MessageListener: Sendable {
 
   private func hear(on callbacks: CallbackQueue) {
     let (found, hearer) = state.withLock { state -> (Found?, Hearer?) in
-      // There is another queue by now, and a later message waits for that.
+      // The listener has another queue by now, on which a later message waits.
       guard state.callbacks === callbacks else { return (nil, nil) }
       state.callbacks = nil
       return (state.waiting.take(), state.hearer)
@@ -106,7 +106,7 @@ final class MessageListener: Sendable {
     if let found { hearer?.hear(found.read().object) }
   }
 
-  /// Nothing is heard any more.
+  /// Stops the listener: no more messages are delivered.
   func stop() {
     let (watching, gone) = state.withLock { state in
       (state.watching.take(), (state.hearer.take(), state.waiting.take()))
@@ -116,7 +116,7 @@ final class MessageListener: Sendable {
   }
 }
 
-// A message is read for one listener and handed to it alone.
+// A message is read for one listener, and given to that listener alone.
 struct Passed: @unchecked Sendable {
   let object: Any?
   init(_ object: Any?) { self.object = object }

@@ -1,11 +1,11 @@
 internal import SharedContainer
 internal import Syscalls
 
-/// The directory that messages lie in, however it is spelt.
+/// The directory of messages, independent of its spelling.
 struct MessagePlace {
-  /// The names of the directories that lead there, as files are called.
+  /// The names of the directories on the path, as file names.
   let names: [String]
-  /// What the names of its messages begin with.
+  /// The prefix of the names of its messages.
   let prefix: String
 
   init(_ directory: String?) throws(WormholeError) {
@@ -17,7 +17,7 @@ struct MessagePlace {
     prefix = "MMWormhole/" + names.map { $0 + "/" }.joined()
   }
 
-  /// What a message is called in the container.
+  /// Returns the name of a message's channel in the container.
   func name(of identifier: String) throws(WormholeError) -> String {
     prefix + (try Container.escape(identifier))
   }

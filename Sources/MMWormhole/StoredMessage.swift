@@ -4,20 +4,21 @@ internal import PropertyLists
 internal import SharedContainer
 internal import Wormhole
 
-/// What a message is in its channel.
+/// The form of a message in its channel.
 ///
-/// Objects of property lists are stored as what they are, so that the command and programs in other
-/// languages read them. Others are archived, and lie as data under a key that says so. The file
-/// around it has a checksum, so an archive is decoded only if it is, byte for byte, what a program
-/// of the group has written: Foundation's decoder may end the process over a damaged one. Whoever
-/// may write to the group's directory can still write an archive that does.
+/// An object that a property list can hold is stored unchanged, so that the command and programs in
+/// other languages can read the object. Any other object is archived, and stored as data under a
+/// key that marks an archive. The surrounding file has a checksum, so an archive is decoded only if
+/// it is, byte for byte, the archive written by a program of the group: Foundation's decoder may
+/// end the process when it decodes a damaged archive. A program that may write to the group's
+/// directory can still write such an archive.
 enum StoredMessage {
   private static let archived = "MMWormhole.archive"
 
   static func store(
     _ object: (any NSCoding)?, _ identifier: String
   ) throws(WormholeError) -> PropertyListValue {
-    // That nothing was passed is heard, so it is stored, as an archive of nothing.
+    // Passing `nil` is delivered too, so it is stored, as an archive of nothing.
     guard let object else { return [archived: .data(Data())] }
     if let value = try? PropertyListValue(any: object), !isArchive(value) { return value }
     do {

@@ -2,9 +2,9 @@ internal import DropIns
 internal import Foundation
 internal import SharedContainer
 
-/// A messenger of the module's own, which says what has failed.
+/// A messenger of the module's own, which reports failures.
 protocol ThrowingMessenger: MMWormholeTransiting {
-  /// - Parameter failure: is told of what fails later.
+  /// - Parameter failure: receives later failures.
   func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void
@@ -12,15 +12,15 @@ protocol ThrowingMessenger: MMWormholeTransiting {
 
   func message(_ identifier: String) throws -> Any?
 
-  /// Answers the version up to which there is nothing any more; 0 where messages have none.
+  /// Returns the version up to which messages are removed; 0 if messages have no version.
   func clear(_ identifier: String) throws -> Int
 
-  /// - Parameter cleared: is called with each identifier and what ``clear(_:)`` answers for it.
+  /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, Int) -> Void) throws
 }
 
 extension ThrowingMessenger {
-  /// For calls that cannot throw.
+  /// Runs a body for calls that cannot throw.
   @discardableResult
   func attempt<Result>(_ body: () throws -> Result) -> Result? {
     do {

@@ -2,17 +2,17 @@ internal import SharedContainer
 internal import Syscalls
 internal import Wormhole
 
-/// The phone's directories for its watches: `watches/<watch>/<number>/` in the container, for
-/// whatever an app keeps for one watch alone.
+/// The phone's directories for its watches: `watches/<watch>/<number>/` in the container, for files
+/// that an app stores for one watch alone.
 ///
-/// The number is another one with each pairing and each installation. So whoever dies between the
-/// change and the removal of what was there leaves something that nobody finds, and whoever stands
-/// there for long removes nothing of a pairing that has come since.
+/// The number is new with each pairing and each installation. If a process dies between the change
+/// and the removal of the old directory, the old directory stays, but no app finds it. If a process
+/// is suspended for long in this interval, it removes nothing of a later pairing.
 extension Pairing {
-  /// The path of a watch's directory, which is made if need be; nil if the watch is not paired, or
-  /// has no app.
+  /// Returns the path of a watch's directory, which is created if necessary; nil if the watch is
+  /// not paired, or has no app.
   ///
-  /// It goes, with all that is in it, when the watch is unpaired or its app uninstalled.
+  /// The directory and its content are removed when the watch is unpaired or its app uninstalled.
   public func directory(of watch: String) throws -> String? {
     guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
@@ -42,13 +42,14 @@ extension Pairing {
     return try directory.open(name, [.readOnly, .directory])
   }
 
-  /// Removes what a watch has there, but for what belongs to the pairing that there is.
+  /// Removes a watch's directories, except the directory of the current pairing.
   func removeOldDirectories(of watch: String) throws(WormholeError) {
     let name = try Container.escape(watch)
     do {
       let all = try hole.container.root.open("watches", [.readOnly, .directory])
       let own = try all.open(name, [.readOnly, .directory])
-      // In this order: what comes later is not among them.
+      guard try isPrivate(all), try isPrivate(own) else { throw Errno.notPermitted }
+      // List first: a directory that is made later is not removed.
       let names = try own.names()
       let current = try currentDirectory(of: watch)
       for name in names where name != current { try Self.remove(name, from: own) }
@@ -56,15 +57,23 @@ extension Pairing {
     } catch let error as WormholeError {
       throw error
     } catch {
-      let error = error as! Errno  // Only these two are thrown.
+      let error = error as! Errno  // The calls throw only these two types.
       guard error != .noSuchFile else { return }
       throw WormholeError(error, "remove directory of watch", watch)
     }
   }
 
+  /// Whether a directory is as it is made here: in a group's container any member may have moved
+  /// another one to its place, but none that other members cannot write to.
+  private func isPrivate(_ directory: borrowing Descriptor) throws(Errno) -> Bool {
+    guard hole.container.options.sharing == .group else { return true }
+    let status = try directory.status()
+    return status.owner == Processes.effectiveUser && status.mode & 0o077 == 0
+  }
+
   /// Through no symbolic link, and into no depth that nobody has use for.
   ///
-  /// What somebody else has removed meanwhile is gone.
+  /// If another process has removed the name first, the call succeeds.
   private static func remove(
     _ name: String, from directory: borrowing Descriptor
   ) throws(Errno) {

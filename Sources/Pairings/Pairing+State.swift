@@ -5,17 +5,17 @@ extension Pairing {
     public var isAppInstalled = true
     /// Whether the app's complication is on the active face.
     public var isComplicationEnabled = false
-    /// Whether phone and watch can hear each other.
+    /// Whether phone and watch can reach each other.
     public var isInRange = true
-    /// Which of the phone's directories for it is the one of this pairing and this app.
+    /// The number of the phone's directory for this pairing and this app.
     ///
-    /// It never comes again: so what is left of an earlier one is nobody's.
+    /// The number is never used again: so the remains of an earlier pairing belong to no app.
     package var directory = 0
 
     /// A watch in range, with the app and without its complication.
     public init() {}
 
-    /// What is missing is as usual.
+    /// Decodes a watch; missing keys have the usual values.
     public init(from decoder: any Decoder) throws {
       let values = try decoder.container(keyedBy: CodingKeys.self)
       func value(_ key: CodingKeys, _ usual: Bool) throws -> Bool {
@@ -30,34 +30,35 @@ extension Pairing {
     mutating func renewDirectory() { directory = .random(in: 1 ... .max) }
   }
 
-  /// All that is known of the pairings of a container.
+  /// The whole state of the pairings of a container.
   public struct State: Codable, Hashable, Sendable {
-    /// The name of the watch where nobody has named one.
+    /// The name of the watch if no program has named one.
     public static let usualWatch = "watch"
 
     /// The watches, by their names.
     public var watches = [usualWatch: Watch()]
-    /// The watch that the phone speaks with; nil if it has none.
+    /// The watch that the phone communicates with; nil if the phone has none.
     public var active: String? = usualWatch
     /// Whether the phone's app is installed.
     public var isPhoneAppInstalled = true
-    /// Whether the watch app is one that has no app on the phone at all.
+    /// Whether the watch app is independent, without any app on the phone.
     public var isWatchOnly = false
-    /// Whether the phone was started anew and has not been unlocked since.
+    /// Whether the phone was restarted and has not been unlocked since.
     public var isPhoneLocked = false
-    /// The day that ``budgetUsed`` is of, counted since 1970.
+    /// The day of ``budgetUsed``, counted since 1970.
     public var budgetDay = 0
-    /// How many complication transfers were made on that day.
+    /// The number of complication transfers made on that day.
     public var budgetUsed = 0
 
-    /// One watch, named `watch`, in range, with both apps.
+    /// Creates the state with one watch, named `watch`, in range, with both apps.
     public init() {}
 
-    /// What is missing is as usual.
+    /// Decodes a state; missing keys have the usual values.
     public init(from decoder: any Decoder) throws {
       let values = try decoder.container(keyedBy: CodingKeys.self)
       watches = try values.decodeIfPresent([String: Watch].self, forKey: .watches) ?? watches
-      // That there is none has to be told from that nobody has said which.
+      // A missing key can mean that the phone has no watch, or that no program has named the active
+      // watch.
       active =
         try values.decodeIfPresent(String.self, forKey: .active)
         ?? (watches.count == 1 && !values.contains(.watches) ? Self.usualWatch : nil)
@@ -71,10 +72,11 @@ extension Pairing {
       budgetUsed = max(0, try values.decodeIfPresent(Int.self, forKey: .budgetUsed) ?? 0)
     }
 
-    /// The watch that the phone speaks with.
+    /// The watch that the phone communicates with.
     public var activeWatch: Watch? { active.flatMap { watches[$0] } }
 
-    /// How many complication transfers are left on a day; none while there is no complication.
+    /// Returns how many complication transfers are left on a day; 0 while no complication is
+    /// enabled.
     public func complicationTransfersLeft(day: Int, limit: Int) -> Int {
       guard let watch = activeWatch, watch.isAppInstalled, watch.isComplicationEnabled else {
         return 0

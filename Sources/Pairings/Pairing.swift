@@ -2,19 +2,19 @@ public import Dispatch
 public import SharedContainer
 public import Wormhole
 
-/// Which watches a phone is paired with in a container, and what is installed where: what devices
-/// know by themselves, and here somebody says.
+/// The watches with which a phone is paired in a container, and the apps installed on each device.
 ///
-/// It is one shared value: everybody sees a change at once, and whoever watches hears of it. A
-/// container in which nobody has said anything has one watch, named `watch`, paired and in range,
-/// with both apps installed.
+/// Devices know this themselves; here a program sets it. The pairing is one shared value: all
+/// processes see a change at once, and every watch on the pairing is notified. A container in which
+/// no program has set a pairing has one watch, named `watch`, paired and in range, with both apps
+/// installed.
 ///
 /// May be used from any thread.
 public struct Pairing: Sendable {
   let hole: Wormhole
   private let channel: Wormhole.Channel<State>
 
-  /// The channel that it lies in.
+  /// The channel that stores the pairing.
   public static let channelName = "WatchConnectivity/pairing"
 
   /// The pairing of a container.
@@ -28,10 +28,10 @@ public struct Pairing: Sendable {
     self.init(in: try Wormhole(directory: directory))
   }
 
-  /// What is so now.
+  /// The current state.
   public var state: State { get throws(WormholeError) { try versioned.state } }
 
-  /// The same, with a number that rises with each change.
+  /// The current state, with a version that rises with each change.
   package var versioned: (state: State, version: Int) {
     get throws(WormholeError) {
       guard let latest = try channel.latest else { return (State(), 0) }
@@ -39,11 +39,11 @@ public struct Pairing: Sendable {
     }
   }
 
-  /// Calls a closure with what is so now if anybody has said anything, and with each change.
+  /// Calls a closure with the current state if a program has set one, and with each change.
   ///
   /// - Parameters:
-  ///   - queue: where it is called; by default on a thread of the module's own.
-  ///   - handler: gets the state; of changes in quick succession the newest.
+  ///   - queue: the queue on which the closure is called; by default a thread of the module's own.
+  ///   - handler: receives the state; of changes in quick succession, the newest.
   @discardableResult
   public func watch(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (State) -> Void
@@ -53,16 +53,16 @@ public struct Pairing: Sendable {
 
   // MARK: Changes
 
-  /// Changes it in one step; nobody else's change is lost.
+  /// Changes the state atomically; no concurrent change is lost.
   ///
-  /// - Returns: what is so then.
+  /// - Returns: the new state.
   @discardableResult
   public func update(_ body: (inout State) throws -> Void) throws -> State {
     try channel.update(default: State(), body)
   }
 
-  /// Pairs the phone with a watch, which becomes the active one: of a watch that is paired already
-  /// it says only that.
+  /// Pairs the phone with a watch and makes it the active watch; a watch that is already paired
+  /// only becomes active.
   public func pair(_ watch: String = State.usualWatch) throws {
     try update { state in
       if state.watches[watch] == nil {
@@ -74,7 +74,7 @@ public struct Pairing: Sendable {
     }
   }
 
-  /// Takes a watch away; if it was the active one, the first of those left becomes it.
+  /// Unpairs a watch; if the watch was active, the first remaining watch becomes active.
   public func unpair(_ watch: String? = nil) throws {
     var gone: String?
     try update { state in
@@ -91,17 +91,18 @@ public struct Pairing: Sendable {
     try setInstalled(app, true, watch)
   }
 
-  /// Uninstalls an app; with the watch's go its complication and the directory of the phone for it.
+  /// Uninstalls an app; with the watch's app, its complication and the phone's directory for it go
+  /// too.
   public func uninstall(_ app: App, watch: String? = nil) throws {
     try setInstalled(app, false, watch)
   }
 
-  /// Puts the watch app's complication on the active face, or takes it away.
+  /// Puts the watch app's complication on the active face, or removes it from the face.
   public func setComplication(enabled isEnabled: Bool, watch: String? = nil) throws {
     try change(watch, "enable the complication of") { $0.isComplicationEnabled = isEnabled }
   }
 
-  /// Brings a watch and the phone within each other's reach, or out of it.
+  /// Brings a watch and the phone within range of each other, or out of range.
   public func setInRange(_ isInRange: Bool, watch: String? = nil) throws {
     try change(watch, "set the range of") { $0.isInRange = isInRange }
   }
@@ -138,9 +139,9 @@ public struct Pairing: Sendable {
     return changed
   }
 
-  /// Takes one of a day's complication transfers, if there are any left.
+  /// Takes one of a day's complication transfers, if any are left.
   ///
-  /// - Parameter limit: how many there are a day.
+  /// - Parameter limit: the number of transfers per day.
   package func takeComplicationTransfer(day: Int, limit: Int) throws -> Bool {
     var isTaken = false
     try update { state in
@@ -153,9 +154,9 @@ public struct Pairing: Sendable {
   }
 }
 
-/// One of the two apps.
+/// The two apps of a pairing.
 extension Pairing {
-  /// On which of the two an app is.
+  /// The device on which an app is installed.
   public enum App: String, Codable, Hashable, Sendable, CaseIterable {
     /// The phone's.
     case phone

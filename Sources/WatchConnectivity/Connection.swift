@@ -3,10 +3,10 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// One pairing as this side has it: the member that it is, and the one that it speaks with.
+/// A pairing from the view of one side: its own member, and the peer for the counterpart.
 ///
-/// Each pairing has a pair of members of its own, `phone.<watch>` and `watch.<watch>`: so nothing
-/// of one watch can reach the other.
+/// Each pairing has its own pair of members, `phone.<watch>` and `watch.<watch>`, so no content of
+/// one watch can reach another.
 final class Connection: Sendable {
   let hole: Wormhole
   let role: WCSession.Role
@@ -35,13 +35,13 @@ final class Connection: Sendable {
     peer = member.peer("\(role.other.rawValue).\(watch)")
   }
 
-  // MARK: What is begun
+  // MARK: Subscriptions
 
   func keep(outcomes: Wormhole.Subscription) {
     handles.withLock { $0.outcomes = outcomes }
   }
 
-  /// What was declined is told to the next who asks, once this one has ended.
+  /// The next subscriber receives the declined outcomes after this subscription has ended.
   func stopOutcomes() {
     let before = handles.withLock { $0.outcomes.take() }
     before?.stop()
@@ -65,7 +65,7 @@ final class Connection: Sendable {
     before?.stop()
   }
 
-  /// Ends all, and gives the name back; waits for callbacks that are under way.
+  /// Ends all subscriptions and leaves the member's name; waits for callbacks in progress.
   func end() {
     let handles = handles.withLock { handles in
       defer { handles = Handles() }
@@ -79,9 +79,10 @@ final class Connection: Sendable {
     member.leave()
   }
 
-  // MARK: What is so
+  // MARK: State
 
-  /// Why nothing can be sent, however patient one is; nil if it can.
+  /// Returns the reason why nothing can be sent, even without a time limit; nil if sending is
+  /// possible.
   func obstacle(_ pairing: Pairing.State) -> WCError? {
     guard let watch = pairing.watches[watch] else { return WCError(.deviceNotPaired) }
     switch role {
@@ -92,22 +93,22 @@ final class Connection: Sendable {
     }
   }
 
-  /// Whether anything comes through at the moment.
+  /// Whether any content passes at the moment.
   func isOpen(_ pairing: Pairing.State) -> Bool {
     guard let found = pairing.watches[watch] else { return false }
     return pairing.active == watch && found.isInRange && found.isAppInstalled
       && pairing.isPhoneAppInstalled && !pairing.isWatchOnly
   }
 
-  /// Whether messages come through, if there is somebody to take them.
+  /// Whether messages pass, provided that a receiver runs.
   func carriesMessages(_ pairing: Pairing.State) -> Bool {
     isOpen(pairing) && !(role == .watch && pairing.isPhoneLocked)
   }
 
-  /// Whether there is somebody, too: the watch's message starts the phone's app, and never the
-  /// other way round.
+  /// Whether messages pass and the counterpart runs or can be started: a message of the watch
+  /// starts the phone's app, and a message of the phone never starts the watch's app.
   ///
-  /// Throws what may be known a little later.
+  /// Throws if the state may be known a little later.
   func isReachable(_ pairing: Pairing.State) throws(WormholeError) -> Bool {
     guard carriesMessages(pairing) else { return false }
     let isThere = try Self.known { () throws(WormholeError) in
@@ -117,7 +118,7 @@ final class Connection: Sendable {
     return try Self.known { () throws(WormholeError) in try hole.start(of: peer.name) != nil }
   }
 
-  /// What is not so if nobody will ever know.
+  /// Returns false if the state will never be known; throws if the error may pass.
   private static func known(
     _ isSo: () throws(WormholeError) -> Bool
   ) throws(WormholeError) -> Bool {
@@ -132,7 +133,7 @@ final class Connection: Sendable {
   /// Whether the counterpart runs.
   var isPeerThere: Bool { (try? peer.reachability) == .immediatelyReachable }
 
-  /// Whether somebody has said how the counterpart is started.
+  /// Whether a start of the counterpart is registered.
   var isStartable: Bool { ((try? hole.start(of: peer.name)) ?? nil) != nil }
 
   var hasContentPending: Bool {
@@ -145,13 +146,14 @@ final class Connection: Sendable {
   }
 }
 
-/// One time of receiving: from when something may come until nothing may any more.
+/// One period of receiving: from the moment when content may arrive until no more content may
+/// arrive.
 final class Reception: Sendable {
   private struct Parts {
     var isStopped = false
     var messages: Wormhole.Subscription?
     var contexts: Wormhole.Subscription?
-    /// What the delegate is being given.
+    /// The ID of the message that the delegate is handling.
     var given: String?
     var isGivingContext = false
   }
@@ -162,14 +164,14 @@ final class Reception: Sendable {
   var given: String? { parts.withLock { $0.given } }
   var isGivingContext: Bool { parts.withLock { $0.isGivingContext } }
 
-  /// What is given meanwhile is no longer pending.
+  /// A message that the delegate is handling is no longer pending.
   func giving<Result>(_ id: String, _ body: () throws -> Result) rethrows -> Result {
     parts.withLock { $0.given = id }
     defer { parts.withLock { $0.given = nil } }
     return try body()
   }
 
-  /// As ``giving(_:_:)``, for a context.
+  /// The same as ``giving(_:_:)``, for a context.
   func givingContext(_ body: () -> Void) {
     parts.withLock { $0.isGivingContext = true }
     defer { parts.withLock { $0.isGivingContext = false } }
@@ -184,7 +186,9 @@ final class Reception: Sendable {
     if isLate { stop() }
   }
 
-  /// Says that it is over, without waiting; what comes until it is ended is put back.
+  /// Marks the reception as stopped, without waiting.
+  ///
+  /// A message that arrives before the subscription has ended is requeued.
   func decline() { parts.withLock { $0.isStopped = true } }
 
   func stop() {
@@ -197,7 +201,7 @@ final class Reception: Sendable {
     contexts?.stop()
   }
 
-  /// Ends the messages' part from inside their closure.
+  /// Ends the subscription to messages from inside its own closure.
   func stopMessages() {
     let messages = parts.withLock { parts in
       parts.isStopped = true

@@ -2,9 +2,9 @@ internal import DropIns
 internal import Foundation
 internal import PropertyLists
 
-/// What goes between the two sides.
+/// The content that passes between the two sides.
 enum Payload {
-  /// Takes a dictionary of a caller's.
+  /// Converts a dictionary of the caller.
   static func take(
     _ dictionary: [String: Any], largest limit: Int
   ) throws(WCError) -> PropertyListValue {
@@ -14,7 +14,7 @@ enum Payload {
     } catch {
       throw WCError(error)
     }
-    // Few are near the limit, and to look exactly takes as long as to send.
+    // Few dictionaries are near the limit, and measuring the exact size takes as long as sending.
     guard value.mostBytes > limit else { return value }
     guard let bytes = try? BinaryPropertyList.encode(value) else {
       throw WCError(.payloadTooLarge, "it cannot be written at all")
@@ -28,7 +28,7 @@ enum Payload {
   }
 }
 
-/// A message as it is sent and answered.
+/// The kind of a message in requests and replies.
 enum MessageKind: String, CaseIterable {
   case dictionary = "message"
   case dictionaryWithReply = "message with reply"
@@ -38,13 +38,13 @@ enum MessageKind: String, CaseIterable {
   var wantsReply: Bool { self == .dictionaryWithReply || self == .dataWithReply }
 }
 
-/// A transfer as it is sent.
+/// The kind of a transfer when it is sent.
 enum TransferKind: String, CaseIterable {
   case userInfo = "user info"
   case complication
-  /// For the complication, too, and of no haste: there is none, or its budget is used up.
+  /// A complication transfer without urgency: there is no complication, or its budget is used up.
   case plainComplication = "plain complication"
-  /// Data of Communicator's, which may be large.
+  /// Data from Communicator, which may be large.
   case blob
   case file
 
@@ -59,10 +59,10 @@ enum TransferKind: String, CaseIterable {
   static let all = Set(allCases.map(\.rawValue))
 }
 
-/// The name of what is told as a state.
+/// The kind of an application context.
 let contextKind = "application context"
 
-/// What the counterpart says to a message.
+/// The counterpart's reply to a message.
 enum Answer {
   case handled
   case reply(PropertyListValue)
@@ -89,7 +89,7 @@ enum Answer {
   }
 }
 
-/// A file's metadata, and what its sender's life after this one needs to know of it.
+/// A file's metadata, and the facts that the sender's next run needs about the file.
 enum FilePayload {
   static func wrap(_ metadata: PropertyListValue?, _ path: String) -> PropertyListValue {
     var values: [String: PropertyListValue] = ["path": .string(path)]
@@ -105,7 +105,7 @@ enum FilePayload {
 }
 
 extension PropertyListValue {
-  /// More bytes than it takes as a binary property list.
+  /// An upper bound for the size of the value as a binary property list, in bytes.
   fileprivate var mostBytes: Int {
     switch self {
     case .dictionary(let values):

@@ -1,8 +1,8 @@
-/// What a transfer is called: 16 hexadecimal digits, of which the first five are those of the
-/// version of what is paired that its sender knew.
+/// The identifier of a transfer: 16 hexadecimal digits, of which the first five are the version of
+/// the pairing that the sender knew.
 ///
-/// They look like those that nobody has chosen, and come as seldom twice: so they cost no second
-/// name that keeps others away.
+/// The identifiers look like those that the library chooses, and collide as rarely. Therefore a
+/// transfer needs no second name in the directory that reserves its identifier.
 enum TransferIdentifier {
   private static let versionBits = 20
 
@@ -13,9 +13,9 @@ enum TransferIdentifier {
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  /// Whether its sender knew no later version than this one.
+  /// Returns whether the sender knew no later version than the given one.
   ///
-  /// The digits go round; nobody is half a million changes of what is paired behind.
+  /// The digits wrap around; no process is half a million changes of the pairing behind.
   static func isKnown(_ id: String, at version: Int) -> Bool {
     guard version >= 0, id.utf8.count == 16, let number = UInt64(id, radix: 16) else {
       return false

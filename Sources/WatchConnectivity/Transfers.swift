@@ -3,7 +3,7 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// A transfer of either kind, as the delegate gets it.
+/// A transfer of either kind, as the delegate receives it.
 enum Transfer: Sendable {
   case userInfo(WCSessionUserInfoTransfer)
   case file(WCSessionFileTransfer)
@@ -15,7 +15,8 @@ enum Transfer: Sendable {
     }
   }
 
-  /// What an earlier life has sent, and nobody here has an object of.
+  /// Creates an object for a transfer that an earlier run has sent and for which no object exists
+  /// here.
   init(
     _ core: TransferCore, kind: String, file: Wormhole.SentFile?, _ value: PropertyListValue?
   ) {
@@ -42,22 +43,23 @@ enum Transfer: Sendable {
   }
 }
 
-/// What is on its way to one counterpart, in the order in which it was sent.
+/// The transfers in progress to one counterpart, in the order of sending.
 final class Transfers: Sendable {
   private struct State {
     var all: [String: (number: Int, transfer: Transfer)] = [:]
-    /// Those of earlier lives come before all of this one.
+    /// Transfers of earlier runs precede all transfers of this run.
     var next = 1 << 40
     var nextOfEarlierLife = 0
-    /// What has ended while somebody looks at what earlier lives have sent; nil if nobody does.
+    /// The transfers that have ended while a thread lists the transfers of earlier runs; nil if
+    /// none does.
     var ended: Set<String>?
     var current: WCSessionUserInfoTransfer?
-    /// Whether this life has sent one for the complication.
+    /// Whether this run has sent a transfer for the complication.
     var hasCurrent = false
   }
 
   private let state = Monitor(State())
-  /// Whether what earlier lives have sent is among them; held while somebody looks.
+  /// Whether the transfers of earlier runs are included; locked while a thread lists them.
   private let isComplete = Monitor(false)
 
   func add(_ transfer: Transfer) {
@@ -67,7 +69,8 @@ final class Transfers: Sendable {
     }
   }
 
-  /// Makes it the one for the complication; the one before is an ordinary one from now on.
+  /// Makes a transfer the current one for the complication; the previous one becomes an ordinary
+  /// transfer.
   func makeCurrent(_ transfer: WCSessionUserInfoTransfer) {
     let before = state.withLock { state in
       defer { (state.current, state.hasCurrent) = (transfer, true) }
@@ -91,12 +94,13 @@ final class Transfers: Sendable {
     state.withLock { $0.all.values.sorted { $0.number < $1.number }.map(\.transfer) }
   }
 
-  // MARK: Earlier lives
+  // MARK: Earlier runs
 
-  /// Adds what earlier lives have sent, unless that was done; if it cannot be, it is done next
-  /// time.
+  /// Adds the transfers of earlier runs, unless that was done before.
   ///
-  /// - Parameter find: what is on its way, in order.
+  /// If listing fails, the next call tries again.
+  ///
+  /// - Parameter find: returns the transfers in progress, in order.
   func complete(
     _ find: () throws(WormholeError) -> [Wormhole.Sent]
   ) throws(WormholeError) {
@@ -112,7 +116,7 @@ final class Transfers: Sendable {
             try? sent.value(as: PropertyListValue.self))
           add(transfer, kind)
         } catch {
-          // One that has ended meanwhile, or is damaged, is in nobody's way.
+          // A transfer that has ended in the meantime, or is damaged, does not stop the others.
           if error.mayPass { throw error }
         }
       }
@@ -120,7 +124,7 @@ final class Transfers: Sendable {
     }
   }
 
-  /// Adds one of an earlier life; not one that has ended since somebody began to look.
+  /// Adds a transfer of an earlier run, unless it has ended since the listing began.
   private func add(_ transfer: Transfer, _ kind: TransferKind) {
     let id = transfer.core.id!
     state.withLock { state in

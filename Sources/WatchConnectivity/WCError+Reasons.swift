@@ -3,7 +3,7 @@ internal import Foundation
 internal import Wormhole
 
 extension WCError {
-  /// - Parameter reason: in what way this error differs from others of its code.
+  /// - Parameter reason: the cause, which distinguishes this error from errors with the same code.
   package init(_ code: Code, _ reason: String? = nil) {
     let text = reason.map { "\(code.text): \($0)" } ?? code.text
     self.init(
@@ -13,7 +13,7 @@ extension WCError {
 
   init(_ error: NotAPropertyList) { self.init(.payloadUnsupportedTypes, "\(error)") }
 
-  /// What a failure of the container's means to a session.
+  /// Converts a failure of the container to an error of the session.
   init(_ error: WormholeError, sending isFile: Bool = false) {
     let code: Code =
       switch error.code {
@@ -33,7 +33,7 @@ extension WCError {
 }
 
 extension WCError.Code {
-  /// What is told to people: what is wrong, and what to do.
+  /// The text for people: the cause, and the next step.
   var text: String {
     switch self {
     case .genericError: "the watch session could not do it"

@@ -3,16 +3,16 @@ public import Foundation
 /// The domain of ``WCError``.
 public let WCErrorDomain = "WCErrorDomain"
 
-/// What could not be done with a watch session.
+/// A failure of a watch session.
 ///
-/// It is an `NSError` of the domain ``WCErrorDomain`` too, and can be caught as either:
-/// `catch WCError.notReachable`, `error as? WCError`, `error as NSError`. What it says of itself
-/// tells what to do next.
+/// The error is also an `NSError` of the domain ``WCErrorDomain``, and can be caught as either
+/// type: `catch WCError.notReachable`, `error as? WCError`, `error as NSError`. Its description
+/// states what to do next.
 public struct WCError: _BridgedStoredNSError {
-  /// The error as Foundation has it.
+  /// The error as Foundation's type.
   public let _nsError: NSError
 
-  /// The same error, which has to be of this domain.
+  /// Wraps an `NSError` of the domain ``WCErrorDomain``; any other domain is a programming error.
   public init(_nsError error: NSError) {
     precondition(error.domain == WCErrorDomain)
     _nsError = error
@@ -20,52 +20,52 @@ public struct WCError: _BridgedStoredNSError {
 
   /// The domain of these errors.
   public static var errorDomain: String { WCErrorDomain }
-  /// The same, as Foundation asks for it.
+  /// The same domain, under the name that Foundation requires.
   public static var _nsErrorDomain: String { WCErrorDomain }
 
-  /// What kind of failure it is.
+  /// The kind of a failure.
   public enum Code: Int, _ErrorCodeProtocol, Sendable, CaseIterable {
-    /// The error that the code stands for.
+    /// The error type that the code belongs to.
     public typealias _ErrorType = WCError
 
-    /// Something that no other code says: another process is this side of the pairing already, the
-    /// container cannot be used, or a transfer was cancelled.
+    /// A failure that has no code of its own: another process already has this role in the pairing,
+    /// the container cannot be used, or a transfer was cancelled.
     case genericError = 7001
-    /// This process is neither phone nor watch: nobody has said which, and in which container.
+    /// This process is neither phone nor watch: its role and its container are not configured.
     case sessionNotSupported = 7002
     /// The session has no delegate.
     case sessionMissingDelegate = 7003
     /// The session has not been activated, or not successfully.
     case sessionNotActivated = 7004
-    /// The phone has no watch, or the watch is not one that the phone knows.
+    /// The phone has no watch, or does not know this watch.
     case deviceNotPaired = 7005
     /// The watch has no app.
     case watchAppNotInstalled = 7006
     /// The counterpart does not run, or is out of range.
     case notReachable = 7007
-    /// An argument that cannot be used, as a URL that is none of a file.
+    /// An unusable argument, such as a URL that does not name a file.
     case invalidParameter = 7008
     /// More bytes than the limit allows.
     case payloadTooLarge = 7009
-    /// A dictionary holds something that no property list can.
+    /// A dictionary contains a value that no property list can contain.
     case payloadUnsupportedTypes = 7010
-    /// The counterpart ended before it replied, or replied what cannot be sent.
+    /// The counterpart ended before it replied, or its reply cannot be sent.
     case messageReplyFailed = 7011
-    /// No reply came in time.
+    /// No reply arrived in time.
     case messageReplyTimedOut = 7012
-    /// The file is not there, cannot be read, or is no regular file.
+    /// The file does not exist, cannot be read, or is not a regular file.
     case fileAccessDenied = 7013
-    /// The counterpart had nobody to handle it, or could not, however often it tried.
+    /// The counterpart had no handler for the content, or failed to handle it in every attempt.
     case deliveryFailed = 7014
     /// The disk, or the counterpart's queue, is full.
     case insufficientSpace = 7015
     /// The phone is changing to another watch: activate the session again.
     case sessionInactive = 7016
-    /// What was sent was not received in time.
+    /// The content was not received in time.
     case transferTimedOut = 7017
     /// The phone has no app.
     case companionAppNotInstalled = 7018
-    /// The watch app is one that has no app on the phone.
+    /// The watch app is an app without a counterpart on the phone.
     case watchOnlyApp = 7019
   }
 }
@@ -112,17 +112,17 @@ extension WCError {
   public static var watchOnlyApp: Code { .watchOnlyApp }
 }
 
-// With this `error as NSError` and `catch let e as NSError` match, as they do on devices.
+// With these conversions `error as NSError` and `catch let e as NSError` match, as on devices.
 extension WCError: _ObjectiveCBridgeable {
-  /// The error as Foundation has it.
+  /// The error as Foundation's type.
   public func _bridgeToObjectiveC() -> NSError { _nsError }
 
-  /// Takes an error that is known to be of this domain.
+  /// Converts an error whose domain is known to be ``WCErrorDomain``.
   public static func _forceBridgeFromObjectiveC(_ source: NSError, result: inout WCError?) {
     result = WCError(_nsError: source)
   }
 
-  /// Takes an error of this domain.
+  /// Converts an error of the domain ``WCErrorDomain``.
   public static func _conditionallyBridgeFromObjectiveC(
     _ source: NSError, result: inout WCError?
   ) -> Bool {
@@ -131,8 +131,8 @@ extension WCError: _ObjectiveCBridgeable {
     return true
   }
 
-  /// Takes an error that is known to be of this domain.
+  /// Converts an error whose domain is known to be ``WCErrorDomain``.
   public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> WCError {
-    WCError(_nsError: source!)  // Nobody bridges what is not there.
+    WCError(_nsError: source!)  // No caller bridges a missing error.
   }
 }

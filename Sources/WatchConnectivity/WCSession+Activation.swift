@@ -4,22 +4,26 @@ internal import Foundation
 internal import Syscalls
 internal import Wormhole
 
-/// From `activate()` to the end of the activation, and back when the phone changes to another
-/// watch.
+/// The way from `activate()` to the end of the activation, and the way back when the phone changes
+/// to another watch.
 ///
-/// All of it is done on the session's `work` queue, which no callback and no call waits for. That
-/// queue does wait for callbacks, when it ends what may be calling one.
+/// All steps run on the session's `work` queue; no callback and no call waits for the `work` queue.
+/// The `work` queue itself does wait for callbacks, when it ends a subscription whose callback may
+/// be running.
 extension WCSession {
-  /// For how long a name that is taken is waited for, and after which a failure is told: code that
-  /// activates again as soon as it is told would do nothing else.
+  /// The time limit for a name that another process holds, and the delay before a failure is
+  /// reported.
+  ///
+  /// Without the delay, code that activates again in its callback would do nothing else.
   private static var patience: Duration { .seconds(1) }
 
-  /// Begins to activate the session; the delegate is told of the end.
+  /// Starts the activation of the session; the delegate is notified of the result.
   ///
-  /// Until that method has returned no other is called. A session that is active stays so, and
-  /// tells only a delegate that has not been told; but if its container was removed or moved away,
-  /// it begins anew with the one that is there. One that is about to be deactivated is activated
-  /// again afterwards. Without a delegate nothing happens, and the log is told.
+  /// No other method of the delegate is called before the activation's callback has returned. An
+  /// active session remains active, and notifies only a delegate that was not notified before. If
+  /// the container of an active session was removed or moved away, the session starts again with
+  /// the container that is there now. A session that is about to be deactivated is activated again
+  /// afterwards. Without a delegate nothing happens, and the log records the error.
   public func activate() {
     guard delegate != nil else {
       DropInLog.tell(.error, "\(WCError(.sessionMissingDelegate).localizedDescription)")
@@ -58,7 +62,7 @@ extension WCSession {
       guard error.code == .nameTaken, Instant.now < deadline else {
         return fail(WCError(error), at: deadline)
       }
-      work.asyncAfter(deadline: .now() + .milliseconds(20)) {
+      work.soon(after: .milliseconds(20)) {
         self.tryActivation(until: deadline)
       }
     } catch {
@@ -67,8 +71,7 @@ extension WCSession {
   }
 
   private func fail(_ error: WCError, at deadline: Instant) {
-    let left = deadline - .now
-    firstCallbacks.asyncAfter(deadline: .now() + .nanoseconds(Int(left.inNanoseconds))) {
+    firstCallbacks.later(deadline) {
       self.state.withLock { $0.isActivating = false }
       self.delegate?.session(self, activationDidCompleteWith: .notActivated, error: error)
     }
@@ -92,7 +95,7 @@ extension WCSession {
     }
   }
 
-  /// Becomes a member of the pairing that there is, if there is one.
+  /// Joins the current pairing as a member, if there is a pairing.
   private func connect() throws {
     guard let (opened, part) = state.withLock({ state in state.opened.map { ($0, state.part!) } }),
       let watch = part.role == .watch ? part.watch : try look(at: opened.pairing).active
@@ -108,32 +111,33 @@ extension WCSession {
     state.withLock { ($0.connection, $0.wantsEnds) = (connection, false) }
   }
 
-  /// Before anything is sent, so that no end is missed.
+  /// Subscribes before anything is sent, so that no outcome is missed.
   private func listen(_ connection: Connection) throws {
     connection.keep(
       reachability: try connection.peer.watchReachability(on: work) { [weak self] _ in
         self?.report()
       },
-      // Whoever can be started can be reached.
+      // A counterpart that can be started is reachable.
       starts: try connection.hole.watchStarts(on: work) { [weak self] in self?.report() })
     connection.keep(
       responding: connection.member.respond(toKind: nil) { [weak self] request in
         guard let self else { return request.refuse("its session has ended") }
         take(request)
       })
-    // Last of all: an end that is being told may wait for the activation, and if anything failed
-    // now the connection's end would wait for that.
+    // Outcomes come last: the delivery of an outcome may wait for the activation. If a step after
+    // this one failed, the end of the connection would wait for that delivery.
     try listenToEnds(connection)
   }
 
   private func finishActivation() {
     state.withLock { state in
       (state.isActivating, state.activation) = (false, .activated)
-      // It is about to be: whoever activates once more meanwhile is not told twice.
+      // The delegate is about to be notified: another `activate()` before the callback does not
+      // notify it twice.
       state.told = state.delegate
       state.report = nil
     }
-    // What is so now; each change from now on is told.
+    // The state at this moment is the first report; each later change is reported.
     report()
     firstCallbacks.async {
       self.tellActivation(nil)
@@ -154,7 +158,7 @@ extension WCSession {
 
   // MARK: Changes
 
-  /// Somebody has changed what is paired.
+  /// Handles a change of the pairing by any process.
   private func pairingChanged() {
     guard activationState == .activated, let opened = state.withLock({ $0.opened }) else { return }
     do {
@@ -162,7 +166,7 @@ extension WCSession {
       let connection = connection
       if part?.role == .phone, connection?.watch != pairing.active {
         if connection != nil, pairing.active != nil { return deactivate() }
-        // There was no watch, or there is none any more: the session stays as it is.
+        // Either there was no watch before, or there is none now: the session remains active.
         state.withLock { $0.connection = nil }
         connection?.end()
         try connect()
@@ -174,8 +178,10 @@ extension WCSession {
     report()
   }
 
-  /// Says what could not be done, and does it a second later, as nothing that comes tells that it
-  /// can be done now; unless it never will be, or what changes that is told.
+  /// Logs a failure and repeats the work a second later, because no notice reports that the work
+  /// has become possible.
+  ///
+  /// A permanent failure is not repeated, nor is a failure whose remedy sends a notice.
   func tryLater(_ error: any Error) {
     DropInLog.tell(.error, error)
     switch (error as? WormholeError)?.code {
@@ -185,7 +191,7 @@ extension WCSession {
     }
   }
 
-  /// The phone changes to another watch.
+  /// Deactivates the session, because the phone changes to another watch.
   private func deactivate() {
     let connection = state.withLock { state in
       state.activation = .inactive
@@ -199,7 +205,9 @@ extension WCSession {
     }
   }
 
-  /// In a container that has taken the place of the one before; nothing of that one holds there.
+  /// Starts again in a container that has replaced the previous container.
+  ///
+  /// No state of the previous container is valid there.
   private func beginAnew() {
     let (opened, connection) = state.withLock { state in
       (state.activation, state.isWantedAgain) = (.inactive, true)
@@ -212,7 +220,8 @@ extension WCSession {
     callbacks.async { self.holdBack {} }
   }
 
-  /// Where delegates are called: nothing more is until it is activated again.
+  /// Runs on the queue where delegates are called, and suspends that queue: no delegate is called
+  /// until the session is activated again.
   private func holdBack(_ tell: () -> Void) {
     state.withLock { state in
       (state.activation, state.isHeldBack) = (.notActivated, true)
@@ -231,7 +240,7 @@ extension WCSession {
     if isWanted { beginActivation() }
   }
 
-  /// What delegates are told the changes of.
+  /// The values whose changes are reported to the delegate.
   struct Report: Equatable {
     var watch = [false, false, false]
     var directory: String?
@@ -239,12 +248,13 @@ extension WCSession {
     var isReachable = false
   }
 
-  /// Tells the delegate what has changed since it was told last.
+  /// Notifies the delegate of all changes since the previous report.
   func report() {
     do throws(WormholeError) {
       try reportNow()
     } catch {
-      // Whoever asks meanwhile is told that nothing is there.
+      // Until the next attempt, the session's properties report that no counterpart exists; the
+      // empty report agrees with these properties.
       state.withLock { $0.report = $0.report ?? Report() }
       tryLater(error)
     }
@@ -275,14 +285,16 @@ extension WCSession {
     }
   }
 
-  /// Ends the session as the end of its process would, for tests that have several in one.
+  /// Ends the session as the end of its process would; for tests with several sessions in one
+  /// process.
   package func end() {
     work.sync {
       let (opened, connection) = state.withLock { state in
         defer { (state.opened, state.connection, state.activation) = (nil, nil, .notActivated) }
         return (state.opened, state.connection)
       }
-      // Those who wait for their turn there have to get it.
+      // Callbacks that wait on the suspended queue must run: stopping a subscription waits for its
+      // callback.
       resumeForGood()
       opened?.watching.stop()
       connection?.end()
@@ -300,7 +312,7 @@ extension WCSession {
 }
 
 extension Duration {
-  /// None if it is negative.
+  /// Zero if the duration is negative.
   fileprivate var inNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     return max(0, min(seconds, 1 << 31) * 1_000_000_000 + attoseconds / 1_000_000_000)

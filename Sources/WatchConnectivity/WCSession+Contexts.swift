@@ -3,43 +3,47 @@ internal import DropIns
 internal import PropertyLists
 internal import Wormhole
 
-/// States, of which the latest counts.
+/// Contexts: states of which only the latest counts.
 extension WCSession {
-  /// Tells the counterpart a state, in place of one that it has not received yet.
+  /// Sets a context for the counterpart, in place of one that the counterpart has not received yet.
   ///
-  /// It is received when the counterpart runs the next time. One that equals the last is not told
-  /// again. When this returns it is there, whatever becomes of this process.
+  /// The counterpart receives the context when it runs the next time. A context that equals the
+  /// previous one is not delivered again. When the call returns, the context is stored, even if
+  /// this process dies.
   public func updateApplicationContext(_ applicationContext: [String: Any]) throws {
     let (connection, _) = try ready()
     let value = try Payload.take(applicationContext, largest: settings.largestContext)
     do throws(WormholeError) {
       try connection.peer.setContext(value, kind: contextKind, durability: settings.durability)
     } catch {
-      // It is told, and a power cut may undo it.
+      // The context is set, and a power cut may undo it.
       guard error.code == .notDurable else { throw WCError(error) }
       DropInLog.tell(.warning, error)
     }
   }
 
-  /// What the counterpart was told last, also in an earlier life; empty if nothing, or before the
-  /// session was activated.
+  /// The context that was set last for the counterpart, also in an earlier run; empty if there is
+  /// none, or before the session was activated.
   public var applicationContext: [String: Any] {
     context { (peer) throws(WormholeError) in try peer.sentContext }
   }
 
-  /// What the counterpart has told last, and the delegate was given; as ``applicationContext``.
+  /// The context that the counterpart has set last and the delegate has received; empty in the same
+  /// cases as ``applicationContext``.
   public var receivedApplicationContext: [String: Any] {
     context { (peer) throws(WormholeError) in try peer.receivedContext }
   }
 
-  /// What ``applicationContext`` answers; throws if nobody could be told another, or if this one
-  /// cannot be read: whoever changes a part of it must not take that for an empty one.
+  /// Returns ``applicationContext``; throws if no new context can be set, or if the current one
+  /// cannot be read.
+  ///
+  /// Code that changes a part of the context must not mistake an unreadable one for an empty one.
   package func readApplicationContext() throws -> [String: Any] {
     let (connection, _) = try ready()
     return try Self.content(of: connection.peer.sentContext)
   }
 
-  /// What ``receivedApplicationContext`` answers; throws if it cannot be read.
+  /// Returns ``receivedApplicationContext``; throws if the context cannot be read.
   package func readReceivedApplicationContext() throws -> [String: Any] {
     guard let connection else { return [:] }
     return try Self.content(of: connection.peer.receivedContext)

@@ -5,18 +5,19 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// What only makes sense now.
+/// Messages: content that makes sense only at once.
 extension WCSession {
-  /// Sends a message to the counterpart that runs, or fails.
+  /// Sends a message to the counterpart if it runs, or fails.
   ///
-  /// Messages come in the order of the calls. Of the two handlers one is called, once, on a queue
-  /// that is not the main one, and never from inside this call. The watch's message starts the
-  /// phone's app, if somebody has said how; the phone's never starts the watch's.
+  /// Messages arrive in the order of the calls. One of the two handlers is called, once, on a queue
+  /// that is not the main queue, and never from inside this call. A message of the watch starts the
+  /// phone's app if a start is registered; a message of the phone never starts the watch's app.
   ///
   /// - Parameters:
   ///   - message: property-list values.
-  ///   - replyHandler: gets the reply; nil if none is wanted.
-  ///   - errorHandler: is told why there is none, or why it was not handled.
+  ///   - replyHandler: receives the reply; nil if no reply is expected.
+  ///   - errorHandler: receives the reason why there is no reply, or why the message was not
+  ///     handled.
   @preconcurrency
   public func sendMessage(
     _ message: [String: Any], replyHandler: (@Sendable ([String: Any]) -> Void)?,
@@ -30,9 +31,9 @@ extension WCSession {
     }
   }
 
-  /// Sends data to the counterpart that runs, or fails.
+  /// Sends data to the counterpart if it runs, or fails.
   ///
-  /// As ``sendMessage(_:replyHandler:errorHandler:)``.
+  /// The same as ``sendMessage(_:replyHandler:errorHandler:)``, for data.
   @preconcurrency
   public func sendMessageData(
     _ data: Data, replyHandler: (@Sendable (Data) -> Void)?,
@@ -49,7 +50,7 @@ extension WCSession {
     }
   }
 
-  /// What is in the way of sending anything at all; otherwise whom to send it to.
+  /// Returns the connection and the pairing for sending; throws the reason why nothing can be sent.
   func ready() throws(WCError) -> (Connection, Pairing.State) {
     let (activation, connection, hasDelegate) = state.withLock {
       ($0.activation, $0.connection, $0.delegate != nil)
@@ -58,7 +59,7 @@ extension WCSession {
     case .activated: break
     case .inactive: throw WCError(.sessionInactive)
     case .notActivated:
-      // What would have to be done first.
+      // Throws the error for the step that must come first.
       if fixedPart == nil { _ = try Self.part() }
       throw WCError(hasDelegate ? .sessionNotActivated : .sessionMissingDelegate)
     }
@@ -81,7 +82,7 @@ extension WCSession {
       let settings = settings
       let value = try value(settings)
       guard connection.carriesMessages(pairing) else { throw WCError(.notReachable) }
-      // The time that the counterpart takes to start is counted in.
+      // The time limit includes the start of the counterpart.
       let deadline = Instant.now + settings.messageTimeout
       let ask = { @Sendable [replies] in
         connection.peer.inquire(
@@ -105,7 +106,7 @@ extension WCSession {
     }
   }
 
-  /// - Returns: the reply, nil for a message that wants none.
+  /// - Returns: the reply, or nil for a message that expects no reply.
   private static func end(
     _ result: Result<PropertyListValue, WormholeError>, _ wasSeen: Bool, _ kind: MessageKind
   ) -> Result<PropertyListValue?, WCError> {
@@ -133,7 +134,7 @@ extension WCSession {
 
   // MARK: Waking
 
-  /// Asks at once, or once the phone's app was started; in the order of the calls.
+  /// Sends the request at once, or after the phone's app has started; in the order of the calls.
   private func wakeIfNeeded(
     _ connection: Connection, _ timeout: Duration,
     _ errorHandler: (@Sendable (any Error) -> Void)?, _ ask: @escaping @Sendable () -> Void
@@ -150,19 +151,22 @@ extension WCSession {
       return waiting == nil
     }
     guard isFirst else { return }
-    // It takes as long as the other program takes to start.
+    // The wake-up takes as long as the start of the program.
     DispatchQueue.global().async { [self] in
       do throws(WormholeError) {
         try connection.peer.wake(within: timeout)
       } catch {
-        // Those who wait are told that it cannot be reached, by asking.
+        // The waiting requests are sent anyway, and each reports that the counterpart is
+        // unreachable.
         DropInLog.tell(.error, error)
       }
       while let ask = nextAwaited() { ask.perform() }
     }
   }
 
-  /// The next of those who wait; nil, and nobody waits any more, if there is none.
+  /// Returns the next waiting request.
+  ///
+  /// If there is none, returns nil and ends the waiting.
   private func nextAwaited() -> Action? {
     waking.withLock { waiting in
       guard waiting?.isEmpty == false else {

@@ -5,16 +5,16 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// What comes.
+/// Receiving: content that arrives.
 extension WCSession {
-  /// How many messages may wait for the delegate.
+  /// The maximum number of messages that wait for the delegate.
   private static var mostMessages: Int { 10_000 }
 
-  // MARK: Beginning and ending
+  // MARK: Starting and stopping
 
-  /// Receives what waits, or stops that, as the state of things is now; on the `work` queue.
+  /// Starts or stops receiving, as the current state requires; on the `work` queue.
   ///
-  /// - Parameter isAgain: whether ends of transfers may have been declined.
+  /// - Parameter isAgain: whether outcomes of transfers may have been declined.
   func review(again isAgain: Bool = false) {
     if isAgain { state.withLock { $0.wantsEnds = true } }
     do throws(WormholeError) {
@@ -38,20 +38,28 @@ extension WCSession {
     let isReceiving = reception.map { !$0.isStopped } ?? false
     guard isThere, connection.isOpen(pairing) else { return connection.keep(Reception?.none) }
     if isReceiving { return }
-    // What it declines is put back by then, and comes first again.
+    // After `stop()`, the messages that the old reception declined are requeued, and are
+    // redelivered first.
     reception?.stop()
     let new = Reception()
     let kinds = takenKinds.map { taken in
       Set(TransferKind.allCases.filter { taken.contains($0.takenKind) }.map(\.rawValue))
     }
-    let messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks) {
-      [weak self, weak new] message in
-      guard let self, let new else { return message.putBack() }
-      try receive(message, new)
-    }
-    // From the beginning, as what comes meanwhile is put back if there is none.
-    new.keep(messages, nil)
+    // Stored before the first message arrives: the session must know which message its delegate
+    // is handling.
     connection.keep(new)
+    let messages: Wormhole.Subscription
+    do throws(WormholeError) {
+      messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks) {
+        [weak self, weak new] message in
+        guard let self, let new else { return message.putBack() }
+        try receive(message, new)
+      }
+    } catch {
+      connection.keep(Reception?.none)
+      throw error
+    }
+    new.keep(messages, nil)
     guard takenKinds?.contains(.context) ?? true else { return }
     do throws(WormholeError) {
       let contexts = try connection.member.watchContexts(on: callbacks) {
@@ -66,10 +74,11 @@ extension WCSession {
     }
   }
 
-  /// Whether what was sent by somebody who knew of a version may be given to the delegate.
+  /// Returns whether content whose sender knew a version of the pairing may go to the delegate.
   ///
-  /// Whoever sends looks at what is so at that moment. If this side has not heard of it yet, it
-  /// looks too: so nothing that was sent out of range comes before the two are in range again.
+  /// A sender reads the pairing at the moment of sending. If this side has not been notified of
+  /// that version yet, this side reads the pairing too. So no content that was sent out of range
+  /// arrives before the two sides are in range again.
   private func isOpen(_ connection: Connection, for id: String) -> Bool {
     let (version, state) = known.withLock { $0 }
     if TransferIdentifier.isKnown(id, at: version), connection.isOpen(state) { return true }
@@ -81,7 +90,7 @@ extension WCSession {
   private func receive(_ message: Wormhole.Message, _ reception: Reception) throws {
     guard !reception.isStopped, let connection, let delegate, isOpen(connection, for: message.id)
     else {
-      // Before it comes again, so that it does not come here.
+      // Stop before the redelivery, so that the message does not arrive in this reception again.
       reception.stopMessages()
       message.putBack()
       return reviewLater()
@@ -117,13 +126,13 @@ extension WCSession {
       }
       tellUnhandled()
     } catch {
-      // Another will not be better.
+      // A redelivery of the same context would fail too.
       DropInLog.tell(.error, error)
     }
     return true
   }
 
-  /// What something was declined for may be over already.
+  /// The reason for declining may be over already.
   private func reviewLater() { work.async { [weak self] in self?.review() } }
 
   private func tellUnhandled() {
@@ -134,7 +143,7 @@ extension WCSession {
 
   // MARK: Messages
 
-  /// On a thread that nobody else waits for.
+  /// Runs on a thread that no other caller waits for.
   func take(_ request: Wormhole.Request) {
     guard delegate != nil else {
       return answer(request, .failure(.deliveryFailed, "its session has no delegate"))
@@ -149,7 +158,7 @@ extension WCSession {
     }
     callbacks.async { [self] in
       messagesWaiting.withLock { $0 -= 1 }
-      // Its sender has given up.
+      // The sender's time limit has passed.
       guard request.timeLeft > .zero else { return }
       give(request)
     }
@@ -213,7 +222,7 @@ extension WCSession {
   }
 }
 
-/// A request that is answered once, whoever comes first.
+/// A request with a single reply: the first caller of `take()` sends the reply.
 private final class Once: Sendable {
   private let request: Monitor<Wormhole.Request?>
 

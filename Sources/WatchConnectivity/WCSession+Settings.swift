@@ -2,9 +2,9 @@ internal import DropIns
 internal import Syscalls
 public import Wormhole
 
-/// Who this process is, and what holds for its session.
+/// The role of this process, and the settings of its session.
 extension WCSession {
-  /// The side of a pairing that a process is.
+  /// The role of a process in a pairing.
   public enum Role: String, Hashable, Sendable, CaseIterable {
     /// The phone's app.
     case phone
@@ -14,41 +14,42 @@ extension WCSession {
     var other: Role { self == .phone ? .watch : .phone }
   }
 
-  /// What devices have fixed.
+  /// Limits that are fixed on devices.
   public struct Settings: Sendable {
-    /// How many bytes a message may have.
+    /// The maximum number of bytes of a message.
     public var largestMessage = 65_536
-    /// How many bytes a user info may have, and the metadata of a file.
+    /// The maximum number of bytes of a user info, and of the metadata of a file.
     public var largestUserInfo = 65_536
-    /// How many bytes an application context may have.
+    /// The maximum number of bytes of an application context.
     public var largestContext = 262_144
-    /// How long a message may take, its reply counted in.
+    /// The time limit for a message, including its reply.
     public var messageTimeout = Duration.seconds(60)
-    /// For how long a transfer may wait to be received; nil for ever, as on devices.
+    /// The time limit until a transfer is received; nil for no limit, as on devices.
     public var transferTimeout: Duration?
-    /// How many complication transfers there are a day.
+    /// The number of complication transfers per day.
     public var complicationBudget = 50
-    /// What a transfer and a context survive once the call has returned: with
-    /// ``Durability/process`` they cost a tenth of the time, and a power cut may lose them.
+    /// The failure that a transfer and a context survive after the call has returned.
+    ///
+    /// With ``Durability/process`` they cost a tenth of the time, and a power cut may lose them.
     public var durability = Durability.power
-    /// How often a transfer is handed to a delegate that ends while it handles it, 60 at most;
-    /// devices go on for ever.
+    /// How often a transfer is delivered to a delegate whose process ends while handling it, 60
+    /// times at most; devices redeliver without limit.
     public var attempts = 60
 
-    /// What is known of devices.
+    /// Creates settings with the limits that are known of devices.
     public init() {}
   }
 
-  /// Who this process is.
+  /// The configuration of this process: its role, container, watch and settings.
   struct Part: Sendable {
     var role: Role
     var place: Place
-    /// The watch that a process with the role of one is.
+    /// The name of the watch, for a process with the role `watch`.
     var watch: String
     var settings: Settings
   }
 
-  /// Where both sides meet.
+  /// The location of the container in which both sides meet.
   package enum Place: Hashable, Sendable {
     case directory(String)
     case group(String)
@@ -56,24 +57,24 @@ extension WCSession {
 
   private static let given = Monitor<Part?>(nil)
 
-  /// Says which side this process is, in place of what the environment says; before the session is
+  /// Sets the role of this process, instead of the environment's; call it before the session is
   /// activated.
   ///
   /// - Parameters:
   ///   - role: phone or watch.
   ///   - container: the path of the container in which both sides meet.
-  ///   - watch: the name of the watch, if there are several; by default what `WORMHOLE_WATCH`
-  ///     says, or `watch`.
-  ///   - settings: limits and the like.
+  ///   - watch: the name of the watch, if there are several; by default the value of
+  ///     `WORMHOLE_WATCH`, or `watch`.
+  ///   - settings: byte limits, time limits and the durability.
   public static func configure(
     _ role: Role, container: String, watch: String? = nil, settings: Settings = Settings()
   ) {
     configure(role, .directory(container), watch, settings)
   }
 
-  /// Says which side this process is, and the group in whose container both sides meet.
+  /// Sets the role of this process, and the group in whose container both sides meet.
   ///
-  /// As ``configure(_:container:watch:settings:)``.
+  /// The same as ``configure(_:container:watch:settings:)`` in all other respects.
   public static func configure(
     _ role: Role, group: String, watch: String? = nil, settings: Settings = Settings()
   ) {
@@ -87,7 +88,8 @@ extension WCSession {
     given.withLock { $0 = part }
   }
 
-  /// What was said, or what the environment says; throws why this process is neither side.
+  /// Returns the configuration from the program, or from the environment; throws the reason why
+  /// this process has neither role.
   static func part() throws(WCError) -> Part {
     if let given = given.withLock({ $0 }) { return given }
     guard let word = setting("WORMHOLE_ROLE") else { throw WCError(.sessionNotSupported) }
@@ -114,7 +116,9 @@ extension WCSession {
 }
 
 extension WCSession.Part {
-  /// Opens the container; each session has an opening of its own, as each process has.
+  /// Opens the container.
+  ///
+  /// Each session has its own instance of the container, as each process has.
   func open() throws(WormholeError) -> Wormhole {
     var options = Wormhole.Options()
     options.log = { DropInLog.tell($0) }

@@ -5,23 +5,24 @@ internal import PropertyLists
 internal import Syscalls
 internal import Wormhole
 
-/// What arrives whoever dies meanwhile.
+/// Transfers: content that arrives even if a process dies in between.
 extension WCSession {
   /// Transfers a dictionary, in order with all other transfers.
   ///
-  /// When this returns it is in the counterpart's inbox, whether or not the counterpart runs. What
-  /// is wrong with it the delegate is told, as the end of the transfer; never before whoever has
-  /// called this could store what is to be done then: see the article *WatchConnectivity*.
+  /// When the call returns, the dictionary is in the counterpart's inbox, whether or not the
+  /// counterpart runs. An error is reported to the delegate as the outcome of the transfer. No
+  /// outcome is reported before the caller could store its closure for the outcome: see the article
+  /// *WatchConnectivity*.
   @discardableResult
   public func transferUserInfo(_ userInfo: [String: Any] = [:]) -> WCSessionUserInfoTransfer {
     transfer(userInfo, .userInfo)
   }
 
-  /// Transfers a dictionary for the complication, before all that was not transferred so, and
-  /// starts the watch's app if somebody has said how.
+  /// Transfers a dictionary for the complication, ahead of all ordinary transfers, and starts the
+  /// watch's app if a start is registered.
   ///
-  /// An earlier one that has not arrived is an ordinary transfer from then on. Once the day's
-  /// budget is used up, or while there is no complication, so is this one.
+  /// An earlier complication transfer that has not arrived becomes an ordinary transfer. If the
+  /// day's budget is used up, or there is no complication, this transfer is an ordinary one too.
   @discardableResult
   public func transferCurrentComplicationUserInfo(
     _ userInfo: [String: Any] = [:]
@@ -29,8 +30,8 @@ extension WCSession {
     transfer(userInfo, .complication)
   }
 
-  /// Transfers a dictionary that may be as large as a value of the container; the other side's
-  /// delegate is given it as a user info.
+  /// Transfers a dictionary that may be as large as a value of the container; the counterpart's
+  /// delegate receives it as a user info.
   package func transferBlob(_ content: [String: Any]) -> WCSessionUserInfoTransfer {
     transfer(content, .blob)
   }
@@ -44,7 +45,7 @@ extension WCSession {
     begin(.userInfo(transfer), found.map { $0.0 }) { (connection, options) throws(WCError) in
       let limit = kind == .blob ? Int.max : settings.largestUserInfo
       let value = try Payload.take(userInfo, largest: limit)
-      // What cannot be sent costs nothing.
+      // A dictionary that cannot be sent takes nothing from the budget.
       let isUrgent = try takesOfBudget(kind, found.get().1)
       var options = options
       options.kind =
@@ -61,7 +62,7 @@ extension WCSession {
     return transfer
   }
 
-  /// Whether it is one of the day's transfers for the complication.
+  /// Returns whether the transfer is one of the day's complication transfers.
   private func takesOfBudget(_ kind: TransferKind, _ pairing: Pairing.State) -> Bool {
     guard kind == .complication, pairing.hasComplication,
       let opened = state.withLock({ $0.opened })
@@ -77,9 +78,9 @@ extension WCSession {
 
   /// Transfers a file as it is now, in order with all other transfers.
   ///
-  /// It blocks its thread until the file is copied; afterwards the path may be used for something
-  /// else. As with ``transferUserInfo(_:)`` the delegate is told the end, also if there is no such
-  /// file.
+  /// The call blocks its thread until the file is copied; afterwards the path may be used for
+  /// another file. As with ``transferUserInfo(_:)``, the delegate is notified of the outcome, even
+  /// if the file does not exist.
   @discardableResult
   public func transferFile(_ file: URL, metadata: [String: Any]?) -> WCSessionFileTransfer {
     let connection = Result { () throws(WCError) in try ready().0 }
@@ -108,12 +109,14 @@ extension WCSession {
     return transfer
   }
 
-  /// The dictionaries that are on their way, in order; also those that an earlier life has sent.
+  /// The dictionaries that are being transferred, in order, including dictionaries that an earlier
+  /// run of the program has sent.
   public var outstandingUserInfoTransfers: [WCSessionUserInfoTransfer] {
     outstanding.compactMap { if case .userInfo(let transfer) = $0 { transfer } else { nil } }
   }
 
-  /// The files that are on their way, in order; also those that an earlier life has sent.
+  /// The files that are being transferred, in order, including files that an earlier run of the
+  /// program has sent.
   public var outstandingFileTransfers: [WCSessionFileTransfer] {
     outstanding.compactMap { if case .file(let transfer) = $0 { transfer } else { nil } }
   }
@@ -124,7 +127,7 @@ extension WCSession {
     do throws(WormholeError) {
       try transfers.complete { () throws(WormholeError) in try connection.peer.outstanding }
     } catch {
-      // The next who asks looks again.
+      // The next access to the property tries again.
       DropInLog.tell(.error, error)
     }
     return transfers.all.filter(\.core.isTransferring)
@@ -132,7 +135,7 @@ extension WCSession {
 
   // MARK: Sending
 
-  /// With the version of what is paired that whoever is ready has just read.
+  /// The identifier contains the version of the pairing that `ready()` has just read.
   private func newIdentifier() -> String {
     TransferIdentifier.random(version: max(0, known.withLock { $0.version }))
   }
@@ -153,7 +156,7 @@ extension WCSession {
       options.isIdentifierFresh = true
       options.durability = settings.durability
       options.timeToLive = settings.transferTimeout
-      // Before anything can be heard of its end.
+      // The transfer is added before any notice of its outcome can arrive.
       transfers?.add(transfer)
       try send(connection, options)
     } catch {
@@ -162,7 +165,7 @@ extension WCSession {
     }
   }
 
-  /// What was sent all the same.
+  /// Accepts an error that leaves the content sent: only its durability is in doubt.
   private func tolerate(_ error: WormholeError, file isFile: Bool = false) throws(WCError) {
     guard error.code == .notDurable else { throw WCError(error, sending: isFile) }
     DropInLog.tell(.warning, error)
@@ -179,7 +182,7 @@ extension WCSession {
     }
   }
 
-  // MARK: Ends
+  // MARK: Outcomes
 
   func listenToEnds(_ connection: Connection) throws(WormholeError) {
     connection.stopOutcomes()
@@ -190,10 +193,13 @@ extension WCSession {
       })
   }
 
-  /// Whether the delegate was told: otherwise the end is told again, to the next delegate or in the
-  /// next life.
+  /// Returns whether the delegate was notified.
+  ///
+  /// If not, the outcome is delivered again, to the next delegate or in the next run of the
+  /// program.
   private func hear(_ outcome: Wormhole.Outcome, _ transfers: Transfers) -> Bool {
-    // What is known here is a transfer, also if its receipt says no more what it was.
+    // An outcome that is known here belongs to a transfer, even if its receipt no longer states the
+    // kind.
     guard transfers[outcome.id] != nil || TransferKind(rawValue: outcome.kind) != nil
     else { return true }
     let transfer =
@@ -204,7 +210,7 @@ extension WCSession {
     StoringTime.shared.wait(for: transfer.core)
     let isTold = callbacks.sync {
       guard let delegate else { return false }
-      // Somebody may have asked meanwhile what is on its way.
+      // The program may have listed its outstanding transfers in the meantime.
       tell(transfers.remove(outcome.id) ?? transfer, Self.error(outcome.end), delegate)
       return true
     }
@@ -220,7 +226,7 @@ extension WCSession {
     }
   }
 
-  /// What was never sent.
+  /// Reports the outcome of a transfer that was never sent.
   private func tell(_ transfer: Transfer, _ error: WCError) {
     ends.async { [self] in
       StoringTime.shared.wait(for: transfer.core)

@@ -5,78 +5,85 @@ internal import Synchronization
 internal import Syscalls
 internal import Wormhole
 
-/// How far a session is.
+/// The activation state of a session.
 public enum WCSessionActivationState: Int, Sendable {
-  /// It has not been activated, or the phone has changed to another watch.
+  /// The session has not been activated, or the phone has changed to another watch.
   case notActivated = 0
   /// The phone is changing to another watch.
   case inactive = 1
-  /// It is in use.
+  /// The session is in use.
   case activated = 2
 }
 
-/// Between the phone's app and the watch's, which here are two processes that share a container.
+/// A session between the phone's app and the watch's app: here, two processes that share a
+/// container.
 ///
-/// What each process is, it is told from outside: by `WORMHOLE_ROLE`, `phone` or `watch`, with
-/// `WORMHOLE_CONTAINER` or `WORMHOLE_GROUP`, or by ``configure(_:container:watch:settings:)``.
-/// Neither `os(iOS)` nor `os(watchOS)` is true here, so all members are there in both roles.
+/// Each process gets its role from outside: from `WORMHOLE_ROLE`, `phone` or `watch`, with
+/// `WORMHOLE_CONTAINER` or `WORMHOLE_GROUP`, or from ``configure(_:container:watch:settings:)``.
+/// Neither `os(iOS)` nor `os(watchOS)` is true here, so all members exist in both roles.
 ///
-/// May be used from any thread.
+/// A session may be used from any thread.
 public class WCSession: NSObject, @unchecked Sendable {
-  // All that changes is behind monitors, or used on one queue only.
+  // All mutable state is behind monitors, or used on a single queue.
 
   /// The session of this process.
   public static let `default` = WCSession(part: nil)
 
-  /// Whether this process is one side of a pairing: false if nobody has said which, and where.
+  /// Whether this process has a role in a pairing: false if neither its role nor its container is
+  /// configured.
   public static func isSupported() -> Bool { (try? part()) != nil }
 
-  /// Where delegates are called from the activation's callback on: held back until that is over.
+  /// The queue on which delegates are called, from the activation's callback on.
+  ///
+  /// The queue is suspended until that callback has returned.
   let callbacks: DispatchQueue
-  /// Where the activation's callback is, which comes before all others.
+  /// The queue of the activation's callback, which precedes all other callbacks.
   let firstCallbacks = DispatchQueue(label: "wormhole.watchconnectivity.delegate")
-  /// Where all is done that takes time, or waits; nobody waits for it.
+  /// The queue for all work that takes time or waits; no caller waits for this queue.
   let work = DispatchQueue(label: "wormhole.watchconnectivity.work")
-  /// Where ends of transfers wait for their time.
+  /// The queue on which outcomes of transfers wait until the delegate may be notified.
   let ends = DispatchQueue(label: "wormhole.watchconnectivity.ends")
-  /// Where handlers of messages are called.
+  /// The queue on which handlers of messages are called.
   let replies = DispatchQueue(label: "wormhole.watchconnectivity.replies")
 
   let fixedPart: Part?
   let state = Monitor(State())
-  /// By watch: what was sent to one that the phone has left is its affair until it comes back.
+  /// The transfers by watch.
+  ///
+  /// When the phone changes to another watch, the transfers to the previous watch stay with the
+  /// previous watch until the phone changes back.
   private let transfers = Monitor<[String: Transfers]>([:])
-  /// What was found to be paired last.
+  /// The pairing state that was read last.
   let known = Monitor((version: -1, state: Pairing.State()))
   let unhandled = Monitor<String?>(nil)
   let messagesWaiting = Monitor(0)
   let later = LaterLook()
-  /// Messages that wait until the phone's app was started.
+  /// Messages that wait until the phone's app has started.
   let waking = Monitor<[Action]?>(nil)
 
   struct State {
     weak var delegate: (any WCSessionDelegate)?
-    /// Who has been told of the activation.
+    /// The delegate that was notified of the activation.
     weak var told: AnyObject?
     var activation = WCSessionActivationState.notActivated
-    /// Whether an activation is under way.
+    /// Whether an activation is in progress.
     var isActivating = false
-    /// Whether it is to be activated again once it is deactivated.
+    /// Whether the session is to be activated again after its deactivation.
     var isWantedAgain = false
     /// Whether callbacks are held back.
     var isHeldBack = true
     var part: Part?
     var opened: Opened?
     var connection: Connection?
-    /// What was reported last.
+    /// The previous report, for comparison with the next.
     var report: Report?
-    /// Whether ends of transfers may have been declined, and are to be told again.
+    /// Whether outcomes of transfers may have been declined and must be delivered again.
     var wantsEnds = false
-    /// What is taken of what comes; nil for all.
+    /// The kinds of arriving content that the session receives; nil for all kinds.
     var takenKinds: Set<TakenKind>?
   }
 
-  /// The container, for as long as the session is.
+  /// The open container, for the lifetime of the session.
   struct Opened: Sendable {
     let hole: Wormhole
     let pairing: Pairing
@@ -91,7 +98,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// A session beside others in one process, for tests.
+  /// Creates a session beside others in one process, for tests.
   package convenience init(
     role: Role, place: Place, watch: String = Pairing.State.usualWatch,
     settings: Settings = Settings()
@@ -105,13 +112,13 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
     opened?.watching.stop()
     connection?.end()
-    // A queue must not go while it is held back.
+    // A dispatch queue must not be deallocated while it is suspended.
     if isHeldBack { callbacks.resume() }
   }
 
-  /// Is told what comes; the session does not keep it.
+  /// The object that receives notifications and content; the session does not retain it.
   ///
-  /// While there is none nothing is taken: it waits for the next delegate.
+  /// Without a delegate the session receives nothing: content waits for the next delegate.
   public var delegate: (any WCSessionDelegate)? {
     get { state.withLock { $0.delegate } }
     set {
@@ -120,14 +127,15 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// What comes and may be left where it is.
+  /// A kind of arriving content that the session can leave in the container.
   package enum TakenKind: Hashable, Sendable {
     case userInfo, complication, blob, context
   }
 
-  /// What is taken of what comes; the rest stays where it is.
+  /// The kinds of arriving content that the session receives; all other content stays in the
+  /// container.
   ///
-  /// Nil for all.
+  /// Nil for all kinds.
   package var takenKinds: Set<TakenKind>? {
     get { state.withLock { $0.takenKinds } }
     set {
@@ -143,7 +151,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// How far the session is.
+  /// The activation state of the session.
   public var activationState: WCSessionActivationState { state.withLock { $0.activation } }
 
   var part: Part? { state.withLock { $0.part } }
@@ -158,18 +166,18 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Forgets what was so in a container that is there no more.
+  /// Forgets the transfers and the pairing of a container that no longer exists at its path.
   func forget() {
     transfers.withLock { $0 = [:] }
     known.withLock { $0 = (-1, Pairing.State()) }
   }
 
-  /// Says that the delegate has no method for what has come.
+  /// Records that the delegate lacks the method for arrived content.
   package func isUnhandled(_ method: String) { unhandled.withLock { $0 = method } }
 
-  // MARK: What is paired
+  // MARK: Pairing
 
-  /// What is so now; nil before the session was first activated, or if it cannot be had.
+  /// The current pairing state; nil before the first activation, or if the state cannot be read.
   var pairingState: Pairing.State? {
     guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
     do throws(WormholeError) {
@@ -190,9 +198,9 @@ public class WCSession: NSObject, @unchecked Sendable {
     known.withLock { if $0.version < version { $0 = (version, state) } }
   }
 
-  /// Whether the counterpart would get a message now.
+  /// Whether the counterpart would receive a message now.
   ///
-  /// The phone's app need not run for that, if somebody has said how it is started.
+  /// If a start of the phone's app is registered, the phone's app need not run.
   public var isReachable: Bool {
     guard activationState == .activated, let connection, let pairing = pairingState else {
       return false
@@ -205,17 +213,18 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Whether the phone has a watch; on the watch, whether the phone has this one.
+  /// Whether the phone has a watch; on the watch, whether the phone is paired with this watch.
   public var isPaired: Bool {
     guard let part, let pairing = pairingState else { return false }
     return part.isPaired(pairing)
   }
 
-  /// Whether the counterpart's app is installed; on the phone the watch's.
+  /// Whether the counterpart's app is installed; on the phone, the watch's app.
   ///
-  /// Code that asks so in both roles, because none of the systems is there, means the counterpart.
+  /// Code that reads this property in both roles, because neither system's condition is true here,
+  /// means the counterpart.
   public var isWatchAppInstalled: Bool { isCounterpartInstalled }
-  /// Whether the counterpart's app is installed; on the watch the phone's.
+  /// Whether the counterpart's app is installed; on the watch, the phone's app.
   ///
   /// See ``isWatchAppInstalled``.
   public var isCompanionAppInstalled: Bool { isCounterpartInstalled }
@@ -230,7 +239,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     pairingState?.hasComplication ?? false
   }
 
-  /// How many complication transfers are left today; none while there is no complication.
+  /// The number of complication transfers that are left today; zero while there is no complication.
   public var remainingComplicationUserInfoTransfers: Int {
     pairingState?.complicationTransfersLeft(day: Self.today, limit: settings.complicationBudget)
       ?? 0
@@ -238,14 +247,14 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   static var today: Int { Int(Date().timeIntervalSince1970 / 86_400) }
 
-  /// Whether the phone was started anew and has not been unlocked since, so that it cannot be
-  /// reached.
+  /// Whether the phone was restarted and has not been unlocked since, and therefore is unreachable.
   public var iOSDeviceNeedsUnlockAfterRebootForReachability: Bool {
     pairingState?.isPhoneLocked ?? false
   }
 
-  /// A directory of the phone's for the active watch, which goes with the watch or its app; nil if
-  /// there is none, and on the watch.
+  /// The phone's directory for the active watch; nil if there is no active watch, and on the watch.
+  ///
+  /// The directory is removed when the watch is unpaired or its app uninstalled.
   public var watchDirectoryURL: URL? {
     guard part?.role == .phone, let pairing = state.withLock({ $0.opened })?.pairing,
       let watch = pairingState?.active
@@ -258,7 +267,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Whether there is something that has come, and that the delegate has not been given yet.
+  /// Whether content has arrived that the delegate has not received yet.
   public var hasContentPending: Bool {
     guard let connection else { return false }
     do throws(WormholeError) {

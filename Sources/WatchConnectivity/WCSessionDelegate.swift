@@ -1,63 +1,66 @@
 public import Foundation
 
-/// Is told what comes to a session.
+/// The receiver of a session's notifications and content.
 ///
-/// All methods are called on one serial queue that is not the main one, never from inside a call of
-/// the session's own, and none before the one of the activation has returned. On devices all but
-/// that one are optional; here they have defaults, which tell the log that something came and found
-/// nobody.
+/// All methods are called on one serial queue that is not the main queue. No method is called from
+/// inside a call to the session, and none before the activation's callback has returned. On devices
+/// all methods except the activation's callback are optional. Here the methods have defaults; a
+/// default for arriving content logs that no method handled the content.
 @preconcurrency
 public protocol WCSessionDelegate: NSObjectProtocol {
-  /// The session was activated, or could not be.
+  /// The session was activated, or could not be activated.
   func session(
     _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,
     error: (any Error)?)
 
-  /// The phone changes to another watch: what the one before has sent still comes.
+  /// The phone changes to another watch; content that the previous watch has sent still arrives.
   func sessionDidBecomeInactive(_ session: WCSession)
-  /// Nothing comes from the watch before any more; activate the session for the new one.
+  /// No more content of the previous watch arrives; activate the session for the new watch.
   func sessionDidDeactivate(_ session: WCSession)
-  /// What is paired, installed or enabled has changed; for the phone.
+  /// A pairing, an installation or a complication has changed; for the phone.
   func sessionWatchStateDidChange(_ session: WCSession)
-  /// Whether the phone's app is installed has changed; for the watch.
+  /// The phone's app was installed or uninstalled; for the watch.
   func sessionCompanionAppInstalledDidChange(_ session: WCSession)
-  /// Whether the counterpart can be reached has changed.
+  /// The counterpart has become reachable or unreachable.
   func sessionReachabilityDidChange(_ session: WCSession)
 
-  /// A message came that wants no reply.
+  /// A message arrived that expects no reply.
   func session(_ session: WCSession, didReceiveMessage message: [String: Any])
-  /// A message came that wants a reply, from any thread, once.
+  /// A message arrived that expects a reply; the handler may be called from any thread, once.
   func session(
     _ session: WCSession, didReceiveMessage message: [String: Any],
     replyHandler: @escaping @Sendable ([String: Any]) -> Void)
-  /// Data came that want no reply.
+  /// Data arrived that expects no reply.
   func session(_ session: WCSession, didReceiveMessageData messageData: Data)
-  /// Data came that want a reply, from any thread, once.
+  /// Data arrived that expects a reply; the handler may be called from any thread, once.
   func session(
     _ session: WCSession, didReceiveMessageData messageData: Data,
     replyHandler: @escaping @Sendable (Data) -> Void)
 
-  /// The counterpart has told a state.
+  /// The counterpart has set a context.
   func session(
     _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any])
   /// The counterpart has transferred a dictionary.
   func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any])
-  /// The counterpart has transferred a file, which is gone when this returns, unless it was moved.
+  /// The counterpart has transferred a file, which is removed when this method returns, unless the
+  /// method has moved it.
   func session(_ session: WCSession, didReceive file: WCSessionFile)
-  /// A dictionary has arrived, or will not; also one that an earlier life of this program sent.
+  /// A dictionary has arrived, or will not arrive; also for a dictionary that an earlier run of
+  /// this program has sent.
   func session(
     _ session: WCSession, didFinish userInfoTransfer: WCSessionUserInfoTransfer,
     error: (any Error)?)
-  /// A file has arrived, or will not; also one that an earlier life of this program sent.
+  /// A file has arrived, or will not arrive; also for a file that an earlier run of this program
+  /// has sent.
   func session(
     _ session: WCSession, didFinish fileTransfer: WCSessionFileTransfer, error: (any Error)?)
 }
 
-/// What is done for a delegate that does not care.
+/// Defaults for the methods that a delegate does not implement.
 extension WCSessionDelegate {
   /// Does nothing.
   public func sessionDidBecomeInactive(_ session: WCSession) {}
-  /// Does nothing; the session stays as it is until it is activated again.
+  /// Does nothing; the session remains deactivated until it is activated again.
   public func sessionDidDeactivate(_ session: WCSession) {}
   /// Does nothing.
   public func sessionWatchStateDidChange(_ session: WCSession) {}
@@ -66,12 +69,14 @@ extension WCSessionDelegate {
   /// Does nothing.
   public func sessionReachabilityDidChange(_ session: WCSession) {}
 
-  /// Has the sender told that nobody handled it, with ``WCError/Code/deliveryFailed``.
+  /// Reports to the sender that no method handled the message, with
+  /// ``WCError/Code/deliveryFailed``.
   public func session(_ session: WCSession, didReceiveMessage message: [String: Any]) {
     session.isUnhandled("session(_:didReceiveMessage:)")
   }
 
-  /// Has the sender told that nobody handled it, with ``WCError/Code/deliveryFailed``.
+  /// Reports to the sender that no method handled the message, with
+  /// ``WCError/Code/deliveryFailed``.
   public func session(
     _ session: WCSession, didReceiveMessage message: [String: Any],
     replyHandler: @escaping @Sendable ([String: Any]) -> Void
@@ -79,12 +84,14 @@ extension WCSessionDelegate {
     session.isUnhandled("session(_:didReceiveMessage:replyHandler:)")
   }
 
-  /// Has the sender told that nobody handled it, with ``WCError/Code/deliveryFailed``.
+  /// Reports to the sender that no method handled the message, with
+  /// ``WCError/Code/deliveryFailed``.
   public func session(_ session: WCSession, didReceiveMessageData messageData: Data) {
     session.isUnhandled("session(_:didReceiveMessageData:)")
   }
 
-  /// Has the sender told that nobody handled it, with ``WCError/Code/deliveryFailed``.
+  /// Reports to the sender that no method handled the message, with
+  /// ``WCError/Code/deliveryFailed``.
   public func session(
     _ session: WCSession, didReceiveMessageData messageData: Data,
     replyHandler: @escaping @Sendable (Data) -> Void
@@ -92,19 +99,19 @@ extension WCSessionDelegate {
     session.isUnhandled("session(_:didReceiveMessageData:replyHandler:)")
   }
 
-  /// Drops it, and tells the log.
+  /// Drops the context, and writes to the log.
   public func session(
     _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any]
   ) {
     session.isUnhandled("session(_:didReceiveApplicationContext:)")
   }
 
-  /// Drops it, and tells the log.
+  /// Drops the dictionary, and writes to the log.
   public func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any]) {
     session.isUnhandled("session(_:didReceiveUserInfo:)")
   }
 
-  /// Drops it, and tells the log.
+  /// Drops the file, and writes to the log.
   public func session(_ session: WCSession, didReceive file: WCSessionFile) {
     session.isUnhandled("session(_:didReceive:)")
   }

@@ -6,19 +6,19 @@ internal import Wormhole
 
 /// A dictionary on its way to the counterpart.
 ///
-/// The object that a call has returned is the one that the delegate is told the end of. One that an
-/// earlier life of the program has sent gets an object anew, with the same content.
+/// The delegate receives the outcome with the object that the call has returned. For a transfer
+/// that an earlier run of the program has sent, there is a new object with the same content.
 public final class WCSessionUserInfoTransfer: NSObject, NSSecureCoding, @unchecked Sendable {
-  // The dictionary is never changed, and the rest is behind a monitor and an atomic.
+  // The dictionary never changes; all other state is behind a monitor and an atomic.
 
   let core: TransferCore
-  /// What is transferred.
+  /// The transferred dictionary.
   public let userInfo: [String: Any]
   private let isCurrent: Atomic<Bool>
 
-  /// Whether it was sent for the complication and no later one was.
+  /// Whether the transfer is the latest one that was sent for the complication.
   public var isCurrentComplicationInfo: Bool { isCurrent.load(ordering: .acquiring) }
-  /// Whether it is on its way.
+  /// Whether the transfer is in progress.
   public var isTransferring: Bool { core.isTransferring }
 
   init(_ core: TransferCore, _ userInfo: [String: Any]) {
@@ -27,16 +27,17 @@ public final class WCSessionUserInfoTransfer: NSObject, NSSecureCoding, @uncheck
     isCurrent = Atomic(false)
   }
 
-  /// Takes it back, if the counterpart does not have it yet; the delegate is told.
+  /// Cancels the transfer, unless the counterpart has received it already; the delegate is
+  /// notified.
   public func cancel() { core.cancel() }
 
   func becomeCurrent() { isCurrent.store(true, ordering: .releasing) }
   func becomeOrdinary() { isCurrent.store(false, ordering: .releasing) }
 
-  /// What is archived can be looked at, and is not on its way.
+  /// An archived transfer can be inspected, and is not in progress.
   public static var supportsSecureCoding: Bool { true }
 
-  /// Writes down what is transferred.
+  /// Encodes the transferred dictionary.
   public func encode(with coder: NSCoder) {
     if let value = try? PropertyListValue.dictionary(any: userInfo),
       let bytes = try? BinaryPropertyList.encode(.dictionary(value))
@@ -46,7 +47,7 @@ public final class WCSessionUserInfoTransfer: NSObject, NSSecureCoding, @uncheck
     coder.encode(isCurrentComplicationInfo, forKey: "isCurrentComplicationInfo")
   }
 
-  /// Reads what was transferred; nil if that cannot be read.
+  /// Decodes the transferred dictionary; nil if the data cannot be read.
   public init?(coder: NSCoder) {
     guard let data = coder.decodeObject(of: NSData.self, forKey: "userInfo"),
       let value = try? BinaryPropertyList.decode(Array(Data(referencing: data)))
@@ -58,15 +59,15 @@ public final class WCSessionUserInfoTransfer: NSObject, NSSecureCoding, @uncheck
   }
 }
 
-/// A file that was received, or is on its way.
+/// A file that was received, or is being transferred.
 public final class WCSessionFile: NSObject, @unchecked Sendable {
-  // Never changed.
+  // All properties are immutable.
 
-  /// Where the file is.
+  /// The location of the file.
   ///
-  /// One that was received is there until the delegate's method returns.
+  /// A received file exists until the delegate's method returns.
   public let fileURL: URL
-  /// What the sender has told of it.
+  /// The metadata that the sender has added.
   public let metadata: [String: Any]?
 
   init(_ fileURL: URL, _ metadata: [String: Any]?) {
@@ -77,16 +78,19 @@ public final class WCSessionFile: NSObject, @unchecked Sendable {
 
 /// A file on its way to the counterpart.
 ///
-/// As with ``WCSessionUserInfoTransfer``, the object is the one that the call has returned.
+/// As with ``WCSessionUserInfoTransfer``, the delegate receives the object that the call has
+/// returned.
 public final class WCSessionFileTransfer: NSObject, @unchecked Sendable {
-  // The file is never changed, and the rest is behind a monitor, or Foundation's own affair.
+  // The file never changes; the rest is behind a monitor, or is in Foundation's care, as
+  // `Progress`.
 
   let core: TransferCore
-  /// What is transferred: the file as it was when it was sent, which may be gone from its URL.
+  /// The transferred file with the content that it had when sent; its URL may no longer lead to a
+  /// file.
   public let file: WCSessionFile
-  /// How far it has come: the bytes, all at once when the counterpart has it.
+  /// The progress in bytes; all bytes are counted at once when the counterpart has the file.
   public let progress: Progress
-  /// Whether it is on its way.
+  /// Whether the transfer is in progress.
   public var isTransferring: Bool { core.isTransferring }
 
   init(_ core: TransferCore, _ file: WCSessionFile) {
@@ -97,13 +101,14 @@ public final class WCSessionFileTransfer: NSObject, @unchecked Sendable {
     progress.cancellationHandler = { [weak core] in core?.cancel() }
   }
 
-  /// Takes it back, if the counterpart does not have it yet; the delegate is told.
+  /// Cancels the transfer, unless the counterpart has received it already; the delegate is
+  /// notified.
   public func cancel() { core.cancel() }
 }
 
-/// What transfers of both kinds are underneath.
+/// The state that both kinds of transfers have in common.
 final class TransferCore: Sendable {
-  /// Nil for one that is on no way.
+  /// Nil for a transfer that was decoded from an archive.
   let id: String?
   private let state = Monitor(State())
 
@@ -112,7 +117,8 @@ final class TransferCore: Sendable {
     var isCancelled = false
     var hasEnded = false
     var isStored = false
-    /// Until when its end is kept back, once the call that has made it is over.
+    /// The time until which the outcome is withheld, set when the call that made the transfer
+    /// returns.
     var patience: Instant?
   }
 
@@ -126,7 +132,7 @@ final class TransferCore: Sendable {
 
   var isTransferring: Bool { state.withLock { !$0.hasEnded } }
 
-  /// It is in the counterpart's inbox.
+  /// Records that the transfer is in the counterpart's inbox.
   func wasSent(_ sent: Wormhole.Sent) {
     let isCancelled = state.withLock { state in
       state.sent = sent
@@ -154,15 +160,16 @@ final class TransferCore: Sendable {
     }
   }
 
-  // MARK: When its end may be told
+  // MARK: When the outcome may be reported
 
-  /// Whoever has sent it has had the time to store what is to be done at its end.
+  /// Records that the caller has had the time to store its closure for the outcome.
   func isStored() { state.signal { $0.isStored = true } }
 
-  /// The call that has made it is over, so that there is something to store.
+  /// Records the return of the call that made the transfer: from now on, the caller has an object
+  /// to store.
   func returned(_ patience: Duration) { state.signal { $0.patience = .now + patience } }
 
-  /// Waits until that is so, or so long that it may be taken for granted.
+  /// Waits until the caller has stored its closure, or for so long that storing can be assumed.
   func waitUntilStored() {
     let patience = state.wait(until: nil) { $0.isStored ? .now : $0.patience }
     _ = state.wait(until: patience) { $0.isStored ? true : nil }

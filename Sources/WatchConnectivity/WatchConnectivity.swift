@@ -2,13 +2,13 @@
 public import Dispatch
 @_exported public import Pairings
 
-// Code of the originals' kind keeps observers in dictionaries by their queue.
+// Code that was written for devices stores observers in dictionaries whose keys are queues.
 extension DispatchQueue: @retroactive Equatable {
-  /// Whether both are the same queue.
+  /// Whether both values are the same queue.
   public static func == (left: DispatchQueue, right: DispatchQueue) -> Bool { left === right }
 }
 
 extension DispatchQueue: @retroactive Hashable {
-  /// Feeds its identity into a hasher.
+  /// Feeds the identity of the queue into a hasher.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

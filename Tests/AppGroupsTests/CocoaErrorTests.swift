@@ -6,7 +6,7 @@ import Wormhole
 
 @testable import AppGroups
 
-/// The numbers of errors that devices have.
+/// The error numbers that devices use.
 @Suite(.blocking) struct CocoaErrorTests {
   private let read = NSFileAccessIntent.readingIntent(with: URL(fileURLWithPath: "/read")).wanted
   private let write = NSFileAccessIntent.writingIntent(with: URL(fileURLWithPath: "/write")).wanted
@@ -22,14 +22,14 @@ import Wormhole
     #expect(code(.system, "/read", read) == 256)
     #expect(code(.permissionDenied, "/write", write) == 513)
     #expect(code(.system, "/write", write) == 512)
-    // Of two, the one that the error is about; where that is not known, the worse.
+    // Of two intents, the intent that the error is about; where the error fits neither, the worse.
     #expect(code(.permissionDenied, "/read", read, write) == 257)
     #expect(code(.permissionDenied, "/write", read, write) == 513)
     #expect(code(.permissionDenied, "/elsewhere", read, write) == 513)
     #expect(code(.full, "/read", read) == 640)
   }
 
-  /// In what is no folder nothing can be used.
+  /// In a path that is not a folder, no file can be used.
   @Test func itIsSoForTheCaller() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try Data().write(to: path)

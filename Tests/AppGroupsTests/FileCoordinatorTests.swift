@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// `NSFileCoordinator` as code that was written for devices uses it.
+/// `NSFileCoordinator`, used as in code that was written for devices.
 @Suite(.blocking) struct FileCoordinatorTests {
   private let folder: TemporaryDirectory
 
@@ -46,7 +46,7 @@ import Wormhole
       text = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
     }
     #expect(text == "one")
-    // Nothing was made, and it stays.
+    // The accessor made no file, and the old file stays.
     coordinator.coordinate(writingItemAt: url("a"), options: .forReplacing, error: &error) { _ in }
     #expect(error == nil)
     coordinator.coordinate(
@@ -65,8 +65,8 @@ import Wormhole
     #expect(try folder.read("c") == "one")
   }
 
-  /// Each file that is to be replaced, and for which nothing is made, stays as it is, and those
-  /// alone.
+  /// Only the files that are to be replaced, and for which the accessor makes nothing, stay as they
+  /// are.
   @Test(arguments: [["a", "b"], ["b", "a"]])
   func whatIsMadeReplacesItsFileAndNothingElse(_ names: [String]) throws {
     for name in names { try Data("old".utf8).write(to: url(name)) }
@@ -83,11 +83,13 @@ import Wormhole
     let intents = names.map {
       NSFileAccessIntent.writingIntent(with: url($0), options: .forReplacing)
     }
+    let errors = Heard<Bool>()
     NSFileCoordinator().coordinate(with: intents, queue: OperationQueue()) { error in
-      #expect(error == nil)
+      errors.add(error != nil)
       try? Data("newer".utf8).write(to: intents[names[0] == "b" ? 0 : 1].url)
     }
     try eventually("it is there") { try folder.read("b") == "newer" }
+    #expect(errors.all == [false])
     try eventually("nothing is left") { try folder.descriptor.names().sorted() == ["a", "b"] }
     #expect(try folder.read("a") == "old")
   }
@@ -186,7 +188,7 @@ import Wormhole
     }
   }
 
-  /// The wait may not have begun when the call that asked for it has returned.
+  /// When the requesting call has returned, the wait may not have begun.
   @Test func whatWasAskedForIsCancelledHoweverSoon() throws {
     let queue = OperationQueue()
     try whileSomebodyWrites("a") {
@@ -205,7 +207,8 @@ import Wormhole
     }
   }
 
-  /// Whoever cancels what waits in the queue does not want the accessor to run, and others wait.
+  /// A program that cancels the queued operation does not want the accessor to run, and other
+  /// accesses wait.
   @Test func anAccessorThatIsTakenFromItsQueueEndsItsAccess() throws {
     let (queue, calls) = (OperationQueue(), Monitor(0))
     queue.isSuspended = true
@@ -224,7 +227,7 @@ import Wormhole
     #expect(calls.withLock { $0 } == 0)
   }
 
-  /// That its end fails nobody is told twice.
+  /// When the end of an access fails, its accessor is not called a second time.
   @Test func anAccessorIsCalledOnceThoughItsAccessCannotEnd() throws {
     let manager = FileManager.default
     let group = try #require(
@@ -240,7 +243,7 @@ import Wormhole
       errors.add(error.map { "\($0)" } ?? "none")
     }
     try errors.wait("it is called") { !$0.isEmpty }
-    // Whoever is told twice is told at once.
+    // A second call would follow at once.
     #expect(throws: TooLate.self) {
       try errors.wait("it is called again", within: .milliseconds(300)) { $0.count > 1 }
     }
@@ -266,7 +269,7 @@ import Wormhole
       readingItemAt: url(name), options: .forUploading, error: &error
     ) { copy in
       #expect(copy.lastPathComponent == name)
-      // Others go on meanwhile.
+      // Another coordinator continues at the same time.
       let other = NSFileCoordinator()
       other.timeout = .milliseconds(500)
       other.coordinate(writingItemAt: url(name), error: nil) { url in
@@ -280,7 +283,7 @@ import Wormhole
     #expect(try kept?.readToEnd() == Data("text".utf8))
     #expect(try folder.read(name) == "other")
     #expect(try copies(name) == [])
-    // What is not copied is had as long as the accessor runs.
+    // A file that is not copied is held as long as the accessor runs.
     NSFileCoordinator().coordinate(
       readingItemAt: url(name), options: .forUploading, writingItemAt: url("b"), error: &error
     ) { copy, file in
@@ -334,5 +337,36 @@ import Wormhole
       done()
     }
     #expect(text == "made")
+  }
+
+  /// `prepare` gives the file itself; the accesses inside it copy and replace the file.
+  @Test func preparingNeitherCopiesNorReplaces() throws {
+    let name = UUID().uuidString
+    try folder.write("text", to: name)
+    let coordinator = NSFileCoordinator()
+    var others: NSError?
+    coordinator.prepare(
+      forReadingItemsAt: [url(name)], options: .forUploading, writingItemsAt: [], options: [],
+      error: nil
+    ) { done in
+      #expect((try? copies(name)) == [])
+      let other = NSFileCoordinator()
+      other.timeout = .milliseconds(20)
+      other.coordinate(writingItemAt: url(name), error: &others) { _ in Issue.record("it ran") }
+      done()
+    }
+    #expect(others?.code == CocoaError.Code.fileLocking.rawValue, "it is read here")
+    coordinator.prepare(
+      forReadingItemsAt: [], options: [], writingItemsAt: [url(name)], options: .forReplacing,
+      error: nil
+    ) { done in
+      #expect((try? folder.descriptor.names()) == [name], "no place for another beside it")
+      coordinator.coordinate(writingItemAt: url(name), options: .forReplacing, error: nil) { url in
+        try? Data("new".utf8).write(to: url)
+      }
+      #expect((try? folder.read(name)) == "new")
+      done()
+    }
+    #expect(try folder.read(name) == "new")
   }
 }

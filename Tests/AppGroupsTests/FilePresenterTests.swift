@@ -5,7 +5,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// `NSFilePresenter` as code that was written for devices uses it.
+/// `NSFilePresenter`, used as in code that was written for devices.
 @Suite(.blocking) struct FilePresenterTests {
   private let folder: TemporaryDirectory
 
@@ -16,7 +16,7 @@ import Testing
 
   private func url(_ name: String) -> URL { URL(fileURLWithPath: folder.path + "/" + name) }
 
-  /// Notes what it is asked and told.
+  /// Records the requests and notices that it receives.
   private final class Shower: NSObject, NSFilePresenter, Sendable {
     private let place: Monitor<URL>
     let queue = OperationQueue()
@@ -78,7 +78,7 @@ import Testing
     func presentedSubitemDidAppear(at url: URL) { note("appeared \(url.path)") }
   }
 
-  /// One that has nothing but what it must have.
+  /// A presenter with only the required properties.
   private final class Silent: NSObject, NSFilePresenter {
     var presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()
@@ -182,7 +182,7 @@ import Testing
       #expect(file.all.suffix(2) == ["reader", "save"])
     }
     #expect(isIn)
-    // Outside of an accessor nobody is told.
+    // Outside of an accessor no presenter is notified.
     let count = file.all.filter { $0.hasPrefix("moved") }.count
     coordinator.item(at: url("b"), didMoveTo: url("c"))
     file.queue.waitUntilAllOperationsAreFinished()
@@ -224,7 +224,7 @@ import Testing
     #expect(try peer.errors == "")
   }
 
-  /// Saves with an access that it does not wait for.
+  /// Saves with an access, without waiting for its end.
   private final class Saver: NSObject, NSFilePresenter, Sendable {
     let presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()
@@ -242,7 +242,7 @@ import Testing
     }
   }
 
-  /// Several that save would ask each other, and save again for that.
+  /// Several presenters that save would ask each other, and save again for the request.
   @Test func whoSavesOnAQueueAsksNobody() throws {
     let (saver, shower) = (Saver(url("a")), Shower(url("a")))
     for one in [saver, shower] as [any NSFilePresenter] { NSFileCoordinator.addFilePresenter(one) }
@@ -268,7 +268,7 @@ import Testing
     #expect(shower.all == [])
   }
 
-  /// Nobody tells whoever has added it, so it would be deaf for good.
+  /// The code that added the presenter gets no error, so the presenter would never be notified.
   @Test func whoCannotBeShownForAMomentIsShownLater() throws {
     let (shower, gone) = (Shower(url("a")), Shower(url("b")))
     let rule = FaultRule(.rename, path: "presenters/", persistent: true, .fail(.noSpace))
@@ -288,7 +288,8 @@ import Testing
     #expect(gone.all == [])
   }
 
-  /// Whoever empties its queue is asked and told all the same: others wait for it.
+  /// A presenter that empties its queue is asked and notified all the same: the writer waits for
+  /// it.
   @Test func whoEmptiesItsQueueIsAskedAllTheSame() throws {
     let shower = Shower(url("a"))
     NSFileCoordinator.addFilePresenter(shower)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppGroups
 
-/// When changes of an object's settings are told.
+/// The times at which changes of an object's settings are reported.
 @Suite(.blocking) struct OwnChangesTests {
   private let changes = OwnChanges()
 

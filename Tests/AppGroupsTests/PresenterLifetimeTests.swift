@@ -5,7 +5,7 @@ import Testing
 
 /// Presenters that come and go.
 @Suite struct PresenterLifetimeTests {
-  /// Its last reference may be one that somebody looks at it by, under a lock.
+  /// The last reference to a presenter may be held by a reader of the list, under a lock.
   @Test(.blocking) func aPresenterMayEndWhileOthersAreAskedFor() throws {
     let peer = try Running(
       Programs.built("DropInPeer"), ["fleeting", "100000"], environment: [GroupsRoot.setting])

@@ -3,10 +3,11 @@ import Foundation
 import Syscalls
 import TestSupport
 
-/// One side that uses Communicator, in the spellings of its source and of its README; does what its
-/// arguments say and prints what it observes, a line each.
+/// One side that uses Communicator, in the spellings of its source and of its README; does the
+/// steps of its arguments and prints its observations, a line each.
 enum CommunicatorSide {
   private static let heard = Heard<String>()
+  private static let observations = Monitor<[String: Observation]>([:])
 
   static func run(_ steps: [String]) {
     DispatchQueue.global().async {
@@ -28,6 +29,9 @@ enum CommunicatorSide {
     let word = words.count > 1 ? words[1] : ""
     switch words[0] {
     case "observe": observe(word)
+    case "unobserve":
+      observations.withLock { $0[word] }.map { GuaranteedMessage.unobserve($0) }
+    case "say": say(word)
     case "await":
       do {
         try heard.wait(word) { $0.contains { $0.hasPrefix(word) } }
@@ -67,7 +71,10 @@ enum CommunicatorSide {
         message.reply(ImmediateMessage("reply", content: ["n": -number(message.content)]))
       }
     case "guaranteed":
-      GuaranteedMessage.observe { say("guaranteed \($0.identifier) \(number($0.content))") }
+      let observation = GuaranteedMessage.observe {
+        say("guaranteed \($0.identifier) \(number($0.content))")
+      }
+      observations.withLock { $0[type] = observation }
     case "blob":
       Blob.observe {
         say("blob \($0.identifier) \($0.content.count) \(number($0.metadata ?? [:]))")
@@ -107,7 +114,7 @@ enum CommunicatorSide {
     case "blobs":
       let blob = Data(repeating: 7, count: 200_000)
       DispatchQueue.concurrentPerform(iterations: number(content)) { index in
-        // All of one name, which the original lets overwrite each other.
+        // All blobs have one name; in the original, blobs of one name overwrite each other.
         Communicator.shared.transfer(
           blob: Blob(identifier: "same", content: blob + [UInt8(index)], metadata: ["n": index]),
           completion: ended)

@@ -12,10 +12,10 @@ extension DropInPeer {
     let wormhole: MMWormhole
   }
 
-  // Written once, before there is a copy.
+  // Written once, before the process forks a child.
   private nonisolated(unsafe) static var inheritance: Inheritance?
 
-  /// Has a copy of this process use what it inherits, and what it opens itself.
+  /// Has a forked child use its inherited objects, and objects that it opens itself.
   static func fork(_ group: String) {
     let defaults = UserDefaults(suiteName: group)!
     let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!

@@ -53,7 +53,7 @@ import Wormhole
     for number in 1...count { defaults.set(number, forKey: "key \(process) \((number + 9) % 10)") }
   }
 
-  /// How many of the keys that eight processes set have the last value that they were set to.
+  /// Counts the keys, set by eight processes, that have the last value that was set.
   static func countFoundationKeys(_ suite: String, _ count: Int) {
     let defaults = UserDefaults(suiteName: Optional(suite))!
     var kept = 0
@@ -66,7 +66,7 @@ import Wormhole
     print(kept, terminator: "")
   }
 
-  /// Asks a parent that nobody has said how to start, and then what cannot be asked.
+  /// Asks a parent that has no start command, and then asks with content that cannot be sent.
   static func askParent(_ group: String) {
     ParentApplication.group = group
     let sent = WKInterfaceController.openParentApplication([:]) { _, error in
@@ -107,7 +107,7 @@ import Wormhole
     }
   }
 
-  /// The slides' way: a file that appears whole, and a notification that says so.
+  /// The slides' way: a file that appears whole, and a notification of the file.
   static func fileThenPost(_ group: String) {
     let url = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group)!
     try! Data("the whole file".utf8).write(

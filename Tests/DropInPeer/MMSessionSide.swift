@@ -4,7 +4,7 @@ import Syscalls
 import TestSupport
 import WatchConnectivity
 
-/// One side that passes MMWormhole's messages by a watch session, and prints what it hears.
+/// One side that passes MMWormhole's messages by a watch session, and prints the messages received.
 enum MMSessionSide {
   static func run(_ group: String, _ steps: [String]) {
     let session = MMWormholeSession.sharedListening()
@@ -36,6 +36,12 @@ enum MMSessionSide {
     if words[0] == "clear" {
       return wormhole(group, .sessionContext).clearMessageContents(forIdentifier: words[1])
     }
+    if step == "clear-all" { return wormhole(group, .sessionContext).clearAllMessageContents() }
+    if words[0] == "own" { try WCSession.default.updateApplicationContext([words[1]: 1]) }
+    if step == "keys" {
+      let keys = WCSession.default.applicationContext.keys.sorted().joined(separator: ",")
+      try StandardStream.output.write("keys \(keys)\n")
+    }
     if words[0] == "broken" {
       try WCSession.default.updateApplicationContext([
         words[1]: [
@@ -57,7 +63,7 @@ enum MMSessionSide {
     MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)!
   }
 
-  /// Reads a message until that fails, and prints why.
+  /// Reads a message until reading fails, and prints the reason.
   private static func read(_ wormhole: MMWormhole, _ identifier: String) throws {
     let failures = Heard<String>()
     wormhole.failureHandler = { failures.add("\($0)") }

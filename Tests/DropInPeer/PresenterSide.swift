@@ -1,10 +1,10 @@
 import AppGroups
 import Foundation
 
-/// Shows a file as an editor does that has changes in its hands: says what it is asked and told,
-/// and writes its changes when others ask for them.
+/// Presents a file as an editor with unsaved changes does: prints the requests and notices that it
+/// receives, and writes its changes when another program asks for them.
 final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
-  // Called on its queue alone, which does one thing after the other.
+  // Called only on the presenter's queue, which runs its operations in order.
   private var url: URL
   private let text: String
   let presentedItemOperationQueue = OperationQueue()
@@ -22,7 +22,7 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
     dispatchMain()
   }
 
-  /// Two threads make presenters and let go of them again, while each asks for all.
+  /// Two threads make presenters and release them again, while each thread asks for all presenters.
   static func comeAndGo(_ count: Int) {
     DispatchQueue.concurrentPerform(iterations: 2) { _ in
       for _ in 0..<count {

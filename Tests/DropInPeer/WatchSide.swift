@@ -3,8 +3,8 @@ import Syscalls
 import TestSupport
 import WatchConnectivity
 
-/// One side of a watch session, as the environment says; does what its arguments say, one after the
-/// other, and prints what it is told, a line each.
+/// One side of a watch session, configured by the environment; does the steps of its arguments in
+/// order, and prints its notifications, a line each.
 ///
 ///     info=N context=N message=N question=N file=PATH complication=N   sends it
 ///     burst=FROM,TO,DIRECTORY
@@ -16,7 +16,7 @@ import WatchConnectivity
 ///     drain           ends in order: what was handled does not come again
 ///     refuse          takes no delegate from here on
 final class WatchSide: NSObject, WCSessionDelegate, @unchecked Sendable {
-  // What is not set before the session is activated is behind monitors.
+  // Variables that are not set before the session is activated are behind monitors.
 
   static func run(_ steps: [String]) {
     let side = WatchSide()

@@ -4,7 +4,7 @@ import PropertyLists
 import TestTraits
 import Testing
 
-/// What Foundation's callers hold in their hands, to property lists and back.
+/// The values of Foundation's callers, converted to property lists and back.
 @Suite struct PropertyListBridgeTests {
   @Test(.blocking) func whatDevicesHandOutCanBeHadAsEveryTypeThatFits() throws {
     let taken = try PropertyListValue.dictionary(any: [

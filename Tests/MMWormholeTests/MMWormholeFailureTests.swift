@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What MMWormhole tells of what fails, and what it does about damage.
+/// MMWormhole's reports of failures, and its treatment of damage.
 @Suite struct MMWormholeFailureTests {
   private let group: String
   private let failures = Heard<String>()
@@ -54,11 +54,14 @@ import Wormhole
     #expect(heard.all == [])
   }
 
-  /// The session of this process has no part, so that all it is asked for fails.
+  /// The session of this process has no role, so all its requests fail.
   @Test(.blocking) func whatASessionCannotDoIsTold() throws {
     let sender = try wormhole(.sessionMessage)
     sender.passMessageObject("a" as NSString, identifier: "later")
     try failures.wait("the message") { $0.count == 1 }
+    // The messenger alone reports no outcome.
+    #expect(
+      !sender.wormholeMessenger.writeMessageObject("a" as NSString, forIdentifier: "later"))
     let wormhole = try wormhole(.sessionContext)
     wormhole.passMessageObject("a" as NSString, identifier: "context")
     try failures.wait("the context") { $0.count == 2 }

@@ -6,7 +6,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What MMWormhole's listeners hear while their queue is busy, and while they change.
+/// Messages to MMWormhole's listeners while their queue is busy, and while the listeners change.
 @Suite struct MMWormholeListeningTests {
   private let group: String
   private let wormhole: MMWormhole
@@ -20,8 +20,8 @@ import Testing
     wormhole.listenerQueue = queue
   }
 
-  /// Passes messages while the listeners' queue is busy, and does something else once another
-  /// object has heard the last.
+  /// Passes messages while the listeners' queue is busy, and runs the body once another object has
+  /// received the last message.
   private func passWhileBusy(_ messages: [String], then body: () throws -> Void = {}) throws {
     let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
     other.listenerQueue = DispatchQueue(label: "other")
@@ -42,6 +42,54 @@ import Testing
       wormhole.listenForMessage(withIdentifier: "m") { heard.add("second \(text($0))") }
     }
     try heard.wait("it") { $0 == ["second a"] }
+  }
+
+  @Test(.blocking) func listeningWithoutAClosureStops() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("the first message") { $0 == ["a"] }
+    wormhole.listenForMessage(withIdentifier: "m", listener: nil)
+    try passWhileBusy(["b"])
+    queue.sync {}
+    #expect(heard.all == ["a"])
+  }
+
+  @Test(.blocking) func aReleasedObjectReceivesNoWaitingMessage() throws {
+    /// Retained by the listener alone.
+    final class Held: Sendable {}
+    let heard = Heard<String>()
+    for round in 1...10 {
+      var gone = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
+      gone?.listenerQueue = queue
+      var held: Held? = Held()
+      weak let isHeld = held
+      gone?.listenForMessage(withIdentifier: "m") { [held] _ in heard.add("\(round) \(held!)") }
+      held = nil
+      try passWhileBusy(["a \(round)"]) {
+        gone = nil
+        try eventually("its listener is let go of") { isHeld == nil }
+      }
+    }
+    queue.sync {}
+    #expect(heard.all == [])
+  }
+
+  /// The new messenger's messages have numbers of their own, which may be lower.
+  @Test(.blocking) func aNewMessengersLowerVersionsAreReceived() throws {
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    for number in 1...20 {
+      wormhole.passMessageObject("\(number)" as NSString, identifier: "m")
+    }
+    try heard.wait("the last of the first") { $0.last == "20" }
+    wormhole.wormholeMessenger = try #require(
+      MMWormholeFileTransiting(applicationGroupIdentifier: group, optionalDirectory: "elsewhere"))
+    for number in 21...22 {
+      wormhole.passMessageObject("\(number)" as NSString, identifier: "m")
+      try heard.wait("the other's \(number)") { $0.last == "\(number)" }
+    }
   }
 
   @Test(.blocking) func aBusyQueueHearsTheLastMessageOnly() throws {

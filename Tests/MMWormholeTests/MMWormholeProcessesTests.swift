@@ -7,7 +7,8 @@ import TestTraits
 import Testing
 
 /// MMWormhole between processes.
-@Suite struct MMWormholeProcessesTests {
+@Suite(.notSanitized("many processes at once"))
+struct MMWormholeProcessesTests {
   private let group: String
 
   init() throws {
@@ -38,7 +39,7 @@ import Testing
     #expect(zip(all, all.dropFirst()).allSatisfy { $0 < $1 })
   }
 
-  /// After each round of passes and clears that race, the link is there if the value is.
+  /// After each round of racing passes and clears, the link exists if the value exists.
   @Test(.blocking) func valueAndLinkAgreeInTheEnd() throws {
     let rounds = TestRun.isLong ? 1000 : 20
     let wormhole = try #require(
@@ -57,7 +58,7 @@ import Testing
     }
   }
 
-  /// The three ways of a watch session, to a side that is started later where that may be.
+  /// The three ways of a watch session, to a side that is started later where the way allows it.
   @Test(.blocking) func messagesReachTheOtherSideOfASession() throws {
     let folder = try TemporaryDirectory()
     let phone = try side(
@@ -104,6 +105,15 @@ import Testing
     try folder.write("", to: "heard")
     try eventually("the second") { try heard() == ["context 1", "context 1"] }
     _ = phone
+  }
+
+  /// The program may have values of its own in the context.
+  @Test(.blocking) func clearingAllMessagesKeepsTheProgramsOwnContext() throws {
+    let folder = try TemporaryDirectory()
+    let phone = try side(
+      "phone", in: folder, ["own=mine", "context=1", "keys", "clear-all", "keys", "wait"])
+    try eventually("both") { try phone.output.split(separator: "\n").count == 2 }
+    #expect(try phone.output == "keys context,mine\nkeys mine\n")
   }
 
   /// It has the greatest number that there is, too, after which another one must come.

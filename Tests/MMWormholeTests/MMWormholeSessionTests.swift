@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import WatchConnectivity
 
-/// What the listeners of a watch session hear; those of two processes are with the others'.
+/// Messages to the listeners of a watch session; tests with two processes are in a separate file.
 @Suite struct MMWormholeSessionTests {
   @Test(.blocking) func whoHasStoppedHearsNothingThatWaits() throws {
     let session = MMWormholeSession.sharedListening()
@@ -27,5 +27,32 @@ import WatchConnectivity
     queue.sync {}
     #expect(heard.all == ["replaced second", "kept first"])
     for name in ["replaced", "kept"] { session.stopListeningForMessage(withIdentifier: name) }
+  }
+
+  /// A context contains all messages, also the unchanged ones.
+  @Test(.blocking) func onlyNewMessagesOfAContextAreReceived() throws {
+    let session = MMWormholeSession.sharedListening()
+    let queue = DispatchQueue(label: "listeners")
+    session.listenerQueue = queue
+    let heard = Heard<String>()
+    let names = ["one", "other"].map { "\($0) \(UUID().uuidString)" }
+    for name in names {
+      session.listenForMessage(withIdentifier: name) { heard.add("\(name.prefix(3)) \($0!)") }
+    }
+    defer { for name in names { session.stopListeningForMessage(withIdentifier: name) } }
+    func tell(_ numbers: [Int]) -> [String] {
+      let before = heard.count
+      let context = zip(names, numbers).map { name, number in
+        (name, ["MMWormhole.message": "text", "number": number] as [String: Any])
+      }
+      session.session(
+        .default, didReceiveApplicationContext: Dictionary(uniqueKeysWithValues: context))
+      queue.sync {}
+      return heard.all.dropFirst(before).sorted()
+    }
+    #expect(tell([1, 1]) == ["one text", "oth text"])
+    #expect(tell([1, 2]) == ["oth text"])
+    #expect(tell([1, 2]) == [])
+    #expect(tell([3, 2]) == ["one text"])
   }
 }

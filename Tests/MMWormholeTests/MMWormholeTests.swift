@@ -8,7 +8,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// What MMWormhole's own tests assert of it, in words of this package.
+/// The assertions of MMWormhole's own tests, in words of this package.
 @Suite struct MMWormholeTests {
   private let group: String
   private let directory: String
@@ -57,7 +57,7 @@ import Wormhole
     #expect(wormhole.message(withIdentifier: "name") == nil)
   }
 
-  /// With `.coordinatedFile` a pass waits for whoever coordinates, and with `.file` for nobody.
+  /// With `.coordinatedFile`, passing and reading wait for coordinated accesses; with `.file` not.
   @Test(.blocking) func coordinatedFilesTakeTheirTurn() throws {
     let coordinated = try #require(
       MMWormhole(
@@ -65,18 +65,25 @@ import Wormhole
         transitingType: .coordinatedFile))
     let path = try #require(files.filePath(forIdentifier: "turn"))
     let isPassed = Monitor(false)
-    let passing = try Wormhole.Coordinator().write(path) { _ in
+    let found = Monitor<String?>(nil)
+    let threads = try Wormhole.Coordinator().write(path) { _ in
       wormhole.passMessageObject("at once" as NSString, identifier: "turn")
       #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
       let passing = try Syscalls.Thread("passing") {
         coordinated.passMessageObject("in turn" as NSString, identifier: "turn")
         isPassed.signal { $0 = true }
       }
+      let reading = try Syscalls.Thread("reading") { [self] in
+        let message = text(coordinated.message(withIdentifier: "turn"))
+        found.signal { $0 = message }
+      }
       #expect(isPassed.wait(until: .now + .milliseconds(300)) { $0 ? true : nil } == nil)
+      #expect(found.withLock { $0 } == nil)
       #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
-      return passing
+      return [passing, reading]
     }
-    passing.join()
+    for thread in threads { thread.join() }
+    #expect(found.withLock { $0 } != nil)
     #expect(text(coordinated.message(withIdentifier: "turn")) == "in turn")
     coordinated.clearMessageContents(forIdentifier: "turn")
     #expect(coordinated.message(withIdentifier: "turn") == nil)
@@ -137,10 +144,15 @@ import Wormhole
     let set = NSSet(array: ["a", "b"])
     wormhole.passMessageObject(set, identifier: "set")
     #expect(another.message(withIdentifier: "set") as? NSSet == set)
-    // What looks like an archive and is a plain value stays one.
+    // A plain value that looks like an archive stays a plain value.
     let odd = ["MMWormhole.archive": Data([1, 2, 3])]
     wormhole.passMessageObject(odd as NSDictionary, identifier: "odd")
     #expect(another.message(withIdentifier: "odd") as? [String: Data] == odd)
+    // Another program may have written such a value.
+    let plain: [String: Data] = ["MMWormhole.archive": Data([1, 2, 3]), "more": Data([4])]
+    try Wormhole(group: group).channel("MMWormhole/wormhole/plain", of: [String: Data].self)
+      .put(plain)
+    #expect(another.message(withIdentifier: "plain") as? [String: Data] == plain)
   }
 
   // MARK: Listening
@@ -232,7 +244,7 @@ import Wormhole
     wormhole.passMessageObject("a" as NSString, identifier: String(repeating: "x", count: 400))
     try failures.wait("too long a name") { $0.count == 1 }
     #expect(failures.all[0].contains("x"))
-    // Something that is not the package's stands where the link belongs.
+    // A foreign file has the name of the link.
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true)
     try Data("mine".utf8).write(to: URL(fileURLWithPath: directory + "/taken.archive"))
@@ -261,7 +273,7 @@ import Wormhole
     let text = String(decoding: archive, as: UTF8.self)
     #expect(text.contains("NSSet"))
     var bytes = Array(archive)
-    // It stands there more than once, in no order that is always the same.
+    // The name occurs more than once, in varying order.
     while let place = bytes.firstRange(of: Array("NSSet".utf8)) {
       bytes.replaceSubrange(place, with: Array("NoSet".utf8))
     }

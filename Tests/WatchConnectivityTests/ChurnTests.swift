@@ -6,8 +6,8 @@ import Testing
 import WatchConnectivity
 
 /// Both sides are killed and started again at random while much is transferred.
-@Suite struct ChurnTests {
-  /// The lines that the lives of one side have written.
+@Suite(.notSanitized("the apps run in processes of their own")) struct ChurnTests {
+  /// The lines that the processes of one side have written.
   private struct Side {
     let role: String
     let container: String
@@ -72,7 +72,7 @@ import WatchConnectivity
     try eventually("the burst is over", within: patience * 2) {
       try numbers(phone.now, "about ").contains(most)
     }
-    // All that is known to have been sent is told to have arrived, once.
+    // All transfers that are known to have been sent are reported as arrived, once.
     try eventually("all ends, seed \(seed)", within: patience * 4) {
       let lines = try phone.now
       let ended = Set(numbers(lines, "finished n=") + numbers(lines, "finished file "))

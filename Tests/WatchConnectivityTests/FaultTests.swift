@@ -8,7 +8,7 @@ import Wormhole
 
 @testable import WatchConnectivity
 
-/// Something fails for a moment, and nothing that comes tells that it is over.
+/// An operation fails for a moment, and no later notice reports the end of the failure.
 @Suite(.blocking) struct FaultTests {
   private let processes: SideProcesses
 
@@ -16,7 +16,7 @@ import Wormhole
 
   private let once = "@1:before:fail=EMFILE"
 
-  // MARK: What comes
+  // MARK: Deliveries
 
   @Test func aContextThatCouldNotBeReadComes() throws {
     let phone = try processes.start("phone", ["activate", "context=2", "await=never"])
@@ -34,7 +34,8 @@ import Wormhole
     try processes.wait(phone, ["finished n=1 ok"])
   }
 
-  /// What was declined because nobody knew whether it may come, comes once that can be known.
+  /// A transfer that was declined because the pairing could not be read is delivered once the
+  /// pairing is readable.
   @Test func whatIsPairedIsReadAgainIfItCouldNotBe() throws {
     let sides = try TwoSides()
     try sides.pairing.setInRange(true)
@@ -48,7 +49,7 @@ import Wormhole
     try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
   }
 
-  /// Does something where the session does it, while that thread's calls fail.
+  /// Runs the body on the session's queue, while the calls of the thread fail.
   private func fault(
     _ rules: [FaultRule], in session: WCSession, _ body: (WCSession) -> Void
   ) {
@@ -58,7 +59,7 @@ import Wormhole
   private let pairingIsUnreadable = FaultRule(
     .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
 
-  // MARK: What is told
+  // MARK: Reports
 
   @Test func theEndThatCouldNotBeReadIsTold() throws {
     let watch = try processes.start("watch", ["activate", "await=never"])
@@ -68,7 +69,7 @@ import Wormhole
     withExtendedLifetime(watch) {}
   }
 
-  /// Of what kind it was, its sender knows.
+  /// The sender knows the kind of the message.
   @Test func theEndIsToldThoughItsReceiptIsDamaged() throws {
     let sides = try TwoSides()
     try sides.activatePhone()
@@ -91,12 +92,13 @@ import Wormhole
       .open, path: "members/phone.watch", persistent: true, .fail(.tooManyOpenFiles))
     let presence = FaultRule(.ofdquery, persistent: true, .fail(.tooManyOpenFiles))
     fault([rule, presence], in: sides.watch) { $0.report() }
-    // Had that been taken for an end of the phone's, this would be no change.
+    // If the failed check had counted as an end of the phone's app, the next report would be no
+    // change.
     try sides.pairing.setInRange(false)
     try sides.watchSide.heard.wait("the change") { $0.contains("reachable false") }
   }
 
-  /// Whoever has asked meanwhile was told that nothing is there.
+  /// A caller that asked in the meantime was told that nothing is paired.
   @Test func theFirstChangeIsToldThoughNothingWasKnownBefore() throws {
     let sides = try TwoSides()
     try sides.pairing.setInRange(true)
@@ -136,7 +138,7 @@ import Wormhole
     withExtendedLifetime(watch) {}
   }
 
-  /// Nobody tells that the one before has given the name back.
+  /// No notice reports that the earlier member has left the name.
   @Test func aNameThatIsTakenIsTriedAgain() throws {
     let sides = try TwoSides()
     try sides.pairing.unpair()
@@ -150,7 +152,7 @@ import Wormhole
     try sides.phone.updateApplicationContext(["n": 1])
   }
 
-  /// Whoever moves it away and goes on means a new one.
+  /// A user who moves the container away and continues means a new container.
   @Test func aSessionBeginsAnewInAContainerThatIsNew() throws {
     let sides = try TwoSides()
     try sides.pairing.setInRange(true)
@@ -178,7 +180,8 @@ import Wormhole
 
   // MARK: What is paired
 
-  /// It begins anew as it is by itself, with both in range; the number of changes, too.
+  /// The pairing starts again with its defaults, both sides in range; so does the number of
+  /// changes.
   @Test func whatIsPairedMayBeForgotten() throws {
     let sides = try TwoSides()
     try sides.activate()
@@ -207,7 +210,7 @@ import Wormhole
     #expect(sides.phone.transferCurrentComplicationUserInfo(["n": 1]).isCurrentComplicationInfo)
   }
 
-  /// Nobody would make room for it.
+  /// For lack of descriptors, no user would free space.
   @Test func lackOfDescriptorsIsNoLackOfSpace() {
     let full = WormholeError(.noSpace, "send message", "watch")
     #expect(WCError(full).code == .insufficientSpace)
@@ -215,7 +218,7 @@ import Wormhole
     #expect(WCError(exhausted).code == .genericError)
   }
 
-  // MARK: What is outstanding
+  // MARK: Pending transfers
 
   @Test func whatIsOutstandingIsLookedForAgainIfItCouldNotBe() throws {
     let sides = try TwoSides()
@@ -229,7 +232,8 @@ import Wormhole
     #expect(sides.phone.outstandingUserInfoTransfers.map { $0.userInfo["n"] as? Int } == [1])
   }
 
-  /// What ends while somebody looks is not added once that was told, nor what is no transfer.
+  /// Transfers that end during a listing are not added after their end was reported, nor are
+  /// messages that are no transfers.
   @Test func whatHasEndedIsNotOutstanding() throws {
     let sides = try TwoSides()
     try sides.activatePhone()
@@ -251,7 +255,7 @@ import Wormhole
 
   // MARK: Messages
 
-  /// The time that it takes to start the phone's app is not given to its reply once more.
+  /// The time that the start of the phone's app takes is not added to the reply's time limit.
   @Test func aMessagesTimeIsNotBegunAnewOnceThePhoneWasStarted() throws {
     let sides = try TwoSides { $0.messageTimeout = .seconds(20) }
     try sides.activateWatch()
@@ -259,6 +263,7 @@ import Wormhole
     try hole.registerStart(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
     try eventually("it can be started") { sides.watch.isReachable }
     let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
+    let errors = Heard<String>()
     let joining = try Syscalls.Thread("phone") {
       do {
         try asked.wait("the message") { !$0.isEmpty }
@@ -273,17 +278,18 @@ import Wormhole
         try lefts.wait("it has come") { !$0.isEmpty }
         phone.leave()
       } catch {
-        Issue.record(error)
+        errors.add("\(error)")
       }
     }
     sides.watch.sendMessage(["n": 1], replyHandler: nil)
     asked.add(.now)
     joining.join()
+    #expect(errors.all == [])
     let latest = try #require(lefts.all.first)
     #expect(latest <= asked.all[0] + .seconds(20) + .milliseconds(100))
   }
 
-  /// Somebody else's program is the watch, and says something to it.
+  /// A foreign program is the watch, and sends a reply of another form.
   @Test func anAnswerThatIsNoReplyIsAnError() throws {
     let sides = try TwoSides()
     let watch = try Wormhole(directory: sides.container).join(as: "watch.watch")

@@ -5,9 +5,9 @@ import TestTraits
 import Testing
 import WatchConnectivity
 
-/// An app as they are written: one that was made for devices, with the one edit, in the language
-/// mode of Swift 5; both sides run.
-@Suite struct FixtureTests {
+/// An app as developers write apps: made for devices, with the one edit, in the language mode of
+/// Swift 5; both sides run.
+@Suite(.notSanitized("the apps run in processes of their own")) struct FixtureTests {
   let folder: TemporaryDirectory
   let container: String
 

@@ -6,7 +6,7 @@ import Testing
 import WatchConnectivity
 import Wormhole
 
-/// What is paired, and what becomes of sessions when that changes.
+/// The pairing, and the effect of its changes on sessions.
 @Suite struct PairingTests {
   @Test(.blocking) func nothingOfOneWatchReachesTheOther() throws {
     let sides = try TwoSides()
@@ -20,7 +20,7 @@ import Wormhole
     // The phone changes to another watch.
     try sides.pairing.pair("other")
     try sides.phoneSide.heard.wait("the change") { $0.last == "deactivated" }
-    // The end of the transfer may be told before, and in between.
+    // The end of the transfer may be reported before, and in between.
     let changes = sides.phoneSide.heard.all.filter { !$0.hasPrefix("finished") }
     #expect(changes.suffix(2) == ["inactive", "deactivated"])
     #expect(sides.phone.activationState == .notActivated)
@@ -34,7 +34,7 @@ import Wormhole
     sides.phone.transferUserInfo(["n": 3])
     try sides.watchSide.heard.wait("it") { $0.contains("info n=3") }
     #expect(!sides.watchSide.heard.all.contains { $0.contains("n=2") || $0.contains("n=1") })
-    // And back: what waited comes.
+    // And back: the waiting messages are delivered.
     try sides.restartWatch()
     try sides.pairing.pair("watch")
     try sides.phoneSide.heard.wait("the change") { $0.last == "deactivated" }
@@ -45,11 +45,11 @@ import Wormhole
     _ = first
   }
 
-  /// Many apps activate again in the one callback, in the other, or in both.
+  /// Many apps activate again in one of the two callbacks, or in both.
   @Test(.blocking, arguments: [0, 1, 2])
   func activatingInsideTheCallbacksGoesOnWithTheOtherWatch(place: Int) throws {
     final class Eager: Recorder, @unchecked Sendable {
-      // The one that it has beside its class's own is never changed.
+      // The only property beside the superclass's properties is never changed.
       let place: Int
       init(_ place: Int) { self.place = place }
       override func sessionDidBecomeInactive(_ session: WCSession) {
@@ -76,7 +76,7 @@ import Wormhole
     #expect(activations.count == 2)
   }
 
-  /// The phone's app need not run to be reached, if somebody has said how it is started.
+  /// The phone's app need not run to be reached, if a command is registered that starts it.
   @Test(.blocking) func theWatchHearsThatThePhoneCanBeStarted() throws {
     let sides = try TwoSides()
     try sides.activateWatch()
@@ -86,6 +86,21 @@ import Wormhole
     try sides.watchSide.heard.wait("the change") { $0.last == "reachable true" }
     try hole.removeStart(of: "phone.watch")
     try sides.watchSide.heard.wait("and back") { $0.last == "reachable false" }
+  }
+
+  /// The phone's message never starts the watch's app.
+  @Test(.blocking) func aWatchWithALaunchCommandIsNotReachable() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let hole = try Wormhole(directory: sides.container)
+    try hole.registerStart(of: "watch.watch", program: "/bin/true")
+    #expect(!sides.phone.isReachable)
+    let ends = Heard<Int>()
+    sides.phone.sendMessage([:], replyHandler: nil) { ends.add(($0 as NSError).code) }
+    try ends.wait("its end") { $0 == [7007] }
+    try sides.activateWatch()
+    try sides.phoneSide.heard.wait("the watch") { $0.last == "reachable true" }
+    #expect(sides.phoneSide.heard.all.count { $0.hasPrefix("reachable") } == 1)
   }
 
   @Test(.blocking) func complicationTransfersComeFirstWithinTheirBudget() throws {
@@ -128,7 +143,8 @@ import Wormhole
     #expect(sides.phone.remainingComplicationUserInfoTransfers == 2)
   }
 
-  /// Of those that an earlier life has sent, too, the last one alone is the one that is shown.
+  /// Only the last complication transfer is the current one, also among transfers from an earlier
+  /// run of the app.
   @Test(.blocking) func ofComplicationTransfersTheLastIsTheCurrentOne() throws {
     let sides = try TwoSides()
     try sides.pairing.setComplication(enabled: true)
@@ -165,7 +181,8 @@ import Wormhole
     try sides.phoneSide.heard.wait("it") { $0.last == "reachable false" }
   }
 
-  /// Whoever was to remove it is killed, or stands still until another watch has the name.
+  /// The process that was to remove the directory is killed, or is suspended until another watch
+  /// has the name.
   @Test(.blocking, arguments: ["kill", "stop"])
   func aDirectoryBelongsToOnePairing(fault: String) throws {
     let sides = try TwoSides()
@@ -191,10 +208,32 @@ import Wormhole
       #expect(!FileManager.default.fileExists(atPath: old))
     }
     #expect(try String(contentsOfFile: new + "/token", encoding: .utf8) == "new")
-    // What was left goes with the next.
+    // Leftovers are removed with the next watch.
     try sides.pairing.unpair()
     let all = sides.container + "/watches"
     #expect(try FileManager.default.contentsOfDirectory(atPath: all).isEmpty)
+  }
+
+  /// In a group's container, any member may have given another directory the name.
+  @Test(.blocking) func inAGroupsContainerADirectoryOfOthersIsNotEmptied() throws {
+    let folder = try TemporaryDirectory()
+    var options = Wormhole.Options()
+    options.sharing = .group
+    let pairing = Pairing(in: try Wormhole(directory: folder.path + "/c", options: options))
+    let own = try #require(try pairing.directory(of: "watch"))
+    try Data("token".utf8).write(to: URL(fileURLWithPath: own + "/token"))
+    try pairing.unpair()
+    #expect(!FileManager.default.fileExists(atPath: own))
+    let root = try folder.descriptor.open("c", [.readOnly, .directory])
+    try root.rename("watches", to: folder.descriptor, "aside")
+    try root.makeDirectory("watches", mode: 0o700)
+    try root.open("watches", [.readOnly, .directory]).setMode(0o2770)
+    try root.makeDirectory("watches/watch", mode: 0o700)
+    try folder.write("private", to: "c/watches/watch/letter")
+    try pairing.pair()
+    let error = #expect(throws: WormholeError.self) { try pairing.unpair() }
+    #expect(error?.code == .permissionDenied)
+    #expect(try folder.read("c/watches/watch/letter") == "private")
   }
 
   @Test(.blocking) func whatTheAppRemovesItselfKeepsNothingElseFromBeingRemoved() throws {
@@ -204,7 +243,7 @@ import Wormhole
       try Data("a".utf8).write(to: URL(fileURLWithPath: directory + "/file\(number)"))
     }
     let gone = FaultRule(.unlink, path: "/file", .fail(.noSuchFile))
-    // It is there all the same, and is found by another look.
+    // The file exists all the same, and a second listing finds it.
     let calls = try FaultPoints.with([gone]) { try sides.pairing.unpair() }
     #expect(calls.contains { $0.begins(with: "unlink") })
     #expect(!FileManager.default.fileExists(atPath: directory))
@@ -224,7 +263,7 @@ import Wormhole
       let deep = file.deletingLastPathComponent().path + "/"
       let odd = deep.utf8CString.dropLast() + [CChar(bitPattern: 0xE9), 0]
       _ = try Descriptor.open(path: Array(odd), [.writeOnly, .create], mode: 0o600)
-      // It must not lead out of the directory.
+      // The removal must not follow a link out of the directory.
       try FileManager.default.createSymbolicLink(
         at: url.appendingPathComponent("link"),
         withDestinationURL: URL(fileURLWithPath: sides.folder.path))

@@ -7,7 +7,7 @@ import WatchConnectivity
 import Wormhole
 
 /// The table of transfers, between two processes, in both directions.
-@Suite struct ProcessTests {
+@Suite(.notSanitized("the apps run in processes of their own")) struct ProcessTests {
   private let processes: SideProcesses
   private var folder: TemporaryDirectory { processes.folder }
   private var container: String { processes.container }
@@ -62,7 +62,7 @@ import Wormhole
     #expect(try killed.outcome().status != .exited(0))
     let receiver = try side(other(sender), ["activate", "await=never"])
     try wait(receiver, guaranteed)
-    // Its next life is told how that ended.
+    // The next run of the sender is notified of the outcomes.
     let next = try side(sender, ["activate", "await=never"])
     try wait(next, ends)
   }
@@ -76,7 +76,7 @@ import Wormhole
     let line = guaranteed.first { $0.hasPrefix(kind) }!
     try wait(receiver, [line])
     try wait(program, ends)
-    // All that was not handled before comes, and in its order.
+    // All messages that were not handled before are delivered, in their order.
     let heard = try (killed.output + receiver.output).split(separator: "\n").map(String.init)
     #expect(Set(heard).isSuperset(of: guaranteed))
   }
@@ -114,7 +114,7 @@ import Wormhole
     #expect(try program.outcome().status == .exited(0))
     let replies = try program.output.split(separator: "\n").filter { $0.hasPrefix("reply") }
     #expect(replies == ["reply n=-1", "reply n=-2"])
-    // So that nothing goes on.
+    // The last transfer leaves no process running.
     let last = try side("watch", ["activate", "info=9", "await=finished"])
     #expect(try last.outcome().status == .exited(0))
   }

@@ -6,7 +6,7 @@ import Testing
 import WatchConnectivity
 import Wormhole
 
-/// Errors that need a full disk, a change of watches, or time that passes.
+/// Errors that need a full disk, a change of watches, or the passage of time.
 @Suite struct RareErrorTests {
   @Test(.blocking) func onAFullDiskThereIsNoSpace() throws {
     guard let disk = try TestFileSystem.make(.memory, for: "insufficientSpace") else { return }
@@ -30,7 +30,7 @@ import Wormhole
     #expect(!sides.watchSide.heard.all.contains("info n=1"))
   }
 
-  /// Whoever changes a part of the last context would take all else out of it.
+  /// A program that changes a part of the last context would remove all the rest.
   @Test(.blocking) func aContextThatCannotBeReadIsNotTakenForNone() throws {
     let sides = try TwoSides()
     try sides.activate()
@@ -42,7 +42,7 @@ import Wormhole
     try FaultPoints.with([rule]) {
       #expect(sides.phone.applicationContext.isEmpty)
       #expect(throws: WormholeError.self) { try sides.phone.readApplicationContext() }
-      // As long as it is being told nothing has to be read.
+      // While the context is being delivered to the delegate, nothing has to be read.
       try eventually("it has been told") { sides.watch.receivedApplicationContext.isEmpty }
       #expect(throws: WormholeError.self) { try sides.watch.readReceivedApplicationContext() }
     }
@@ -51,10 +51,10 @@ import Wormhole
     #expect(throws: WCError.self) { try sides.phone.readApplicationContext() }
   }
 
-  /// The phone's delegate may still send when it is told that another watch is coming.
+  /// The phone's delegate may still send when it is notified of a change of watches.
   @Test(.blocking) func betweenTwoWatchesTheSessionIsInactive() throws {
     final class Hasty: Recorder, @unchecked Sendable {
-      // It has nothing beside its class's own.
+      // The class adds no state to its superclass.
       override func sessionDidBecomeInactive(_ session: WCSession) {
         super.sessionDidBecomeInactive(session)
         session.transferUserInfo(["n": 1])
@@ -85,11 +85,11 @@ import Wormhole
       $0.transferTimeout = .seconds(1)
       $0.messageTimeout = .milliseconds(200)
     }
-    // The watch does not run, so that the transfer waits.
+    // The watch does not run, so the transfer waits.
     try sides.activatePhone()
     sides.phone.transferUserInfo(["n": 1])
     try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7017") }
-    // It runs, and does not get to the message.
+    // The watch runs, and does not get to the message.
     let isOver = Monitor(false)
     let isBusy = Heard<Int>()
     sides.watchSide.onUserInfo = { _ in
@@ -105,5 +105,11 @@ import Wormhole
     try codes.wait("the end") { $0 == [7017] }
     isOver.signal { $0 = true }
     #expect(!sides.watchSide.heard.all.contains { $0.hasPrefix("info n=1") })
+    // A message whose sender has timed out is not delivered either.
+    try eventually("it has time again") {
+      sides.phone.sendMessage(["n": 3], replyHandler: nil)
+      return sides.watchSide.heard.all.contains("message n=3")
+    }
+    #expect(!sides.watchSide.heard.all.contains("message "))
   }
 }

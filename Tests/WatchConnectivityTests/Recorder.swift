@@ -4,15 +4,15 @@ import Syscalls
 import TestSupport
 import WatchConnectivity
 
-/// What a delegate was told, in one line each.
+/// The callbacks that a delegate received, in one line each.
 ///
-/// A class of its own as apps have it; it tells nothing of its own but what a test sets.
+/// A class as apps write it; beyond recording, it does only the work that a test sets.
 class Recorder: NSObject, WCSessionDelegate, @unchecked Sendable {
-  // What tests set they set before the session is activated; the rest is behind a monitor.
+  // Tests set properties before the session is activated; the rest is behind a monitor.
 
   let heard = Heard<String>()
   let transfers = Heard<ObjectIdentifier>()
-  /// How many callbacks are under way, and the most that were.
+  /// How many callbacks are in progress, and the maximum so far.
   private let inside = Monitor((now: 0, most: 0))
   var most: Int { inside.withLock { $0.most } }
   var onMessage: (@Sendable ([String: Any], (@Sendable ([String: Any]) -> Void)?) -> Void)?
@@ -118,7 +118,7 @@ class Recorder: NSObject, WCSessionDelegate, @unchecked Sendable {
   }
 }
 
-/// A delegate with nothing but what it has to have.
+/// A delegate with only the required methods.
 final class Mute: NSObject, WCSessionDelegate {
   func session(
     _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,

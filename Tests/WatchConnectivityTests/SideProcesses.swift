@@ -23,7 +23,7 @@ struct SideProcesses {
       ])
   }
 
-  /// Waits until it has written all these lines.
+  /// Waits until the program has written all these lines.
   func wait(_ program: Running, _ lines: [String]) throws {
     do {
       try eventually("\(lines)") {

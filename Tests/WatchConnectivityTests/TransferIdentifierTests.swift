@@ -3,7 +3,7 @@ import Testing
 
 @testable import WatchConnectivity
 
-/// What a transfer is called tells what its sender knew.
+/// A transfer's identifier contains the version that its sender knew.
 @Suite struct TransferIdentifierTests {
   @Test(.blocking, arguments: [0, 1, 77, (1 << 20) - 1, 1 << 20, (1 << 40) + 5])
   func itTellsTheVersionThatItsSenderKnew(version: Int) {

@@ -1,11 +1,12 @@
 import Foundation
+import SharedContainer
 import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 @testable import WatchConnectivity
 
-/// What is sent arrives, as the table of transfers says, both sides in one process.
+/// Transfers arrive as the table of transfers promises, both sides in one process.
 @Suite struct TransferTests {
   @Test(.blocking) func aMessageIsHandledAndItsReplyComesOnce() throws {
     let sides = try TwoSides()
@@ -69,7 +70,7 @@ import Testing
     let replies = Heard<Duration>()
     sides.phone.sendMessage(["a": 1]) { _ in replies.add(Instant.now - begin) }
     try sides.watchSide.heard.wait("the user info") { $0.last == "info n=1" }
-    // Ten times that, for machines that are busy, and a few seconds for everything else.
+    // Ten times a second for a gigabyte, for busy machines, and a few seconds for everything else.
     let took = Instant.now - begin
     #expect(took < .seconds(10) + .milliseconds(10 * megabytes))
     try replies.wait("a reply") { $0.count == 1 }
@@ -77,9 +78,10 @@ import Testing
 
   @Test(.blocking) func ofContextsTheLatestComesAndTheSameOnlyOnce() throws {
     let sides = try TwoSides()
+    let areSame = Heard<Bool>()
     sides.watchSide.onContext = { session, context in
-      let same = NSDictionary(dictionary: session.receivedApplicationContext)
-      #expect(same.isEqual(to: context))
+      let received = NSDictionary(dictionary: session.receivedApplicationContext)
+      areSame.add(received.isEqual(to: context))
     }
     try sides.activatePhone()
     for number in 1...5 { try sides.phone.updateApplicationContext(["n": number]) }
@@ -92,6 +94,7 @@ import Testing
     #expect(
       sides.watchSide.heard.all.filter { $0.hasPrefix("context") }
         == ["context n=5", "context n=6"])
+    #expect(areSame.all == [true, true])
     #expect(sides.watch.receivedApplicationContext["n"] as? Int == 6)
   }
 
@@ -101,7 +104,7 @@ import Testing
     sides.phone.transferUserInfo(["n": 1])
     let outstanding = sides.phone.outstandingUserInfoTransfers
     #expect(outstanding.count == 1 && outstanding[0].isTransferring)
-    // Another life of the phone knows of it too.
+    // A second instance of the phone's session knows the transfer too.
     try sides.restartPhone()
     try sides.activatePhone()
     let again = sides.phone.outstandingUserInfoTransfers
@@ -128,6 +131,67 @@ import Testing
       $0.contains("info n=1") && $0.contains("context n=1")
     }
     try eventually("nothing is pending") { !sides.watch.hasContentPending }
+  }
+
+  /// A transfer in the delegate's call has arrived, also if it is the first of a session.
+  @Test(.blocking) func aTransferInTheDelegatesCallIsNotPending() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    for number in 1...2 { sides.phone.transferUserInfo(["n": number]) }
+    let watch = sides.watch
+    let infos = Heard<Bool>()
+    sides.watchSide.onUserInfo = { _ in infos.add(watch.hasContentPending) }
+    try sides.activateWatch()
+    try infos.wait("both") { $0 == [true, false] }
+    let contexts = Heard<Bool>()
+    sides.watchSide.onContext = { session, _ in contexts.add(session.hasContentPending) }
+    try sides.phone.updateApplicationContext(["n": 1])
+    try contexts.wait("the context") { $0 == [false] }
+  }
+
+  /// The transfer is in the receiver's inbox: if it failed, the program would send it twice.
+  @Test(.blocking) func aTransferWhoseSyncFailedArrives() throws {
+    let sides = try TwoSides { $0.durability = .power }
+    try sides.activatePhone()
+    try sides.folder.write("content", to: "a.txt")
+    let url = URL(fileURLWithPath: sides.folder.path + "/a.txt")
+    let rule = FaultRule(.fsync, path: "/inbox", persistent: true, .fail(.inputOutput))
+    let calls = FaultPoints.with([rule]) {
+      sides.phone.transferUserInfo(["n": 1])
+      sides.phone.transferFile(url, metadata: ["n": 2])
+    }
+    #expect(calls.count { $0.hasPrefix("fsync ") && $0.hasSuffix("/inbox") } == 2)
+    #expect(sides.phone.outstandingUserInfoTransfers.count == 1)
+    #expect(sides.phone.outstandingFileTransfers.count == 1)
+    try sides.activateWatch()
+    try sides.watchSide.heard.wait("both") {
+      $0.contains("info n=1") && $0.contains("file a.txt content n=2")
+    }
+    try sides.phoneSide.heard.wait("their ends") {
+      $0.contains("finished n=1 ok") && $0.contains("finished file a.txt ok")
+    }
+    #expect(sides.phoneSide.transfers.count == 2)
+  }
+
+  @Test(.blocking) func anArchivedTransferIsAsItWas() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setComplication(enabled: true)
+    try sides.activatePhone()
+    for transfer in [
+      sides.phone.transferCurrentComplicationUserInfo(["n": 1, "data": Data([1, 2])]),
+      sides.phone.transferUserInfo(["n": 1, "data": Data([1, 2])]),
+    ] {
+      let archive = try NSKeyedArchiver.archivedData(
+        withRootObject: transfer, requiringSecureCoding: true)
+      let read = try #require(
+        try NSKeyedUnarchiver.unarchivedObject(
+          ofClass: WCSessionUserInfoTransfer.self, from: archive))
+      #expect(read.userInfo.keys.sorted() == ["data", "n"])
+      #expect(read.userInfo["n"] as? Int == 1)
+      #expect(read.userInfo["data"] as? Data == Data([1, 2]))
+      #expect(read.isCurrentComplicationInfo == transfer.isCurrentComplicationInfo)
+      #expect(transfer.isTransferring && !read.isTransferring)
+    }
   }
 
   @Test(.blocking) func outOfRangeNothingComesAndAfterwardsAllDoes() throws {
@@ -159,7 +223,7 @@ import Testing
     sides.phone.delegate = nil
     try sides.activateWatch()
     try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
-    // Another comes, so that the first is looked at and declined for sure.
+    // A second watch session joins, so that the first end is certainly read and declined.
     try sides.restartWatch()
     sides.phone.delegate = sides.phoneSide
     try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 ok") }
@@ -179,13 +243,14 @@ import Testing
     #expect(infos == (1...100).map { "info n=\($0)" })
   }
 
-  /// A receiver that has not heard yet that it is out of range looks before it takes anything.
+  /// A receiver that has not been notified that it is out of range checks before it claims
+  /// anything.
   @Test(.blocking, arguments: ["info", "context"])
   func whatIsSentOutOfRangeWaitsAlsoForWhoHasNotHeardOfIt(kind: String) throws {
     let sides = try TwoSides()
     try sides.activate()
     try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
-    // Where it would hear of it.
+    // On the queue that would receive the notice.
     sides.watch.work.suspend()
     try sides.pairing.setInRange(false)
     if kind == "info" {
@@ -204,7 +269,7 @@ import Testing
   }
 }
 
-// As its superclass, to which it adds no state.
+// As its superclass: the class adds no state.
 private final class WhoeverReadsNoFile: Recorder, @unchecked Sendable {
   override func session(_ session: WCSession, didReceive file: WCSessionFile) { note("file") }
 }

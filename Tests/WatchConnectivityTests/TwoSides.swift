@@ -6,7 +6,8 @@ import Wormhole
 
 /// Both sides of a pairing in one process, in a container of their own.
 ///
-/// Each session has an opening of its own, so that the two see each other as two processes would.
+/// Each session has a container instance of its own, so that the two sides see each other as two
+/// processes would.
 final class TwoSides {
   let folder: TemporaryDirectory
   let container: String

@@ -7,7 +7,7 @@ import Testing
 @testable import WatchConnectivity
 import Wormhole
 
-/// What is wrong is told, with the code that is promised, and nothing traps.
+/// Wrong use is reported with the promised code, and nothing traps.
 @Suite struct WrongUseTests {
   /// How a message, a context, a user info and a file end.
   private func ends(
@@ -56,10 +56,11 @@ import Wormhole
     let begin = Instant.now
     session.activate()
     try side.heard.wait("the failure") { $0 == ["activated 0 7002"] }
-    // Told at once, code that activates again when it is told would do nothing else.
+    // If the failure were reported at once, code that activates again in the callback would do
+    // nothing else.
     #expect(Instant.now - begin >= .milliseconds(900))
     session.delegate = nil
-    // A container that cannot be one.
+    // A path that cannot be a container.
     try folder.write("", to: "file")
     let refused = WCSession(role: .phone, place: .directory(folder.path + "/file"))
     refused.delegate = side
@@ -76,9 +77,9 @@ import Wormhole
     #expect(sides.phone.activationState == .notActivated)
     sides.phone.delegate = sides.phoneSide
     #expect(try ends(sides.phone, nil) == [7004, 7004])
-    // What was transferred too early is told once callbacks come at all.
+    // A transfer that was made too early ends with an error once callbacks are made at all.
     sides.phone.transferUserInfo(["early": 1])
-    // By now it would have been, if they did.
+    // By now the callback would have been made, if callbacks were made at all.
     sides.phone.ends.sync {}
     try sides.activatePhone()
     try sides.phoneSide.heard.wait("its end") { $0.contains("finished early=1 7004") }
@@ -132,7 +133,7 @@ import Wormhole
     other.activate()
     try side.heard.wait("the failure") { $0 == ["activated 0 7001"] }
     #expect(Instant.now - begin >= .milliseconds(900))
-    // Once the name is free it goes.
+    // Once the name is free, the activation succeeds.
     sides.phone.end()
     other.activate()
     try side.heard.wait("success") { $0.last == "activated 2 ok" }
@@ -197,6 +198,92 @@ import Wormhole
     try codes.wait("three ends") { $0 == [7011, 7011, 1] }
   }
 
+  /// The limit counts the bytes of data, and the bytes of a dictionary's file.
+  @Test(.blocking) func theSizeLimitIsExact() throws {
+    let limit = 1000
+    let sides = try TwoSides { $0.largestMessage = limit }
+    let answering = Answering()
+    sides.watchSide = answering
+    try sides.activate()
+    @Sendable func dictionary(_ size: Int) throws -> [String: Any] {
+      let around = try PropertyListSerialization.data(
+        fromPropertyList: ["t": String(repeating: "x", count: 900)], format: .binary, options: 0)
+      let text = String(repeating: "x", count: size - around.count + 900)
+      let all = try PropertyListSerialization.data(
+        fromPropertyList: ["t": text], format: .binary, options: 0)
+      #expect(all.count == size)
+      return ["t": text]
+    }
+    for (size, code) in [(limit, 0), (limit + 1, 1)] {
+      let ends = Heard<Int>()
+      let fail = { @Sendable (error: any Error) in ends.add((error as NSError).code) }
+      answering.size = size
+      answering.onMessage = { _, reply in reply?((try? dictionary(size)) ?? [:]) }
+      // A reply of that size.
+      sides.phone.sendMessageData(Data()) {
+        ends.add($0.count - size)
+      } errorHandler: {
+        fail($0)
+      }
+      try ends.wait("a reply of data") { $0 == [code * 7011] }
+      sides.phone.sendMessage([:]) {
+        ends.add($0.count - 1)
+      } errorHandler: {
+        fail($0)
+      }
+      try ends.wait("a reply") { $0.last == code * 7011 && $0.count == 2 }
+      // A message of that size.
+      answering.size = 0
+      answering.onMessage = { _, reply in reply?([:]) }
+      sides.phone.sendMessageData(Data(count: size)) {
+        ends.add($0.count)
+      } errorHandler: {
+        fail($0)
+      }
+      try ends.wait("data") { $0.last == code * 7009 && $0.count == 3 }
+      sides.phone.sendMessage(try dictionary(size)) {
+        ends.add($0.count)
+      } errorHandler: {
+        fail($0)
+      }
+      try ends.wait("a dictionary") { $0.last == code * 7009 && $0.count == 4 }
+    }
+  }
+
+  /// Ten thousand wait for a delegate that is busy.
+  @Test(.blocking) func aMessageBeyondTheLimitOfWaitingMessagesIsRefused() throws {
+    let sides = try TwoSides()
+    let gate = Monitor(false)
+    let inside = Heard<Int>()
+    sides.watchSide.onMessage = { message, _ in
+      inside.add(message["n"] as? Int ?? -1)
+      gate.wait(until: nil) { $0 ? () : nil }
+    }
+    try sides.activate()
+    defer { gate.signal { $0 = true } }
+    let ends = Heard<String>()
+    func send(_ number: Int) {
+      sides.phone.sendMessage(["n": number]) { _ in
+        ends.add("reply")
+      } errorHandler: {
+        ends.add("\(number) \(($0 as NSError).code)")
+      }
+    }
+    send(1)
+    try inside.wait("the delegate is busy") { $0 == [1] }
+    // One less than the limit.
+    sides.watch.messagesWaiting.withLock { $0 += 9_999 }
+    send(2)
+    try eventually("it waits") { sides.watch.messagesWaiting.withLock { $0 == 10_000 } }
+    send(3)
+    try ends.wait("its refusal") { $0 == ["3 7014"] }
+    sides.watch.messagesWaiting.withLock { $0 -= 9_999 }
+    gate.signal { $0 = true }
+    try inside.wait("what waited") { $0 == [1, 2] }
+    send(4)
+    try inside.wait("the next") { $0 == [1, 2, 4] }
+  }
+
   @Test(.blocking) func aReplyThatNeverComesIsTold() throws {
     let sides = try TwoSides { $0.messageTimeout = .milliseconds(300) }
     sides.watchSide.onMessage = { _, _ in }
@@ -237,4 +324,15 @@ import Wormhole
     #expect(texts.count == 19)
     #expect((WCError(.deliveryFailed) as any Error as NSError).domain == "WCErrorDomain")
   }
+}
+
+/// Replies to data with the number of bytes that the test sets.
+// As its superclass; the test sets the values before it sends the message.
+private final class Answering: Recorder, @unchecked Sendable {
+  var size = 0
+
+  override func session(
+    _ session: WCSession, didReceiveMessageData messageData: Data,
+    replyHandler: @escaping @Sendable (Data) -> Void
+  ) { replyHandler(Data(count: size)) }
 }

@@ -1,28 +1,28 @@
 internal import Syscalls
 
-/// A class that says when it is about to change.
+/// A class that notifies observers before its properties change.
 ///
-/// Its ``Published`` properties see to that.
+/// Its ``Published`` properties send the notifications.
 public protocol ObservableObject: AnyObject {
-  /// What tells of its changes.
+  /// The type of the publisher of changes.
   associatedtype ObjectWillChangePublisher: Publisher = ObservableObjectPublisher
-  /// Tells that the object is about to change.
+  /// The publisher that notifies observers before the object changes.
   var objectWillChange: ObjectWillChangePublisher { get }
 }
 
-/// Tells that an object is about to change, and not how.
+/// A publisher that notifies observers before an object changes, without the changed value.
 public final class ObservableObjectPublisher: Publisher, Sendable {
-  /// Nothing is told but that there is a change.
+  /// The output is empty: observers learn only that a change follows.
   public typealias Output = Void
-  /// Nothing fails.
+  /// The publisher never fails.
   public typealias Failure = Never
 
   private let observers = Monitor((next: 0, closures: [Int: Unguarded<() -> Void>]()))
 
-  /// Makes one that nobody observes yet.
+  /// Creates a publisher without observers.
   public init() {}
 
-  /// Tells all who observe it, on the calling thread.
+  /// Notifies all observers, on the calling thread.
   public func send() {
     let closures = observers.withLock { $0.closures }.sorted { $0.key < $1.key }
     for (_, closure) in closures { closure.value() }
@@ -44,10 +44,10 @@ public final class ObservableObjectPublisher: Publisher, Sendable {
 }
 
 extension ObservableObject where ObjectWillChangePublisher == ObservableObjectPublisher {
-  /// Tells before each change of a ``Published`` property.
+  /// The publisher that notifies observers before each change of a ``Published`` property.
   ///
-  /// A class without such properties that sends by hand declares a publisher of its own; it would
-  /// get another one here each time.
+  /// A class without such properties that calls `send()` itself must declare a publisher of its
+  /// own: this property would create a new publisher at each access.
   public var objectWillChange: ObservableObjectPublisher {
     var storages: [any PublishedStorage] = []
     var mirror: Mirror? = Mirror(reflecting: self)
@@ -67,5 +67,5 @@ extension ObservableObject where ObjectWillChangePublisher == ObservableObjectPu
   }
 }
 
-/// Lets two threads that ask for an object's publisher first find the same one.
+/// Makes two threads that request an object's publisher for the first time get the same publisher.
 private let finding = Monitor(0)

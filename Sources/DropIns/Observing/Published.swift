@@ -2,29 +2,29 @@ internal import Syscalls
 
 /// A property of a class whose changes can be observed.
 ///
-/// As with Combine, observers are told *before* the property has its new value, on the thread that
-/// sets it, and first of all of the value that is there.
+/// As with Combine, observers are notified *before* the property gets its new value, on the thread
+/// that sets the property. Each observer first receives the current value.
 @propertyWrapper
 public struct Published<Value> {
   let storage: Storage
 
-  /// Makes the property, with its first value.
+  /// Creates the property, with its first value.
   public init(wrappedValue: Value) { storage = Storage(wrappedValue) }
 
-  /// Makes the property, with its first value.
+  /// Creates the property, with its first value.
   public init(initialValue: Value) { storage = Storage(initialValue) }
 
-  /// Properties of classes are reached by way of their object, which is told of each change.
+  /// Properties of classes are accessed through their object, which is notified of each change.
   @available(*, unavailable, message: "@Published is for properties of classes")
   public var wrappedValue: Value {
     get { fatalError("unreachable: the compiler refuses it") }
     nonmutating set { fatalError("unreachable: the compiler refuses \(newValue)") }
   }
 
-  /// What the property can be observed by.
+  /// The publisher of the property's values.
   public var projectedValue: Publisher { Publisher(storage: storage) }
 
-  /// The property as its object has it.
+  /// The property as its object accesses it.
   public static subscript<Owner: AnyObject>(
     _enclosingInstance owner: Owner,
     wrapped path: ReferenceWritableKeyPath<Owner, Value>,
@@ -34,25 +34,25 @@ public struct Published<Value> {
     set { owner[keyPath: own].storage.set(newValue) }
   }
 
-  /// Publishes the property's value, and then each that it is about to have.
+  /// A publisher of the property's value, and then of each new value before the property gets it.
   public struct Publisher: DropIns.Publisher {
-    /// Nothing fails.
+    /// The publisher never fails.
     public typealias Failure = Never
-    /// What the property holds.
+    /// The type of the property.
     public typealias Output = Value
 
     let storage: Storage
 
-    /// Calls a closure with each value, the present one first.
+    /// Calls a closure with each value, the current value first.
     public func sink(receiveValue: @escaping (Value) -> Void) -> AnyCancellable {
       storage.observe(receiveValue)
     }
   }
 
-  /// The value, and who observes it.
+  /// The value and its observers.
   final class Storage: PublishedStorage, @unchecked Sendable {
-    // Reached only under the monitor, apart from the calls of observers, which the program makes
-    // from whatever thread sets the property, as with Combine.
+    // The state is accessed only under the monitor. Observers are called outside the monitor, on
+    // the thread that sets the property, for which the program is responsible, as with Combine.
     private let state: Monitor<State>
 
     private struct State {
@@ -98,12 +98,12 @@ public struct Published<Value> {
   }
 }
 
-/// A published property's storage, of whatever type its value is.
+/// A published property's storage, for any type of value.
 protocol PublishedStorage: AnyObject {
   var objectWillChange: ObservableObjectPublisher? { get set }
 }
 
-/// Finds the storage of an object's properties.
+/// Access to the storage of an object's property.
 protocol PublishedProperty {
   var anyStorage: any PublishedStorage { get }
 }
@@ -112,5 +112,5 @@ extension Published: PublishedProperty {
   var anyStorage: any PublishedStorage { storage }
 }
 
-// The storage may be shared as its value may.
+// The storage may be shared between threads if the value may.
 extension Published: @unchecked Sendable where Value: Sendable {}

@@ -1,29 +1,29 @@
 public import Dispatch
 
-/// Something whose values can be observed: as much of Combine's `Publisher` as model classes use to
-/// follow each other's properties.
+/// A source of values: as much of Combine's `Publisher` as model classes need to follow each
+/// other's properties.
 ///
-/// Nothing here fails or ends, so `Failure` is always `Never`.
+/// No publisher here fails or ends, so `Failure` is always `Never`.
 public protocol Publisher<Output, Failure> {
-  /// What it publishes.
+  /// The type of the published values.
   associatedtype Output
-  /// Why it could end early.
+  /// The reason for an early end.
   associatedtype Failure: Error = Never
 
-  /// Calls a closure with each value, until what this returns is cancelled or let go of.
+  /// Calls a closure with each value, until the returned object is cancelled or released.
   func sink(receiveValue: @escaping (Output) -> Void) -> AnyCancellable
 }
 
-/// A publisher of which only what it publishes is known.
+/// A publisher that hides its type, except for the type of its values.
 public struct AnyPublisher<Output, Failure: Error>: Publisher {
   private let subscribe: (@escaping (Output) -> Void) -> AnyCancellable
 
-  /// Makes one out of what a subscription does.
+  /// Creates a publisher from a function that subscribes.
   init(_ subscribe: @escaping (@escaping (Output) -> Void) -> AnyCancellable) {
     self.subscribe = subscribe
   }
 
-  /// Hides what a publisher is made of.
+  /// Hides the type of a publisher.
   public init<Other: Publisher>(_ publisher: Other)
   where Other.Output == Output, Other.Failure == Failure {
     subscribe = { publisher.sink(receiveValue: $0) }
@@ -36,17 +36,17 @@ public struct AnyPublisher<Output, Failure: Error>: Publisher {
 }
 
 extension Publisher {
-  /// Hides what it is made of.
+  /// Hides the publisher's type.
   public func eraseToAnyPublisher() -> AnyPublisher<Output, Failure> { AnyPublisher(self) }
 
-  /// Publishes what a closure makes of each value.
+  /// Publishes each value, transformed by a closure.
   public func map<Other>(
     _ transform: @escaping (Output) -> Other
   ) -> AnyPublisher<Other, Failure> {
     AnyPublisher<Other, Failure> { receive in sink { receive(transform($0)) } }
   }
 
-  /// Publishes the values that a closure makes something of.
+  /// Publishes the transformed values, without those for which the closure returns nil.
   public func compactMap<Other>(
     _ transform: @escaping (Output) -> Other?
   ) -> AnyPublisher<Other, Failure> {
@@ -57,25 +57,25 @@ extension Publisher {
     }
   }
 
-  /// Publishes the values that a closure says yes to.
+  /// Publishes the values for which a closure returns true.
   public func filter(
     _ isIncluded: @escaping (Output) -> Bool
   ) -> AnyPublisher<Output, Failure> {
     compactMap { isIncluded($0) ? $0 : nil }
   }
 
-  /// Leaves out the first values; for a published property the first is the one that is there.
+  /// Leaves out the first values; for a published property the first value is the current one.
   public func dropFirst(_ count: Int = 1) -> AnyPublisher<Output, Failure> {
     AnyPublisher { receive in
       let left = Unguarded(count)
       return sink { value in
-        // One subscription's values come one after the other.
+        // The values of a subscription arrive in sequence, never concurrently.
         if left.value > 0 { left.value -= 1 } else { receive(value) }
       }
     }
   }
 
-  /// Leaves out values that equal the one before.
+  /// Leaves out values that equal their predecessor.
   public func removeDuplicates() -> AnyPublisher<Output, Failure> where Output: Equatable {
     AnyPublisher { receive in
       let last = Unguarded<Output?>(nil)
@@ -89,7 +89,7 @@ extension Publisher {
 
   /// Publishes on a queue.
   ///
-  /// What is under way to the queue when the subscription is cancelled is not published.
+  /// A value that waits in the queue when the subscription is cancelled is not published.
   public func receive(on queue: DispatchQueue) -> AnyPublisher<Output, Failure> {
     AnyPublisher { receive in
       let receiver = Unguarded<((Output) -> Void)?>(receive)
@@ -101,7 +101,7 @@ extension Publisher {
       return AnyCancellable {
         gate.close()
         upstream.cancel()
-        // Where it was used, so that nobody uses it meanwhile.
+        // Released on the queue of the calls, so that no call uses the closure at the same time.
         queue.async { receiver.value = nil }
       }
     }
@@ -109,7 +109,7 @@ extension Publisher {
 
   /// Sets a property to each value.
   ///
-  /// The object is kept until the subscription is cancelled, as it is by Combine.
+  /// As with Combine, the subscription retains the object until the subscription is cancelled.
   public func assign<Root: AnyObject>(
     to path: ReferenceWritableKeyPath<Root, Output>, on object: Root
   ) -> AnyCancellable {
@@ -117,8 +117,8 @@ extension Publisher {
   }
 }
 
-// Values and closures cross queues where the program has said `receive(on:)`: whoever wrote that
-// answers for them, as with Combine, whose closures are not Sendable either.
+// Values and closures cross queues only where the program calls `receive(on:)`: its author is
+// responsible for them, as with Combine, whose closures are not Sendable either.
 final class Unguarded<Value>: @unchecked Sendable {
   var value: Value
   init(_ value: Value) { self.value = value }

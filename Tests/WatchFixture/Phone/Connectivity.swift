@@ -11,14 +11,14 @@ enum Delivery {
   case highPriority
 }
 
-/// The link between the two apps: a singleton that is its session's delegate, publishes what it
-/// hears, and keeps its callers' closures by transfer.
+/// The link between the two apps: a singleton that is its session's delegate, publishes the content
+/// received, and stores its callers' closures by transfer.
 final class Connectivity: NSObject, ObservableObject {
   static let shared = Connectivity()
 
   @Published var purchasedIds: [Int] = []
 
-  /// Hears of files; whoever it is must not be kept alive by this.
+  /// Receives files; this link must not retain the object.
   weak var images: ImageKeeper?
 
   private var infoCompletions: [WCSessionUserInfoTransfer: (Error?) -> Void] = [:]
@@ -53,7 +53,7 @@ final class Connectivity: NSObject, ObservableObject {
         errorHandler: optionalMainQueueDispatch(handler: errorHandler))
     case .guaranteed:
       let transfer = WCSession.default.transferUserInfo(content)
-      // After the call, as one does.
+      // After the call, as apps usually do.
       infoCompletions[transfer] = { error in
         if let error = error { errorHandler?(error) } else { replyHandler?([:]) }
       }
@@ -71,7 +71,7 @@ final class Connectivity: NSObject, ObservableObject {
     fileCompletions[transfer] = completion
   }
 
-  /// Does something at once, or once the session is active.
+  /// Runs the work at once, or when the session becomes active.
   func whenActive(_ work: @escaping () -> Void) {
     DispatchQueue.main.async {
       if WCSession.default.activationState == .activated {
@@ -168,7 +168,7 @@ extension Connectivity: WCSessionDelegate {
     private func sendImages(wantedBy content: [String: Any]) {
       guard let ids = content["qrCodes"] as? [Int] else { return }
       for id in ids {
-        // One path for all of them.
+        // One path for all images.
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("code.png")
         guard (try? Data("image \(id)".utf8).write(to: url)) != nil else { continue }
         send(file: url, of: id) { error in
@@ -183,7 +183,7 @@ extension Connectivity: WCSessionDelegate {
     let documents = FileManager.default.urls(for: .documentDirectory, in: .userDomainMask)[0]
     let target = documents.appendingPathComponent("\(id)-" + file.fileURL.lastPathComponent)
     do {
-      // It is gone once this returns.
+      // The file is removed once the method returns.
       try FileManager.default.moveItem(at: file.fileURL, to: target)
       keeper.keep(id, at: target)
     } catch {

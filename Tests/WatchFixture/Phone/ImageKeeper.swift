@@ -5,7 +5,7 @@ protocol ImageKeeper: AnyObject {
   func keep(_ id: Int, at url: URL)
 }
 
-/// Keeps the names of images, and says so.
+/// Stores the names of images, and prints a line for each.
 final class ImageCase: ImageKeeper {
   private var urls: [Int: URL] = [:]
 

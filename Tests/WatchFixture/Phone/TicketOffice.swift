@@ -1,7 +1,7 @@
 import Foundation
 import WatchConnectivity
 
-/// What the user has bought, on either side, kept up to date by the link.
+/// The films that the user has bought, on either side, kept up to date by the link.
 final class TicketOffice: NSObject {
   static let shared = TicketOffice()
 

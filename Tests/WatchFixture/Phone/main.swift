@@ -1,7 +1,7 @@
 import Foundation
 import WatchConnectivity
 
-// The app: it does what it is told in its arguments, and goes on until it is killed.
+// The app: follows the commands in its arguments, and runs until it is killed.
 setvbuf(stdout, nil, _IOLBF, 0)
 
 let images = ImageCase()
