@@ -1,13 +1,14 @@
-/// A command line of bash as far as it is typed, taken apart as bash would, but with nothing
-/// expanded and nothing run.
+/// An incomplete bash command line, split into words as bash would, but without expanding or
+/// running anything.
 struct BashLine {
-  /// The words without their quotes; the last one is being typed, and empty if it has not begun.
+  /// The words without their quotes; the last word is being typed, and is empty if it has not
+  /// started.
   private(set) var words: [String] = []
   private let bytes: [UInt8]
   private var next = 0
-  /// The word that is being read, without its quotes.
+  /// The current word, without its quotes.
   private var word: [UInt8] = []
-  /// Where it begins.
+  /// The position where the current word begins.
   private var start = 0
   private var isInside = false
   private var quoting = Quoting.bare
@@ -30,21 +31,23 @@ struct BashLine {
     words.append(String(decoding: word, as: UTF8.self))
   }
 
-  /// The last word made longer, in the form in which bash can put it on the line.
+  /// Returns the last word, extended to `wanted`, in the form in which bash can insert it into the
+  /// line.
   ///
   /// - Parameters:
   ///   - wanted: begins with the last word.
-  ///   - part: what bash takes for the last word: it breaks words at ':' and '=' too, and leaves a
-  ///     quote at the beginning out.
+  ///   - part: the last word as bash sees it: bash also breaks words at ':' and '=', and leaves out
+  ///     a quote at the beginning.
   func completed(_ wanted: String, replacing part: String) -> String {
-    // What was typed stays as it was typed.
+    // The typed text stays unchanged.
     var text = Array(bytes[start..<next])
     for byte in wanted.utf8.dropFirst(word.count) { text += quoted(byte) }
-    // Nobody but bash knows that the one is the end of the other.
+    // Only bash knows that `part` is the end of the last word, so this code computes where it
+    // begins.
     var begin = max(0, bytes.count - start - part.utf8.count)
     if let quote = quoting.mark {
-      // Bash closes the quote, unless the text ends with one; and of two at the beginning it takes
-      // the first for that which is there.
+      // Bash closes the quote, unless the text ends with a quote; if the text begins with two
+      // quotes, bash takes the first for the quote already on the line.
       if text.last == quote, text.count > next - start { text.append(quote) }
       if begin > 0, text[begin - 1] == quote, text.dropFirst(begin).first == quote { begin -= 1 }
     }
@@ -61,13 +64,13 @@ struct BashLine {
     case .bare: return Self.isPlain(byte) ? [byte] : Array("\\".utf8) + [byte]
     case .single: return byte == UInt8(ascii: "'") ? Array(#"'\''"#.utf8) : [byte]
     case .double:
-      // Bash's history is looked through within these quotes too.
+      // Bash expands history within double quotes too.
       if byte == UInt8(ascii: "!") { return around(Array("'!'".utf8)) }
       return Self.countInQuotes.contains(byte) ? Array("\\".utf8) + [byte] : [byte]
     }
   }
 
-  /// Outside the quotes that are open.
+  /// Returns the text outside the open quotes.
   private func around(_ text: [UInt8]) -> [UInt8] {
     switch quoting {
     case .bare: text
@@ -85,12 +88,12 @@ struct BashLine {
     }
   }
 
-  /// What means something within double quotes.
+  /// The characters with a special meaning within double quotes.
   private static let countInQuotes = Set("$`\"\\".utf8)
 
   // MARK: Reading
 
-  /// Reads one character with what belongs to it; false where the rest is not yet complete.
+  /// Reads one character with its quoting; returns false if the rest is incomplete.
   private mutating func step() -> Bool {
     let byte = bytes[next]
     switch (quoting, byte) {
@@ -120,7 +123,7 @@ struct BashLine {
     (word, isInside, start) = ([], false, next)
   }
 
-  /// Reads `$'...'` as far as it is written here: with codes of three octal digits.
+  /// Reads `$'...'` in the form that this type writes: with codes of three octal digits.
   private mutating func stepOverCodes() -> Bool {
     var text: [UInt8] = []
     var place = next + 2

@@ -1,8 +1,8 @@
-/// What makes shells complete this command.
+/// Scripts for the completion of this command in shells.
 ///
-/// The shells ask the command itself: names can be anything, and what stands in them must never be
-/// run. So they come as data and are put on the line by the shell, or here for bash, which does not
-/// quote what is offered.
+/// The scripts ask the command itself: a name can be any text, and the shell must never execute the
+/// content of a name. So the command prints names as data, and the shell quotes them; for bash,
+/// which does not quote completions, this type does.
 package struct Completions {
   private let table: Table
 
@@ -18,10 +18,11 @@ package struct Completions {
     }
   }
 
-  /// What fits the end of a line, in the form that the script for that shell reads.
+  /// Returns the completions for the end of a line, in the form that the script for the shell
+  /// reads.
   ///
-  /// - Parameter words: what the script hands over: for bash the line and what bash takes for its
-  ///   last word, for the others the words after the command's name.
+  /// - Parameter words: the arguments from the script: for bash the line and the last word as bash
+  ///   sees it, for the other shells the words after the command's name.
   package func offers(for shell: Shell, _ words: [String]) -> [UInt8] {
     switch shell {
     case .bash:
@@ -32,7 +33,7 @@ package struct Completions {
       return Self.ended([proposal.kind.rawValue] + texts, by: "\0")
     case .fish:
       let proposal = Proposal(table, words)
-      // Fish reads lines, and what comes after a tab is a description.
+      // Fish reads lines, and takes the text after a tab for a description.
       let whole = proposal.words.filter { word in
         !word.text.utf8.contains { $0 < 0x20 }
       }
@@ -139,19 +140,19 @@ package struct Completions {
 }
 
 extension Verb {
-  /// - Parameter what: what of the container is completed, as the details go on.
+  /// - Parameter what: the completed parts of the container, as a continuation of the details.
   package static func completions(of name: String, _ what: String) -> Verb {
     Verb(
-      "completions", "print what makes a shell complete this command",
+      "completions", "print the completion script for a shell",
       [
         Operand("SHELL", .one, .words(Completions.Shell.allCases.map(\.rawValue))),
         Operand("WORD", .optionalCommand),
       ], [],
       [
         "SHELL is bash, fish or zsh. " + what,
-        "With WORD, prints what could stand at the end of a command line. The shells ask for that: "
-          + "bash with the whole line and what it takes for its last word, the others with the "
-          + "words after the command's name.",
+        "With WORD, prints the completions at the end of a command line. The scripts call this "
+          + "verb: bash with the whole line and its last word as bash splits it, fish and zsh with "
+          + "the words after the command's name.",
       ],
       [
         Example("eval \"$(\(name) completions bash)\"", "in ~/.bashrc"),
@@ -161,7 +162,7 @@ extension Verb {
     ) { invocation in
       let name = invocation.operands[0]
       guard let shell = Completions.Shell(rawValue: name) else {
-        throw Failure.usage("cannot complete for '\(name)': bash, fish and zsh are known")
+        throw Failure.usage("cannot complete for '\(name)': the shells are bash, fish and zsh")
       }
       let completions = Completions(invocation.table)
       let isAsked = !invocation.command.isEmpty

@@ -1,12 +1,13 @@
 package import SharedContainer
 package import Syscalls
 
-/// Where a demonstration takes place: a directory of its own below TMPDIR, and the processes that
-/// play in it.
+/// The stage of a demonstration: a directory of its own below TMPDIR, and the processes that take
+/// part.
 ///
-/// When it is over, whether its last line or a signal is the reason, its processes are ended and
-/// the directory is removed. A signal may come between any two steps, while other threads go on:
-/// so each step that would leave something happens as a whole before the end, or not at all.
+/// At the end, whether the last line or a signal ends the demonstration, its processes are killed
+/// and the directory is removed. A signal may arrive between any two steps, while other threads
+/// continue: so each step that would leave a process or a file happens completely before the end,
+/// or not at all.
 package final class Demonstration: Sendable {
   package let path: String
   private let state = Monitor(State())
@@ -17,16 +18,16 @@ package final class Demonstration: Sendable {
   }
 
   package init(_ name: String) {
-    // Set to nothing is not set.
+    // An empty variable counts as not set.
     let parent = Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
     path = parent + "/\(name)-demo-\(Processes.current)-\(Clocks.sinceBoot)"
   }
 
-  /// Makes the directory, plays, and tidies up.
+  /// Creates the directory, plays, and cleans up.
   ///
   /// - Parameters:
-  ///   - prepare: lays out what the directory is to hold; no signal comes in between.
-  ///   - play: gets what that has made.
+  ///   - prepare: creates the initial content of the directory; no signal interrupts it.
+  ///   - play: receives the result of `prepare`.
   package func run<Made>(_ prepare: () throws -> Made, _ play: (Made) throws -> Void) throws {
     try Interruption.prepare { self.close() }
     defer { close() }
@@ -44,7 +45,7 @@ package final class Demonstration: Sendable {
     try Descriptor.open(path: path, [.readOnly, .directory])
   }
 
-  /// An error that tells what failed, and where.
+  /// Runs the body; an error states the failed operation and the directory.
   package func attempt<Result>(_ body: () throws(Errno) -> Result) throws(WormholeError) -> Result {
     do throws(Errno) {
       return try body()
@@ -59,7 +60,7 @@ package final class Demonstration: Sendable {
 
   // MARK: Processes
 
-  /// Starts a process; a signal finds it, or comes before it.
+  /// Starts a process; a signal arrives either before the start, or finds the process.
   package func start(_ body: () throws(Errno) -> Child) throws(WormholeError) -> Child {
     try attempt { () throws(Errno) in
       try state.withLock { state throws(Errno) in
@@ -71,7 +72,8 @@ package final class Demonstration: Sendable {
     }
   }
 
-  /// Waits for its end; until it is asked for its status, its number is nobody else's.
+  /// Waits for the end of a child; until its status is collected, no other process gets its process
+  /// ID.
   package func end(_ child: Child) throws(WormholeError) -> ExitStatus {
     try attempt { () throws(Errno) in
       try child.waitUntilEnded()
@@ -89,7 +91,8 @@ package final class Demonstration: Sendable {
 
   // MARK: The end
 
-  /// Once, and to its end, whether a signal or the last act is the reason, or both at a time.
+  /// Runs once and completely, whether a signal or the last line ends the demonstration, or both at
+  /// once.
   private func close() {
     state.withLock { state in
       guard !state.isOver else { return }
@@ -105,7 +108,7 @@ package final class Demonstration: Sendable {
   private func remove() {
     let place = UserPath(path)
     guard let parent = try? place.openParent([.path, .directory]) else { return }
-    // What a process that was killed had started may still be writing for a moment.
+    // The descendants of a killed process may still write for a moment.
     let deadline = Instant.now + .seconds(2)
     repeat {
       let failure = Errno.of { () throws(Errno) in try removeTree(place.name, in: parent, depth: 9)

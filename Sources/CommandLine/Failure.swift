@@ -2,7 +2,7 @@ package import PropertyLists
 package import SharedContainer
 import Syscalls
 
-/// Why the command ends without having done what it was asked to.
+/// The reason why the command ends without completing the request.
 package struct Failure: Error {
   package var status: Int32
   /// One sentence, without a full stop.
@@ -10,7 +10,7 @@ package struct Failure: Error {
   /// Stable keys for programs that read errors.
   private let details: [String: PropertyListValue]
 
-  /// The command line, or what came with it, makes no sense.
+  /// The command line, or the input given with it, is invalid.
   package static func usage(_ sentence: String) -> Failure {
     Failure(.usage, "usage", sentence)
   }
@@ -43,22 +43,22 @@ package struct Failure: Error {
     case let error as PropertyListError:
       self.init(.data, "invalidValue", "cannot use the value: \(error.reason)")
     case let error as any FailureTold: self = error.failure
-    default: self.init(.software, "system", "cannot go on: \(error)")
+    default: self.init(.software, "system", "cannot continue: \(error)")
     }
   }
 
-  /// The same for a program that reads it.
+  /// The same failure as an object, for a program to read.
   package var object: [String: PropertyListValue?] {
     details.merging(["error": .string(sentence), "exit": .integer(Int64(status))]) { $1 }
   }
 }
 
-/// An error that says itself how a command tells of it.
+/// An error that describes itself for a command.
 package protocol FailureTold: Error {
   var failure: Failure { get }
 }
 
-/// What the command tells the shell, by the numbers of sysexits(3) from 64 on.
+/// The exit statuses of the command, with the numbers of sysexits(3) from 64 on.
 package enum ExitCode: Int32, CaseIterable {
   case done = 0
   case no = 1
@@ -76,25 +76,25 @@ package enum ExitCode: Int32, CaseIterable {
 
   package var meaning: String {
     switch self {
-    case .done: "it is done"
-    case .no: "nothing is there, time was up, or the doctor has found something to do"
-    case .usage: "the command line makes no sense"
-    case .data: "a value is damaged, of another type, too large, or not what it is said to be"
-    case .unavailable: "the other side is not there"
-    case .software: "the system failed in a way that says nothing about what to do"
+    case .done: "success"
+    case .no: "no result: not found, timed out, not delivered, or a problem found by doctor"
+    case .usage: "the command line is invalid"
+    case .data: "a value is damaged, malformed, too large, or of the wrong type"
+    case .unavailable: "the peer is not running, or its name is taken"
+    case .software: "another error of the system, or a call that would wait for itself"
     case .full: "the disk or the quota is full; nothing was changed"
-    case .tryAgain: "the value has changed meanwhile, or something has run out: try again"
-    case .refused: "owner, permissions or type of a file stand in the way"
-    case .configuration: "the directory is no container, or one of a later format"
-    case .neverRan: "the program that was to be run was not started"
-    case .notRunnable: "the program that was to be run cannot be run"
-    case .noProgram: "the program that was to be run is not there"
+    case .tryAgain: "the value has changed in between, or a resource is exhausted: try again"
+    case .refused: "refused because of the owner, permissions or type of a file"
+    case .configuration: "the directory is not a container, or has a later format"
+    case .neverRan: "the program to run was not started"
+    case .notRunnable: "the program to run cannot be executed"
+    case .noProgram: "the program to run was not found"
     }
   }
 }
 
 extension WormholeError.Code {
-  /// The one place where a code becomes an exit status.
+  /// The only conversion of a code into an exit status.
   package var exitCode: ExitCode {
     switch self {
     case .notFound, .timedOut, .undelivered, .rejected: .no

@@ -1,4 +1,4 @@
-/// What a command says of itself.
+/// The help texts of a command.
 package struct Help {
   private let table: Table
 
@@ -10,7 +10,7 @@ package struct Help {
       usage: \(table.name) \(table.synopsis) VERB ...
 
       \(Self.list(verbs))
-      '\(table.name) help VERB' says more of one, '\(table.name) --help' of all.
+      '\(table.name) help VERB' describes a verb, '\(table.name) --help' the whole command.
 
       """
   }
@@ -43,7 +43,7 @@ package struct Help {
     let options =
       verb.options.isEmpty
       ? ""
-      : "\nOptions, and those that every verb takes:\n"
+      : "\nOptions, besides the options of all verbs:\n"
         + Self.list(verb.options.map { ($0.usage, $0.help) })
     return """
       usage: \(table.usage(of: verb))
@@ -60,7 +60,7 @@ package struct Help {
     examples.map { "  \($0.line)\n      \($0.words)\n" }.joined()
   }
 
-  /// Two columns.
+  /// Formats the entries in two columns.
   private static func list(_ entries: [(String, String)]) -> String {
     let width = (entries.map(\.0.count).max() ?? 0) + 2
     return entries.map { left, right in
@@ -68,7 +68,7 @@ package struct Help {
     }.joined()
   }
 
-  /// In lines of that many columns at most, where words allow it.
+  /// Returns the text in lines of at most that many columns, if the words allow it.
   package static func wrapped(_ text: String, to width: Int) -> String {
     var lines = [""]
     for word in text.split(separator: " ") {
@@ -89,10 +89,11 @@ extension Verb {
   /// - Parameter example: a verb of the command.
   package static func help(of name: String, example: String) -> Verb {
     Verb(
-      "help", "say what a verb does and takes", [Operand("VERB", .optional, .verbs)], [],
-      ["Without VERB, says it of the whole command."],
+      "help", "print the help of a verb", [Operand("VERB", .optional, .verbs)], [],
+      ["Without VERB, prints the help of the whole command."],
       [
-        Example("\(name) help \(example)", "one verb"), Example("\(name) help", "all of them"),
+        Example("\(name) help \(example)", "print the help of one verb"),
+        Example("\(name) help", "print the help of all verbs"),
       ]
     ) { invocation in
       let table = invocation.table

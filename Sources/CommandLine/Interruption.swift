@@ -1,24 +1,25 @@
 package import SharedContainer
 package import Syscalls
 
-/// What SIGINT, SIGTERM, SIGHUP and SIGQUIT do while the command has children or files to look
-/// after.
+/// The effect of SIGINT, SIGTERM, SIGHUP and SIGQUIT while the command has children or files to
+/// clean up.
 ///
-/// A child gets the signal too, and its end is waited for: then the lock is released and its status
-/// passed on. A terminal has told it already. Without a child there is nothing to wait for: what
-/// has to be removed is removed, and the process ends by the signal; its locks are free with it.
+/// If a child runs, the child gets the signal too, and the command waits for its end: then the
+/// command releases the lock and passes on the child's status. If the signal came from a terminal,
+/// the child has already received it. Without a child, the command removes its temporary files and
+/// ends by the signal; its locks are released with the process.
 package enum Interruption {
   private struct State {
     var isReady = false
     var child: Child?
-    /// A signal that came while there was a child.
+    /// A signal that arrived while a child ran.
     var passedOn: Int32?
     var cleanUp: (@Sendable () -> Void)?
   }
 
   private static let state = Monitor(State())
 
-  /// Takes the signals from now on; called before anything else has threads.
+  /// Handles the signals from now on; must be called before the process has other threads.
   package static func prepare(cleanUp: (@Sendable () -> Void)? = nil) throws(WormholeError) {
     let isFirst = state.withLock { state in
       defer { state.isReady = true }
@@ -34,14 +35,15 @@ package enum Interruption {
     }
   }
 
-  /// Where a signal is about to end the process, what fails because of that is not the reason.
+  /// Waits while a signal is ending the process, because an error caused by that is not the real
+  /// reason.
   package static func settle() { state.withLock { _ in } }
 
   private static func handle(_ signal: Signals.Arrival) {
     state.withLock { state in
       if let child = state.child {
         state.passedOn = signal.number
-        // It may have ended this very moment.
+        // The child may have ended at this very moment.
         if !signal.isFromKernel { try? child.send(number: signal.number) }
         return
       }
@@ -50,12 +52,12 @@ package enum Interruption {
     }
   }
 
-  /// Whether a signal came while a child ran.
+  /// Whether a signal arrived while a child ran.
   package static var isAsked: Bool { state.withLock { $0.passedOn != nil } }
 
-  /// Ends by the signal that came while a child ran, if one did.
+  /// Ends the process by the signal that arrived while a child ran, if any.
   ///
-  /// For those that would run another one next.
+  /// For commands that would run another child next.
   package static func endIfAsked() {
     state.withLock { state in
       guard let number = state.passedOn else { return }
@@ -64,7 +66,7 @@ package enum Interruption {
     }
   }
 
-  /// Runs a child to its end; the signals go to it meanwhile.
+  /// Runs a child to its end; in the meantime the child gets the signals.
   package static func run(_ start: () throws(Errno) -> Child) throws(Errno) -> ExitStatus {
     let child = try state.withLock { state throws(Errno) in
       let child = try start()
@@ -72,7 +74,7 @@ package enum Interruption {
       return child
     }
     try child.waitUntilEnded()
-    // Until it is asked for its status nobody else gets its number.
+    // Until the status is collected, no other process gets the child's process ID.
     return try state.withLock { state throws(Errno) in
       state.child = nil
       return try child.wait()

@@ -1,16 +1,16 @@
 package import Syscalls
 
-/// A command line, understood: the verb, its options and its operands.
+/// A parsed command line: the verb, its options and its operands.
 package struct Invocation: Sendable {
   package let table: Table
   package let verb: Verb
   package let operands: [String]
-  /// What came after `--`, where the verb takes a command.
+  /// The words after `--`, if the verb takes a command.
   package let command: [String]
   package let output: Output
   private let options: [Given]
 
-  /// An option that was given, and what came with it.
+  /// An option on the command line, with its value.
   package struct Given: Sendable {
     package let name: String
     package let value: String
@@ -34,7 +34,7 @@ package struct Invocation: Sendable {
     options.first { $0.name == option.name }?.value
   }
 
-  /// All that came with an option that may be given several times.
+  /// Returns all values of an option that may be given several times.
   package func values(_ option: Option) -> [String] {
     options.filter { $0.name == option.name }.map(\.value)
   }
@@ -42,7 +42,8 @@ package struct Invocation: Sendable {
   package func number(_ option: Option, least: Int = 0) throws(Failure) -> Int? {
     guard let text = value(option) else { return nil }
     guard let number = Int(text), number >= least else {
-      throw .usage("cannot use \(option.usage): '\(text)' is no whole number of at least \(least)")
+      throw .usage(
+        "cannot use \(option.usage): '\(text)' is not a whole number of at least \(least)")
     }
     return number
   }
@@ -50,12 +51,12 @@ package struct Invocation: Sendable {
   package func seconds(_ option: Option) throws(Failure) -> Duration? {
     guard let text = value(option) else { return nil }
     guard let seconds = Double(text), seconds >= 0, seconds <= 1e9 else {
-      throw .usage("cannot use \(option.usage): '\(text)' is no number of seconds")
+      throw .usage("cannot use \(option.usage): '\(text)' is not a number of seconds")
     }
     return .seconds(seconds)
   }
 
-  /// Until when to wait.
+  /// Returns the deadline of a wait.
   package func deadline(_ option: Option) throws(Failure) -> Instant? {
     try seconds(option).map { Instant.now + $0 }
   }

@@ -17,18 +17,18 @@ package struct Manual {
       \(synopsis)
       .SH DESCRIPTION
       \(table.details.joined(separator: "\n"))
-      Data goes to standard output and words to standard error.
+      Data goes to standard output, and messages go to standard error.
       A dash stands for standard input, and two dashes end the options.
       .SH VERBS
       \(verbs).SH OPTIONS
-      These go with every verb.
+      All verbs take these options.
       \(Self.entries(table.options.map { ($0.usage, $0.help) } + Table.answers)).SH ENVIRONMENT
       \(Self.entries(table.variables)).SH EXIT STATUS
       \(Self.entries(table.statuses))\(forms.isEmpty ? "" : objects(forms))
       """
   }
 
-  /// Names of options bold, and of what they take in italics.
+  /// The synopsis, with option names in bold and their arguments in italics.
   private var synopsis: String {
     let words = "\(table.name) \(table.synopsis) VERB ...".split(separator: " ").map { word in
       let text = word.drop { $0 == "[" }
@@ -53,7 +53,7 @@ package struct Manual {
 
   private func objects(_ forms: [ObjectForm]) -> String {
     var text = ".SH OBJECTS\nWith \\-\\-json, each line is an object of one of these forms.\n"
-    text += "It has all keys of its form, and null for what is absent.\n"
+    text += "Each object has all keys of its form, and null for absent values.\n"
     for form in forms {
       text += ".SS \(Self.escaped(form.name))\n" + Self.paragraph(Self.sentence(form.summary))
       text += Self.entries(form.keys)
@@ -65,18 +65,18 @@ package struct Manual {
     entries.map { ".TP\n\\fB\(escaped($0))\\fR\n" + paragraph(sentence($1)) }.joined()
   }
 
-  /// Begins large and ends with a full stop.
+  /// Returns the text with a capital letter at the start and a full stop at the end.
   private static func sentence(_ words: String) -> String {
     words.prefix(1).uppercased() + words.dropFirst() + "."
   }
 
-  /// Each sentence on a line of its own, as the formatter likes it.
+  /// Returns the text with each sentence on a line of its own, as the formatter prefers.
   private static func paragraph(_ text: String) -> String {
     var lines = ""
     for word in text.split(separator: " ") {
       let escaped = escaped(String(word))
       let startsLine = lines.isEmpty || lines.last == "\n"
-      // At the beginning of a line these would be commands.
+      // At the beginning of a line these characters would start a macro.
       let guarded =
         startsLine && (word.first == "." || word.first == "'") ? "\\&" + escaped : escaped
       lines += guarded + (word.last == "." ? "\n" : " ")
@@ -104,10 +104,10 @@ extension Verb {
   package static func manual(of name: String) -> Verb {
     Verb(
       "manual", "print the manual page", [], [],
-      ["The page is for man(1), which shows it and can be given it as a file."],
+      ["The page is in the format of man(1), which reads a page from a pipe or a file."],
       [
-        Example("\(name) manual | man -l -", "read it"),
-        Example("\(name) manual >\(name).1", "keep it where man looks"),
+        Example("\(name) manual | man -l -", "show the page"),
+        Example("\(name) manual >\(name).1", "store the page in a file"),
       ]
     ) { invocation in
       try invocation.output.write(Array(Manual(invocation.table).page.utf8))

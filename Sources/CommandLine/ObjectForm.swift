@@ -1,11 +1,12 @@
 package import PropertyLists
 
-/// What an object has that `--json` writes: always these keys, and null for what is absent.
+/// The keys of an object that `--json` writes: always all of these keys, with null for absent
+/// values.
 ///
-/// A class, as a verb is: only what is asked for is set up.
+/// A class, like `Verb`, so that only the requested form is set up.
 package final class ObjectForm: Sendable {
   package let name: String
-  /// One sentence without a full stop: which verbs write it, and for what.
+  /// One sentence without a full stop: the verbs that write the object, and its purpose.
   package let summary: String
   package let keys: [Table.Entry]
 
@@ -15,7 +16,7 @@ package final class ObjectForm: Sendable {
     self.keys = keys
   }
 
-  /// One line, in the order of the keys' names.
+  /// Returns one line, with the keys sorted by name.
   package func line(
     _ values: [String: PropertyListValue?], limits: PropertyListLimits = .output
   ) throws -> String {
@@ -33,14 +34,14 @@ package final class ObjectForm: Sendable {
 }
 
 extension ObjectForm {
-  /// Why a command ends without having done what it was asked to; on standard error.
+  /// The form of a failed command's error, written to standard error.
   package static let error = ObjectForm(
-    "error", "why the command ends with a status other than 0, on standard error",
+    "error", "the cause of an exit status other than 0, on standard error",
     [
-      ("code", "which kind of error, as the library names it, or 'usage'"),
-      ("errno", "the system's own number"), ("error", "the sentence that people read"),
-      ("exit", "the exit status"), ("hint", "what to do next"),
-      ("operation", "what could not be done"), ("reason", "why"),
-      ("subject", "what it was to be done to"),
+      ("code", "code of the library's error, or 'usage'"),
+      ("errno", "error number of the system"), ("error", "message for people"),
+      ("exit", "exit status"), ("hint", "next step"),
+      ("operation", "failed operation"), ("reason", "cause"),
+      ("subject", "object of the operation"),
     ])
 }

@@ -1,7 +1,7 @@
 import PropertyLists
 
 extension PropertyListValue {
-  /// On one line: a string as it is unless it would take more than one, or none; else as JSON.
+  /// Returns the value on one line: a nonempty string of one line unchanged, anything else as JSON.
   package func inOneLine() throws -> String {
     if case .string(let text) = self, Self.fits(text) { return text }
     return try JSONPropertyList.encode(self, limits: .output)
@@ -13,6 +13,6 @@ extension PropertyListValue {
 }
 
 extension String {
-  /// A name on one line of a list: as it is, or as JSON where it holds control characters.
+  /// Returns a name on one line of a list: unchanged, or as JSON if it contains control characters.
   package func inOneLine() throws -> String { try PropertyListValue.string(self).inOneLine() }
 }

@@ -1,14 +1,14 @@
-/// What a verb takes beside options.
+/// An argument of a verb besides options.
 package struct Operand: Sendable {
   package enum Kind: Sendable { case one, optional, many, optionalMany, command, optionalCommand }
 
-  /// What can stand there, for completions.
+  /// The possible values, for completions.
   package enum Values: Sendable {
     case any
     case words([String])
     case verbs
     case files
-    /// What is there is found when it is asked for.
+    /// The values are searched for at the time of completion.
     case found(Found)
   }
 
@@ -22,7 +22,7 @@ package struct Operand: Sendable {
     self.values = values
   }
 
-  /// As in `[VALUE]`.
+  /// The operand in a usage line, as in `[VALUE]`.
   package var usage: String {
     switch kind {
     case .one: name
@@ -34,7 +34,7 @@ package struct Operand: Sendable {
     }
   }
 
-  /// Whether it is what comes after `--`.
+  /// Whether the operand is the command after `--`.
   package var isCommand: Bool { kind == .command || kind == .optionalCommand }
 
   package var least: Int {

@@ -1,13 +1,13 @@
-/// An option of the command line: what the parser takes, and what all texts say of it.
+/// An option of the command line, for the parser and for all texts about it.
 package struct Option: Sendable {
-  /// What comes after an option's name.
+  /// The argument after an option's name.
   package enum Argument: Sendable {
-    /// What the texts call it, as in `S`.
+    /// The name of the argument in the texts, as in `S`.
     case any(String)
     case oneOf(String, [String])
     case file(String)
     case directory(String)
-    /// What is there is found when it is asked for.
+    /// The values are searched for at the time of completion.
     case found(String, Found)
 
     package var name: String {
@@ -19,14 +19,14 @@ package struct Option: Sendable {
     }
   }
 
-  /// Without the two dashes.
+  /// The name without the two dashes.
   package let name: String
   package let argument: Argument?
   /// One line, without a full stop.
   package let help: String
-  /// Whether the verb makes no sense without it.
+  /// Whether the verb requires the option.
   package let isRequired: Bool
-  /// Whether it may be given several times.
+  /// Whether the option may be given several times.
   package let isRepeatable: Bool
 
   package init(
@@ -40,11 +40,12 @@ package struct Option: Sendable {
     self.isRepeatable = isRepeatable
   }
 
-  /// As in `--timeout S`.
+  /// The option in a usage line, as in `--timeout S`.
   package var usage: String { "--\(name)" + (argument.map { " \($0.name)" } ?? "") }
 }
 
-/// Finds what could stand in a place of the command line that is being typed.
+/// Finds the possible values at a position of an incomplete command line.
 ///
-/// The invocation holds what is given so far. What cannot be found is not told of: nobody asked.
+/// The invocation contains the arguments so far. An error in the search is not reported, because
+/// the user did not request the search.
 package typealias Found = @Sendable (Invocation) -> [Proposal.Word]

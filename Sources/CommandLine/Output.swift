@@ -2,16 +2,17 @@ package import PropertyLists
 import SharedContainer
 import Syscalls
 
-/// What the command writes: data on standard output, words on standard error.
+/// The output of the command: data on standard output, messages on standard error.
 package struct Output: Sendable {
-  /// What its words begin with.
+  /// The prefix of the messages.
   let program: String
   package let isJSON: Bool
   package let isQuiet: Bool
   package let isVerbose: Bool
   private var isOfDone = false
 
-  /// The same for words of what is done: where they cannot be written, that is what the error says.
+  /// The same output for the report of a completed change: if the report cannot be written, the
+  /// error states both facts.
   package var ofDone: Output {
     var output = self
     output.isOfDone = true
@@ -27,7 +28,7 @@ package struct Output: Sendable {
     self.isVerbose = isVerbose
   }
 
-  /// Writes data as it is.
+  /// Writes data unchanged.
   package func write(_ bytes: [UInt8]) throws {
     do throws(Errno) {
       try StandardStream.output.write(bytes)
@@ -36,7 +37,7 @@ package struct Output: Sendable {
       if isOfDone {
         throw Failure(
           .software, "untold",
-          "it is done, but cannot be told: cannot write to standard output: \(error)")
+          "it is done, but the result cannot be written to standard output: \(error)")
       }
       throw WormholeError(error, "write to", "standard output")
     }
@@ -44,7 +45,7 @@ package struct Output: Sendable {
 
   package func write(line: String) throws { try write(Array((line + "\n").utf8)) }
 
-  /// Writes one object on one line, all of whose keys are there.
+  /// Writes an object on a line of its own; the object must contain all its keys.
   package func write(_ object: [String: PropertyListValue]) throws {
     try write(line: try JSONPropertyList.encode(.dictionary(object), limits: .output))
   }
@@ -54,12 +55,12 @@ package struct Output: Sendable {
     try write(line: try form.line(values))
   }
 
-  /// Says something to whoever looks on, unless they want none of it.
+  /// Prints a message for the user, unless `--quiet` is set.
   package func tell(_ words: String) {
     if !isQuiet { complain(words) }
   }
 
-  /// Says something to whoever wants to know it all.
+  /// Prints a message for a user who wants every detail.
   package func explain(_ words: String) {
     if isVerbose { complain(words) }
   }
@@ -74,21 +75,21 @@ package struct Output: Sendable {
   }
 
   private func complain(_ sentence: String) {
-    // Where standard error cannot be written there is nobody left to tell; the exit code says it.
+    // If standard error cannot be written, the exit code is the only report left.
     try? StandardStream.error.write("\(program): \(sentence.withoutControls)\n")
   }
 }
 
-/// Whoever read standard output has gone: no error, and nothing left to do.
+/// The reader of standard output has gone: not an error, and the command has nothing left to do.
 package struct ClosedPipe: Error {
-  /// What the shell reports of a process that writing to such a pipe has ended.
+  /// The status that the shell reports for a process ended by a write to such a pipe.
   package static let status: Int32 = 141
 
   package init() {}
 }
 
 extension PropertyListLimits {
-  /// What is printed was read before, and takes more room as text than it did as bytes.
+  /// The limits of output: printed values were read before, and are longer as text than as bytes.
   package static let output: PropertyListLimits = {
     var limits = PropertyListLimits.default
     limits.bytes = 1 << 30

@@ -1,16 +1,16 @@
 internal import Syscalls
 
-/// Reads a command line by the table.
+/// A parser of command lines by the table.
 package struct Parser {
   private let table: Table
   private var verb: Verb?
   private var options: [Invocation.Given] = []
   private var operands: [String] = []
   private var command: [String] = []
-  /// Whether the last operand says whether something is so.
+  /// Whether the last operand is a truth value.
   private var hasTruth = false
 
-  /// What a command line asks for.
+  /// The request of a command line.
   package enum Request {
     case verb(Invocation)
     case shortHelp(Verb?)
@@ -18,7 +18,7 @@ package struct Parser {
     case version
   }
 
-  /// How the rest is to be written, as far as it is known before anything can go wrong.
+  /// Returns the form of the output, as far as it is known before anything can fail.
   package static func output(of table: Table, for arguments: [String]) -> Output {
     let own = arguments.prefix { $0 != "--" }
     return Output(
@@ -53,7 +53,7 @@ package struct Parser {
     return .verb(try finish(Self.output(of: table, for: arguments)))
   }
 
-  /// A dash alone is standard input, and a negative number a value.
+  /// A single dash is standard input, and a negative number is a value.
   private static func isOption(_ word: String) -> Bool {
     guard word.utf8.count > 1, word.begins(with: "-") else { return false }
     return word.begins(with: "--")
@@ -108,7 +108,7 @@ package struct Parser {
     }
     guard let argument = option.argument else {
       guard parts.count == 1 else {
-        throw .usage("cannot use '\(word)': '--\(option.name)' takes nothing")
+        throw .usage("cannot use '\(word)': '--\(option.name)' takes no argument")
       }
       options.append(Invocation.Given(name: option.name, value: ""))
       return
@@ -118,14 +118,14 @@ package struct Parser {
     }
     if case .oneOf(_, let words) = argument, !words.contains(value) {
       let choice = words.joined(separator: ", ")
-      throw .usage("cannot use '--\(option.name) \(value)': it is none of \(choice)")
+      throw .usage("cannot use '--\(option.name) \(value)': the choices are \(choice)")
     }
     options.append(Invocation.Given(name: option.name, value: value))
   }
 
   private mutating func finish(_ output: Output) throws(Failure) -> Invocation {
     guard let verb else {
-      throw .usage("cannot guess what to do: no verb given; try '\(table.name) --help'")
+      throw .usage("cannot run: no verb is given; try '\(table.name) --help'")
     }
     let missing = verb.options.first { option in
       option.isRequired && !options.contains { $0.name == option.name }
@@ -138,14 +138,14 @@ package struct Parser {
     let least = places.reduce(0) { $0 + $1.least }
     let most = places.contains { $0.most == .max } ? Int.max : places.count
     if operands.count < least {
-      // Those that may be left out come last.
+      // Optional operands come last.
       throw .usage(
         "cannot \(verb.name): \(places[operands.count].name) is missing; "
           + "try '\(table.name) help \(verb.name)'")
     }
     if operands.count > most {
       throw .usage(
-        "cannot \(verb.name): '\(operands[most])' is one word too many; "
+        "cannot \(verb.name): unexpected argument '\(operands[most])'; "
           + "try '\(table.name) help \(verb.name)'")
     }
     if verb.operands.last?.kind == .command, command.isEmpty {

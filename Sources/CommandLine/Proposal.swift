@@ -1,9 +1,9 @@
 internal import Syscalls
 
-/// What can stand at the end of a command line that is being typed.
+/// The completions at the end of an incomplete command line.
 package struct Proposal {
   package enum Kind: String {
-    /// One of the words that are listed.
+    /// One of the listed words.
     case words
     case files, directories
     /// Another command with its arguments.
@@ -29,7 +29,7 @@ package struct Proposal {
   /// Whether options have ended.
   private var hasDashes = false
 
-  /// - Parameter line: what comes after the program's name; the last word is being typed.
+  /// - Parameter line: the words after the program's name; the last word is being typed.
   package init(_ table: Table, _ line: [String]) {
     self.table = table
     var before = line.dropLast()[...]
@@ -55,7 +55,7 @@ package struct Proposal {
         given.append(Invocation.Given(name: option.name, value: value))
       } else if verb == nil {
         verb = table.verb(word)
-        // What is unknown is followed by nothing that is known.
+        // After an unknown verb, nothing can be completed.
         guard verb != nil else { return }
       } else {
         operands.append(word)
@@ -122,13 +122,14 @@ package struct Proposal {
 
   private mutating func offer(_ words: [Word], _ last: String) {
     self.words = words.filter { word in
-      // Where options are still taken, a name that looks like one would be taken for one.
+      // While options are still accepted, a name that begins with a dash would be parsed as an
+      // option.
       word.text.utf8.starts(with: last.utf8)
         && (hasDashes || !word.text.begins(with: "-") || last.begins(with: "-"))
     }
   }
 
-  /// What can be found by what is given so far.
+  /// Returns the words found with the arguments so far.
   private func found(_ found: Found) -> [Word] {
     guard let verb else { return [] }
     let output = Output(table.name, isQuiet: true)

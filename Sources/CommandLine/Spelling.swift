@@ -1,7 +1,7 @@
-/// What somebody may have meant.
+/// Guesses of the intended word.
 package enum Spelling {
-  /// The word that is at most two letters away, or one for short ones; nil if there is none, or
-  /// several are as near.
+  /// Returns the known word at a distance of at most two letters, or one for short words; nil if no
+  /// word is as near, or several words are equally near.
   package static func guess(_ word: String, among known: [String]) -> String? {
     let most = word.count < 5 ? 1 : 2
     var best = (distance: most + 1, words: [String]())
@@ -13,7 +13,7 @@ package enum Spelling {
     return best.words.count == 1 ? best.words[0] : nil
   }
 
-  /// How many letters have to be put in, taken out, changed, or swapped with the next one.
+  /// Returns how many letters must be inserted, removed, changed, or swapped with the next letter.
   private static func distance(_ from: [Character], _ to: [Character]) -> Int {
     var before: [Int] = []
     var last = Array(0...to.count)

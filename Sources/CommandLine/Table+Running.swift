@@ -1,15 +1,16 @@
 import Syscalls
 
 extension Table {
-  /// Does what the command line of this process asks for, and ends the process.
+  /// Runs the request of this process's command line, and ends the process.
   ///
-  /// - Parameter verb: what is meant where the first word is an option, or there is none.
+  /// - Parameter verb: the verb if the first word is an option, or no word is given.
   package func main(defaulting verb: String? = nil) -> Never {
     #if FAULT_POINTS
       FaultPoints.arm()
     #endif
-    // A pipe that nobody reads any more is an error like others, and told as none.
-    Signals.ignoreBrokenPipes()
+    // A pipe that nobody reads any more is an error like others, and told as none; so is a file
+    // that would be larger than the shell allows.
+    Signals.failRefusedWrites()
     Signals.quitQuietly()
     StandardStream.keepNumbers()
     var (arguments, damaged) = Self.arguments()
@@ -22,7 +23,7 @@ extension Table {
     do {
       if let damaged {
         throw Failure.usage(
-          "cannot use argument \(damaged): it is not UTF-8; hand the value on standard input")
+          "cannot use argument \(damaged): not UTF-8; pass the value on standard input")
       }
       Processes.exitAtOnce(try run(arguments, output))
     } catch is ClosedPipe {
@@ -48,8 +49,8 @@ extension Table {
     return 0
   }
 
-  /// The words of the command line, and the place of the first that is no UTF-8: as a string it
-  /// would silently be another.
+  /// Returns the command-line arguments, and the position of the first argument that is not UTF-8:
+  /// as a string, the argument would silently have another value.
   private static func arguments() -> (words: [String], damaged: Int?) {
     var words: [String] = []
     for argument in Processes.arguments {

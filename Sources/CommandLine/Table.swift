@@ -1,27 +1,27 @@
-/// A command as one table: its parser, help, manual page and completions read it, and nothing else.
+/// A command as one table: the single source of its parser, help, manual page and completions.
 package final class Table: Sendable {
-  /// An entry of two columns: what is typed or set, and what it is for.
+  /// An entry of two columns: the text to type or set, and its purpose.
   package typealias Entry = (name: String, help: String)
 
-  /// What the command is called.
+  /// The name of the command.
   package let name: String
   package let version: String
   /// One line, without a full stop.
   package let summary: String
-  /// What comes before the verb, as in `[--container DIR | --group ID]`.
+  /// The arguments before the verb, as in `[--container DIR | --group ID]`.
   package let synopsis: String
   /// One sentence for the help.
   package let purpose: String
   /// Sentences for the manual page.
   package let details: [String]
-  /// What goes with every verb.
+  /// The options of every verb.
   package let options: [Option]
-  /// The environment.
+  /// The environment variables.
   package let variables: [Entry]
   package let statuses: [Entry]
-  /// What `--json` writes.
+  /// The objects that `--json` writes.
   package let forms: @Sendable () -> [ObjectForm]
-  /// By name, so that a verb's own texts are all that its start has to set up.
+  /// The verbs by name, in closures, so that a start sets up only the texts of its own verb.
   private let entries: [(name: String, verb: @Sendable () -> Verb)]
 
   package init(
@@ -49,21 +49,21 @@ package final class Table: Sendable {
 
   package func verb(_ name: String) -> Verb? { entries.first { $0.name == name }?.verb() }
 
-  /// As in `wormhole get CHANNEL [--json] [--timeout S]`.
+  /// Returns a usage line, as in `wormhole get CHANNEL [--json] [--timeout S]`.
   package func usage(of verb: Verb) -> String { name + " " + verb.usage }
 
-  /// What stands in place of a verb, or of what a verb would do.
+  /// The arguments that replace a verb, or replace the action of a verb.
   package static let answers: [Entry] = [
-    ("-h", "say briefly what there is, or what the verb takes"),
-    ("--help", "say it at length, with examples"),
-    ("--version", "say the version"),
+    ("-h", "print a short help of the command or of the verb"),
+    ("--help", "print the full help, with examples"),
+    ("--version", "print the version"),
   ]
 }
 
-/// What both commands have.
+/// The options common to both commands.
 extension Option {
-  package static let json = Option("json", nil, "write one object a line, errors too")
+  package static let json = Option("json", nil, "write one JSON object per line, errors included")
   package static let quiet = Option(
-    "quiet", nil, "print no message where the exit status 1 says it all")
-  package static let verbose = Option("verbose", nil, "say more of what happens")
+    "quiet", nil, "print no notes, and no error if the exit status is 1")
+  package static let verbose = Option("verbose", nil, "print additional notes on standard error")
 }

@@ -1,6 +1,6 @@
-/// A verb of a command: the `put` of `wormhole put`, and its like.
+/// A verb of a command, for example the `put` of `wormhole put`.
 ///
-/// A class, since copies of it would cost each start of the command time.
+/// A class, because copies of a verb would slow down each start of the command.
 package final class Verb: Sendable {
   package struct Example: Sendable {
     package let line: String
@@ -12,11 +12,11 @@ package final class Verb: Sendable {
     }
   }
 
-  /// One word that stands for an option and what it takes.
+  /// One word for an option with its value.
   package struct Shorthand: Sendable {
     let option: Option
     let value: String
-    /// Whether the last operand says whether something is so.
+    /// Whether the last operand is a truth value.
     let isTruth: Bool
 
     package init(_ option: Option, _ value: String, isTruth: Bool = false) {
@@ -34,9 +34,9 @@ package final class Verb: Sendable {
   /// Paragraphs.
   package let details: [String]
   package let examples: [Example]
-  /// Other words for an option with what it takes, as `-int`.
+  /// Short words for an option with its value, as `-int`.
   package let shorthands: [String: Shorthand]
-  /// Answers the exit status.
+  /// Runs the verb, and returns the exit status.
   package let run: @Sendable (Invocation) throws -> Int32
 
   package init(
@@ -54,7 +54,7 @@ package final class Verb: Sendable {
     self.run = run
   }
 
-  /// As in `get CHANNEL [--json] [--timeout S]`.
+  /// The usage line, as in `get CHANNEL [--json] [--timeout S]`.
   package var usage: String {
     let operands = operands.filter { !$0.isCommand }.map(\.usage)
     let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]

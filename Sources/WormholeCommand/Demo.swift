@@ -3,9 +3,9 @@ import SharedContainer
 import Syscalls
 import Wormhole
 
-/// What the package is for, shown with real processes: each a `wormhole` of its own.
+/// A demonstration of the package with real processes: each is a `wormhole` of its own.
 ///
-/// It tells nothing that changes from run to run, so that a test can compare it word for word.
+/// The output is the same in each run: a test compares every word.
 struct Demo {
   private let stage = Demonstration("wormhole")
   private let output: Output
@@ -15,7 +15,7 @@ struct Demo {
   func run() throws {
     try stage.run {
       try prepare()
-      // The first to come waits, and would say that there was no container.
+      // The first command waits, and would report a missing container.
       _ = try Wormhole(directory: stage.path + "/container")
     } _: {
       try play()
@@ -25,18 +25,18 @@ struct Demo {
   private func play() throws {
     try tell(
       """
-      Several processes meet in a directory, which is removed at the end.
+      Several processes share a directory, which is removed at the end.
 
-      A question goes to another process, and its answer comes back.
+      A process sets a value, and another process replies with a value.
       """)
     try ask()
-    try tell("\nA process is killed in the middle of a change. Nobody waits, nothing is lost.")
+    try tell("\nA process is killed during a change. No process waits, and no value is lost.")
     try kill()
-    try tell("\nA process is killed in the middle of a message. It comes again, and says so.")
+    try tell("\nA process is killed while it handles a message. The message is redelivered.")
     try handle()
-    try tell("\nA process is stopped in the middle of a change. After a second the others go on.")
+    try tell("\nA process is suspended during a change. After a second, others take over its lock.")
     try stop()
-    try tell("\nThe directory is removed again.")
+    try tell("\nThe directory is removed.")
   }
 
   // MARK: The four acts
@@ -53,20 +53,20 @@ struct Demo {
     try show("update tickets --add 10")
     let victim = try start("update tickets --exec", ["kill -KILL $PPID"])
     try expect(.signalled(9), of: victim)
-    try tell("  it was killed, with the lock in its hands")
+    try tell("  the process was killed while it held the lock")
     try show("update tickets --add 1")
   }
 
   private func handle() throws {
     let sender = try start("send --to till --wait", ["two seats"], beside: true)
-    let victim = try start("receive --as till --exec", ["kill -KILL $PPID"])
+    let victim = try start("receive --as till --timeout 9 --exec", ["kill -KILL $PPID"])
     try expect(.signalled(9), of: victim)
-    try tell("  it was killed, with the message in its hands")
+    try tell("  the process was killed before it acknowledged the message")
     try show(
-      "receive --as till --count 1 --exec",
+      "receive --as till --count 1 --timeout 9 --exec",
       ["echo \"$(cat), attempt $WORMHOLE_MESSAGE_ATTEMPT\""])
     try expect(.exited(0), of: sender)
-    try tell("  the sender was told that it is handled, and ended")
+    try tell("  the sender was notified of the delivery, and ended")
   }
 
   private func stop() throws {
@@ -76,22 +76,22 @@ struct Demo {
       try sleeper.send(.stop)
       _ = try sleeper.waitUntilStopped()
     }
-    try tell("  it stands still, with the lock in its hands")
+    try tell("  the process is suspended while it holds the lock")
     try show("update tickets --add 1")
     try stage.attempt { () throws(Errno) in
       try stage.directory().makeDirectory("go-on", mode: 0o700)
       try sleeper.send(.go)
     }
     try expect(.exited(0), of: sleeper)
-    try tell("  it went on, saw that others had been faster, and added to what they had left")
+    try tell("  the process resumed, found a newer value, and ran its command again on it")
     try show("get tickets")
   }
 
   // MARK: The stage
 
-  /// The second time it runs, nothing holds it up.
+  /// A script that waits in its first run, and runs without a delay the second time.
   ///
-  /// Once the stage is removed it ends: whoever started it may have been killed.
+  /// Once the stage is removed, the script ends: its parent process may have been killed.
   private static let slowly = """
     #!/bin/sh
     mkdir "$STAGE/inside" 2>/dev/null
@@ -122,12 +122,12 @@ struct Demo {
       if (try? stage.directory().status(of: name)) != nil { return }
       stage.pause(.milliseconds(5))
     }
-    throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not come")
+    throw Failure(.software, "system", "cannot show the demonstration: '\(name)' did not appear")
   }
 
   // MARK: Processes
 
-  /// Shows a command, runs it, and shows what it wrote.
+  /// Shows a command, runs it, and shows its output.
   private func show(_ words: String, _ more: [String] = []) throws {
     try announce(words, more)
     let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
@@ -177,12 +177,13 @@ struct Demo {
 
 extension Verb {
   static let demo = Verb(
-    "demo", "show what the package is for, with real processes", [], [],
+    "demo", "run a short demonstration with real processes", [], [],
     [
-      "Works in a directory of its own below TMPDIR, which it removes. It takes two seconds: one "
-        + "of them is the time after which others go on without a process that stands still."
+      "Works in a directory of its own below TMPDIR, and removes the directory. Takes two "
+        + "seconds; one second is the time until other processes take over from a suspended "
+        + "process."
     ],
-    [Example("wormhole demo", "four short acts")]
+    [Example("wormhole demo", "four short scenes")]
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

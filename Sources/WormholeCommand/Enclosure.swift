@@ -2,15 +2,15 @@ import SharedContainer
 import Syscalls
 import Wormhole
 
-/// What a program is run inside of: an update of a container, or a lock of one.
+/// The enclosing operation of a program: an update of a container, or a lock of a container.
 ///
-/// It is handed down in the environment, so that what would wait for its own end is refused at
-/// once, as the library refuses it within a process.
+/// Child processes inherit the enclosure in the environment. So an operation that would wait for
+/// its own end is refused at once, as by the library within a process.
 struct Enclosure {
   enum Kind {
-    /// While it runs, no lock of the container can be had.
+    /// While the program runs, no lock of the container is available.
     case update
-    /// While it runs, the lock of that name cannot be had.
+    /// While the program runs, the lock of that name is not available.
     case lock(String)
   }
 
@@ -21,30 +21,32 @@ struct Enclosure {
     own = Self.words(kind, of: hole)
   }
 
-  /// What tells the program, and all that it starts.
+  /// The environment variable for the program and all its child processes.
   ///
-  /// With who waits for it: what goes on after that has ended is inside of nothing.
+  /// The variable contains the waiting process: a program is not enclosed any more after the end of
+  /// the waiting process.
   var setting: String {
     let identity = ProcessIdentity.current
     let outer = Processes.environment(Self.variable).map { $0 + "\n" } ?? ""
     return "\(Self.variable)=\(outer)\(identity.process) \(identity.started) \(own)"
   }
 
-  /// Throws if the lock of that name is held by what this runs inside of.
+  /// Throws if an enclosing operation holds the lock of that name.
   func refuseNesting(_ operation: String, _ subject: String) throws(WormholeError) {
     guard Self.encloses(own) else { return }
     throw WormholeError(
-      .nested, operation, subject, because: "this runs inside of it already",
-      hint: "it can be had again when the command that holds it has ended")
+      .nested, operation, subject, because: "this command runs inside the same lock",
+      hint: "the lock is free when the command that holds the lock has ended")
   }
 
-  /// Throws if this runs inside an update of the container, which could wait for it for ever.
+  /// Throws inside an update of the container: the update and the present command could wait for
+  /// each other for ever.
   static func refuseChange(of hole: Wormhole, _ verb: String) throws(WormholeError) {
     guard Processes.environment(variable) != nil, encloses(words(.update, of: hole)) else { return }
     throw WormholeError(
       .nested, "\(verb) in container", hole.container.path,
-      because: "this runs inside an update of the same container, which waits for it to end",
-      hint: "write the new value to standard output, or do it after the update")
+      because: "this command runs inside an update of the same container and would wait for it",
+      hint: "write the new value to standard output, or run this command after the update")
   }
 
   private static func words(_ kind: Kind, of hole: Wormhole) -> String {
@@ -62,7 +64,7 @@ struct Enclosure {
       guard parts.count == 3, parts[2] == words, let process = Int32(parts[0]) else {
         return false
       }
-      // It may have ended, and left this process running.
+      // The process may have ended, and left this process running.
       return UInt64(parts[1]).flatMap { ProcessStatus(of: process)?.started(at: $0) } ?? false
     }
   }

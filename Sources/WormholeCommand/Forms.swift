@@ -1,7 +1,6 @@
 import CommandLine
 
-/// The forms of all objects that `wormhole` writes: the same keys for the same things in every
-/// verb.
+/// The forms of all objects that `wormhole` writes, with the same keys in every verb.
 extension ObjectForm {
   static var all: [ObjectForm] {
     [
@@ -11,114 +10,115 @@ extension ObjectForm {
   }
 
   static let channel = ObjectForm(
-    "channel", "what a channel holds, from get, watch and list",
+    "channel", "a channel's value, from get, watch and list",
     [
-      ("channel", "its name"), ("version", "how often it was changed"), ("value", "what is there"),
-      ("cleared", "whether it was cleared"), ("sent", "when it was changed"),
-      ("from", "who changed it"), ("recovered", "whether this is the value before a damaged one"),
-      ("damage", "why it cannot be read"),
+      ("channel", "its name"), ("version", "number of its changes"), ("value", "its value"),
+      ("cleared", "whether it was cleared"), ("sent", "time of the change"),
+      ("from", "writer of the change"),
+      ("recovered", "whether this is the value before a damaged value"),
+      ("damage", "cause of the damage"),
     ])
 
   static let change = ObjectForm(
-    "change", "what a channel holds after put, update and clear",
+    "change", "a changed channel, from put, update and clear",
     [
-      ("channel", "its name"), ("version", "how often it was changed"), ("value", "what is there"),
+      ("channel", "its name"), ("version", "number of its changes"), ("value", "its value"),
     ])
 
   static let setting = ObjectForm(
-    "setting", "a setting, or one that has changed, from defaults",
-    [("suite", "the set it belongs to"), ("key", "its name"), ("value", "what it is set to")])
+    "setting", "a setting or a changed setting, from defaults",
+    [("suite", "its suite"), ("key", "its name"), ("value", "its value")])
 
   static let received = ObjectForm(
     "received", "a message, from receive",
     [
-      ("delivery", "'guaranteed', 'immediate' or 'context'"), ("id", "what it was sent as"),
-      ("place", "which it is of those sent together"), ("from", "who sent it"),
-      ("to", "whom it was sent to"), ("kind", "what it is called by"), ("sent", "when"),
-      ("attempt", "which attempt to handle it this is"),
-      ("redelivered", "whether it may have been handled before"), ("value", "what it says"),
-      ("file", "what its sender calls the file that comes with it"),
-      ("path", "where that file is now"), ("size", "how many bytes that file has"),
+      ("delivery", "'guaranteed', 'immediate' or 'context'"), ("id", "its ID"),
+      ("place", "its place in the batch"), ("from", "sender"),
+      ("to", "receiver"), ("kind", "its kind"), ("sent", "time of sending"),
+      ("attempt", "number of this attempt"),
+      ("redelivered", "whether the message may have been handled before"), ("value", "its value"),
+      ("file", "the sender's name of the file"),
+      ("path", "path of the file now"), ("size", "bytes of the file"),
     ])
 
   static let queued = ObjectForm(
-    "queued", "a message that has not been handled, from queue",
+    "queued", "an unhandled message, from queue",
     [
-      ("id", "what it was sent as"), ("from", "who sent it"), ("to", "whom it was sent to"),
-      ("kind", "what it is called by"), ("sent", "when"), ("count", "how many it holds"),
-      ("size", "how many bytes it takes"), ("urgent", "whether it goes before others"),
+      ("id", "its ID"), ("from", "sender"), ("to", "receiver"),
+      ("kind", "its kind"), ("sent", "time of sending"), ("count", "number of messages"),
+      ("size", "its size in bytes"), ("urgent", "whether it is urgent"),
       ("state", "'waiting', 'inHand' or 'dead'"),
-      ("attempt", "which attempt to handle it is under way, or was the last"),
-      ("damage", "why it cannot be read"), ("ended", "when it was given up"),
-      ("reason", "why it was given up"),
+      ("attempt", "number of the current or last attempt"),
+      ("damage", "cause of the damage"), ("ended", "time of becoming a dead letter"),
+      ("reason", "reason of becoming a dead letter"),
     ])
 
   static let sent = ObjectForm(
-    "sent", "a message that was sent, and what became of it, from send and queue",
+    "sent", "a sent message and its outcome, from send and queue",
     [
-      ("delivery", "'guaranteed' or 'immediate'"), ("id", "what it was sent as"),
-      ("from", "who sent it"), ("to", "whom it was sent to"), ("kind", "what it is called by"),
-      ("count", "how many it holds"), ("file", "what its sender calls the file that goes with it"),
+      ("delivery", "'guaranteed' or 'immediate'"), ("id", "its ID"),
+      ("from", "sender"), ("to", "receiver"), ("kind", "its kind"),
+      ("count", "number of messages"), ("file", "the sender's name of the file"),
       (
         "end",
-        "'delivered', 'cancelled', 'expired', 'givenUp', 'discarded' or 'untold', if it has ended"
+        "'delivered', 'cancelled', 'expired', 'givenUp', 'discarded' or 'untold', if settled"
       ),
-      ("reason", "why it was given up"),
+      ("reason", "reason of becoming a dead letter"),
     ])
 
   static let context = ObjectForm(
-    "context", "a state that a member was told, from send and queue",
+    "context", "a context set for a member, from send and queue",
     [
-      ("from", "who told it"), ("to", "who was told"), ("kind", "what it is called by"),
-      ("sent", "when"), ("value", "what it says"), ("received", "whether it has been received"),
+      ("from", "sender"), ("to", "receiver"), ("kind", "its kind"),
+      ("sent", "time of sending"), ("value", "its value"), ("received", "whether it was received"),
     ])
 
   static let answer = ObjectForm(
-    "answer", "how a request was answered, from request and reply",
+    "answer", "the reply to a request, from request and reply",
     [
-      ("from", "who asked"), ("to", "who was asked"), ("kind", "what it is called by"),
-      ("answered", "whether it was answered, and not refused"), ("value", "the answer"),
-      ("reason", "why it was refused"),
+      ("from", "requester"), ("to", "receiver"), ("kind", "kind of the request"),
+      ("answered", "whether the request was not refused"), ("value", "the reply"),
+      ("reason", "reason of the refusal"),
     ])
 
   static let member = ObjectForm(
     "member", "a member, from members and wake",
     [
-      ("member", "its name"), ("incarnation", "what tells its latest joining from those before"),
+      ("member", "its name"), ("incarnation", "ID of the latest join"),
       ("state", "'running', 'stopped' or 'not running'"), ("running", "whether it runs"),
-      ("stopped", "whether it is stopped, if that can be seen"),
-      ("process", "the number of the process that joined last"),
-      ("program", "the name of its program"), ("joined", "when it joined last"),
-      ("info", "what it tells of itself"),
+      ("stopped", "whether it is suspended, if visible"),
+      ("process", "ID of the process that joined last"),
+      ("program", "name of its program"), ("joined", "time of the latest join"),
+      ("info", "info that it publishes"),
     ])
 
   static let start = ObjectForm(
-    "start", "how a member is started, from wake with --register, --show and --forget",
+    "start", "a member's registered command, from wake with --register, --show and --forget",
     [
-      ("member", "its name"), ("program", "the program"), ("arguments", "what it is given"),
-      ("environment", "what is set"), ("directory", "where it begins"),
+      ("member", "its name"), ("program", "the program"), ("arguments", "its arguments"),
+      ("environment", "its environment settings"), ("directory", "its working directory"),
     ])
 
   static let notice = ObjectForm(
-    "notice", "a posting, from post and observe", [("notice", "the name that was posted")])
+    "notice", "a notice, from post and observe", [("notice", "its name")])
 
   static let removed = ObjectForm(
-    "removed", "what is no more, from remove",
-    [("kind", "what it was"), ("name", "its name")])
+    "removed", "a removed name, from remove",
+    [("kind", "'channel', 'member' or 'suite'"), ("name", "the name")])
 
   static let pairing = ObjectForm(
-    "pairing", "what a phone and its watches find of each other, from watchconnectivity",
+    "pairing", "the state of a phone and its watches, from watchconnectivity",
     [
-      ("active", "the watch that the phone is with"),
+      ("active", "the active watch"),
       ("phoneApp", "whether the phone's app is installed"),
-      ("watches", "of each watch: app, inRange and complication, each true or false"),
+      ("watches", "app, inRange and complication of each watch, true or false"),
     ])
 
   static let finding = ObjectForm(
-    "finding", "what the doctor has found",
+    "finding", "a finding, from doctor",
     [
-      ("severity", "how bad it is"), ("subject", "where"), ("finding", "what"),
-      ("advice", "what can be done"), ("repairable", "whether --repair mends it"),
-      ("repaired", "whether --repair has mended it"),
+      ("severity", "its severity"), ("subject", "file or directory"), ("finding", "the finding"),
+      ("advice", "possible remedy"), ("repairable", "whether --repair repairs it"),
+      ("repaired", "whether --repair has repaired it"),
     ])
 }

@@ -10,7 +10,7 @@ extension Invocation {
 
   /// Opens the container that the command line or the environment names.
   ///
-  /// - Parameter create: whether one is made where none is.
+  /// - Parameter create: whether a missing container is made.
   func open(
     create: Bool, _ adjust: (inout Wormhole.Options) -> Void = { _ in }
   ) throws -> Wormhole {
@@ -24,16 +24,16 @@ extension Invocation {
     adjust(&options)
     let hole: Wormhole
     do {
-      // Whoever waits in a place that nobody else knows waits for ever: a slip of the pen, perhaps.
+      // A command that waits alone in a container waits for ever: perhaps the path is a mistake.
       options.mayCreate = create && !waits
       hole = try open(try place(), options)
     } catch let error as WormholeError where create && waits && error.isForWantOfAContainer {
       options.mayCreate = true
       hole = try open(try place(), options)
-      output.tell("there was no container at '\(hole.container.path)'; made one")
+      output.tell("there was no container at '\(hole.container.path)'; created it")
     }
     if verb.changesValues { try Enclosure.refuseChange(of: hole, verb.name) }
-    // Kept for good: the end of the process closes it all, and faster.
+    // Never released: the end of the process closes everything, and faster.
     _ = Unmanaged.passRetained(hole)
     return hole
   }
@@ -70,17 +70,17 @@ extension Invocation {
     }
   }
 
-  /// Set to nothing is not set.
+  /// An empty variable counts as not set.
   private static func setting(_ name: String) throws(Failure) -> String? {
     guard !Processes.isGarbled(environment: name) else {
-      throw .usage("cannot tell which container to use: \(name) is not UTF-8; give its path so")
+      throw .usage("cannot tell which container to use: \(name) is not UTF-8; use a path in UTF-8")
     }
     return Processes.environment(name).flatMap { $0.isEmpty ? nil : $0 }
   }
 }
 
 extension Invocation {
-  /// Whether it waits for what others do in the container.
+  /// Whether the verb waits for changes by other processes in the container.
   fileprivate var waits: Bool {
     switch verb.name {
     case "watch", "observe": true
@@ -92,14 +92,14 @@ extension Invocation {
 }
 
 extension Verb {
-  /// Whether it asks for locks of the container's values.
+  /// Whether the verb requests locks of the container's values.
   fileprivate var changesValues: Bool {
     ["put", "clear", "update", "lock", "remove"].contains(name)
   }
 }
 
 extension WormholeError {
-  /// Whether there is none, or nothing that tells of one.
+  /// Whether the container is missing, or the directory is not a container.
   fileprivate var isForWantOfAContainer: Bool {
     operation == "open container" && (code == .notFound || code == .notAContainer)
   }

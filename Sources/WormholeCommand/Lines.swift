@@ -9,7 +9,7 @@ struct LineReader {
   private var rest: [UInt8] = []
   private var hasEnded = false
 
-  /// The lines that have come, without their line feeds; waits for some.
+  /// Returns the lines that have arrived, without their line feeds; waits for at least one.
   ///
   /// - Returns: nil at the end.
   mutating func next(limit: Int) throws -> [[UInt8]]? {
@@ -47,7 +47,7 @@ struct LineReader {
   }
 }
 
-/// How many lines have been sent, as it is told to whoever looks on.
+/// The number of lines sent, as shown on a terminal.
 final class LineCount: Sendable {
   private struct State {
     var sent = 0
@@ -66,7 +66,7 @@ final class LineCount: Sendable {
 
   var sent: Int { state.withLock { $0.sent } }
 
-  /// Sends some more.
+  /// Sends a number of lines, and counts the lines.
   func send(_ count: Int, _ body: () throws -> Void) throws {
     state.withLock { $0.isSending = true }
     let result = Result { try body() }
@@ -82,20 +82,20 @@ final class LineCount: Sendable {
     try result.get()
   }
 
-  /// A signal has come: what is being sent is sent, if that takes no long time.
+  /// Handles a signal: lines in progress are still sent, if that takes no longer than a second.
   func interrupt() {
     let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isSending ? nil : () }
     clear()
     output.tell("interrupted; \(words)")
   }
 
-  /// It is over.
+  /// Reports the number of lines at the end.
   func finish() {
     clear()
     if isShown { output.tell(words) } else { output.explain(words) }
   }
 
-  /// Something stands in the way of the rest.
+  /// Reports the number of lines after a failure.
   func fail() {
     clear()
     output.tell(words)
@@ -112,12 +112,12 @@ final class LineCount: Sendable {
 }
 
 extension Invocation {
-  /// Sends what comes, as it comes.
+  /// Sends lines as they arrive.
   func sendLines(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
     let count = LineCount(output)
     try Interruption.prepare { count.interrupt() }
     var options = options
-    // Whoever is faster than the receiver waits for it.
+    // If standard input is faster than the receiver, the command waits for the receiver.
     options.whenFull = .wait(.seconds(1_000_000_000))
     let peer = try open(create: true).peer(name, from: value(.from))
     let limit = Wormhole.Options().largestValue
@@ -134,7 +134,7 @@ extension Invocation {
     return 0
   }
 
-  /// Those before one that cannot be sent are sent.
+  /// Sends the lines up to the first invalid line.
   private func send(
     _ lines: [[UInt8]], to peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ count: LineCount
   ) throws {
@@ -153,7 +153,7 @@ extension Invocation {
     }
     var rest = values[...]
     while let next = rest.first {
-      // Messages of a file are of one kind.
+      // All messages of a file have the same kind.
       let kind = kind(of: next)
       let run = rest.prefix { self.kind(of: $0) == kind }
       rest = rest.dropFirst(run.count)

@@ -3,18 +3,19 @@ import SharedContainer
 import Syscalls
 import Wormhole
 
-/// What has a name in a container.
+/// Names in a container, for completion.
 enum Names {
   case channels, members, notices, locks, suites
-  /// Those of the suite that stands before.
+  /// The keys of the suite that precedes on the command line.
   case keys
-  /// Those of the kind that stands before.
+  /// The names of the kind that precedes on the command line.
   case removable
 
-  /// Those that the container holds; none where it cannot be read: nobody asked for errors.
+  /// The names in the container; none if it cannot be read, because completion shows no errors.
   var found: Found {
     { invocation in
-      // A group's container says itself that it is one, and nobody has said so yet.
+      // A group's container is marked as a group's, and the command line may not contain the option
+      // for sharing yet.
       let hole =
         (try? invocation.open(create: false) { $0.isForReading = true })
         ?? (try? invocation.open(create: false) { ($0.isForReading, $0.sharing) = (true, .group) })
@@ -33,7 +34,7 @@ extension Option.Argument {
 }
 
 extension Wormhole {
-  /// - Parameter operands: those before, which may say what is meant.
+  /// - Parameter operands: the preceding operands, which may determine the kind of name.
   fileprivate func names(
     _ names: Names, after operands: [String]
   ) throws -> [String] {

@@ -4,13 +4,35 @@ import Syscalls
 
 /// Programs that the command runs for its caller.
 enum Programs {
-  /// A program was never started, so it has no status.
+  /// The error of a program without a status, because the program was never started.
   struct NeverRan: FailureTold {
     let error: WormholeError
     var failure: Failure { Failure(error) }
   }
 
-  /// Runs a program with this process's own input and output; answers how it ended.
+  /// Returns why values from other processes cannot be passed to a command in its environment; nil
+  /// if they can.
+  ///
+  /// A message must not end the receiving command.
+  static func problem(of settings: [String]) -> String? {
+    settings.first { $0.utf8.contains(0) }.map { setting in
+      let name = setting.parts(between: "=", most: 1, keepingEmpty: true)[0]
+      return "the value cannot be passed to a command: \(name) contains a zero byte"
+    }
+  }
+
+  /// Returns why a command could not be started, if the values to be passed were the reason.
+  ///
+  /// The values of present senders take a few kilobytes in the environment. If even these values
+  /// are too much, the environment of this process is too large for any message.
+  static func problem(of settings: [String], _ error: any Error) -> String? {
+    guard let error = (error as? NeverRan)?.error, error.errno == Errno.argumentsTooLong.rawValue,
+      settings.reduce(0, { $0 + $1.utf8.count }) > 16_384
+    else { return nil }
+    return "the value cannot be passed to a command: \(error.reason)"
+  }
+
+  /// Runs a program with this process's own input and output; returns its exit status.
   static func run(_ words: [String], _ settings: [String]) throws -> ExitStatus {
     try starting(words[0]) { () throws(Errno) in
       try Interruption.run { () throws(Errno) in
@@ -20,7 +42,7 @@ enum Programs {
     }
   }
 
-  /// Runs a line of shell with bytes on its standard input, its output going where ours goes.
+  /// Runs a shell command with bytes on its standard input, and with this process's output.
   static func shell(_ line: String, input: [UInt8], _ settings: [String]) throws -> ExitStatus {
     try starting("sh") { () throws(Errno) in
       let given = try SharedPipe()
@@ -28,7 +50,7 @@ enum Programs {
     }
   }
 
-  /// Runs a line of shell that makes one value of another.
+  /// Runs a shell command that converts a value.
   static func filter(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
   ) throws -> (status: ExitStatus, output: [UInt8]) {
@@ -56,8 +78,8 @@ enum Programs {
     }
     taken.closeWriting()
     ended()
-    // Whoever was to end does not wait for what the child has left behind, which may keep the pipe
-    // open; what the child has written is in it already.
+    // A process that was asked to end does not wait for the child's own children, which may keep
+    // the pipe open. The output of the child is in the pipe already.
     if Interruption.isAsked,
       collected.wait(until: .now + .milliseconds(100), { $0 == nil ? nil : true }) == nil
     {
@@ -67,12 +89,12 @@ enum Programs {
     return (try result.get(), try collected.withLock { $0! }.get())
   }
 
-  /// Runs a line of shell that makes one value of another, and keeps the end of its complaints,
-  /// which go where ours go too.
+  /// Runs a shell command that converts a value, and keeps the end of its error output, which also
+  /// goes to this process's error output.
   ///
-  /// If this process was asked to end meanwhile, it does so with its child, and nobody is answered:
-  /// who waits learns that this has ended. What the child has left behind may keep the pipes open
-  /// for as long as it likes.
+  /// If this process is asked to end during the call, it ends with its child and sends no reply:
+  /// the requester is notified of the end of the process. The child's own children may keep the
+  /// pipes open for any time.
   static func answer(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
   ) throws -> (status: ExitStatus, output: [UInt8], complaint: String) {
@@ -91,7 +113,7 @@ enum Programs {
       let result = Result { () throws(Errno) in
         try filter(line, input, settings, limit, error: errors) {
           guard Interruption.isAsked else { return }
-          // The child's last words are in the pipe already.
+          // The child's last error output is in the pipe already.
           errors.closeWriting()
           _ = isHeard.wait(until: .now + .milliseconds(100)) { $0 ? true : nil }
           Interruption.endIfAsked()
@@ -105,16 +127,16 @@ enum Programs {
     }
   }
 
-  /// Runs it to its end, whether it reads all that it is given or not.
+  /// Runs a shell command to its end, even if it does not read all its input.
   private static func feeding(
     _ given: SharedPipe, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
     error: CInt = 2, _ started: () -> Void = {}
   ) throws(Errno) -> ExitStatus {
-    // Started before there is a child, which would wait in vain for a thread that cannot be had.
+    // Started before the child, which would wait in vain if no thread can be started.
     let begun = Monitor(false)
     let feeder = try Thread("input") {
       _ = begun.wait(until: nil) { $0 ? true : nil }
-      // Whoever does not read it all has no use for it.
+      // A child that stops reading does not need the rest.
       try? given.feed(input)
     }
     defer {
@@ -140,7 +162,8 @@ enum Programs {
     do throws(Errno) {
       return try body()
     } catch {
-      // A directory of PATH that may not be looked into denies access to what is nowhere.
+      // A PATH directory without search permission also denies access to programs that exist
+      // nowhere.
       let isNowhere =
         error == .accessDenied && !program.utf8.contains(UInt8(ascii: "/")) && !isInPath(program)
       throw NeverRan(error: WormholeError(isNowhere ? .noSuchFile : error, "run", program))
@@ -155,7 +178,7 @@ enum Programs {
 }
 
 extension Failure {
-  /// The same, where the caller has to be told that the program it wanted to run did not.
+  /// As `init(_:)`, with a status that tells the caller about a program that did not run.
   init(neverRan error: any Error) {
     self.init(error)
     let errno = (error as? Programs.NeverRan)?.error.errno.map { Errno(rawValue: $0) }
@@ -170,7 +193,7 @@ extension Failure {
 }
 
 extension Errno {
-  /// What the system says of a program that is there and cannot be run.
+  /// The errors of the system for an existing program that cannot be run.
   fileprivate static let ofPrograms: Set<Errno> = [
     .accessDenied, .notPermitted, .notExecutable, .notADirectory, .isADirectory, .tooManyLinks,
     .busyText, .argumentsTooLong, .nameTooLong,

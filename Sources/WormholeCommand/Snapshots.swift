@@ -2,9 +2,9 @@ import CommandLine
 import PropertyLists
 import Wormhole
 
-/// How what a channel holds is written.
+/// Output of a channel's value.
 extension Output {
-  /// One object: the value with its metadata.
+  /// Writes one object: the value with its metadata.
   func write(object snapshot: Wormhole.UntypedSnapshot) throws {
     try write(
       .channel,
@@ -17,14 +17,14 @@ extension Output {
       ])
   }
 
-  /// One line, begun with the channel's name where several are told of.
+  /// Writes a line, with the channel's name first in the case of several channels.
   func write(line snapshot: Wormhole.UntypedSnapshot, named: Bool) throws {
     if isJSON { return try write(object: snapshot) }
     let value = try snapshot.value.map { try $0.inOneLine() } ?? "(cleared)"
     try write(line: named ? "\(try snapshot.channel.inOneLine())\t\(value)" : value)
   }
 
-  /// What a channel holds now, and as which version.
+  /// Writes the present value of a channel, and its version.
   func write(change value: PropertyListValue?, _ version: Int, of channel: String) throws {
     guard isJSON else { return explain("channel '\(channel)' has version \(version)") }
     try write(

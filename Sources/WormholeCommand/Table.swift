@@ -6,16 +6,16 @@ extension Table {
     "wormhole", "0.1.0", "pass values and messages between processes through a directory",
     synopsis: "[--container DIR | --group ID]",
     purpose:
-      "Passes values and messages between the processes of this machine that share a directory.",
+      "Passes values and messages between processes of one machine that share a directory.",
     details: [
       "Processes of one machine that share a directory pass values and messages through it.",
-      "None can block, corrupt or lose another's work, whatever happens to it.",
+      "A process that is killed or suspended cannot block, corrupt or lose the work of another.",
     ],
     options: [.container, .group, .groupShared, .json, .quiet, .verbose],
     variables: [
-      ("WORMHOLE_CONTAINER", "the container, where no option names one"),
-      ("WORMHOLE_GROUP", "the group, where no option names one"),
-      ("WORMHOLE_ROOT", "the directory that holds those of all groups"),
+      ("WORMHOLE_CONTAINER", "the container's directory, if no option names a container"),
+      ("WORMHOLE_GROUP", "the group, if no option names a container"),
+      ("WORMHOLE_ROOT", "the directory that contains the containers of all groups"),
     ],
     statuses: ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) },
     forms: { ObjectForm.all },
@@ -34,16 +34,16 @@ extension Table {
     ])
 
   private static let completed =
-    "Verbs, options and what they take are completed, and, where a "
-    + "container is named, the channels, members, notices, locks, suites and keys in it, "
-    + "whatever stands in their names: nothing of it is run."
+    "Verbs, options and their arguments are completed, and, if a container is named, the names of "
+    + "its channels, members, notices, locks, suites and keys. A name is never executed, whatever "
+    + "characters it contains."
 }
 
 extension Option {
   static let container = Option(
     "container", .directory("DIR"),
-    "use the container at DIR; whoever writes or waits first makes it")
-  static let group = Option("group", .any("ID"), "use the container of that group")
+    "directory of the container, created by the first write or wait")
+  static let group = Option("group", .any("ID"), "group whose container is used")
   static let groupShared = Option(
-    "group-shared", nil, "the container is for all users of the directory's group")
+    "group-shared", nil, "share the container with all users of the directory's group")
 }

@@ -2,15 +2,16 @@ import CommandLine
 import SharedContainer
 import Syscalls
 
-/// Telling of one thing after the other as they come, until it is enough.
+/// The output of items as they arrive, until the end condition.
 ///
-/// What comes is told on whatever thread hears of it, one at a time; the main thread waits.
+/// Each item is written on its receiving thread, and no two at the same time; the main thread
+/// waits.
 final class Telling: Sendable {
-  /// What the error says could not be done when time is up.
+  /// The operation that the error names after a timeout.
   private let operation: String
   private let subject: String
   private let count: Int?
-  /// Whether what has begun when time is up, or the reader has gone, is brought to its end.
+  /// Whether an item in progress is completed after a timeout, or after the reader has gone.
   private let finishes: Bool
   private let state = Monitor(State())
 
@@ -27,13 +28,14 @@ final class Telling: Sendable {
     self.finishes = finishes
   }
 
-  /// Tells one more, unless it is over; a status other than 0 ends it, and without one it does not
-  /// count.
+  /// Handles one more item, unless the output has ended.
   ///
-  /// - Returns: whether it was told.
+  /// A status other than 0 ends the output; an item without a status does not count.
+  ///
+  /// - Returns: whether the item was handled.
   @discardableResult
   func tell(_ body: () throws -> Int32?) -> Bool {
-    // What comes in several ways is told one after the other too.
+    // Items from different sources are also handled one at a time.
     let isFree = state.wait(until: nil) { state -> Bool? in
       guard state.end == nil else { return false }
       guard !state.isBusy else { return nil }
@@ -57,8 +59,8 @@ final class Telling: Sendable {
     return false
   }
 
-  /// Keeps this thread for good once it is over: what it has in its hands is not let go of before
-  /// the process ends.
+  /// Blocks the calling thread for ever after the end of the output: claimed messages are not
+  /// released before the process ends.
   func restIfOver() {
     guard state.withLock({ $0.end }) != nil else { return }
     let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
@@ -72,7 +74,7 @@ final class Telling: Sendable {
       finishes && state.isBusy ? nil : state.end
     }
     if let early { return try early.get() }
-    // What is being written at this moment was in time; who does not read it is not waited for.
+    // An item that is being written was in time; a reader that does not read is not waited for.
     let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isBusy && $0.end == nil ? nil : () }
     let end = state.wait(until: nil) { state -> Result<Int32, any Error>? in
       if finishes, state.isBusy { return nil }
@@ -90,7 +92,7 @@ final class Telling: Sendable {
         because: told == 0 ? "nothing came in time" : "only \(told) came in time"))
   }
 
-  /// Ends when whoever reads the output has gone, and not only with the next line.
+  /// Ends the output as soon as its reader has gone, and not only with the next line.
   private func watchReader() throws {
     let state = state
     do throws(Errno) {

@@ -4,17 +4,17 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 
-/// What kind of value bytes are to become.
+/// The type of a value that is made of bytes.
 enum ValueType: String, CaseIterable {
   case string, json, plist, data
 
-  /// Makes a value of bytes; what cannot be one is an error that names what it was for.
+  /// Makes a value of bytes; if that is impossible, the error names the value's purpose.
   func value(of bytes: [UInt8], for subject: String) throws(Failure) -> PropertyListValue {
     do throws(PropertyListError) {
       switch self {
       case .string:
         guard let text = String(validating: bytes, as: UTF8.self) else {
-          throw PropertyListError(.invalidValue, "it is not UTF-8; '--type data' takes any bytes")
+          throw PropertyListError(.invalidValue, "not UTF-8; '--type data' accepts all bytes")
         }
         return .string(text)
       case .json: return try JSONPropertyList.decode(bytes)
@@ -27,16 +27,17 @@ enum ValueType: String, CaseIterable {
       throw Failure(
         WormholeError(
           .invalidValue, "use the \(rawValue) for", subject, because: error.reason + place,
-          hint: isNull ? "leave the key out; a value that is not there is said by 'clear'" : nil))
+          hint: isNull ? "omit the key; to remove a value, use 'wormhole clear'" : nil))
     }
   }
 
-  /// What bytes from a pipe become if nobody says: text if they are that.
+  /// Makes a value of bytes without a given type: text if they are UTF-8, otherwise data.
   static func value(ofAny bytes: [UInt8]) -> PropertyListValue {
     String(validating: bytes, as: UTF8.self).map { .string($0) } ?? .data(Data(bytes))
   }
 
-  /// What a program wrote: with a text, one line feed at the end is none of the value's.
+  /// Makes a value of a program's output; one line feed at the end of a text is not a part of the
+  /// value.
   static func value(
     ofStream bytes: [UInt8], _ type: ValueType?, raw: Bool, for subject: String
   ) throws(Failure) -> PropertyListValue {
@@ -47,7 +48,7 @@ enum ValueType: String, CaseIterable {
 }
 
 extension PropertyListValue {
-  /// As `get` prints it: strings as they are, data raw, other values as JSON.
+  /// Returns the value as `get` prints it: strings unchanged, data raw, other values as JSON.
   func printed(raw: Bool = false) throws -> [UInt8] {
     switch self {
     case .data(let data): return Array(data)
@@ -60,7 +61,7 @@ extension PropertyListValue {
 }
 
 extension StandardStream {
-  /// All that comes, to its end; an error once it is more than a value can be.
+  /// Returns all bytes to the end; throws once there are more than a value can have.
   func readAll(limit: Int) throws -> [UInt8] {
     var bytes: [UInt8] = []
     do throws(Errno) {

@@ -6,11 +6,11 @@ import Testing
 
 @testable import WormholeCommand
 
-/// Whatever stands on a command line, it is understood or refused with a sentence; and so is
-/// whatever stands there while a shell asks how it may go on.
+/// Any command line is understood, or refused with a sentence; and so is any command line for which
+/// a shell asks for completions.
 ///
-/// `WORMHOLE_FUZZ` says how many; `WORMHOLE_SEED` makes the same ones again.
-@Suite(.blocking) struct ArgumentFuzzTests {
+/// `WORMHOLE_FUZZ` sets the number of lines; `WORMHOLE_SEED` generates the same lines again.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct ArgumentFuzzTests {
   private static let count =
     Processes.environment("WORMHOLE_FUZZ").flatMap { Int($0) } ?? 600
   private static let seed = TestRun.seed
@@ -34,7 +34,7 @@ import Testing
     var line = (0..<Int.random(in: 0..<7, using: &random)).map { _ in
       Self.words.randomElement(using: &random)!
     }
-    // Most begin as those do that mean something.
+    // Most lines begin with a name that has a meaning.
     if Int.random(in: 0..<4, using: &random) > 0 {
       line.insert(Self.table.names.randomElement(using: &random)!, at: 0)
     }
@@ -48,7 +48,7 @@ import Testing
     return line
   }
 
-  /// What is wrong with the answer to a command line.
+  /// The fault of the reply to a command line.
   private func judge(_ line: [String]) -> String? {
     do throws(Failure) {
       _ = try Parser.parse(line, by: Self.table)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  /// What was found once, and what is likely to be: a line each, with tabs between the words.
+  /// Lines found earlier, and lines likely to be found: a line each, with tabs between the words.
   @Test func linesThatWereTroubleAreNone() throws {
     for text in try Fixture.text("fuzz/arguments.txt").split(separator: "\n") {
       let line = text.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
@@ -82,13 +82,13 @@ import Testing
     }
   }
 
-  /// The whole program, with lines that it must refuse before it touches anything.
+  /// The whole program, with lines to refuse before any file is touched.
   @Test func theProgramRefusesWhatItDoesNotUnderstand() throws {
     var random = SeededRandom(seed: Self.seed)
     let folder = try TemporaryDirectory()
     var refused = 0
     while refused < 5 {
-      // The word before it may be an option that takes it for its value: then it means something.
+      // The word before may be an option with a value, which makes the line valid.
       let line = line(&random).filter { !$0.contains("\0") } + ["--no-such-option"]
       guard (try? Parser.parse(line, by: Self.table)) == nil else { continue }
       refused += 1

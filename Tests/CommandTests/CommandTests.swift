@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
-@Suite(.blocking) struct CommandTests {
+@Suite(.blocking, .notSanitized("about what a command prints")) struct CommandTests {
   @Test(arguments: [
     "values", "changes", "settings", "locks", "messages", "removing", "requests", "pairings",
     "coordination",
@@ -35,7 +35,7 @@ import Testing
     #expect(places == "file\nfull\nhole\nlater\nlink\nopen\nreal\nfull:\nmine\n\nreal:\n")
   }
 
-  /// Places that are no containers, or none that can be used.
+  /// Directories that are not containers, or that cannot be used.
   private func prepareRefusals(_ stage: Stage) throws {
     let outcome = try stage.run(
       """
@@ -49,7 +49,7 @@ import Testing
     try later.open("container.plist", [.writeOnly, .truncate]).write(bytes)
   }
 
-  /// Programs have such a umask that keep what they write to themselves.
+  /// Programs that keep their files to themselves have such a umask.
   @Test func directoriesCanBeEnteredWhateverTheUmask() throws {
     let stage = try Stage()
     for mask in ["0177", "0277", "0377"] {

@@ -6,9 +6,10 @@ import Testing
 
 @testable import WormholeCommand
 
-/// Completions, asked for in the shells they are for.
-@Suite(.blocking) struct CompletionTests {
-  /// What bash offers for a command line whose last word is being typed.
+/// Completions, requested in the shells for which they are made.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct CompletionTests {
+  /// The completions of bash for a command line whose last word is being typed.
   private func offers(_ words: [String], in stage: Stage) throws -> Set<String> {
     let line = words.joined(separator: " ")
     let script = """
@@ -25,7 +26,7 @@ import Testing
     return Set(outcome.output.split(separator: "\n").map(String.init))
   }
 
-  /// Bash hands over the line and its end; somebody else may hand over anything.
+  /// Bash passes the line and its last word; another caller may pass any words.
   @Test func anyTwoWordsAreTakenForALine() throws {
     for (line, part) in [("get", "send"), ("", "x"), ("se", "nd"), ("wormhole ge", "wormhole ge")] {
       _ = Completions(.wormhole).offers(for: .bash, [line, part])
@@ -51,7 +52,7 @@ import Testing
     #expect(!left.contains("--power") && left.contains("--type"))
   }
 
-  /// Nobody has said that it is a group's when names are asked for, and nothing is at stake.
+  /// The line does not state the group's sharing when names are requested, and nothing is at stake.
   @Test func bashOffersTheNamesOfAGroupsContainer() throws {
     let stage = try Stage()
     _ = try stage.run("wormhole put speed 1 --group-shared")
@@ -119,7 +120,7 @@ import Testing
     return outcome.output
   }
 
-  /// Ends with what the shell has written.
+  /// Ends after printing the output of the shell.
   private var typist: String {
     """
     import os, sys
@@ -143,7 +144,7 @@ import Testing
     """
   }
 
-  /// Each name is alone in a container, so that it is what is completed.
+  /// Each name is alone in a container, so that it is the only completion.
   private func completes(
     _ names: [String], _ quotes: [String], in shell: [String], _ stage: Stage
   ) throws {
@@ -163,10 +164,10 @@ import Testing
     #expect(try !stage.directory.descriptor.names().contains("ran"))
   }
 
-  /// Nil, and a word about it, where this cannot be tried.
+  /// Returns nil, and prints a notice, where completions cannot be tried.
   private func stage(for shell: String, _ settings: String) throws -> Stage? {
     for program in ["python3", shell] where Programs.installed(program) == nil {
-      skip("completions of \(shell) on a terminal", because: "there is no \(program)")
+      skip("completions of \(shell) on a terminal", missing: program)
       return nil
     }
     let stage = try Stage()
@@ -206,7 +207,7 @@ import Testing
 
       """
     guard let stage = try stage(for: "fish", settings) else { return }
-    // What fish reads line by line cannot hold these.
+    // Fish reads line by line and cannot hold these names.
     let names = Self.names.filter { !$0.contains("\n") && !$0.contains("\t") }
     try completes(
       names, ["", "'", "\""], in: ["fish", "--no-config", "-C", "source settings", "-i"], stage)

@@ -3,11 +3,12 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// `wormhole coordinate` among several processes, and what the doctor says of it.
-@Suite(.blocking) struct CoordinateVerbTests {
+/// `wormhole coordinate` among several processes, and the doctor's findings about accesses.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct CoordinateVerbTests {
   private static let root = "export WORMHOLE_ROOT=\"$STAGE/groups\";"
 
-  /// Holds an access to `file` until somebody writes to `pipe`, having said so.
+  /// Prints a line, and holds an access to `file` until a process writes to `pipe`.
   private func hold(
     _ stage: Stage, _ kind: String, _ line: String = "echo held; read -r x <pipe; echo over"
   ) throws -> Running {
@@ -47,11 +48,26 @@ import Testing
     #expect(end.errors.contains("others went past it while it stood still"), "\(end.errors)")
   }
 
+  /// The bound is longer than the lease, after which the holder counts as suspended.
+  @Test func aTakeoverWaitsAtLeastForTheGivenTime() throws {
+    let stage = try Stage()
+    let holder = try hold(stage, "write")
+    try holder.child.send(.stop)
+    try holder.waitUntilStopped()
+    let begin = Instant.now
+    let past = try stage.run(
+      "\(Self.root) wormhole coordinate write file --take-over 4 -- echo past")
+    #expect(past.output == "past\n", "\(past.errors)")
+    #expect(Instant.now - begin >= .seconds(4))
+    try holder.child.send(.kill)
+    #expect(try holder.outcome().status == .signalled(9))
+  }
+
   /// So it is with kernels before 5.6, and in sandboxes that refuse what they do not know.
   @Test(arguments: ["ENOSYS", "EPERM"])
   func withoutTheCallThatOpensBelowADirectoryAllIsAsEver(_ error: String) throws {
     guard Programs.installed("strace") != nil else {
-      skip("a kernel without openat2", because: "there is no strace")
+      skip("a kernel without openat2", missing: "strace")
       return
     }
     let stage = try Stage()
@@ -99,7 +115,7 @@ import Testing
     #expect(free.output == "c\n", "\(free.errors)")
   }
 
-  /// A writer that waits for the outer one is not waited for by the inner one.
+  /// The inner reader does not wait for a writer that waits for the outer reader.
   @Test func aReaderInsideAReaderGetsPastAWriter() throws {
     let stage = try Stage()
     let reader = try hold(
@@ -111,11 +127,13 @@ import Testing
       try stage.run("ls groups/wormhole.user/.wormhole/system/coordination/waiting").output != ""
     }
     _ = try stage.run("echo go >pipe")
+    let hasEnded: Void? = try? eventually("the reader ends") { reader.hasEnded }
+    try #require(hasEnded != nil, "the reader waits behind the writer")
     #expect(try reader.outcome().output == "held\ninner\n")
     #expect(try writer.outcome().output == "written\n")
   }
 
-  /// Whatever the variable says, what is coordinated is kept apart.
+  /// Whatever the variable contains, coordinated accesses are kept apart.
   @Test func aForeignWordOfWhereItRunsChangesNothing() throws {
     let stage = try Stage()
     let holder = try hold(stage, "write")
@@ -132,7 +150,7 @@ import Testing
     }
     _ = try stage.run("echo go >pipe")
     _ = try holder.outcome()
-    // One that has ended is no reason to refuse.
+    // An access that has ended is no reason to refuse.
     let later = try stage.run(
       "\(Self.root) wormhole coordinate write file -- sh -c 'echo $WORMHOLE_INSIDE' >inside; "
         + "WORMHOLE_INSIDE=$(cat inside) wormhole coordinate write file -- cat inside")

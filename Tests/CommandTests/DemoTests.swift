@@ -3,8 +3,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The demonstration, which shows real processes and tidies up after them.
-@Suite(.blocking) struct DemoTests {
+/// The demonstration, which shows real processes and removes its files afterwards.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct DemoTests {
   private func demo(_ folder: TemporaryDirectory, _ more: [String] = []) throws -> Running {
     try Running(
       Programs.built("wormhole"), ["demo"],
@@ -35,7 +35,7 @@ import Testing
       outcome.errors.hasPrefix("wormhole: cannot show the demonstration in '/tmp/wormhole-demo-"))
   }
 
-  /// A failure in the middle is told in one sentence and cleaned up after.
+  /// A failure in the middle is reported in one sentence, and its files are removed.
   @Test func aFailureLeavesNothingBehind() throws {
     let folder = try TemporaryDirectory()
     let outcome = try demo(folder, ["WORMHOLE_FAULTS=mkdir~go-on:before:fail=EINVAL"]).outcome()
@@ -50,14 +50,14 @@ import Testing
   @Test func anInterruptionLeavesNothingBehind() throws {
     let folder = try TemporaryDirectory()
     let running = try demo(folder)
-    try eventually("the last act begins") { try running.output.contains("stands still") }
+    try eventually("the last act begins") { try running.output.contains("is suspended while") }
     try running.child.send(.interrupt)
     #expect(try running.outcome().status == .signalled(2))
     #expect(try folder.descriptor.names() == [])
     try eventually("nothing runs on") { try !isNamed(folder.path) }
   }
 
-  /// The signal comes when a process has just been started, and nobody knows of it yet.
+  /// The signal arrives when a process has just been started, and is not yet registered anywhere.
   @Test func whoIsJustBeingStartedIsEndedToo() throws {
     let folder = try TemporaryDirectory()
     let running = try demo(folder, ["WORMHOLE_FAULTS=spawn@1:after:delay=1000"])

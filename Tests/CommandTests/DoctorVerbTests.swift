@@ -3,8 +3,9 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// `wormhole doctor` in containers where somebody has put something in the place of something.
-@Suite(.blocking) struct DoctorVerbTests {
+/// `wormhole doctor` in containers where another tool has replaced a file or directory.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct DoctorVerbTests {
   private let stage: Stage
 
   init() throws {
@@ -33,7 +34,7 @@ import Testing
     ("system/coordination/running", ["file"]), ("channels/a/value.plist", ["fifo"]),
   ].flatMap { path, kinds in kinds.map { (path, $0) } }
 
-  /// What is in the way of a change is told, and nothing of it keeps the rest from being told.
+  /// Every obstacle to a change is reported, and none of them hides the rest from the report.
   @Test(arguments: wrong) func whatStandsInThePlaceOfSomethingElseIsTold(
     _ path: String, _ kind: String
   ) throws {
@@ -88,7 +89,7 @@ import Testing
         == ["staging/fedcba9876543210:", "channels/zlast/value.plist:"], "\(outcome.output)")
   }
 
-  /// As on a file system that is mounted read-only.
+  /// As on a file system mounted read-only.
   @Test func whereNothingCanBeChangedAllIsToldStill() throws {
     _ = try stage.run("for n in 1 2 3; do wormhole put a $n --power; done")
     try damage("channels/a", keeping: true)

@@ -4,7 +4,8 @@ import TestTraits
 import Testing
 
 /// The command on a container that is shared by a group.
-@Suite(.blocking) struct GroupSharedTests {
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct GroupSharedTests {
   @Test func itIsOpenedWhenItIsAskedFor() throws {
     let stage = try Stage()
     let made = try stage.run(

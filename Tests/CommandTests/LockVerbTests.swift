@@ -4,8 +4,8 @@ import TestTraits
 import Testing
 
 /// `wormhole lock` among several processes.
-@Suite(.blocking) struct LockVerbTests {
-  /// Holds a lock until somebody writes to `pipe`, having said so.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct LockVerbTests {
+  /// Prints a line, and holds a lock until a process writes to `pipe`.
   private func hold(_ stage: Stage, _ options: String = "") throws -> Running {
     _ = try stage.run("[ -p pipe ] || mkfifo pipe")
     let holder = try stage.start(
@@ -41,7 +41,7 @@ import Testing
       outcome.errors == "wormhole: cannot lock 'build': the deadline passed in waiting for its "
         + "lock, which 'wormhole' (process \(process), stopped) holds; let it go on with "
         + "'kill -CONT \(process)', or end it\n")
-    // Who waits without a deadline is told after a second, and gets the lock in the end.
+    // A waiter without a deadline prints a notice after a second, and gets the lock in the end.
     let waiter = try stage.start("wormhole lock build -- echo mine")
     try eventually("the holder is named") {
       try waiter.errors.contains("waiting for lock 'build'") && waiter.errors.contains("stopped")
@@ -88,7 +88,7 @@ import Testing
     #expect(try holder.outcome().status == .signalled(9))
     let outcome = try stage.run("wormhole lock build --timeout 20 -- echo mine")
     #expect(outcome.output == "mine\n")
-    // Its command, which nobody ended, runs on.
+    // The command of the killed holder runs on, as no process ended it.
     try release(stage)
   }
 
@@ -102,11 +102,56 @@ import Testing
     #expect(try stage.run("wormhole lock build --timeout 0 -- echo free").output == "free\n")
   }
 
+  /// A terminal signals its whole process group: the tool must not forward the signal again.
+  @Test func aTerminalsSignalReachesTheCommandOnce() throws {
+    guard Programs.installed("python3") != nil else {
+      return skip("signals of a terminal", because: "there is no python3")
+    }
+    let stage = try Stage()
+    let command = """
+      import os, signal, sys
+      signal.signal(signal.SIGINT, lambda *_: os.write(1, b"told\\n"))
+      os.write(1, b"ready\\n")
+      sys.stdin.readline()
+      """
+    let typist = """
+      import os
+      process, terminal = os.forkpty()
+      if process == 0: os.execvp("sh", ["sh", "-c", os.environ["LINE"]])
+      said = b""
+      def more():
+          global said
+          try: part = os.read(terminal, 65536)
+          except OSError: part = b""
+          said += part
+          return part
+      def wait(word, count):
+          while said.count(word) < count:
+              if not more(): break
+      wait(b"ready", 1)
+      for number in range(10):
+          os.write(terminal, b"\\x03")
+          wait(b"told", number + 1)
+      os.write(terminal, b"\\n")
+      while more(): pass
+      os.waitpid(process, 0)
+      print(said.count(b"ready"), said.count(b"told"))
+      """
+    let outcome = try stage.run(
+      "exec python3 -c \"$TYPIST\"",
+      environment: [
+        "TYPIST=\(typist)", "COMMAND=\(command)",
+        "LINE=exec wormhole lock build -- python3 -c \"$COMMAND\"",
+      ])
+    #expect(outcome.errors == "")
+    #expect(outcome.output == "1 10\n")
+  }
+
   @Test func aSignalEndsTheWait() throws {
     let stage = try Stage()
     let holder = try hold(stage)
     let waiter = try stage.start("wormhole lock build -- echo never")
-    // Once it has told for whom it waits, it is in the queue.
+    // Once the waiter has printed the holder's name, it is in the queue.
     try eventually("it waits") { try waiter.errors.contains("waiting for lock") }
     try waiter.child.send(.terminate)
     let outcome = try waiter.outcome()
@@ -116,7 +161,7 @@ import Testing
     #expect(try holder.outcome().status == .exited(0))
   }
 
-  /// What the command has left behind is not waited for: others wait for the lock meanwhile.
+  /// Leftovers of the command are not waited for: other processes wait for the lock.
   @Test func anInterruptedUpdateEndsThoughItsOutputIsOpen() throws {
     let stage = try Stage()
     _ = try stage.run("wormhole put speed slow")

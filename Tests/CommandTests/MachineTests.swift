@@ -3,12 +3,12 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// Programs of one machine that are told different things about it, as in containers.
-@Suite(.blocking) struct MachineTests {
-  /// Runs what follows as if the machine had been started eleven days earlier.
+/// Programs of one machine that see different facts about it, as in containers.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct MachineTests {
+  /// Runs a command as if the machine had been started eleven days earlier.
   private static let later = "unshare --time --boottime 1000000 --monotonic 1000000"
 
-  /// Runs the body if this machine has what it needs.
+  /// Runs the body if this machine meets the needs of the test.
   private func ifPossible(_ stage: Stage, _ what: String, _ body: () throws -> Void) throws {
     guard try stage.run("\(Self.later) true").status == .exited(0) else {
       return skip(what, because: "time namespaces take a kernel that has them, root and unshare(1)")

@@ -4,8 +4,8 @@ import TestTraits
 import Testing
 
 /// `send`, `receive` and `queue` among several processes.
-@Suite(.blocking) struct MailVerbTests {
-  /// Starts a receiver, and waits until it has joined.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct MailVerbTests {
+  /// Starts a receiver, and waits until the receiver has joined.
   private func receiver(_ stage: Stage, _ options: String, _ line: String = "") throws -> Running {
     let exec = line.isEmpty ? "" : "--exec \"$LINE\""
     let running = try stage.start(
@@ -70,10 +70,11 @@ import Testing
     }
   }
 
-  /// What a member has not been told of is seen, and cleared, without being the member.
+  /// Outcomes that are pending for a member can be listed and removed without joining as the
+  /// member.
   @Test func untoldOutcomesAreSeenAndCleared() throws {
     let stage = try Stage()
-    // As a member that has gone leaves them.
+    // As a member leaves its messages behind.
     let line = """
       for id in a b; do wormhole send --to watch --from phone --id $id it; done
       wormhole send --to phone it
@@ -186,7 +187,7 @@ import Testing
     #expect(try done(stage, "wormhole queue watch") == "")
   }
 
-  /// What its command was doing is not a failure: the message stays in hand for the next.
+  /// An interrupted command is not a failure: the message stays claimed for the next receiver.
   @Test func aSignalLeavesTheMessageInHand() throws {
     let stage = try Stage()
     let line = "trap 'kill $!; exit 5' TERM; sleep 600 & echo begun; wait"
@@ -200,7 +201,7 @@ import Testing
     #expect(try done(stage, exec) == "2\n")
   }
 
-  /// One that its command has handled all the same is acknowledged.
+  /// A message that its command has handled all the same is acknowledged.
   @Test func aSignalWaitsForTheCommand() throws {
     let stage = try Stage()
     let line = "trap 'kill $!; exit 0' TERM; sleep 600 & echo begun; wait"
@@ -232,7 +233,7 @@ import Testing
     #expect(outcome.errors.contains("is not handled (attempt 2): the command ended with status 1"))
   }
 
-  /// It would come for ever otherwise.
+  /// Otherwise the damaged message would be redelivered for ever.
   @Test func whatIsNoMessageGoesToTheDeadLetters() throws {
     let stage = try Stage()
     #expect(try done(stage, "wormhole send --to watch bad && wormhole send --to watch good") == "")
@@ -257,7 +258,7 @@ import Testing
     #expect(try done(stage, "wormhole queue watch").contains("\twaiting\t"))
   }
 
-  // MARK: Output that nobody reads
+  // MARK: Output without a reader
 
   @Test func whatCannotBeWrittenIsNotAcknowledged() throws {
     for (redirection, status) in [(">/dev/full", Int32(73)), (">&-", 70)] {
@@ -275,7 +276,8 @@ import Testing
     let stage = try Stage()
     #expect(try done(stage, "wormhole receive --as watch | true") == "")
     #expect(try done(stage, "wormhole send --to watch one") == "")
-    // Its reader is gone before it can write: the descriptor is a pipe's without one.
+    // The reader is gone before the receiver can write: the descriptor is a pipe's without a
+    // reader.
     let command = "mkfifo pipe && exec 8<>pipe 9>pipe 8>&- && wormhole receive --as watch >&9 9>&-"
     let outcome = try stage.run("{ \(command); }")
     #expect(outcome.status == .exited(141))
@@ -283,7 +285,9 @@ import Testing
     #expect(try done(stage, "wormhole receive --as watch --count 1") == "one\n")
   }
 
-  /// Nobody reads what its command writes any more, and what it does is brought to its end.
+  /// The pipe's reader is gone.
+  ///
+  /// The command's output is read by no process any more, but the command runs to its end.
   @Test func aClosedPipeWaitsForTheCommand() throws {
     let stage = try Stage()
     #expect(try done(stage, "mkfifo gate && wormhole send --to watch one") == "")

@@ -3,8 +3,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What people get wrong, and what the command says to it: text and status.
-@Suite(.blocking) struct MistakeTests {
+/// Mistakes of users, and the command's response: text and status.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct MistakeTests {
   private let stage: Stage
 
   init() throws { stage = try Stage() }
@@ -31,8 +31,8 @@ import Testing
     try check(
       "wormhole lock x -- sh -c 'wormhole lock y --timeout 0 -- true && touch z; "
         + "wormhole lock x --timeout 5 -- true'", 125,
-      errors: "wormhole: cannot lock 'x': this runs inside of it already; it can be had again when "
-        + "the command that holds it has ended\n")
+      errors: "wormhole: cannot lock 'x': this command runs inside the same lock; the lock is free "
+        + "when the command that holds the lock has ended\n")
     #expect(try stage.directory.descriptor.names().contains("z"))
   }
 
@@ -48,8 +48,8 @@ import Testing
       "touch plain; wormhole receive --as tv --exec ./plain 2>&1 | tail -n 1; wormhole queue tv "
         + "--dead", 0,
       errors: "",
-      output: "wormhole: cannot go on: a program of './plain' cannot be run; the message waits for "
-        + "whoever joins next\n")
+      output: "wormhole: cannot continue: a program of './plain' cannot be executed; the message "
+        + "waits for the next process that joins\n")
     // However often it is tried.
     for _ in 1...3 {
       let tried = try stage.run("wormhole receive --as tv --attempts 1 --exec ./missing")
@@ -68,9 +68,9 @@ import Testing
     for inner in ["put x 2", "update x --add 1", "clear y", "defaults write a b c"] {
       let outcome = try stage.run("wormhole update x --exec 'wormhole \(inner)'")
       #expect(outcome.status == .exited(70))
-      #expect(outcome.errors.contains("this runs inside an update of the same container, which"))
+      #expect(outcome.errors.contains("this command runs inside an update of the same container"))
     }
-    // Each that waited for itself would wait thirty.
+    // Each command that waited for itself would wait thirty seconds.
     #expect(Instant.now - begin < .seconds(25))
     #expect(try stage.run("wormhole get x").output == "1\n")
     let elsewhere = try stage.run(
@@ -142,9 +142,9 @@ import Testing
     ].map({ $0 + " --timeout 0" }) {
       let outcome = try stage.run(
         "wormhole --container tpyo \(command)")
-      #expect(outcome.errors.hasPrefix("wormhole: there was no container at 'tpyo'; made one\n"))
+      #expect(outcome.errors.hasPrefix("wormhole: there was no container at 'tpyo'; created it\n"))
       #expect(outcome.status == .exited(1), "\(command)")
-      // It has done what it said.
+      // The container was made, as the message stated.
       #expect(try stage.run("rm -r tpyo").status == .exited(0))
     }
     try check("wormhole --container new put x 1", 0, errors: "")
@@ -177,7 +177,7 @@ import Testing
     try check(
       "wormhole put x null --type json", 65,
       errors: "wormhole: cannot use the json for 'x': null, which no property list holds (byte 0); "
-        + "leave the key out; a value that is not there is said by 'clear'\n")
+        + "omit the key; to remove a value, use 'wormhole clear'\n")
   }
 
   @Test func theTypesOfDefaultsAreTakenToo() throws {

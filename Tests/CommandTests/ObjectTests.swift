@@ -9,8 +9,8 @@ import Testing
 
 /// What `--json` writes: the same keys for the same things in every verb, and null for what is
 /// absent, as the manual page has it.
-@Suite(.blocking) struct ObjectTests {
-  /// A line of each verb in each of its forms, and which form it is.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct ObjectTests {
+  /// A line of each verb in each of its forms, and the name of the form.
   private static let lines: [(ObjectForm, String)] = [
     (.change, "put a one --json"),
     (.change, "put b '[1]' --type json --json"),
@@ -80,7 +80,7 @@ import Testing
     try Processes.send(.kill, to: try #require(number))
   }
 
-  /// What comes from others while a line runs, or before.
+  /// Input from other processes while a line runs, or before.
   private func prepare(_ line: String, _ stage: Stage) throws {
     if line.hasPrefix("queue w --dead") {
       _ = try stage.run("wormhole receive --as w --attempts 1 --timeout 0.5 --exec 'exit 1'")
@@ -95,9 +95,9 @@ import Testing
     }
   }
 
-  /// The keys of an object of which no value is an object with keys that look like its own.
+  /// The keys of an object whose values contain no object with keys similar to its own.
   private func keys(of line: String) -> [String]? {
-    // Null is no property list's; here it is only a place.
+    // Null is not a property list's; here it only marks a place.
     let text = line.replacing(/:null([,}])/) { ":0\($0.1)" }.replacing(/:null([,}])/) {
       ":0\($0.1)"
     }
@@ -113,7 +113,7 @@ import Testing
       #expect(Set(form.keys.map(\.name)).count == form.keys.count, "\(form.name)")
       for (key, words) in form.keys { meanings[key, default: []].insert(words) }
     }
-    // What says more of one form than of another.
+    // Keys whose description is more detailed in one form than in another.
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
       "delivery", "end", "reason", "program", "member", "channel", "version", "name",

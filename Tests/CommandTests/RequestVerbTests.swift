@@ -4,8 +4,9 @@ import TestTraits
 import Testing
 
 /// `request`, `reply` and `wake` among several processes.
-@Suite(.blocking) struct RequestVerbTests {
-  /// Starts somebody who answers, and waits until it has joined.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct RequestVerbTests {
+  /// Starts a replier, and waits until it has joined.
   private func replier(_ stage: Stage, _ line: String, _ options: String = "") throws -> Running {
     let running = try stage.start(
       "wormhole reply --as watch --verbose \(options) --exec \"$LINE\"",
@@ -26,7 +27,7 @@ import Testing
 
   // MARK: Answers
 
-  /// Nobody waits for the next: whoever asked has been refused.
+  /// The command does not wait for another request: the requester has been refused.
   @Test func aMissingProgramRefusesAndEndsIt() throws {
     let stage = try Stage()
     let reply = try stage.start("wormhole reply --as watch --verbose --exec no-such-program")
@@ -37,7 +38,7 @@ import Testing
     #expect(outcome.status == .exited(127))
     #expect(
       outcome.errors.hasSuffix(
-        "a program of 'no-such-program' is not there; the request was refused\n"))
+        "a program of 'no-such-program' was not found; the request was refused\n"))
   }
 
   @Test func bytesComeBackAsTheyAre() throws {
@@ -78,7 +79,7 @@ import Testing
     #expect(
       outcome.errors
         == "wormhole: cannot ask 'watch': the command ended with status 3: two words\n")
-    // They go where they would have gone.
+    // The errors are also written to the replier's own standard error.
     #expect(try replier.errors.contains("one\ntwo words"))
     let quiet = try stage.run("wormhole request --to watch it --quiet")
     #expect(quiet.status == .exited(1))
@@ -110,8 +111,8 @@ import Testing
 
   // MARK: Ends
 
-  /// The one who asks is told at once, whoever ends the other and however: also if what the command
-  /// has left behind keeps its pipes.
+  /// The requester is notified at once, whatever ends the replier: also if leftovers of the command
+  /// keep its pipes open.
   @Test func whoAsksIsToldThatTheOtherHasEnded() throws {
     let command = "echo $$ >begun; exec sleep 600"
     let leaving = "trap 'exit 0' TERM; sleep 600 & echo $! >begun; wait"
@@ -234,7 +235,7 @@ import Testing
     let found = try stage.run("wormhole doctor | grep -A1 live").output
     #expect(found.contains("1 file to be read at once"))
     #expect(found.contains("/mine: a foreign file"))
-    // It would take back what it has sent.
+    // An orderly end of the sender would withdraw its message.
     try sender.child.send(.kill)
     _ = try sender.outcome()
     try replier.child.send(.kill)

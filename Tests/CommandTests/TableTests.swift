@@ -8,7 +8,7 @@ import Testing
 @testable import WormholeCommand
 
 /// One table feeds the parser, the help, the manual page and the completions.
-@Suite(.blocking) struct TableTests {
+@Suite(.blocking, .notSanitized("about what a command prints")) struct TableTests {
   @Test func theHelpIsAsItIsKept() throws {
     for (arguments, fixture) in [
       (["--help"], "help.txt"), (["-h"], "short-help.txt"), (["help", "watch"], "help-watch.txt"),
@@ -41,7 +41,7 @@ import Testing
     for example in verb.examples { #expect(help.long(verb).contains(example.line)) }
   }
 
-  /// Each option is taken by the verb it stands under, and by no other.
+  /// Each option is accepted by its own verb, and by no other verb.
   @Test func theParserTakesWhatTheTableSays() throws {
     let all = Set(Table.wormhole.verbs.flatMap(\.options).map(\.name))
     for verb in Table.wormhole.verbs {
@@ -88,10 +88,10 @@ import Testing
     #expect(outcome.status == .exited(0))
     try folder.write(outcome.output, to: "wormhole.1")
     guard Programs.installed("mandoc") != nil else {
-      skip("the manual page's form", because: "there is no mandoc")
+      skip("the manual page's form", missing: "mandoc")
       return
     }
-    // It has no date: that would differ from build to build.
+    // The manual has no date: a date would differ from build to build.
     let lint = try run(
       "mandoc", ["-T", "lint", "-W", "warning", folder.path + "/wormhole.1"])
     let complaints = lint.output.split(separator: "\n").filter { !$0.contains("missing date") }

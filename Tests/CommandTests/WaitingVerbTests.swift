@@ -4,8 +4,9 @@ import TestTraits
 import Testing
 
 /// Verbs that wait: for changes, values, postings.
-@Suite(.blocking) struct WaitingVerbTests {
-  /// Starts a verb that says on standard error when it is ready.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct WaitingVerbTests {
+  /// Starts a verb that prints a line on standard error when it is ready.
   private func start(_ command: String, _ stage: Stage) throws -> Running {
     let running = try stage.start(command + " --verbose")
     try eventually("'\(command)' is ready") {
@@ -91,7 +92,7 @@ import Testing
     let outcome = try stage.run("wormhole get answer --wait --timeout 0.05")
     #expect(outcome.status == .exited(1))
     #expect(outcome.output == "")
-    #expect(outcome.errors == "wormhole: cannot read channel 'answer': no value came in time\n")
+    #expect(outcome.errors == "wormhole: cannot read channel 'answer': no value arrived in time\n")
   }
 
   @Test func aPostingIsHeard() throws {
@@ -148,7 +149,7 @@ import Testing
     try start("wormhole observe ready", stage)
   }
 
-  /// What has come of a watch whose command is asked to end, and then does this.
+  /// The outcome of a watch whose command is asked to end, and then runs these words.
   private func outcomeOfWatch(ending words: String) throws -> Outcome {
     let stage = try Stage()
     let line = "trap 'kill $!; \(words)' TERM; sleep 600 & echo begun; wait"
@@ -167,12 +168,13 @@ import Testing
     #expect(outcome.status == .exited(5))
   }
 
-  /// Its status is that of the command, which may be 0 then; what it was asked is not forgotten.
+  /// The watch would end with the status of the command, which may be 0 then; the signal to the
+  /// watch is not forgotten.
   @Test func aSignalThatItsCommandTakesEndsItToo() throws {
     #expect(try outcomeOfWatch(ending: "exit 0").status == .signalled(15))
   }
 
-  /// As nohup(1) has it: what was ignored stays ignored, for the command and for what it runs.
+  /// As in nohup(1): an ignored signal stays ignored, for the command and for its children.
   @Test func anIgnoredSignalStaysIgnored() throws {
     let stage = try Stage()
     let outcome = try stage.run(
@@ -195,7 +197,7 @@ import Testing
     #expect(outcome.errors == "")
   }
 
-  /// What stands in the way of one value is told, and the watch goes on.
+  /// An obstacle to one value is reported, and the watch continues.
   @Test(arguments: ["--prefix ''", "b zlast", "b"])
   func damageEndsNoWatch(_ words: String) throws {
     let stage = try Stage()
@@ -210,7 +212,7 @@ import Testing
     #expect(outcome.output == (words == "b" ? "2\n" : "zlast\t2\n"))
   }
 
-  /// Whoever is told that nothing was changed tries again.
+  /// A caller tries again after a report that nothing was changed.
   @Test(arguments: [
     "update n --add 1", "update n --add 1 --json", "put n 1 --json", "clear n --json",
     "update n --exec 'echo 2' --json", "send --to m x --json", "post n --json",
@@ -220,7 +222,7 @@ import Testing
     let stage = try Stage()
     let outcome = try stage.run("wormhole put n 1 --type json; wormhole \(words) >/dev/full")
     #expect(outcome.status == .exited(70))
-    #expect(outcome.errors.contains("it is done, but cannot be told: "))
+    #expect(outcome.errors.contains("it is done, but the result cannot be written to standard"))
   }
 
   @Test func aFullOutputIsTold() throws {

@@ -5,20 +5,21 @@ import Wormhole
 
 extension Verb {
   static let clear = Verb(
-    "clear", "take the value of a channel away",
+    "clear", "remove a channel's value",
     [Operand("CHANNEL", .optional, .names(.channels))], [.all, .erase, .power],
     [
-      "Whoever watches the channel hears of it. The version goes on, so that nobody mistakes a "
-        + "later value for an earlier one. A channel without a value stays as it is.",
-      "The value before may still be read on the disk, where one is kept for the case that the "
-        + "latest is damaged. With --erase nothing is kept, nor what was damaged and set aside, of "
-        + "a channel that is clear already either. What others have read is beyond it.",
-      "With --json, writes each channel with the version that it has then.",
+      "Watchers of the channel are notified. The versions continue, so that no later value is "
+        + "mistaken for an earlier value. A channel without a value stays unchanged.",
+      "The previous value may remain readable on the disk, where a copy is stored in case the "
+        + "latest value is damaged. With --erase, no copy remains, and no damaged file that was "
+        + "set aside, even if the channel is already clear. --erase cannot erase copies that "
+        + "other programs have read.",
+      "With --json, writes each channel with its new version.",
     ],
     [
-      Example("wormhole clear speed", "one channel"),
-      Example("wormhole clear --all", "all channels"),
-      Example("wormhole clear password --erase", "and keep nothing of it"),
+      Example("wormhole clear speed", "clear one channel"),
+      Example("wormhole clear --all", "clear all channels"),
+      Example("wormhole clear password --erase", "one channel, with all copies of its value"),
     ]
   ) { invocation in
     guard invocation.operands.isEmpty == invocation.has(.all) else {
@@ -34,7 +35,7 @@ extension Verb {
         version = try channel.clear(
           erasing: invocation.has(.erase), durability: invocation.durability)
       } catch {
-        // The others are cleared all the same.
+        // The remaining channels are cleared all the same.
         failure = failure ?? error
         continue
       }
@@ -45,14 +46,14 @@ extension Verb {
   }
 
   static let list = Verb(
-    "list", "list the channels that hold a value", [], [.namePrefix],
+    "list", "list the channels that have a value", [], [.namePrefix],
     [
-      "Prints one name a line, in order. With --json, one object a line, as 'get' writes it; of a "
-        + "channel that is damaged it says why."
+      "Prints one name per line, in order. With --json, writes one object per line, in the form "
+        + "of 'get'; the object of a damaged channel contains the cause of the damage."
     ],
     [
-      Example("wormhole list", "all channels"),
-      Example("wormhole list --prefix seat.", "those whose names begin so"),
+      Example("wormhole list", "list all channels"),
+      Example("wormhole list --prefix seat.", "the channels whose names begin with 'seat.'"),
     ]
   ) { invocation in
     let hole = try invocation.open(create: false) { $0.isForReading = true }
@@ -64,7 +65,7 @@ extension Verb {
 }
 
 extension Output {
-  /// What may be wrong with one channel, and says nothing of the others.
+  /// Errors that affect only a single channel.
   private static let damages: Set<WormholeError.Code> = [
     .damaged, .refused, .permissionDenied, .tooLarge,
   ]
@@ -92,6 +93,6 @@ extension Output {
 
 extension Option {
   static let all = Option("all", nil, "all channels")
-  static let erase = Option("erase", nil, "keep nothing of what was there")
-  static let namePrefix = Option("prefix", .any("P"), "only names that begin with P")
+  static let erase = Option("erase", nil, "also remove all copies of the value")
+  static let namePrefix = Option("prefix", .any("P"), "beginning of the names to list")
 }

@@ -14,22 +14,23 @@ extension Verb {
     ],
     [.type, .raw, .now, .count, .timeout],
     [
-      "A suite is a set of keys with values. Writing one key never takes back what somebody else "
-        + "writes to another.",
-      "ACTION is read, write, delete or watch. 'read' prints the value of KEY as 'get' prints that "
-        + "of a channel, or all keys and values, one a line with a tab between; 'write' takes "
-        + "VALUE, or standard input, as 'put' does; 'delete' removes KEY, or all keys; 'watch' "
-        + "writes a line for each change of KEY, or of any key, as 'watch' does for channels.",
-      "With --json, writes one object a setting: suite, key and value, which is null for what is "
-        + "removed. Exits with 1 if KEY is not there.",
+      "A suite is a set of keys with values. Writing one key never reverts a write of another "
+        + "process to another key.",
+      "ACTION is read, write, delete or watch. 'read' prints the value of KEY in the form of "
+        + "'get', or, without KEY, all keys and values, one pair per line with a tab between. "
+        + "'write' sets KEY to VALUE or to standard input, as 'put' does. 'delete' removes KEY, "
+        + "or, without KEY, all keys. 'watch' writes a line for each change of KEY, or, without "
+        + "KEY, of any key, in the form of 'watch' for channels.",
+      "With --json, writes one object per setting: suite, key and value, with null for a removed "
+        + "setting. Exits with 1 if KEY does not exist.",
     ],
     [
       Example("wormhole defaults write cinema rows 12 --type json", "set a key"),
-      Example("wormhole defaults read cinema rows", "read it"),
-      Example("wormhole defaults watch cinema", "every change of the suite"),
-      Example("wormhole defaults delete cinema rows", "remove it"),
+      Example("wormhole defaults read cinema rows", "print its value"),
+      Example("wormhole defaults watch cinema", "print every change in the suite"),
+      Example("wormhole defaults delete cinema rows", "remove the key"),
     ],
-    // The types as defaults(1) of other systems has them: `-int 1`.
+    // The types as in defaults(1) of other systems: `-int 1`.
     shorthands: [
       "-string": .init(.type, "string"), "-int": .init(.type, "json"),
       "-integer": .init(.type, "json"), "-float": .init(.type, "json"),
@@ -41,7 +42,7 @@ extension Verb {
       let actions = DefaultsAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(invocation.operands[0]) defaults: the actions are \(actions)")
     }
-    // The suite of no name would be shared by all who mean another.
+    // A suite with an empty name would be shared by all callers that mean another name.
     _ = try Container.escape(invocation.suite)
     switch action {
     case .read: return try invocation.readDefaults()
@@ -102,7 +103,7 @@ extension Invocation {
     return 0
   }
 
-  /// Compares all that is set with what was set before, whenever the file changes.
+  /// Compares all settings with the previous settings, whenever the file changes.
   fileprivate func watchDefaults() throws -> Int32 {
     try refuse(after: 3)
     let count = try number(.count, least: 1)
@@ -153,11 +154,11 @@ extension Invocation {
 
   private func refuse(after most: Int) throws(Failure) {
     guard operands.count > most else { return }
-    throw .usage("cannot \(operands[0]) defaults: '\(operands[most])' is one word too many")
+    throw .usage("cannot \(operands[0]) defaults: unexpected argument '\(operands[most])'")
   }
 }
 
-/// What the settings were when they were last looked at.
+/// The settings at the last comparison.
 private final class DefaultsChanges: Sendable {
   private let last: Monitor<[String: PropertyListValue]>
   private let only: String?
@@ -167,7 +168,7 @@ private final class DefaultsChanges: Sendable {
     only = key
   }
 
-  /// What is another value now, in order of keys.
+  /// Returns the settings with a different value now, in order of keys.
   func next(
     _ values: [String: PropertyListValue]
   ) -> [(key: String, value: PropertyListValue?)] {

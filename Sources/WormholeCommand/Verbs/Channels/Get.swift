@@ -6,21 +6,21 @@ import Wormhole
 
 extension Verb {
   static let get = Verb(
-    "get", "print the value of a channel",
+    "get", "print a channel's value",
     [Operand("CHANNEL", .one, .names(.channels))], [.plist, .raw, .wait, .timeout],
     [
-      "Prints a string as it is and other values as JSON, with a line feed at the end; data is "
-        + "written raw, and with --raw nothing is added to a string either. With --json, writes "
-        + "one object: the value, its version, when it was sent and by whom, and whether it was "
-        + "recovered from damage. What JSON lacks stands there as {\"$date\": ...}, "
-        + "{\"$data\": ...} in base64, or {\"$real\": ...}.",
-      "Exits with 1 if there is no value. With --wait it waits until there is one.",
+      "Prints a string as text and other values as JSON, with a newline at the end. Data is "
+        + "written as bytes, without a newline; with --raw, other values get no newline either. "
+        + "With --json, writes one object: the value, its version, the time and the writer of "
+        + "the change, and whether the value was recovered from damage. Types that JSON lacks "
+        + "are written as {\"$date\": ...}, {\"$data\": ...} in base64, or {\"$real\": ...}.",
+      "Exits with 1 if the channel has no value. With --wait, waits until a value is set.",
     ],
     [
-      Example("wormhole get speed", "the value"),
-      Example("wormhole get speed --json", "the value and what is known of it"),
-      Example("wormhole get answer --wait --timeout 5", "wait for a value, five seconds at most"),
-      Example("wormhole get photo --raw >photo.png", "byte for byte"),
+      Example("wormhole get speed", "print the value"),
+      Example("wormhole get speed --json", "the value with its version, time and writer"),
+      Example("wormhole get answer --wait --timeout 5", "wait for a value, at most five seconds"),
+      Example("wormhole get photo --raw >photo.png", "the bytes, unchanged"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -31,7 +31,7 @@ extension Verb {
     }
     let output = invocation.output
     if snapshot.metadata.isRecovered {
-      output.tell("the latest value of channel '\(name)' is damaged; this is the one before it")
+      output.tell("the latest value of channel '\(name)' is damaged; this is the previous value")
     }
     switch form {
     case .object: try output.write(object: snapshot)
@@ -58,14 +58,14 @@ private enum PrintedForm {
 }
 
 extension Invocation {
-  /// What the channel holds; with `--wait`, as soon as that is a value.
+  /// Returns the channel's content; with `--wait`, as soon as the content is a value.
   fileprivate func present(_ name: String) throws -> Wormhole.UntypedSnapshot? {
     guard has(.wait) else {
-      if has(.timeout) { throw Failure.usage("cannot get: --timeout goes with --wait") }
+      if has(.timeout) { throw Failure.usage("cannot get: --timeout requires --wait") }
       return try open(create: false) { $0.isForReading = true }.unshaped(name)
     }
     let deadline = try deadline(.timeout)
-    // One who may come before the others makes the place where they meet.
+    // A waiting reader may be the first process, and makes the container.
     let hole = try open(create: true)
     if let present = try hole.unshaped(name), present.value != nil { return present }
     let channel = hole.channel(name, of: PropertyListValue.self)
@@ -78,7 +78,7 @@ extension Invocation {
     defer { watch.stop() }
     output.explain("waiting for a value of channel '\(name)'")
     guard let result = found.wait(until: deadline, { $0 }) else {
-      throw WormholeError(.timedOut, "read channel", name, because: "no value came in time")
+      throw WormholeError(.timedOut, "read channel", name, because: "no value arrived in time")
     }
     return try result.get()
   }
@@ -86,7 +86,7 @@ extension Invocation {
 
 extension Option {
   static let plist = Option("plist", nil, "print the value as a property list in XML")
-  static let raw = Option("raw", nil, "add and take off no line feed at the end")
-  static let wait = Option("wait", nil, "wait until there is a value")
-  static let timeout = Option("timeout", .any("S"), "give up after that many seconds")
+  static let raw = Option("raw", nil, "do not add or remove a newline at the end")
+  static let wait = Option("wait", nil, "wait until the channel has a value")
+  static let timeout = Option("timeout", .any("S"), "time limit in seconds")
 }

@@ -5,12 +5,12 @@ import Wormhole
 
 extension Verb {
   static let post = Verb(
-    "post", "post a notice", [Operand("NAME", .one, .names(.notices))], [],
+    "post", "notify all observers of a name", [Operand("NAME", .one, .names(.notices))], [],
     [
-      "Tells all who observe the name. Nothing is carried, and nothing is kept for those who come "
-        + "later."
+      "Notifies all processes that observe NAME. A notice carries no data and is not stored for "
+        + "later observers."
     ],
-    [Example("wormhole post movies-changed", "whoever observes it looks again")]
+    [Example("wormhole post movies-changed", "tell the observers that the movies have changed")]
   ) { invocation in
     let name = invocation.operands[0]
     try invocation.open(create: true).notice(name).post()
@@ -21,16 +21,19 @@ extension Verb {
   }
 
   static let observe = Verb(
-    "observe", "write a line for each posting of a notice",
+    "observe", "print a line for each notice",
     [Operand("NAME", .one, .names(.notices))], [.count, .timeout],
     [
-      "Writes the name whenever it is posted; several postings in quick succession may be one "
+      "Writes NAME each time it is posted. Several notices in quick succession may become one "
         + "line.",
-      "Exits with 1 if time was up before it had told as much as --count says, or anything.",
+      "Exits with 1 if the time limit passes before --count notices arrived, or, without "
+        + "--count, before the first notice.",
     ],
     [
-      Example("wormhole observe movies-changed", "until it is interrupted"),
-      Example("wormhole observe ready --count 1 --timeout 5", "wait for somebody"),
+      Example("wormhole observe movies-changed", "print the notices until interrupted"),
+      Example(
+        "wormhole observe ready --count 1 --timeout 5",
+        "wait for one notice, at most five seconds"),
     ]
   ) { invocation in
     let name = invocation.operands[0]

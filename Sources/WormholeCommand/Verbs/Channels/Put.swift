@@ -6,21 +6,24 @@ import Wormhole
 
 extension Verb {
   static let put = Verb(
-    "put", "put a value into a channel",
+    "put", "set a channel's value",
     [Operand("CHANNEL", .one, .names(.channels)), Operand("VALUE", .optional)],
     [.type, .raw, .ifVersion, .power],
     [
-      "Puts VALUE into the channel, in place of what is there. Without VALUE, or with '-', the "
-        + "value is what comes on standard input: a string if it is UTF-8, and data otherwise. Of "
-        + "a string one line feed at the end is taken off, which 'get' adds again; with --raw it "
-        + "stays. A VALUE on the command line is a string unless --type says what it is.",
-      "With --json, writes the channel, with the version and the value that it has then.",
+      "Sets the channel to VALUE and replaces the previous value. Without VALUE, or with '-', "
+        + "reads the value from standard input: UTF-8 becomes a string, and other bytes become "
+        + "data. A newline at the end of a string is removed, which 'get' adds again; with "
+        + "--raw, the newline stays. A VALUE on the command line is a string unless --type is "
+        + "given.",
+      "With --json, writes the channel with its new version and value.",
     ],
     [
-      Example("wormhole put greeting 'Hello, watch'", "a string"),
-      Example("wormhole put speed 88 --type json", "a number"),
-      Example("wormhole put photo - <photo.png", "whatever is in a file"),
-      Example("wormhole put speed 89 --type json --if-version 3", "only if nobody was faster"),
+      Example("wormhole put greeting 'Hello, watch'", "set a string"),
+      Example("wormhole put speed 88 --type json", "set a number"),
+      Example("wormhole put photo - <photo.png", "the content of a file"),
+      Example(
+        "wormhole put speed 89 --type json --if-version 3",
+        "only if version 3 is still the current one"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -34,7 +37,7 @@ extension Verb {
 }
 
 extension Invocation {
-  /// The value that stands at a place of the command line, or comes on standard input.
+  /// Returns the value from an operand, or from standard input.
   func givenValue(at place: Int, for name: String) throws -> PropertyListValue {
     let type = value(.type).flatMap(ValueType.init)
     guard operands.count > place, operands[place] != "-" else {
@@ -52,8 +55,9 @@ extension Invocation {
 extension Option {
   static let type = Option(
     "type", .oneOf("TYPE", ValueType.allCases.map(\.rawValue)),
-    "what the value is: string, json, plist or data")
+    "type of the value: string, json, plist or data")
   static let ifVersion = Option(
-    "if-version", .any("N"), "only if this version is there; 0: if nothing was ever put")
-  static let power = Option("power", nil, "return once it would survive a power cut")
+    "if-version", .any("N"), "version that the channel must have; 0: no value was ever set")
+  static let power = Option(
+    "power", nil, "sync to the disk, so that the change survives a power cut")
 }

@@ -6,27 +6,27 @@ import Wormhole
 
 extension Verb {
   static let update = Verb(
-    "update", "change the value of a channel, with no other change in between",
+    "update", "change a channel's value atomically",
     [Operand("CHANNEL", .one, .names(.channels))], [.add, .exec, .type, .raw, .power],
     [
-      "With --add, adds N to the number that is there, or to 0, and prints the sum. With --json, "
-        + "writes the channel, with the version and the value that it has then.",
-      "With --exec, runs CMD in a shell while nobody else can change the channel. CMD reads the "
-        + "old value on standard input, as 'get' prints it, and nothing if there is none; what it "
-        + "writes is the new value, of the type that the old one had, or that --type says; of a "
-        + "string one line feed at the end is taken off, and with --raw nothing is added or taken "
-        + "off. If CMD fails, nothing is changed and its "
-        + "status is passed on. It gets the channel's name in WORMHOLE_CHANNEL.",
-      "CMD cannot change the same container: that would wait for this update to end, and is "
-        + "refused "
-        + "at once.",
-      "Whoever stands still meanwhile, as a stopped process does, loses the turn: the others go "
-        + "on, and CMD runs again on the newer value. It has ten seconds.",
+      "With --add, adds N to the number in the channel, or to 0 if the channel has no value, and "
+        + "prints the sum. With --json, writes the channel with its new version and value.",
+      "With --exec, runs CMD in a shell while no other process can change the channel. CMD reads "
+        + "the old value on standard input, in the form of 'get', or nothing if the channel has "
+        + "no value. The output of CMD is the new value; its type is the type of the old value, "
+        + "or the type in --type. A newline at the end of a string is removed. With --raw, no "
+        + "newline is added or removed. If CMD fails, the value stays unchanged and this command "
+        + "ends with the status of CMD. WORMHOLE_CHANNEL contains the channel's name.",
+      "CMD cannot change the same container: the change would wait for this update to end, and "
+        + "is refused at once.",
+      "An update that is suspended loses its lock: other processes continue, and after the "
+        + "suspension CMD runs again on the newer value. An update that still runs after ten "
+        + "seconds can lose its lock too.",
     ],
     [
-      Example("wormhole update visits --add 1", "count"),
-      Example("wormhole update speed --add -0.5", "a fraction, and downward"),
-      Example("wormhole update name --exec 'tr a-z A-Z'", "any program that reads and writes"),
+      Example("wormhole update visits --add 1", "increment a counter"),
+      Example("wormhole update speed --add -0.5", "subtract a fraction"),
+      Example("wormhole update name --exec 'tr a-z A-Z'", "change the text by a filter program"),
     ]
   ) { invocation in
     let (sum, line) = (invocation.value(.add), invocation.value(.exec))
@@ -41,10 +41,10 @@ extension Verb {
 extension Invocation {
   fileprivate func add(_ text: String) throws -> Int32 {
     for option in [Option.type, .raw] where has(option) {
-      throw Failure.usage("cannot update: --\(option.name) goes with --exec")
+      throw Failure.usage("cannot update: --\(option.name) requires --exec")
     }
     guard let step = Number(text) else {
-      throw Failure.usage("cannot use \(Option.add.usage): '\(text)' is no number")
+      throw Failure.usage("cannot use \(Option.add.usage): '\(text)' is not a number")
     }
     let name = operands[0]
     let channel = try open(create: true).channel(name, of: PropertyListValue.self)
@@ -97,13 +97,13 @@ extension Invocation {
   }
 }
 
-/// The program that was to make the new value has failed, and nothing is to be changed.
+/// The command for the new value has failed, and nothing is changed.
 private struct Refusal: Error {
   let status: Int32
 }
 
 extension ValueType {
-  /// The type that a value is handed to programs in.
+  /// The type in which a value is passed to programs.
   fileprivate init(like value: PropertyListValue?) {
     switch value {
     case nil, .string: self = .string
@@ -113,10 +113,10 @@ extension ValueType {
   }
 }
 
-/// What can be added to.
+/// A number for an addition.
 private enum Number {
   case whole(Int64)
-  /// More than fits in the other.
+  /// A number that does not fit into `Int64`.
   case large(UInt64)
   case real(Double)
 
@@ -140,7 +140,7 @@ private enum Number {
     case .real(let real): self = .real(real)
     default:
       throw WormholeError(
-        .typeMismatch, "add to channel", name, because: "its value is no number",
+        .typeMismatch, "add to channel", name, because: "its value is not a number",
         hint: "put numbers with '--type json'")
     }
   }
@@ -172,6 +172,7 @@ private enum Number {
 }
 
 extension Option {
-  static let add = Option("add", .any("N"), "add N, which may be negative or have a fraction")
-  static let exec = Option("exec", .any("CMD"), "run CMD in a shell, with the value as its input")
+  static let add = Option("add", .any("N"), "number to add; may be negative or have a fraction")
+  static let exec = Option(
+    "exec", .any("CMD"), "command to run in a shell, with the value as its input")
 }

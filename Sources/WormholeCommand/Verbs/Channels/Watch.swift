@@ -6,23 +6,29 @@ import Wormhole
 
 extension Verb {
   static let watch = Verb(
-    "watch", "write a line for each change of a channel",
+    "watch", "print each change of a channel's value",
     [Operand("CHANNEL", .many, .names(.channels))], [.prefix, .now, .count, .timeout, .exec],
     [
-      "Writes each new value on a line: a string as it is, if it fits on one, other values as "
-        + "JSON, and (cleared) when a channel was cleared. With several channels, or --prefix, the "
-        + "name and a tab come before it. With --json, one object a line, as 'get' writes it.",
-      "Of changes in quick succession the newest is told; the last one is never missed.",
-      "With --exec, runs CMD in a shell for each change in place of writing a line: with the value "
-        + "on standard input, as 'get' prints it, the channel's name in WORMHOLE_CHANNEL and the "
-        + "version in WORMHOLE_VERSION, one at a time. It ends when CMD fails, with its status.",
-      "Exits with 1 if time was up before it had told as much as --count says, or anything.",
+      "Writes each new value on a line: a string as text if it fits on one line, other values as "
+        + "JSON, and (cleared) if the channel was cleared. With several channels, or with "
+        + "--prefix, the channel's name and a tab precede the value. With --json, writes one "
+        + "object per line, in the form of 'get'.",
+      "If a channel changes several times in quick succession, only the newest value may be "
+        + "written. The last change is never missed.",
+      "With --exec, runs CMD in a shell for each change instead of writing a line, one run at a "
+        + "time. CMD reads the value on standard input, in the form of 'get'. WORMHOLE_CHANNEL "
+        + "contains the channel's name, and WORMHOLE_VERSION the version. If CMD fails, this "
+        + "command ends with the status of CMD.",
+      "Exits with 1 if the time limit passes before --count changes were written, or, without "
+        + "--count, before the first change.",
     ],
     [
-      Example("wormhole watch speed --now", "the present value, and every change"),
-      Example("wormhole watch --prefix seat. --json", "all channels whose names begin so"),
-      Example("wormhole watch answer --count 1 --timeout 5", "the next change"),
-      Example("wormhole watch mode --exec 'systemctl reload app'", "do something about it"),
+      Example("wormhole watch speed --now", "print the current value, and every change"),
+      Example(
+        "wormhole watch --prefix seat. --json", "all channels whose names begin with 'seat.'"),
+      Example(
+        "wormhole watch answer --count 1 --timeout 5", "the next change, within five seconds"),
+      Example("wormhole watch mode --exec 'systemctl reload app'", "run a command for each change"),
     ]
   ) { invocation in
     let count = try invocation.number(.count, least: 1)
@@ -46,7 +52,7 @@ extension Invocation {
     @Sendable func hear(_ snapshot: Wormhole.Snapshot<PropertyListValue>) {
       telling.tell { try tell(Wormhole.UntypedSnapshot(snapshot), isNamed) }
     }
-    // One value that cannot be had ends nothing: the next may be sound, and others are.
+    // One unreadable value does not end the watch: later values and other channels may be readable.
     @Sendable func fail(_ error: WormholeError) {
       if error.code == .notAContainer { telling.end(error) } else { output.tell(Failure(error)) }
     }
@@ -73,7 +79,8 @@ extension Invocation {
     do {
       let input = try snapshot.value?.printed() ?? []
       let status = try Programs.shell(line, input: input, settings).code
-      // A command may take the signal for its own end only: nobody is told of the next change.
+      // A command may treat the signal as its own end only: after a signal no further change is
+      // reported.
       if status == 0 { Interruption.endIfAsked() }
       return status
     } catch {
@@ -84,6 +91,6 @@ extension Invocation {
 
 extension Option {
   static let prefix = Option("prefix", nil, "watch all channels whose names begin with CHANNEL")
-  static let now = Option("now", nil, "begin with what is there")
-  static let count = Option("count", .any("N"), "end after N of them")
+  static let now = Option("now", nil, "start with the current value")
+  static let count = Option("count", .any("N"), "number of results after which to end")
 }

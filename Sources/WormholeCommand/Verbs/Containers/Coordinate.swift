@@ -5,36 +5,41 @@ import Wormhole
 
 extension Verb {
   static let coordinate = Verb(
-    "coordinate", "run a command while nobody who coordinates is in the way at some files",
+    "coordinate", "run a command with coordinated access to files",
     [
       Operand("KIND", .one, .words(CoordinatedKind.allCases.map(\.rawValue))),
       Operand("PATH", .many, .files), Operand("CMD", .command),
     ], [.timeout, .takeOver],
     [
-      "KIND is read or write. Waits until no other program that coordinates is in the way, runs "
-        + "CMD with its arguments, and passes on the status of CMD, or 128 and the number of the "
-        + "signal that ended it. While one writes, nobody else reads or writes there, nor in a "
-        + "folder above it, nor in what lies in it; readers share. Waits for 30 seconds if "
-        + "--timeout does not say otherwise. Exits with 1 if time was up, with 127 if there is no "
-        + "such program, with 126 if it cannot be run, and with 125 if CMD was not run for "
-        + "another reason.",
-      "A program that has ended is in nobody's way. If one is stopped, whoever waits for it is "
-        + "told at once who it is. With --take-over, it goes on all the same once that one has "
-        + "stood still for so long, for which it waits beyond the 30 seconds: when that one wakes, "
-        + "both may use the files. If that happens to CMD, a message says so when it has ended.",
-      "No container is named: files in the directory of a group are ordered by that group's, and "
-        + "all others by one that the user has for it. Whoever does not coordinate is not kept "
-        + "away. If the command itself is killed by SIGKILL, CMD runs on, and nobody waits for it.",
-      "CMD finds in \(insideVariable) which accesses it runs in. So another one inside of CMD that "
-        + "this one is in the way of is refused at once, with 125, as it would wait for itself; "
-        + "what is read in what is read gets in, for as long as this one runs; and a ring of "
-        + "several, each of which has what the next one wants, is refused as well.",
+      "KIND is read or write. Waits until no other program has a conflicting access, runs CMD "
+        + "with its arguments, and ends with the status of CMD, or with 128 plus the number of "
+        + "the signal that ended CMD. During a write, no other program gets access to the same "
+        + "path, to a folder above it, or to anything in it; reads share. Waits at most 30 "
+        + "seconds unless --timeout is given. Exits with 1 if the time limit passes, with 127 if "
+        + "the program was not found, with 126 if the program cannot be executed, and with 125 "
+        + "if CMD was not run for another reason.",
+      "A program that has ended conflicts with nothing. If a conflicting program is suspended, "
+        + "this command fails at once and names it. With --take-over, this command continues "
+        + "after the conflicting program was suspended for S seconds, and waits this much longer "
+        + "than 30 seconds. When the suspended program resumes, both may use the files. If "
+        + "another program takes over from CMD, a message reports it after CMD has ended.",
+      "A container need not be named: the queue for files in the directory of a group is in the "
+        + "group's container, and the queue for all other files is in a container of the user. A "
+        + "program that does not coordinate is not kept away. If this command is killed by "
+        + "SIGKILL, CMD continues to run, and no other program waits for CMD.",
+      "\(insideVariable) lists the accesses in which CMD runs. A nested access that conflicts "
+        + "with this access is refused at once, with 125, because it would wait for itself. A "
+        + "nested read inside a read is granted, as long as this command runs. A cycle of "
+        + "several programs, each of which waits for the next, is refused as well.",
     ],
     [
       Example(
-        "wormhole coordinate read notes -- tar cf notes.tar notes", "while nobody changes them"),
-      Example("wormhole coordinate write a b --timeout 5 -- mv a b", "both, or neither"),
-      Example("wormhole coordinate write log --take-over 60 -- gzip log", "past the stopped"),
+        "wormhole coordinate read notes -- tar cf notes.tar notes",
+        "archive the files while no program changes them"),
+      Example("wormhole coordinate write a b --timeout 5 -- mv a b", "both files, or neither"),
+      Example(
+        "wormhole coordinate write log --take-over 60 -- gzip log",
+        "take over from a program suspended for 60 seconds"),
     ]
   ) { invocation in
     try Interruption.prepare()
@@ -42,7 +47,7 @@ extension Verb {
     do {
       guard let kind = CoordinatedKind(rawValue: invocation.operands[0]) else {
         throw Failure.usage(
-          "cannot coordinate a '\(invocation.operands[0])': it is read or write")
+          "cannot coordinate a '\(invocation.operands[0])': KIND is read or write")
       }
       let timeout = try invocation.seconds(.timeout)
       let takeOver = try invocation.seconds(.takeOver)
@@ -77,5 +82,6 @@ private enum CoordinatedKind: String, CaseIterable {
 
 extension Option {
   static let takeOver = Option(
-    "take-over", .any("S"), "go past one that is in the way and has stood still for S seconds")
+    "take-over", .any("S"),
+    "suspension in seconds after which to take over from a conflicting program")
 }

@@ -5,19 +5,19 @@ import Wormhole
 
 extension Verb {
   static let doctor = Verb(
-    "doctor", "look for what is wrong with a container", [], [.repair],
+    "doctor", "check a container for problems", [], [.repair],
     [
-      "Looks through the whole container and changes nothing: owner and modes, format, what the "
-        + "file system can do, limits, what ended processes left, damaged and foreign files, who "
-        + "holds locks, the names of members and accesses to files, and "
-        + "messages that wait, were given up or cannot "
-        + "be read. Each finding says what can be done. Exits with 1 if there is a problem.",
-      "With --repair, does what can be done without losing anything, and then looks again. With "
-        + "--json, writes one object a finding.",
+      "Checks the whole container and changes nothing: owner and modes, format, capabilities of "
+        + "the file system, limits, leftovers of ended processes, damaged and foreign files, "
+        + "holders of locks, of member names and of accesses to files, and messages that wait, "
+        + "are dead-lettered or cannot be read. Each finding states the possible remedy. Exits "
+        + "with 1 if there is a problem.",
+      "With --repair, makes all repairs that lose no data, and then checks again. With --json, "
+        + "writes one object per finding.",
     ],
     [
-      Example("wormhole doctor", "look"),
-      Example("wormhole doctor --repair", "mend what can be mended"),
+      Example("wormhole doctor", "check, and change nothing"),
+      Example("wormhole doctor --repair", "repair without losing data, then check"),
     ]
   ) { invocation in
     let hole = try invocation.open(create: false) { $0.isForReading = true }
@@ -55,5 +55,5 @@ extension Output {
 }
 
 extension Option {
-  static let repair = Option("repair", nil, "do what can be done without losing anything")
+  static let repair = Option("repair", nil, "make all repairs that lose no data")
 }

@@ -6,26 +6,28 @@ import Wormhole
 
 extension Verb {
   static let lock = Verb(
-    "lock", "run a command while nobody else holds a lock of that name",
+    "lock", "run a command while holding a lock",
     [Operand("NAME", .one, .names(.locks)), Operand("CMD", .command)], [.timeout, .breakAfter],
     [
-      "Waits for the lock, runs CMD with its arguments, releases the lock and passes on the status "
-        + "of CMD, or 128 and the number of the signal that ended it. Exits with 1 if time was up, "
-        + "with 127 if there is no such program, with 126 if it cannot be run, and with 125 if CMD "
-        + "was not run for another reason. A lock is free as soon as its holder is gone, however "
-        + "it went.",
-      "A holder that is stopped keeps the lock, and whoever waits is told who it is. With "
-        + "--break-after the lock is taken over from a holder that has not run for so long: when "
-        + "that one goes on, two commands may overlap. CMD gets a number in "
-        + "WORMHOLE_LOCK_GENERATION that rises with each such takeover, so that what it changes "
-        + "can refuse the older one.",
-      "SIGINT and SIGTERM go to CMD. If the command itself is killed by SIGKILL, CMD runs on, and "
-        + "the lock is free.",
+      "Waits for the lock, runs CMD with its arguments, releases the lock, and ends with the "
+        + "status of CMD, or with 128 plus the number of the signal that ended CMD. Exits with 1 "
+        + "if the time limit passes, with 127 if the program was not found, with 126 if the "
+        + "program cannot be executed, and with 125 if CMD was not run for another reason. The "
+        + "lock is free as soon as its holder has ended, even if the holder was killed.",
+      "A suspended holder keeps the lock, and a waiter prints which process holds the lock. With "
+        + "--break-after, a waiter takes over the lock from a holder that was suspended for S "
+        + "seconds. When the old holder resumes, two commands may overlap. "
+        + "WORMHOLE_LOCK_GENERATION is a fencing token for CMD: a number that rises with each "
+        + "takeover, by which a resource can refuse the older command.",
+      "SIGINT and SIGTERM are passed to CMD. If this command is killed by SIGKILL, CMD continues "
+        + "to run, and the lock is free.",
     ],
     [
-      Example("wormhole lock build -- make", "one at a time"),
-      Example("wormhole lock build --timeout 10 -- make", "wait ten seconds at most"),
-      Example("wormhole lock build --break-after 60 -- make", "do not wait for the stopped"),
+      Example("wormhole lock build -- make", "run one build at a time"),
+      Example("wormhole lock build --timeout 10 -- make", "wait at most ten seconds"),
+      Example(
+        "wormhole lock build --break-after 60 -- make",
+        "take over from a holder suspended for 60 seconds"),
     ]
   ) { invocation in
     try Interruption.prepare()
@@ -33,7 +35,7 @@ extension Verb {
     do {
       let deadline = try invocation.deadline(.timeout)
       let breakAfter = try invocation.seconds(.breakAfter)
-      // The lock of no name would be shared by all who mean another.
+      // A lock with an empty name would be shared by all callers that mean another name.
       _ = try Container.escape(invocation.operands[0])
       let hole = try invocation.open(create: true)
       let within = Enclosure(.lock(invocation.operands[0]), of: hole)
@@ -57,7 +59,7 @@ extension Verb {
 }
 
 extension Invocation {
-  /// After a second of waiting, says for whom.
+  /// Holds the lock; after a second of waiting, reports the holder.
   fileprivate func hold(
     in hole: Wormhole, _ breakAfter: Duration?, until deadline: Instant?,
     _ body: (_ generation: Int) throws -> Void
@@ -67,7 +69,7 @@ extension Invocation {
       let slot = try hole.container.slot(.system, "lock." + name)
       return try hold(slot, breakAfter, until: deadline, body)
     } catch let error as WormholeError {
-      // Under the name that the caller knows.
+      // The error contains the name that the caller knows.
       var named = error
       named.subject = name
       throw named
@@ -98,5 +100,5 @@ extension Invocation {
 
 extension Option {
   static let breakAfter = Option(
-    "break-after", .any("S"), "take the lock over from a holder that stood still for S seconds")
+    "break-after", .any("S"), "suspension in seconds after which to take over from the holder")
 }

@@ -5,29 +5,31 @@ import Wormhole
 
 extension Verb {
   static let remove = Verb(
-    "remove", "remove what nobody uses any more",
+    "remove", "remove an unused channel, member or suite",
     [
       Operand("KIND", .one, .words(Removable.allCases.map(\.rawValue))),
       Operand("NAME", .one, .names(.removable)),
     ], [],
     [
-      "KIND is channel, member or suite. Removes it for good, with all that is known of it. "
-        + "Whoever uses the name at that moment loses nothing: it is there again then.",
-      "Whoever watches a channel or a suite hears that it is clear. Versions do not begin anew: "
-        + "what is written for the first time has a greater one than anything that was removed.",
-      "A member is not removed while it runs, or while messages wait for it or were given up. "
-        + "How it is started is forgotten. Exits with 1 if there is nothing of the name.",
+      "KIND is channel, member or suite. Removes NAME permanently, with all data stored for it. "
+        + "A process that uses NAME at that moment loses nothing: its write creates the name "
+        + "again.",
+      "Watchers of a channel or a suite are notified that it is clear. Versions never start "
+        + "again: the first value written later has a greater version than every removed value.",
+      "A member is not removed while it runs, or while it has waiting messages or dead letters. "
+        + "The command registered for its start is removed too. Exits with 1 if the name does "
+        + "not exist.",
       "With --json, writes kind and name.",
     ],
     [
-      Example("wormhole remove member printer", "a name under which nobody joins any more"),
-      Example("wormhole remove channel speed.old", "with all that was kept of its values"),
+      Example("wormhole remove member printer", "remove a member name that is no longer in use"),
+      Example("wormhole remove channel speed.old", "a channel, with all copies of its values"),
     ]
   ) { invocation in
     let (word, name) = (invocation.operands[0], invocation.operands[1])
     guard let kind = Removable(rawValue: word) else {
       let kinds = Removable.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Failure.usage("cannot remove a '\(word)': what can be removed is \(kinds)")
+      throw Failure.usage("cannot remove a '\(word)': the kinds are \(kinds)")
     }
     let hole = try invocation.open(create: false)
     guard try kind.remove(name, from: hole) else {

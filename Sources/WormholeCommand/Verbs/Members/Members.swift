@@ -5,18 +5,19 @@ import Wormhole
 
 extension Verb {
   static let members = Verb(
-    "members", "list the members, and which of them run", [], [],
+    "members", "list the members and their state", [], [],
     [
-      "A member is a name under which a program has joined. Prints a line for each that ever has, "
-        + "in order of name: the name, whether it is running, stopped or not running, the program "
-        + "and its process if it runs, when it joined last, and what it tells of itself.",
-      "Whether a member runs is asked of the kernel, so one that was killed is not taken for a "
-        + "living one. Whether it is stopped cannot be seen across containers of the machine. With "
-        + "--json, writes one object a member.",
+      "A member is a name under which a program has joined. Prints a line for each name ever "
+        + "joined, in order: the name, the state (running, stopped or not running), the program "
+        + "and its process ID if the member runs, the time of the last join, and the info that "
+        + "the member publishes.",
+      "The kernel reports whether a member runs, so a killed member is never listed as running. "
+        + "The suspension of a member is visible only in the same PID namespace. With --json, "
+        + "writes one object per member.",
     ],
     [
-      Example("wormhole members", "all of them"),
-      Example("wormhole members --json", "for programs"),
+      Example("wormhole members", "list all members"),
+      Example("wormhole members --json", "one object per member, for programs"),
     ]
   ) { invocation in
     let hole = try invocation.open(create: false) { $0.isForReading = true }

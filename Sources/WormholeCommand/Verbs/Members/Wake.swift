@@ -6,27 +6,31 @@ import Wormhole
 
 extension Verb {
   static let wake = Verb(
-    "wake", "start a member that does not run",
+    "wake", "start a member that is not running",
     [Operand("NAME", .one, .names(.members)), Operand("CMD", .optionalCommand)],
     [.timeout, .register, .setting, .directory, .show, .forget],
     [
-      "If nobody runs as NAME, starts the program that was registered for that, and waits until it "
-        + "has joined, ten seconds or as --timeout says. However many ask at the same time, one is "
-        + "started. Exits with 1 if nothing is registered or time is up, and with 69, at once, if "
-        + "the program ends before it has joined; the error says how.",
-      "With --register, says how: CMD with its arguments, which joins as NAME. It is started in a "
-        + "session of its own, at the root or in DIR, with nothing on its standard descriptors, "
-        + "the container in WORMHOLE_CONTAINER, and of the rest the environment of whoever wakes "
-        + "it, with K set to V for each --env. That is kept in a file that only its user may "
-        + "write; where others may, or it belongs to another user, it is refused with 77.",
-      "With --show, prints what is registered: what is set, the program and its arguments, with "
-        + "tabs between. With --forget, removes it. Both exit with 1 if there is nothing. With "
-        + "--json, writes one object, as --register and --forget do.",
+      "If no process runs as NAME, starts the command registered for NAME and waits until it has "
+        + "joined, at most ten seconds or the time in --timeout. If several processes wake NAME "
+        + "at the same time, one command is started. Exits with 1 if nothing is registered or "
+        + "the time limit passes, and with 69, at once, if the command ends before it has "
+        + "joined; the error states how it ended.",
+      "With --register, registers CMD with its arguments; CMD must join as NAME. CMD is started "
+        + "in a session of its own, in the root directory or in DIR, with /dev/null as its "
+        + "standard streams and the container in WORMHOLE_CONTAINER. The rest of its environment "
+        + "is the environment of the process that wakes NAME, with K set to V for each --env. "
+        + "The registration is stored in a file that only its user may write. If other users may "
+        + "write the file, or if it belongs to another user, it is refused with 77.",
+      "With --show, prints the registration: environment settings, program and arguments, "
+        + "separated by tabs. With --forget, removes the registration. Both exit with 1 if "
+        + "nothing is registered. With --json, --show, --register and --forget write one object.",
     ],
     [
-      Example("wormhole wake clock --register -- wormhole reply --as clock --exec date", "say how"),
-      Example("wormhole wake clock --timeout 5", "see to it that it runs"),
-      Example("wormhole wake clock --show", "what would be started"),
+      Example(
+        "wormhole wake clock --register -- wormhole reply --as clock --exec date",
+        "register the command that starts the member"),
+      Example("wormhole wake clock --timeout 5", "start the member unless it runs"),
+      Example("wormhole wake clock --show", "print the registered command"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -37,10 +41,10 @@ extension Verb {
     }
     if !invocation.has(.register) {
       if !invocation.command.isEmpty {
-        throw Failure.usage("cannot wake: a command goes with --register")
+        throw Failure.usage("cannot wake: a command requires --register")
       }
       if let option = [Option.setting, .directory].first(where: invocation.has) {
-        throw Failure.usage("cannot wake: --\(option.name) goes with --register")
+        throw Failure.usage("cannot wake: --\(option.name) requires --register")
       }
     }
     if let action = actions.first, invocation.has(.timeout) {
@@ -83,7 +87,7 @@ extension Invocation {
     try open(create: true).registerStart(
       of: name, program: program, arguments: Array(command.dropFirst()), environment: environment,
       directory: value(.directory))
-    output.explain("it is registered how '\(name)' is started")
+    output.explain("the command that starts '\(name)' is registered")
     if output.isJSON {
       let start = try open(create: false) { $0.isForReading = true }.start(of: name)
       try output.ofDone.write(name, start)
@@ -112,12 +116,12 @@ extension Invocation {
 
   private func nothing(_ verb: String, _ name: String) -> WormholeError {
     WormholeError(
-      .notFound, "\(verb) the start of", name, because: "nobody has said how it is started")
+      .notFound, "\(verb) the start of", name, because: "no command is registered")
   }
 }
 
 extension Output {
-  /// How a member is started; nothing but its name where nobody has said it.
+  /// Writes the registration of a member; only the name without a registration.
   fileprivate func write(_ name: String, _ start: Wormhole.Start?) throws {
     try write(
       .start,
@@ -131,10 +135,10 @@ extension Output {
 }
 
 extension Option {
-  static let register = Option("register", nil, "say how it is started")
+  static let register = Option("register", nil, "register the command that starts the member")
   static let setting = Option(
-    "env", .any("K=V"), "set K to V in its environment", isRepeatable: true)
-  static let directory = Option("directory", .directory("DIR"), "begin in DIR")
-  static let show = Option("show", nil, "print how it is started")
-  static let forget = Option("forget", nil, "remove what says how it is started")
+    "env", .any("K=V"), "environment variable of the command; may be repeated", isRepeatable: true)
+  static let directory = Option("directory", .directory("DIR"), "working directory of the command")
+  static let show = Option("show", nil, "print the registered command")
+  static let forget = Option("forget", nil, "remove the registered command")
 }

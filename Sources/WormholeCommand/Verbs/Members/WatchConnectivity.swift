@@ -6,25 +6,27 @@ import Wormhole
 
 extension Verb {
   static let watchConnectivity = Verb(
-    "watchconnectivity", "say what a phone and a watch are to find of each other",
+    "watchconnectivity", "set the state of a phone and its watches",
     [
       Operand("ACTION", .one, .words(PairingAction.allCases.map(\.rawValue))),
       Operand("VALUE", .optional), Operand("WATCH", .optional),
     ], [],
     [
-      "For programs that use the module WatchConnectivity: what devices know by themselves. It "
-        + "holds at once, and their delegates are told.",
+      "For programs that use the module WatchConnectivity: sets the state that real devices "
+        + "detect by themselves. A change takes effect at once, and the delegates of the "
+        + "sessions are notified.",
       "ACTION is pair or unpair, with the name of a watch as VALUE; install or uninstall, with "
         + "phone or watch; complication, with on or off; range, with in or out; or state, which "
-        + "prints it all. Of several watches WATCH says which, by default the active one.",
-      "A container in which nothing was said has one watch, 'watch', paired and in range, with "
-        + "both apps installed. With --json, every action writes what is so afterwards.",
+        + "prints the whole state. With several watches, WATCH selects the watch to change, by "
+        + "default the active watch.",
+      "A container without settings has one watch, 'watch', paired and in range, with both apps "
+        + "installed. With --json, every action writes the state after the action.",
     ],
     [
-      Example("wormhole watchconnectivity range out", "the two do not hear each other"),
-      Example("wormhole watchconnectivity uninstall phone", "the phone's app is removed"),
-      Example("wormhole watchconnectivity pair second", "the phone changes to another watch"),
-      Example("wormhole watchconnectivity state", "what is so"),
+      Example("wormhole watchconnectivity range out", "phone and watch cannot reach each other"),
+      Example("wormhole watchconnectivity uninstall phone", "remove the phone's app"),
+      Example("wormhole watchconnectivity pair second", "switch the phone to another watch"),
+      Example("wormhole watchconnectivity state", "print the state"),
     ]
   ) { invocation in
     guard let action = PairingAction(rawValue: invocation.operands[0]) else {

@@ -6,32 +6,32 @@ import Wormhole
 
 extension Verb {
   static let queue = Verb(
-    "queue", "list what a member was sent and has not handled",
+    "queue", "list a member's unhandled messages",
     [Operand("NAME", .one, .names(.members))],
     [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear],
     [
-      "Writes a line for each message that is in hand or waits, in the order in which they come, "
-        + "with tabs between: id, where it is, sender, kind, how many messages it holds, bytes, "
-        + "and when it was sent. A dash stands for what nobody has said. With --json, one object "
-        + "a line.",
-      "With --dead, those that were given up: id, sender, kind, how often they were handled in "
-        + "vain, when they were sent, and the reason. They stay until somebody retries or discards "
-        + "them.",
-      "With --contexts, the states that NAME was told, the latest of each who has told it one: "
-        + "who, whether it was received or waits, kind, value, and when.",
-      "With --cancel, takes a message back that waits; its sender is told, if it asked. Exits with "
-        + "1 if it waits no longer. With --retry, puts a dead letter back into the queue, and with "
-        + "--discard removes it; exits with 1 if there is none.",
-      "With --outcomes, how messages ended that NAME has sent and has not been told of: id, "
-        + "receiver, kind, how many messages it held, and how it ended. With --clear, these are "
-        + "removed, and NAME is never told.",
-      "What is changed is written with --json: the message, and what became of it.",
+      "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
+        + "tabs: ID, state ('waiting', or 'in hand' with the attempt if claimed), sender, kind, "
+        + "number of messages, bytes, and time of sending. A dash stands for an unknown field. "
+        + "With --json, writes one object per line.",
+      "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
+        + "sending, and reason. A dead letter stays until it is retried or discarded.",
+      "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
+        + "state (received or waiting), kind, value, and time.",
+      "With --cancel, cancels a waiting message; its sender is notified, if the sender requested "
+        + "the outcome. Exits with 1 if the message no longer waits. With --retry, moves a dead "
+        + "letter back to the queue, and with --discard, removes a dead letter; both exit with 1 "
+        + "if the dead letter does not exist.",
+      "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
+        + "has not received yet: ID, receiver, kind, number of messages, and outcome. With "
+        + "--clear, removes the pending outcomes, and NAME never receives them.",
+      "With --json, each change writes the message and its outcome.",
     ],
     [
-      Example("wormhole queue watch", "what waits for it"),
-      Example("wormhole queue watch --dead", "what it has given up"),
-      Example("wormhole queue watch --contexts", "what it was told"),
-      Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "have it handled once more"),
+      Example("wormhole queue watch", "list all unhandled messages"),
+      Example("wormhole queue watch --dead", "list its dead letters"),
+      Example("wormhole queue watch --contexts", "list its contexts"),
+      Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "deliver a dead letter again"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -76,7 +76,7 @@ extension Invocation {
     let isDone: Bool
     switch action.name {
     case Option.cancel.name:
-      (end, missing) = ("cancelled", "it does not wait for '\(name)', or no longer")
+      (end, missing) = ("cancelled", "no such message waits for '\(name)'")
       isDone = try peer.cancel(id: id)
     case Option.retry.name:
       isDone = try peer.retry(id: id)
@@ -137,7 +137,7 @@ extension Output {
       ])
   }
 
-  /// What was done to a message, or to several.
+  /// Writes the result of an action on one message or several.
   fileprivate func write(
     id: String? = nil, end: String?, from: String? = nil, to: String? = nil, count: Int? = nil
   ) throws {
@@ -182,11 +182,12 @@ extension Output {
 }
 
 extension Option {
-  static let outcomes = Option("outcomes", nil, "list how what it has sent ended, if untold")
-  static let contexts = Option("contexts", nil, "list the states that it was told")
-  static let clear = Option("clear", nil, "remove these")
-  static let dead = Option("dead", nil, "list those that were given up")
-  static let cancel = Option("cancel", .any("ID"), "take a message back that waits")
-  static let retry = Option("retry", .any("ID"), "have one handled again that was given up")
-  static let discard = Option("discard", .any("ID"), "remove one that was given up")
+  static let outcomes = Option(
+    "outcomes", nil, "list the pending outcomes of messages that NAME has sent")
+  static let contexts = Option("contexts", nil, "list the contexts set for NAME")
+  static let clear = Option("clear", nil, "remove the pending outcomes")
+  static let dead = Option("dead", nil, "list the dead letters")
+  static let cancel = Option("cancel", .any("ID"), "waiting message to cancel")
+  static let retry = Option("retry", .any("ID"), "dead letter to deliver again")
+  static let discard = Option("discard", .any("ID"), "dead letter to remove")
 }

@@ -6,17 +6,18 @@ import Wormhole
 
 /// `receive --files`.
 extension Invocation {
-  /// Moves a file into a directory, says where it is, and acknowledges the message.
+  /// Moves a file into a directory, writes its path, and acknowledges the message.
   func take(
     _ file: Wormhole.ReceivedFile, of message: Wormhole.Message, into directory: String
   ) throws -> Int32? {
     let path: String?
     do throws(WormholeError) {
-      // Not there: an earlier attempt has taken it and could not acknowledge the message.
+      // If the file is missing, an earlier attempt has moved it and could not acknowledge the
+      // message.
       path = try file.isThere ? take(file, into: directory) : nil
     } catch {
       guard error.isOfSystem else { return refuse(message, error.reason) }
-      // It was no attempt: where there is no room, every message would be given up.
+      // Not counted as an attempt: on a full disk, every message would become a dead letter.
       try message.unclaim()
       throw error
     }
@@ -47,7 +48,7 @@ extension Invocation {
 }
 
 extension WormholeError {
-  /// Whether the next file would meet it too, in place of something that this one has of its own.
+  /// Whether the next file would meet the same error, which has no cause in this file itself.
   fileprivate var isOfSystem: Bool {
     errno != nil && ![.invalidName, .tooLarge, .conflict].contains(code)
   }
@@ -66,10 +67,10 @@ extension Output {
 }
 
 extension String {
-  /// For words about names that anybody has given.
+  /// For output about names that any sender may have given.
   fileprivate func inOneLineOrLess() -> String { (try? inOneLine()) ?? "a file" }
 }
 
 extension Option {
-  static let files = Option("files", .directory("DIR"), "move files into this directory")
+  static let files = Option("files", .directory("DIR"), "directory to move files into")
 }

@@ -7,7 +7,7 @@ import Wormhole
 
 /// `receive --immediate` and `receive --contexts`.
 extension Invocation {
-  /// Has what comes besides the guaranteed messages told too, for as long as the process lives.
+  /// Also writes immediate messages and contexts, for as long as the process runs.
   func hearMore(_ member: Wormhole.Member, _ telling: Telling) throws {
     let name = value(.joinAs) ?? ""
     if has(.hearImmediate) {
@@ -31,7 +31,7 @@ extension Invocation {
     }
   }
 
-  /// Answers 0 if it was handled; nothing comes again.
+  /// Returns 0 if the message was handled; an immediate message or context is not redelivered.
   private func hear(_ heard: Heard, to name: String) throws -> Int32? {
     guard let line = value(.exec) else {
       try output.write(heard, to: name, raw: has(.raw))
@@ -44,7 +44,7 @@ extension Invocation {
     ]
     if let reason = try run(line, on: heard.value, settings) {
       let what = heard.delivery == "context" ? "context" : "immediate message"
-      output.tell("\(what) '\(heard.kind)' is not handled, and does not come again: \(reason)")
+      output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
       return nil
     }
     Interruption.endIfAsked()
@@ -52,7 +52,7 @@ extension Invocation {
   }
 }
 
-/// What has come beside the guaranteed messages.
+/// An immediate message or a context that has arrived.
 private struct Heard {
   let delivery: String
   let from: String?
@@ -87,5 +87,5 @@ extension Output {
 
 extension Option {
   static let hearImmediate = Option("immediate", nil, "receive immediate messages too")
-  static let hearContexts = Option("contexts", nil, "receive the states that it is told too")
+  static let hearContexts = Option("contexts", nil, "receive contexts too")
 }

@@ -6,52 +6,55 @@ import Wormhole
 
 extension Verb {
   static let receive = Verb(
-    "receive", "join under a name and receive its messages", [],
+    "receive", "join under a name and print its messages", [],
     [
       .joinAs, .kind, .count, .timeout, .exec, .attempts, .raw, .files, .hearImmediate,
       .hearContexts,
     ],
     [
-      "Joins as NAME, which nobody else can have meanwhile, and writes each message on a line, as "
-        + "'watch' writes values; with --raw, the value's own bytes and nothing between two of "
-        + "them; with --json, one object a line: how it came, id, place, from, to, kind, when it "
-        + "was sent, which attempt this is, whether it may have been handled before, and the "
-        + "value. "
-        + "Messages that were sent together share an id, and their place tells them apart. A "
-        + "message is "
-        + "acknowledged when its line was written. A pipe may hold lines that its reader never "
-        + "reads; where each message has to be handled, use --exec or --count.",
-      "With --exec, runs CMD in a shell for each message in place of writing a line: with the "
-        + "value on standard input, as 'get' prints it, or as it is with --raw, and "
-        + "WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_PLACE, WORMHOLE_MESSAGE_FROM, "
-        + "WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT. The message is acknowledged if CMD "
-        + "succeeds. Otherwise it comes again a little later, and after five attempts, or as many "
-        + "as --attempts says, it goes to the dead letters: see 'queue'. Where CMD ends with "
-        + "126 or 127, as a shell does that "
-        + "cannot run a program or finds none, this ends too, with that status, and the message is "
-        + "left for whoever joins next.",
-      "With --files, a file that comes with a message is moved into DIR under its own name, or "
-        + "with '.1', '.2' and so on behind it if that is taken, and its path is written in place "
-        + "of the value. Without it, messages that a file comes with are left where they are, and "
-        + "this says so, unless --exec is given: CMD finds the file at "
-        + "WORMHOLE_MESSAGE_FILE, called WORMHOLE_MESSAGE_FILE_NAME by its sender, and it "
-        + "is removed when CMD has succeeded.",
-      "What is in hand and not acknowledged when this ends, however it ends, comes again to "
-        + "whoever joins as NAME next, marked as another attempt.",
-      "With --immediate, immediate messages are received too, and with --contexts the states that "
-        + "NAME was told; see 'send'. Both come once, whatever becomes of them here; one that came "
-        + "while CMD ran for another waits. CMD gets immediate or context in "
-        + "WORMHOLE_MESSAGE_DELIVERY, and guaranteed for all other messages. Without "
-        + "--immediate, whoever sends an immediate message to NAME is told that nobody listens.",
-      "Exits with 1 if time was up before as many messages had come as --count says, or any.",
+      "Joins as NAME, which no other process can join as at the same time, and writes each "
+        + "message on a line, in the form of 'watch'. With --raw, writes only the bytes of the "
+        + "values, with nothing between two values. With --json, writes one object per line: "
+        + "delivery, ID, place in its batch, sender, receiver, kind, time of sending, attempt, "
+        + "whether the message may have been handled before, and the value. Messages that were "
+        + "sent together share an ID and differ in their place. A message is acknowledged after "
+        + "its line was written. A pipe may contain lines that its reader never reads; if each "
+        + "message must be handled, use --exec or --count.",
+      "With --exec, runs CMD in a shell for each message instead of writing a line. CMD reads "
+        + "the value on standard input, in the form of 'get', or unchanged with --raw. Its "
+        + "environment contains WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_PLACE, "
+        + "WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT. The "
+        + "message is acknowledged if CMD succeeds. Otherwise, the message is redelivered after "
+        + "a short pause; after five attempts, or the number in --attempts, it is moved to the "
+        + "dead letters: see 'queue'. A message that cannot be passed to CMD counts as failed. "
+        + "If CMD ends with 126 or 127, the statuses of a shell that cannot execute or find a "
+        + "program, this command ends with the same status, and the message waits for the next "
+        + "process that joins as NAME.",
+      "With --files, moves a file that arrives with a message into DIR under its own name, with "
+        + "'.1', '.2' and so on appended if the name is taken, and writes the path in place of "
+        + "the value. Without --files, messages with files stay in the queue, and a note says "
+        + "so, unless --exec is given: then CMD finds the file at WORMHOLE_MESSAGE_FILE and the "
+        + "sender's name for the file in WORMHOLE_MESSAGE_FILE_NAME, and the file is removed "
+        + "after CMD has succeeded.",
+      "Messages that are claimed but not acknowledged when this command ends, for whatever "
+        + "reason, are redelivered to the next process that joins as NAME, as another attempt.",
+      "With --immediate, receives immediate messages too, and with --contexts, the contexts set "
+        + "for NAME; see 'send'. Both are delivered once, even if CMD fails; a delivery that "
+        + "arrives while CMD runs waits. WORMHOLE_MESSAGE_DELIVERY is immediate or context, and "
+        + "guaranteed for all other messages. Without --immediate, the sender of an immediate "
+        + "message to NAME gets an error: no receiver listens.",
+      "Exits with 1 if the time limit passes before --count messages arrived, or, without "
+        + "--count, before the first message.",
     ],
     [
-      Example("wormhole receive --as watch", "a line for each message"),
-      Example("wormhole receive --as watch --count 1 --timeout 5", "the next message"),
-      Example("wormhole receive --as printer --exec 'lpr'", "do something with each"),
+      Example("wormhole receive --as watch", "print a line for each message"),
+      Example(
+        "wormhole receive --as watch --count 1 --timeout 5",
+        "the next message, within five seconds"),
+      Example("wormhole receive --as printer --exec 'lpr'", "run a command for each message"),
       Example("wormhole receive --as watch --kind Order --json", "messages of one kind"),
-      Example("wormhole receive --as watch --files incoming", "files, each into a directory"),
-      Example("wormhole receive --as watch --immediate --contexts", "whatever is sent"),
+      Example("wormhole receive --as watch --files incoming", "move each file into a directory"),
+      Example("wormhole receive --as watch --immediate --contexts", "all messages and contexts"),
     ]
   ) { invocation in
     let name = invocation.value(.joinAs) ?? ""
@@ -72,7 +75,7 @@ extension Verb {
     let hole = try invocation.open(create: true) { options in
       if let attempts { options.mail.attempts = attempts }
       let (log, output) = (options.log, invocation.output)
-      // That something is left where it is.
+      // Reports messages left in the inbox.
       options.log = { entry in
         let hint = entry.text.ends(with: "takes files") ? "; give a directory with --files" : ""
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
@@ -80,7 +83,7 @@ extension Verb {
     }
     let member = try hole.join(as: name)
     let telling = Telling("receive as", name, count: count, finishes: true)
-    // For good: what is in hand stays there until the process has ended.
+    // Never stopped: claimed messages stay claimed until the process has ended.
     _ = try member.receive(
       kinds: invocation.value(.kind).map { [$0] },
       takingFiles: invocation.has(.files) || invocation.has(.exec), acknowledging: .explicit
@@ -90,12 +93,12 @@ extension Verb {
     }
     try invocation.hearMore(member, telling)
     invocation.output.explain("receiving as '\(name)'")
-    // What was told then counts as received, and its senders know.
+    // Written messages and contexts count as received afterwards, and their senders are notified.
     defer { member.settle() }
     return try telling.wait(until: deadline)
   }
 
-  /// Before anything is received that could not be put there.
+  /// Checked before the first message is received, because its file could not be stored otherwise.
   fileprivate static func check(_ directory: String) throws(Failure) {
     do throws(Errno) {
       try Processes.checkDirectory(directory)
@@ -106,7 +109,7 @@ extension Verb {
 }
 
 extension Invocation {
-  /// Answers 0 if the message was handled, and nothing if it is to come again.
+  /// Returns 0 if the message was handled, and nil if it is to be redelivered.
   fileprivate func handle(_ message: Wormhole.Message) throws -> Int32? {
     let value: PropertyListValue
     if let file = message.file, let directory = self.value(.files) {
@@ -126,8 +129,8 @@ extension Invocation {
       do {
         reason = try run(line, on: value, settings(of: message))
       } catch {
-        // It was no attempt: whoever is started again and again with a program that is not there
-        // would give the message up.
+        // Not counted as an attempt: if the program is missing, repeated starts would make the
+        // message a dead letter.
         try message.unclaim()
         throw error
       }
@@ -156,21 +159,29 @@ extension Invocation {
     return settings
   }
 
-  /// Answers why the message was not handled; nil if it was.
+  /// Returns why the message was not handled; nil if it was handled.
   func run(
     _ line: String, on value: PropertyListValue, _ settings: [String]
   ) throws -> String? {
+    if let problem = Programs.problem(of: settings) { return problem }
+    let input: [UInt8]
+    do {
+      input = try value.printed(raw: has(.raw))
+    } catch {
+      return "the value cannot be passed to a command: \(error)"
+    }
     let status: ExitStatus
     do {
-      let input = try value.printed(raw: has(.raw))
       status = try Programs.shell(line, input: input, settings)
     } catch {
+      if let problem = Programs.problem(of: settings, error) { return problem }
       throw Failure(neverRan: error)
     }
     if status == .exited(0) { return nil }
-    // Whoever was to end has not refused the message: it stays in hand for the next.
+    // A process that was asked to end has not refused the message, which stays claimed for the next
+    // process.
     Interruption.endIfAsked()
-    try status.refuseMissingProgram(line, "the message waits for whoever joins next")
+    try status.refuseMissingProgram(line, "the message waits for the next process that joins")
     return switch status {
     case .exited(let code): "the command ended with status \(code)"
     case .signalled(let signal): "the command was ended by signal \(signal)"
@@ -189,15 +200,16 @@ extension Invocation {
 }
 
 extension ExitStatus {
-  /// Ends what would run the line again and again, where its program is missing.
+  /// Throws if the shell command's program is missing: otherwise the command would be run again and
+  /// again.
   ///
-  /// - Parameter what: what has become of whatever it was run for.
+  /// - Parameter what: the consequence for the message or request of this run.
   func refuseMissingProgram(_ line: String, _ what: String) throws(Failure) {
     guard case .exited(let code) = self, code == 126 || code == 127 else { return }
-    let why = code == 126 ? "cannot be run" : "is not there"
+    let why = code == 126 ? "cannot be executed" : "was not found"
     var failure = Failure(
       .neverRan, "neverRan",
-      "cannot go on: a program of '\(line)' \(why); \(what)")
+      "cannot continue: a program of '\(line)' \(why); \(what)")
     failure.status = code
     throw failure
   }
@@ -212,7 +224,7 @@ extension Output {
     try write(value, of: message, to: name, [:])
   }
 
-  /// - Parameter more: what is known besides.
+  /// - Parameter more: further fields.
   func write(
     _ value: PropertyListValue?, of message: Wormhole.Message, to name: String,
     _ more: [String: PropertyListValue?]
@@ -230,6 +242,7 @@ extension Output {
 }
 
 extension Option {
-  static let attempts = Option("attempts", .any("N"), "give a message up after N attempts")
-  static let joinAs = Option("as", .member("NAME"), "the name to join under", isRequired: true)
+  static let attempts = Option(
+    "attempts", .any("N"), "number of attempts before a message becomes a dead letter")
+  static let joinAs = Option("as", .member("NAME"), "name to join under", isRequired: true)
 }

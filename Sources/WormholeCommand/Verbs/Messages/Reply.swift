@@ -6,26 +6,28 @@ import Wormhole
 
 extension Verb {
   static let reply = Verb(
-    "reply", "join under a name and answer its requests", [],
+    "reply", "join under a name and reply to its requests", [],
     [.joinAs, .answerer, .kind, .type, .count, .timeout, .raw],
     [
-      "Joins as NAME, which nobody else can have meanwhile, and runs CMD in a shell for each "
-        + "request, one after the other: with the question on standard input, as 'get' prints it, "
-        + "or as it is with --raw, and WORMHOLE_REQUEST_FROM and WORMHOLE_REQUEST_KIND. What CMD "
-        + "writes is the answer: a string, or what --type says. Of a string one line feed at the "
-        + "end is taken off; with --raw nothing is added or taken off.",
-      "If CMD fails, the request is refused with its status and the last line that it wrote to "
-        + "standard error; where that is 126 or 127, this ends with it too. With --kind, "
-        + "requests of other kinds are refused. Whoever waits when "
-        + "this ends is told so at once.",
-      "With --json, writes one object for each request: sender, kind, and what it was answered. "
-        + "With --count, ends after so many. Exits with 1 if time was up before as many had come, "
-        + "or any.",
+      "Joins as NAME, which no other process can join as at the same time, and runs CMD in a "
+        + "shell for each request, one at a time. CMD reads the request on standard input, in "
+        + "the form of 'get', or unchanged with --raw. WORMHOLE_REQUEST_FROM contains the "
+        + "requester, and WORMHOLE_REQUEST_KIND the kind. The output of CMD is the reply: a "
+        + "string, or the type in --type. A newline at the end of a string is removed. With "
+        + "--raw, no newline is added or removed.",
+      "If CMD fails, the request is refused with the status of CMD and the last line that CMD "
+        + "wrote to standard error; if the status is 126 or 127, this command ends with it too. "
+        + "A request that cannot be passed to CMD is refused. With --kind, requests of other "
+        + "kinds are refused. Requesters that still wait when this command ends are notified at "
+        + "once.",
+      "With --json, writes one object per request: sender, kind, and reply. With --count, ends "
+        + "after N requests. Exits with 1 if the time limit passes before --count requests "
+        + "arrived, or, without --count, before the first request.",
     ],
     [
-      Example("wormhole reply --as clock --exec date", "tell the time to whoever asks"),
-      Example("wormhole reply --as adder --type json --exec 'jq add'", "numbers"),
-      Example("wormhole reply --as clock --exec date --count 1", "answer once"),
+      Example("wormhole reply --as clock --exec date", "reply with the time"),
+      Example("wormhole reply --as adder --type json --exec 'jq add'", "reply with a sum"),
+      Example("wormhole reply --as clock --exec date --count 1", "reply once"),
     ]
   ) { invocation in
     let name = invocation.value(.joinAs) ?? ""
@@ -35,7 +37,7 @@ extension Verb {
     try Interruption.prepare()
     let member = try invocation.open(create: true).join(as: name)
     let telling = Telling("reply as", name, count: count, finishes: true)
-    // For good: the end of the process ends it all, and whoever waits is told.
+    // Never stopped: the end of the process ends all requests, and requesters are notified.
     _ = member.respond(toKind: invocation.value(.kind)) { request in
       telling.tell { try invocation.answer(request, line) }
       telling.restIfOver()
@@ -48,16 +50,23 @@ extension Verb {
 extension Invocation {
   fileprivate func answer(_ request: Wormhole.Request, _ line: String) throws -> Int32 {
     let limit = Wormhole.Options().largestValue
+    let settings = [
+      "WORMHOLE_REQUEST_FROM=\(request.from ?? "")", "WORMHOLE_REQUEST_KIND=\(request.kind)",
+    ]
+    if let problem = Programs.problem(of: settings) { return try refuse(request, problem) }
+    let input: [UInt8]
+    do {
+      input = try request.value(as: PropertyListValue.self).printed(raw: has(.raw))
+    } catch {
+      return try refuse(request, "the value cannot be passed to a command: \(error)")
+    }
     let ran: (status: ExitStatus, output: [UInt8], complaint: String)
     do {
-      let question = try request.value(as: PropertyListValue.self)
-      ran = try Programs.answer(
-        line, input: try question.printed(raw: has(.raw)),
-        [
-          "WORMHOLE_REQUEST_FROM=\(request.from ?? "")",
-          "WORMHOLE_REQUEST_KIND=\(request.kind)",
-        ], limit: limit)
+      ran = try Programs.answer(line, input: input, settings, limit: limit)
     } catch {
+      if let problem = Programs.problem(of: settings, error) {
+        return try refuse(request, problem)
+      }
       request.refuse("its command could not be run")
       throw Failure(neverRan: error)
     }
@@ -77,7 +86,14 @@ extension Invocation {
     return 0
   }
 
-  /// Answers what was answered, or why nothing was.
+  /// Refuses a request that cannot be answered here; the next request may be possible.
+  private func refuse(_ request: Wormhole.Request, _ reason: String) throws -> Int32 {
+    request.refuse(reason)
+    try output.ofDone.write(request, to: value(.joinAs) ?? "", nil, refusal: reason)
+    return 0
+  }
+
+  /// Returns the value of the reply, or the reason why there is none.
   private func answer(
     _ request: Wormhole.Request, with bytes: [UInt8], _ limit: Int
   ) -> (PropertyListValue?, String?) {
@@ -90,7 +106,7 @@ extension Invocation {
     } catch {
       let failure = Failure(error)
       output.tell(failure)
-      return (nil, "what the command wrote is no answer: \(failure.sentence)")
+      return (nil, "the output of the command is not a reply: \(failure.sentence)")
     }
   }
 }
@@ -99,9 +115,9 @@ extension Output {
   fileprivate func write(
     _ request: Wormhole.Request, to name: String, _ answer: PropertyListValue?, refusal: String?
   ) throws {
-    let who = request.from.map { "'\($0)'" } ?? "somebody"
+    let who = request.from.map { "'\($0)'" } ?? "a guest"
     guard isJSON else {
-      return explain(refusal.map { "refused \(who): \($0)" } ?? "answered \(who)")
+      return explain(refusal.map { "refused \(who): \($0)" } ?? "replied to \(who)")
     }
     try write(
       .answer,
@@ -115,5 +131,6 @@ extension Output {
 
 extension Option {
   static let answerer = Option(
-    "exec", .any("CMD"), "run CMD in a shell, with the question as its input", isRequired: true)
+    "exec", .any("CMD"),
+    "command to run in a shell, with the request as its input", isRequired: true)
 }

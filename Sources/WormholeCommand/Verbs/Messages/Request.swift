@@ -5,24 +5,25 @@ import Wormhole
 
 extension Verb {
   static let request = Verb(
-    "request", "ask a member something, and print its answer", [Operand("VALUE", .optional)],
+    "request", "send a request to a member and print the reply", [Operand("VALUE", .optional)],
     [.to, .from, .type, .raw, .kind, .timeout, .wake],
     [
-      "Puts VALUE, or what comes on standard input, as 'put' takes it, to the process that runs as "
-        + "PEER now, and prints its answer as 'get' prints values. What the question is called by "
-        + "is String, Data or PropertyListValue, or what --kind says.",
-      "Exits with 69 if PEER does not run, or ends before it has answered; with 1 if it refuses, "
-        + "which the error gives its reason for, or if no answer comes within --timeout, ten "
-        + "seconds by default. With --wake, PEER is started if it does not run, see 'wake'; that "
-        + "takes of the same time.",
-      "Who asks is a guest that PEER is not told the name of. With --from it joins under NAME for "
-        + "that time, so nobody else must have the name. With --json, writes one object: who has "
-        + "asked whom, and the answer.",
+      "Sends VALUE, or standard input, which is read as in 'put', to the process that runs as "
+        + "PEER now, and prints the reply in the form of 'get'. The kind of the request is "
+        + "String, Data or PropertyListValue, or the kind in --kind.",
+      "Exits with 69 if PEER is not running, or ends before it has replied; with 1 if PEER "
+        + "refuses the request, for the reason in the error, or if no reply arrives within "
+        + "--timeout, ten seconds by default. With --wake, starts PEER first if it is not "
+        + "running, see 'wake'; the start counts towards the time limit.",
+      "The requester is a guest, whose name PEER does not receive. With --from, this command "
+        + "joins as NAME until the reply arrives, so no other process can have joined as NAME. "
+        + "With --json, writes one object: requester, receiver, and reply.",
     ],
     [
-      Example("wormhole request --to watch 'what time is it?'", "a question"),
+      Example("wormhole request --to watch 'what time is it?'", "ask for the time"),
       Example("wormhole request --to till --type json '[3, 4]' --json", "for programs"),
-      Example("wormhole request --to till --wake --timeout 5 open", "start it first if need be"),
+      Example(
+        "wormhole request --to till --wake --timeout 5 open", "start the member first if needed"),
     ]
   ) { invocation in
     let name = invocation.value(.to) ?? ""
@@ -53,5 +54,5 @@ extension Verb {
 }
 
 extension Option {
-  static let wake = Option("wake", nil, "start it if it does not run")
+  static let wake = Option("wake", nil, "start PEER if it is not running")
 }

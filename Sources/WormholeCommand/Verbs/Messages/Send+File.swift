@@ -9,7 +9,7 @@ extension Invocation {
   func sendFile(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
     let path = value(.file) ?? ""
     if let value = operands.first {
-      throw Failure.usage("cannot send: --file is in place of a value, and '\(value)' is one")
+      throw Failure.usage("cannot send: --file replaces the value '\(value)'")
     }
     let metadata = try givenMetadata()
     var options = options
@@ -26,13 +26,13 @@ extension Invocation {
     }
   }
 
-  /// What stands in the options `--meta K=V`; nil if there are none.
+  /// Returns the values of the options `--meta K=V`; nil if there are none.
   private func givenMetadata() throws(Failure) -> PropertyListValue? {
     var fields: [String: PropertyListValue] = [:]
     for text in values(.meta) {
       let parts = text.parts(between: "=", most: 1, keepingEmpty: true)
       guard parts.count == 2, !parts[0].isEmpty else {
-        throw .usage("cannot use '--meta \(text)': it is not of the form K=V")
+        throw .usage("cannot use '--meta \(text)': the form is K=V")
       }
       guard fields.updateValue(.string(parts[1]), forKey: parts[0]) == nil else {
         throw .usage("cannot use '--meta \(text)': '\(parts[0])' is given twice")
@@ -42,7 +42,7 @@ extension Invocation {
   }
 }
 
-/// How far a file has come, for whoever looks at a terminal.
+/// The progress of a file transfer, as shown on a terminal.
 private final class ProgressBar {
   private static let width = 40
   private let isShown: Bool
@@ -71,8 +71,8 @@ private final class ProgressBar {
 }
 
 extension Option {
-  static let file = Option("file", .file("FILE"), "send this file")
+  static let file = Option("file", .file("FILE"), "file to send")
   static let meta = Option(
-    "meta", .any("K=V"), "say this of the file; may be given several times", isRepeatable: true)
-  static let move = Option("move", nil, "remove the file, which is moved where that can be")
+    "meta", .any("K=V"), "metadata of the file; may be repeated", isRepeatable: true)
+  static let move = Option("move", nil, "remove the file, by moving it where possible")
 }

@@ -12,35 +12,37 @@ extension Verb {
       .context, .file, .meta, .move, .immediate, .wake,
     ],
     [
-      "Sends VALUE, or what comes on standard input, as 'put' takes it, to the member of the name "
-        + "PEER, who need not run and need never have joined. The message waits in its inbox until "
-        + "it is handled, and has been synced to the disk when this ends, unless --no-sync "
-        + "is given. What a message is called by, for receivers that want certain kinds, is "
-        + "String, "
-        + "Data or PropertyListValue, or what --kind says.",
-      "With --wait, waits until the message was handled, and exits with 1 if it ends otherwise: "
-        + "cancelled, expired, given up, or not ended when --timeout is over. With --from it joins "
-        + "under NAME for that time, so nobody else must have the name.",
-      "With --lines, each line of standard input is a message. What has come while others were "
-        + "being sent is sent together. While PEER's queue is full it waits.",
-      "With --context, tells PEER a state in place of a message: only the latest that NAME has "
-        + "told is kept until PEER receives it, and what equals the one before is not told again.",
-      "With --file, sends a file as it is at that moment in place of VALUE, and with it what "
-        + "--meta says, which may be given several times. It is called by the kind 'file' if "
-        + "--kind says nothing else. With --move the file is gone afterwards.",
-      "With --immediate, sends it to the process that runs as PEER now, or to nobody: exits with "
-        + "69 if none does, and with 1 if nobody there listens for it, or none has heard it within "
-        + "--timeout, ten seconds by default. No later process sees it. --wake starts PEER if it "
-        + "does not run.",
-      "With --json, writes what was sent: id, sender, receiver, kind, and how it ended if that was "
-        + "waited for.",
+      "Sends VALUE, or standard input, which is read as in 'put', to the member PEER. PEER need "
+        + "not run, and need never have joined. The message waits in the inbox of PEER until it "
+        + "is handled. When this command ends, the message has been synced to the disk, unless "
+        + "--no-sync is given. The kind of the message, by which receivers can select messages, "
+        + "is String, Data or PropertyListValue, or the kind in --kind.",
+      "With --wait, waits until the message was handled, and exits with 1 if the message was "
+        + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
+        + "--from, this command joins as NAME for the time of the wait, so no other process can "
+        + "have joined as NAME.",
+      "With --lines, each line of standard input is a message. Lines that arrive during a send "
+        + "are sent together next. While the queue of PEER is full, this command waits.",
+      "With --context, sets a context for PEER instead of sending a message: only the latest "
+        + "context from NAME is stored until PEER receives it, and a context equal to the "
+        + "previous context is not delivered again.",
+      "With --file, sends the current content of a file instead of VALUE, with the metadata in "
+        + "--meta, which may be repeated. The kind is 'file', or the kind in --kind. With "
+        + "--move, the file no longer exists afterwards.",
+      "With --immediate, delivers the message to the process that runs as PEER now, or to no "
+        + "process: exits with 69 if PEER is not running, and with 1 if no receiver in PEER "
+        + "listens for the message, or none has confirmed it within --timeout, ten seconds by "
+        + "default. No later process receives the message. With --wake, starts PEER if it is not "
+        + "running.",
+      "With --json, writes the sent message: ID, sender, receiver, kind, and, with --wait, the "
+        + "outcome.",
     ],
     [
-      Example("wormhole send --to watch 'Tickets please'", "a string"),
+      Example("wormhole send --to watch 'Tickets please'", "send a string"),
       Example("wormhole send --to watch --from till --type json '[1, 2]'", "with a sender's name"),
-      Example("wormhole send --to watch --wait --timeout 10 go", "until it was handled"),
-      Example("wormhole send --to watch --lines <orders.txt", "each line"),
-      Example("wormhole send --to watch --from till --context open", "a state"),
+      Example("wormhole send --to watch --wait --timeout 10 go", "until the message was handled"),
+      Example("wormhole send --to watch --lines <orders.txt", "each line as a message"),
+      Example("wormhole send --to watch --from till --context open", "a context"),
       Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
     ]
@@ -61,22 +63,22 @@ extension Invocation {
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
     try exclude(.file, [.lines, .context, .type, .raw, .immediate])
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
-      throw Failure.usage("cannot send: --\(other.name) goes with --file")
+      throw Failure.usage("cannot send: --\(other.name) requires --file")
     }
     try exclude(.context, [.id, .ttl, .urgent, .process, .waitForEnd])
     try exclude(.immediate, [.lines, .id, .ttl, .urgent, .process, .waitForEnd, .context])
     if has(.timeout), !has(.waitForEnd), !has(.immediate) {
-      throw Failure.usage("cannot send: --timeout goes with --wait or --immediate")
+      throw Failure.usage("cannot send: --timeout requires --wait or --immediate")
     }
     if has(.wake), !has(.immediate) {
-      throw Failure.usage("cannot send: --wake goes with --immediate; another message waits")
+      throw Failure.usage("cannot send: --wake requires --immediate; another message waits")
     }
     _ = try seconds(.timeout)
     if has(.context), !has(.from) {
-      throw Failure.usage("cannot send: --context goes with --from: it is somebody's")
+      throw Failure.usage("cannot send: --context requires --from, the name of its sender")
     }
     if has(.lines), let value = operands.first, value != "-" {
-      throw Failure.usage("cannot send: --lines takes them from standard input, and not '\(value)'")
+      throw Failure.usage("cannot send: --lines reads standard input, and does not send '\(value)'")
     }
     var options = Wormhole.SendOptions()
     options.id = value(.id)
@@ -92,7 +94,8 @@ extension Invocation {
     throw .usage("cannot send: --\(option.name) and --\(other.name) exclude each other")
   }
 
-  /// What a value is called where nobody says, as a Swift program calls its own.
+  /// Returns the kind of a value without `--kind`, by the name that Swift programs use for its
+  /// type.
   func kind(of value: PropertyListValue) -> String {
     if let kind = self.value(.kind) { return kind }
     return switch (self.value(.type).flatMap(ValueType.init), value) {
@@ -112,7 +115,7 @@ extension Invocation {
     return try send(to: name) { try $0.send(value, sending) }
   }
 
-  /// Sends something, and waits for its end if asked.
+  /// Sends a message, and waits for its outcome if requested.
   func send(
     to name: String, _ body: (Wormhole.Peer) throws -> Wormhole.Sent
   ) throws -> Int32 {
@@ -141,7 +144,7 @@ extension Invocation {
     case nil:
       throw Failure(
         undelivered: sent, .timedOut, "it was not handled in time",
-        hint: "it is still on its way; see 'wormhole queue'")
+        hint: "the message is still pending; see 'wormhole queue \(name)'")
     }
     try output.ofDone.write(sent, from: self.value(.from), end: "delivered")
     return 0
@@ -156,7 +159,7 @@ extension Invocation {
     try peer.sendAndWait(
       value, .immediate, kind: kind(of: value), within: timeout, waking: has(.wake))
     guard output.isJSON else {
-      output.explain("'\(name)' has heard it")
+      output.explain("'\(name)' has received the message")
       return 0
     }
     try output.ofDone.write(
@@ -168,7 +171,8 @@ extension Invocation {
     return 0
   }
 
-  /// Who is told how it ended: a member of the name, or a guest.
+  /// Returns the peer from the view of the sender that receives the outcome: the named member, or a
+  /// guest.
   func sender(
     in hole: Wormhole, to name: String
   ) throws -> (Wormhole.Peer, @Sendable () -> Void) {
@@ -184,13 +188,13 @@ extension Invocation {
     let peer = try open(create: true).peer(name, from: self.value(.from))
     let isNew = try peer.setContext(value, kind: kind(of: value))
     if output.isJSON, let told = try peer.sentContext { try output.ofDone.write(told, to: name) }
-    output.explain(isNew ? "'\(name)' is told" : "'\(name)' has been told that already")
+    output.explain(isNew ? "a context for '\(name)' is set" : "'\(name)' has this context already")
     return 0
   }
 }
 
 extension Failure {
-  /// However it ended, it is a 'no'.
+  /// Every outcome except delivery has the exit status for 'no'.
   fileprivate init(
     undelivered sent: Wormhole.Sent, _ code: WormholeError.Code, _ reason: String,
     hint: String? = nil
@@ -201,7 +205,7 @@ extension Failure {
 }
 
 extension Output {
-  /// That a message was sent, and how it ended if that was waited for.
+  /// Writes a sent message, and its outcome if the command has waited for the outcome.
   func write(_ sent: Wormhole.Sent, from: String?, end: String? = nil) throws {
     guard isJSON else {
       let what = end.map { "was \($0)" } ?? "was sent to '\(sent.to)'"
@@ -217,7 +221,7 @@ extension Output {
       ])
   }
 
-  /// A state that somebody was told.
+  /// Writes a context.
   func write(_ context: Wormhole.Context, to name: String) throws {
     let value = try context.value(as: PropertyListValue.self)
     let sent = DateText.format(context.sent)
@@ -237,15 +241,20 @@ extension Output {
 }
 
 extension Option {
-  static let to = Option("to", .member("PEER"), "the member it is for", isRequired: true)
-  static let from = Option("from", .member("NAME"), "send it under that name")
-  static let kind = Option("kind", .any("KIND"), "what the message is called by")
-  static let id = Option("id", .any("ID"), "give it that id; refused if one is on its way with it")
-  static let ttl = Option("ttl", .any("S"), "nobody is to receive it after that many seconds")
-  static let urgent = Option("urgent", nil, "let it go before all that are not urgent")
-  static let process = Option("no-sync", nil, "be faster; a power cut may lose it")
-  static let lines = Option("lines", nil, "send each line of standard input")
-  static let waitForEnd = Option("wait", nil, "wait until it was handled")
-  static let immediate = Option("immediate", nil, "to whoever runs now, or to nobody")
-  static let context = Option("context", nil, "tell a state, of which the latest counts")
+  static let to = Option(
+    "to", .member("PEER"), "member that receives the message", isRequired: true)
+  static let from = Option("from", .member("NAME"), "name of the sender")
+  static let kind = Option("kind", .any("KIND"), "kind of the message")
+  static let id = Option("id", .any("ID"), "ID of the message; refused if a pending message has it")
+  static let ttl = Option(
+    "ttl", .any("S"), "time to live in seconds, after which the message expires")
+  static let urgent = Option("urgent", nil, "deliver before all messages that are not urgent")
+  static let process = Option(
+    "no-sync", nil, "do not sync: faster, but a power cut may lose the message")
+  static let lines = Option("lines", nil, "send each line of standard input as a message")
+  static let waitForEnd = Option("wait", nil, "wait until the message was handled")
+  static let immediate = Option(
+    "immediate", nil, "deliver to the process that runs now, or to none")
+  static let context = Option(
+    "context", nil, "set a context, of which only the latest is delivered")
 }

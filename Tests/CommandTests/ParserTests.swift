@@ -1,0 +1,69 @@
+import CommandLine
+import TestTraits
+import Testing
+
+@testable import WormholeCommand
+
+/// The parser of command lines, and its suggestions for misspelt words.
+@Suite(.blocking) struct ParserTests {
+  private func read(_ words: String...) throws -> Invocation {
+    guard case .verb(let invocation) = try Parser.parse(words, by: .wormhole) else {
+      throw Failure.usage("it is not a verb")
+    }
+    return invocation
+  }
+
+  private func failure(_ words: String...) -> String? {
+    do throws(Failure) {
+      _ = try Parser.parse(words, by: .wormhole)
+      return nil
+    } catch {
+      return error.sentence
+    }
+  }
+
+  /// The value is the text after the first equal sign.
+  @Test func aValueMayHaveEqualSigns() throws {
+    let words = try read(
+      "wake", "clock", "--register", "--env=K=a=b", "--env", "L==", "--directory=/a=b", "--",
+      "true")
+    #expect(words.values(.setting) == ["K=a=b", "L=="])
+    #expect(words.value(.directory) == "/a=b")
+    #expect(words.operands == ["clock"])
+    #expect(words.command == ["true"])
+  }
+
+  @Test func aValueMayBeEmpty() throws {
+    let words = try read("send", "--to=", "hello")
+    #expect(words.value(.to) == "")
+    #expect(words.operands == ["hello"])
+    #expect(try read("send", "--to", "", "hello").value(.to) == "")
+  }
+
+  @Test func numbersAndADashAreNotOptions() throws {
+    for word in ["-5", "-.5", "-0", "-"] {
+      #expect(try read("put", "speed", word).operands == ["speed", word])
+    }
+    for word in ["-x", "--5", "-inf"] {
+      #expect(failure("put", "speed", word)?.contains("there is no such option") == true, "\(word)")
+    }
+    #expect(try read("put", "speed", "--", "--5").operands == ["speed", "--5"])
+  }
+
+  // MARK: Suggestions
+
+  /// At most one wrong letter; from five letters on, at most two.
+  @Test func aSuggestionDependsOnTheWordsLength() {
+    #expect(Spelling.guess("pos", among: ["post"]) == "post")
+    #expect(Spelling.guess("psot", among: ["post"]) == "post")
+    #expect(Spelling.guess("psxt", among: ["post"]) == nil)
+    #expect(Spelling.guess("wxtxh", among: ["watch"]) == "watch")
+    #expect(Spelling.guess("wxxxh", among: ["watch"]) == nil)
+  }
+
+  @Test func theNearestWordIsSuggestedAndNoneOfTwoEquallyNear() {
+    #expect(Spelling.guess("watch", among: ["match", "hatch"]) == nil)
+    #expect(Spelling.guess("watchh", among: ["match", "watch"]) == "watch")
+    #expect(Spelling.guess("watch", among: ["watch", "match"]) == "watch")
+  }
+}
