@@ -5,8 +5,8 @@ import SharedContainer
 import Syscalls
 import Wormhole
 
-/// Both apps and a storm of purchases by real processes, of which some are killed and some stopped;
-/// and then the books.
+/// A run of both apps, with a storm of purchases by real processes, some killed and some suspended;
+/// afterwards a check of the books.
 final class Demo: Sendable {
   private let stage = Demonstration("cinematime")
   private let output: Output
@@ -18,7 +18,7 @@ final class Demo: Sendable {
     var apps: [Child] = []
     var next = 0
     var finished = 0
-    /// The customers who were told that they have a ticket, and those who were told nothing.
+    /// The customers with a confirmed ticket, and the customers without a confirmation.
     var confirmed: [String] = []
     var unconfirmed: [String] = []
     var stopped = 0
@@ -36,11 +36,11 @@ final class Demo: Sendable {
 
   private func play(_ hole: Wormhole) throws {
     try output.write(
-      line: "The phone's app and the watch's run, and many sell tickets beside them.")
+      line: "Both apps run, and many other processes sell tickets.")
     for role in Role.allCases { try startApp(role) }
     try storm()
-    try output.write(line: "Some of those who sold were killed in the middle, and some stopped.")
-    // Both start again, from whatever the killed ones have left.
+    try output.write(line: "Some sellers were killed during a sale, and some were suspended.")
+    // Both apps start again, from the state that the killed apps have left.
     try replaceApps()
     try reconcile(hole)
   }
@@ -84,7 +84,7 @@ final class Demo: Sendable {
     if isShown { try? StandardStream.error.write("\r\(finished) of \(count)") }
   }
 
-  /// One purchase by a process of its own.
+  /// Makes one purchase in a process of its own.
   private func sell(_ number: Int, _ random: inout SystemRandomNumberGenerator) throws {
     let movie = Movie.all.randomElement(using: &random)!
     let role = Role.allCases.randomElement(using: &random)!
@@ -94,7 +94,8 @@ final class Demo: Sendable {
       ["--as", role.rawValue, "--for", customer, "buy", "\(movie.id)", "--yes"],
       output: conduit.writing)
     conduit.closeWriting()
-    // One in four is killed, and one in twenty stopped for longer than others wait for it.
+    // One process in four is killed, and one in twenty is suspended for longer than other processes
+    // wait.
     let fate = Int.random(in: 0..<20, using: &random)
     if fate < 6 { stage.pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
     if fate < 5 {
@@ -108,7 +109,7 @@ final class Demo: Sendable {
     let said = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
     let status = try stage.end(child)
     state.withLock { state in
-      // Whoever has said it to its end has sold it for good.
+      // A confirmation that ends in a line feed is complete: the sale is permanent.
       if said.last == UInt8(ascii: "\n") {
         state.confirmed.append(customer)
       } else {
@@ -117,7 +118,8 @@ final class Demo: Sendable {
       if status != .exited(0), status != .exited(1), status != .signalled(9) {
         state.failure =
           state.failure
-          ?? Failure(.software, "system", "cannot show it: a seller ended with \(status.code)")
+          ?? Failure(
+            .software, "system", "cannot show the demonstration: a seller ended: \(status.code)")
       }
     }
   }
@@ -131,16 +133,16 @@ final class Demo: Sendable {
     let kept = confirmed.count { owners.contains($0) }
     let sold = unconfirmed.count { owners.contains($0) }
     let lines = [
-      "\(count) purchases were begun.",
-      "\(confirmed.count) were confirmed, and \(kept) of these are in the books.",
-      "\(unconfirmed.count) were killed before they had confirmed anything, or refused: "
-        + "\(sold) of these are in the books as a whole, and \(unconfirmed.count - sold) are not.",
-      "\(books.sold) tickets were sold, \(books.takenBack) taken back, "
+      "\(count) purchases were started.",
+      "\(confirmed.count) were confirmed, and the books contain \(kept) of them.",
+      "\(unconfirmed.count) were refused, or killed before the confirmation: the books "
+        + "contain \(sold) of them completely, and \(unconfirmed.count - sold) not at all.",
+      "\(books.sold) tickets were sold, \(books.takenBack) returned, "
         + "\(books.tickets.count) are valid.",
     ]
     for line in lines { try output.write(line: line) }
     guard kept == confirmed.count, sold + kept == books.tickets.count, books.addUp else {
-      throw Failure(.software, "books", "cannot show it: the books do not add up")
+      throw Failure(.software, "books", "cannot show the demonstration: the books do not add up")
     }
     try output.write(line: "The books add up.")
   }
@@ -160,7 +162,7 @@ final class Demo: Sendable {
     let app = try spawn(["--as", role.rawValue, "run"], output: conduit.writing)
     state.withLock { $0.apps.append(app) }
     conduit.closeWriting()
-    // Its first line says that it shows something.
+    // The app's first line of output shows that the app displays its content.
     _ = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 0) }
   }
 
@@ -177,14 +179,14 @@ final class Demo: Sendable {
 
 extension Verb {
   static let demo = Verb(
-    "demo", "sell in a storm of kills and stops, and look at the books", [], [],
+    "demo", "sell tickets while sellers are killed, then check the books", [], [],
     [
-      "Runs both apps, and 120 purchases by processes of their own, four at a time, on both sides. "
-        + "One in four is killed at any moment, and one in twenty stopped for longer than others "
-        + "wait for it. Then it compares what was confirmed with what is in the books, and exits "
-        + "with 70 if anything is lost or does not add up.",
-      "Works in a directory of its own below TMPDIR, which it removes. On a terminal it says how "
-        + "far it is.",
+      "Runs both apps and 120 purchases, each in a process of its own, four at a time, on both "
+        + "sides. One process in four is killed at a random moment, and one in twenty is "
+        + "suspended for longer than other processes wait. Then compares the confirmed purchases "
+        + "with the books, and exits with 70 if a purchase is lost or the books do not add up.",
+      "Works in a directory of its own below TMPDIR, and removes the directory. On a terminal, "
+        + "prints the progress.",
     ],
     [Example("cinematime demo", "half a minute at most")]
   ) { invocation in

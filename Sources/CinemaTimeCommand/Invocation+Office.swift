@@ -5,9 +5,9 @@ import PropertyLists
 import Syscalls
 import Wormhole
 
-/// What the command line says of the office.
+/// The parameters of the command line that concern the office.
 extension Invocation {
-  /// The side that this is.
+  /// The side of this process.
   var role: Role {
     get throws(Failure) {
       guard let role = value(.role).flatMap(Role.init) else {
@@ -33,7 +33,7 @@ extension Invocation {
         "cannot tell which container to use: give --container DIR, or set WORMHOLE_CONTAINER")
     }
     let hole = try Wormhole(directory: path, options: options)
-    // Kept for good: the end of the process closes it all, and faster.
+    // The object is never released: the end of the process closes all its resources, and faster.
     _ = Unmanaged.passRetained(hole)
     return hole
   }
@@ -42,7 +42,7 @@ extension Invocation {
     BoxOffice(try open(create: create), as: try role)
   }
 
-  /// The books, also where nobody has made a container yet.
+  /// Returns the books, which are empty if the container does not exist yet.
   func books() throws -> Books {
     let role = try role
     do {
@@ -54,7 +54,7 @@ extension Invocation {
     }
   }
 
-  /// The film that an operand names.
+  /// Returns the film that an operand names.
   func movie(_ word: String) throws(Refusal) -> Movie {
     guard let id = Movie.ID(word), let movie = Movie.find(id) else {
       throw .unknownMovie(word)
@@ -63,9 +63,9 @@ extension Invocation {
   }
 }
 
-/// What can be completed.
+/// Proposals for completion.
 extension Operand.Values {
-  /// Films: all, or those that the customer has a ticket for, or has none for.
+  /// Proposes films: all films, or only films with or without a ticket of the customer.
   static func movies(_ isPurchased: Bool? = nil) -> Self {
     .found { invocation in
       let books = isPurchased == nil ? nil : try? invocation.open(create: false).books()
@@ -93,7 +93,7 @@ extension QRCode.TooLong: FailureTold {
   package var failure: Failure { Failure(.data, "tooLarge", description) }
 }
 
-/// How tickets are written.
+/// The output formats of tickets.
 extension Ticket {
   var film: Movie? { Movie.find(movie) }
 
@@ -104,7 +104,7 @@ extension Ticket {
     ]
   }
 
-  /// With tabs between: number, time, title.
+  /// The number, time and title, separated by tabs.
   var line: String { "\(id)\t\(film?.time ?? "")\t\(film?.title ?? "")" }
 }
 

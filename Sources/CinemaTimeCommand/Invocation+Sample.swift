@@ -3,18 +3,19 @@ import CommandLine
 import PropertyLists
 import Wormhole
 
-/// What the verbs do with `--sample`: a side's list can be looked at, and is its app's to change.
+/// The verbs with `--sample`: any process can read a side's list, but only the side's app may
+/// change it.
 extension Invocation {
   static let sampleTrade =
-    "Not with --sample: there the list is the app's, which has it in memory and sends all of it to "
-    + "the other side with each change. What another process wrote it would write over. Type 'buy "
-    + "ID' and 'return ID' into 'run --sample'."
+    "Not with --sample: the list belongs to the sample's app, which has the list in memory and "
+    + "sends it whole to the other side with each change. A change by another process would be "
+    + "overwritten. Type 'buy ID' and 'return ID' into 'run --sample'."
 
   func refuseSampleTrade() throws(Failure) {
     let role = try role
     try refuseSample(
-      "its list is the app's alone; type '\(verb.name) ID' into 'cinematime --as \(role.rawValue) "
-        + "run --sample'")
+      "only the app changes the list; type '\(verb.name) ID' into 'cinematime "
+        + "--as \(role.rawValue) run --sample'")
   }
 
   func refuseSample(_ reason: String) throws(Failure) {
@@ -22,11 +23,11 @@ extension Invocation {
     throw .usage("cannot \(verb.name) with --sample: \(reason)")
   }
 
-  /// What the side's own settings hold, whether its app runs or not.
+  /// Returns the tickets in the side's own settings, whether the side's app runs or not.
   private func ticketsInSample() throws -> [Ticket] {
     guard !has(.customer), !has(.everybody) else {
       throw Failure.usage(
-        "cannot \(verb.name): in the sample there is one customer, who has no name")
+        "cannot \(verb.name): the sample has one customer, without a name")
     }
     let role = try role
     do {

@@ -6,13 +6,14 @@ import PropertyLists
 import SharedContainer
 import Syscalls
 
-/// The app of one side, from the main queue's point of view: what it shows, and what is typed.
+/// The app of one side, as the main queue sees it: the content of the screen, and the typed
+/// commands.
 @MainActor
 final class RunningApp {
   private let side: any Side
   private let screen: Screen
   private let output: Output
-  /// What is shown below the tickets: how the last command ended.
+  /// The text below the tickets: the result of the last command.
   private var message = ""
   private let idle: Duration?
 
@@ -38,7 +39,7 @@ final class RunningApp {
 
   // MARK: Showing
 
-  /// Draws, and again when something changes that was drawn.
+  /// Draws, and draws again when a displayed value changes.
   private func redrawTracking() {
     withObservationTracking {
       redraw()
@@ -58,12 +59,13 @@ final class RunningApp {
 
   // MARK: Doing
 
-  /// Reads what is typed, on a thread of its own, and does it on the main queue.
+  /// Reads typed lines on a thread of its own, and performs their commands on the main queue.
   private func listen() throws {
     do throws(Errno) {
       try Thread("keys") { [weak self, screen] in
         var typed = Typed(isTerminal: screen.isTerminal)
-        // At the end of the input the app goes on; who started it may have given it none.
+        // At the end of the input the app continues; the process that started it may have provided
+        // no input.
         while let bytes = try? StandardStream.input.read(), !bytes.isEmpty {
           let lines = typed.lines(adding: bytes)
           let (prompt, hasEnded) = (typed.prompt, typed.hasEnded)

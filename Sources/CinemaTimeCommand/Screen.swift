@@ -1,10 +1,10 @@
 import CommandLine
 import Syscalls
 
-/// A terminal that is drawn on, line by line, only where something has changed; or, where there is
-/// no terminal, a line for each change.
+/// A terminal on which only changed lines are drawn; without a terminal, a line of output for each
+/// change.
 ///
-/// Drawing is the main queue's; closing may be a signal's.
+/// Only the main queue draws; a signal's thread may close the screen.
 final class Screen: Sendable {
   private let output: Output
   let isTerminal: Bool
@@ -15,10 +15,10 @@ final class Screen: Sendable {
     var mode: Terminal.Mode?
     var isOpen = false
     var prompt = ""
-    /// What stands on each line.
+    /// The content of each line.
     var drawn: [String] = []
     var size = (columns: 80, rows: 24)
-    /// What was written last, where there is no terminal.
+    /// The last line that was written without a terminal.
     var last = ""
   }
 
@@ -29,13 +29,13 @@ final class Screen: Sendable {
     isPlain = !(Processes.environment("NO_COLOR") ?? "").isEmpty
   }
 
-  /// What is being typed.
+  /// The text that is being typed.
   var prompt: String {
     get { state.withLock { $0.prompt } }
     set { state.withLock { $0.prompt = newValue } }
   }
 
-  /// Takes the terminal over; what stood on it comes back in the end.
+  /// Takes over the terminal, whose content returns when the screen is closed.
   func open() throws {
     guard isTerminal else { return }
     try state.withLock { state in
@@ -49,7 +49,7 @@ final class Screen: Sendable {
     }
   }
 
-  /// Gives the terminal back as it was; a second time it does nothing.
+  /// Restores the terminal; a second call does nothing.
   func close() {
     state.withLock { state in
       guard state.isOpen else { return }
@@ -74,7 +74,7 @@ final class Screen: Sendable {
   private func draw(_ view: View, _ state: inout State) throws {
     guard state.isOpen else { return }
     let size = Terminal.size(of: .output) ?? (80, 24)
-    // After a change of size nobody knows what stands where.
+    // After a change of size the position of the text on the terminal is unknown.
     if size != state.size { state.drawn = [] }
     state.size = size
     var lines = view.lines(columns: size.columns).map { render($0, within: size.columns) }
@@ -94,7 +94,7 @@ final class Screen: Sendable {
     try output.write(Array(text.utf8))
   }
 
-  /// A line as it is written, cut where the terminal ends.
+  /// Returns a line with its styles, cut at the terminal's width.
   private func render(_ pieces: [View.Piece], within columns: Int) -> String {
     var left = columns
     var line = ""

@@ -9,19 +9,19 @@ protocol Side: AnyObject {
   func view(_ message: String) -> View
   func buy(_ movie: Movie.ID) throws -> Ticket
   func giveBack(_ movie: Movie.ID) throws -> Ticket
-  /// How long it has had nothing to do.
+  /// The time since the last work.
   var idle: Duration { get }
   func stop()
 }
 
-/// Our way: the books are shared.
+/// Our way: both sides share the books.
 final class OfficeSide: Side {
   private let role: Role
   private let office: TicketOffice
   private let app: CinemaApp
 
-  /// - Parameter changed: is called when what the view shows may have changed; what the model
-  ///   shows is tracked.
+  /// - Parameter changed: is called when the view's content may have changed; the model's own
+  ///   values are tracked.
   init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
     role = try invocation.role
     let hole = try invocation.open()
@@ -50,7 +50,7 @@ final class OfficeSide: Side {
   func stop() { app.stop() }
 }
 
-/// The sample's way: each side sends its list to the other.
+/// The sample's way: each side sends its list to the other side.
 final class SampleSide: Side {
   private let role: Role
   private let office: SampleOffice
@@ -59,7 +59,7 @@ final class SampleSide: Side {
   init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
     role = try invocation.role
     guard !invocation.has(.customer) else {
-      throw Failure.usage("cannot run: in the sample there is one customer, who has no name")
+      throw Failure.usage("cannot run: the sample has one customer, without a name")
     }
     let hole = try invocation.open()
     WCSession.configure(role == .phone ? .phone : .watch, container: hole.directory)
@@ -79,7 +79,7 @@ final class SampleSide: Side {
 
   func giveBack(_ movie: Movie.ID) throws -> Ticket { try office.giveBack(movie) }
 
-  /// It is never started for somebody who waits, and ends when it is told to.
+  /// The app is never started on demand for a waiting process, and ends only on command.
   var idle: Duration { .zero }
 
   func stop() {}

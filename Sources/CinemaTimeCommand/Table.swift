@@ -9,18 +9,18 @@ extension Table {
     purpose: "Sells and returns tickets for nine films, on a phone and on a watch at once.",
     details: [
       "Phone and watch are two programs that share a directory.",
-      "Both sell and return tickets, at once, killed or stopped at any moment, and never disagree.",
-      "It is what the package Wormhole is for, as an application.",
+      "Both sell and return tickets and never disagree, killed or suspended at any moment.",
+      "cinematime is the example application of the package Wormhole.",
     ],
     options: [.role, .container, .customer, .json, .quiet, .verbose],
     variables: [
-      ("WORMHOLE_CONTAINER", "the container, where no option names one"),
-      ("NO_COLOR", "if it is set, nothing is bold or dim"),
+      ("WORMHOLE_CONTAINER", "the container's directory, if no option names a container"),
+      ("NO_COLOR", "if set, no output is bold or dim"),
     ],
     statuses: ExitCode.allCases.filter { $0.rawValue < 100 }.map { code in
       (
         "\(code.rawValue)",
-        code == .no ? "it is refused: sold out, sold already, not there" : code.meaning
+        code == .no ? "refused: sold out, already sold, or not found" : code.meaning
       )
     },
     verbs: [
@@ -33,15 +33,15 @@ extension Table {
     ])
 
   private static let completed =
-    "Verbs, options and what they take are completed, and, where a container is named, the films "
+    "Verbs, options and their arguments are completed, and, if a container is named, the films "
     + "that can be bought or returned."
 }
 
 extension Option {
   static let role = Option(
-    "as", .oneOf("ROLE", Role.allCases.map(\.rawValue)), "the side that this is: phone or watch")
+    "as", .oneOf("ROLE", Role.allCases.map(\.rawValue)), "side of this process: phone or watch")
   static let container = Option(
     "container", .directory("DIR"),
-    "what both sides share; each side's images lie beside it, in DIR.phone and DIR.watch")
-  static let customer = Option("for", .any("NAME"), "whose tickets; 'me' if nobody is named")
+    "directory that both sides share; the images are in DIR.phone and DIR.watch")
+  static let customer = Option("for", .any("NAME"), "name of the customer; 'me' by default")
 }

@@ -1,7 +1,7 @@
-/// What is typed, key by key on a terminal, and otherwise line by line.
+/// The typed input: key by key on a terminal, and otherwise line by line.
 struct Typed {
   let isTerminal: Bool
-  /// What was begun and not ended with a line feed.
+  /// The bytes of a line that has no line feed yet.
   private(set) var bytes: [UInt8] = []
   private(set) var hasEnded = false
 
@@ -9,7 +9,7 @@ struct Typed {
 
   var prompt: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The lines that have become complete.
+  /// Takes more bytes, and returns the lines that have become complete.
   mutating func lines(adding more: [UInt8]) -> [String] {
     var lines: [String] = []
     for byte in more {
@@ -27,7 +27,7 @@ struct Typed {
     return lines
   }
 
-  /// All bytes of the last character.
+  /// Removes all bytes of the last character.
   private mutating func eraseLast() {
     while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
   }

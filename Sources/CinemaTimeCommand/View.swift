@@ -1,19 +1,19 @@
 import CinemaTime
 import PropertyLists
 
-/// What the app of one side shows.
+/// The content that the app of one side shows.
 struct View {
   let role: Role
   let customer: String
-  /// What there are tickets for, and what stands beside each.
+  /// The films with tickets, each with the note beside it.
   let tickets: [(movie: Movie.ID, note: String)]
-  /// How many seats of a film are left, where anybody knows.
+  /// Returns the number of free seats of a film; nil if the number is unknown.
   let seatsLeft: (Movie) -> Int?
-  /// The films that there are images of.
+  /// The films whose images exist.
   let images: Set<Movie.ID>
   let message: String
 
-  /// A piece of a line, and how it looks.
+  /// A piece of a line, with its style.
   struct Piece: Hashable {
     enum Style { case plain, bold, dim }
 
@@ -26,7 +26,7 @@ struct View {
     }
   }
 
-  /// What stands on each line of the screen.
+  /// Returns the content of each line of the screen.
   func lines(columns: Int) -> [[Piece]] {
     var lines = [
       [Piece("CinemaTime", .bold), Piece(" on the \(role.rawValue), for \(shown(customer))")]
@@ -55,14 +55,14 @@ struct View {
     return lines
   }
 
-  /// The same as a line of words.
+  /// The content as a line of words.
   var line: String {
     let movies = tickets.map { "\($0.movie)" }.joined(separator: " ")
     let images = images.sorted().map { "\($0)" }.joined(separator: " ")
     return "tickets: \(movies.isEmpty ? "-" : movies); images: \(images.isEmpty ? "-" : images)"
   }
 
-  /// The same for a program.
+  /// The content for a program.
   var object: [String: PropertyListValue] {
     [
       "tickets": .array(tickets.map { .integer(Int64($0.movie)) }),
@@ -78,7 +78,7 @@ struct View {
     text + String(repeating: " ", count: max(1, width - text.count))
   }
 
-  /// Without what would move the cursor.
+  /// Replaces characters that would move the cursor.
   private func shown(_ text: String) -> String {
     String(text.map { $0.unicodeScalars.contains(where: \.isControl) ? "?" : $0 })
   }

@@ -4,7 +4,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// A container of a test's own, and what runs in it.
+/// A test's own container, and the programs that run in it.
 final class Cinema: Sendable {
   let folder: TemporaryDirectory
   var path: String { folder.path + "/office" }
@@ -20,7 +20,7 @@ final class Cinema: Sendable {
     ["WORMHOLE_CONTAINER=\(path)", "HOME=\(folder.path)", "NO_COLOR="]
   }
 
-  /// The office as another process sees it.
+  /// The office, opened as in another process.
   func office(_ role: Role = .phone, lease: Duration = .seconds(1)) throws -> BoxOffice {
     var options = Wormhole.Options()
     options.lease = lease
@@ -46,7 +46,7 @@ final class Cinema: Sendable {
     return try Running(Programs.built("cinematime"), command(role, words), environment: environment)
   }
 
-  /// The app of a role, which is told what to do and tells what it shows.
+  /// The app of a role, which receives commands and prints its state.
   func app(_ role: Role, faults: String = "") throws -> AppProcess {
     try AppProcess(self, role, faults: faults)
   }
@@ -60,7 +60,7 @@ final class Cinema: Sendable {
   }
 }
 
-/// `cinematime run` in a process of its own, with pipes for what is typed and what it writes.
+/// `cinematime run` in a separate process, with pipes for its input and output.
 final class AppProcess: Sendable {
   let child: Child
   private let keys: SharedPipe
@@ -69,7 +69,7 @@ final class AppProcess: Sendable {
   private let reader: Thread
   private let hasEnded = Monitor(false)
 
-  /// What it wrote, and when it came.
+  /// A line of output, and the time of its arrival.
   struct Line: Sendable {
     let text: String
     let time: Instant
@@ -82,7 +82,7 @@ final class AppProcess: Sendable {
       Programs.built("cinematime"), ["--json", "--as", role.rawValue, "run"],
       environment: Processes.environment(
         setting: cinema.environment + ["WORMHOLE_FAULTS=\(faults)"]),
-      input: keys.reading, output: words.writing)
+      input: keys.reading, output: words.writing, resetsSignals: true)
     keys.closeReading()
     words.closeWriting()
     (self.keys, self.words) = (keys, words)
@@ -112,7 +112,7 @@ final class AppProcess: Sendable {
     reader.join()
   }
 
-  /// Ends it by a signal, and waits until it has.
+  /// Ends the app by a signal, and waits for its end.
   func end(_ signal: Processes.Signal) {
     hasEnded.withLock { hasEnded in
       guard !hasEnded else { return }
@@ -122,7 +122,7 @@ final class AppProcess: Sendable {
     }
   }
 
-  /// Waits until it has ended by itself.
+  /// Waits until the app has ended on its own.
   func wait() throws -> Syscalls.ExitStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
@@ -137,7 +137,7 @@ final class AppProcess: Sendable {
 
   var lines: [Line] { heard.withLock { $0.lines } }
 
-  /// Waits for a line after a number of others; answers it.
+  /// Waits for a matching line after the first `count` lines; returns the line.
   func line(
     after count: Int = 0, _ what: String, _ isIt: (PropertyListValue) -> Bool
   ) throws -> Line {
@@ -153,7 +153,8 @@ final class AppProcess: Sendable {
     return line
   }
 
-  /// Waits until it shows that there are tickets for these films, and images of those.
+  /// Waits until the app shows tickets for the films in `tickets`, and images for those in
+  /// `images`.
   @discardableResult
   func shows(
     after count: Int = 0, tickets: Set<Int>, images: Set<Int>? = nil
@@ -164,7 +165,7 @@ final class AppProcess: Sendable {
     }
   }
 
-  /// Waits for word of what was typed.
+  /// Waits for the confirmation of a typed command.
   @discardableResult
   func did(after count: Int = 0, _ action: String, _ movie: Int) throws -> Line {
     try line(after: count, "\(action) \(movie)") { value in

@@ -5,8 +5,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The images of tickets, read by a decoder that others have written.
-@Suite(.blocking) struct CodeTests {
+/// The images of tickets, read by a decoder of another author.
+@Suite(.blocking, .notSanitized("pure, on one thread")) struct CodeTests {
   private let seed = TestRun.seed
 
   @Test func theNineTicketsAreOfTheSizeTheyAreKnownBy() throws {
@@ -22,13 +22,13 @@ import Testing
 
   @Test func anotherDecoderReadsTheNineAndAHundredRandomTitles() throws {
     guard Programs.installed("zbarimg") != nil else {
-      skip("QR codes read by another decoder", because: "there is no zbarimg")
+      skip("QR codes read by another decoder", missing: "zbarimg")
       return
     }
     var random = SeededRandom(seed: seed)
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 .,:'&!-")
     var titles = Movie.all.map(\.ticketText) + ["M @ 1:00 PM"]
-    // Of every length that there is a version for.
+    // Of every length for which a version exists.
     titles += (0..<100).map { number in
       let length = 1 + number * 229 / 99
       let title = String((0..<length).map { _ in letters.randomElement(using: &random)! })
@@ -52,7 +52,7 @@ import Testing
 
   @Test func titlesThatAreNotASCIIAreReadAsUTF8() throws {
     guard Programs.installed("zbarimg") != nil else {
-      skip("QR codes in UTF-8 read by another decoder", because: "there is no zbarimg")
+      skip("QR codes in UTF-8 read by another decoder", missing: "zbarimg")
       return
     }
     let folder = try TemporaryDirectory()
@@ -70,7 +70,7 @@ import Testing
     #expect(try QRCode("").version == 1)
   }
 
-  /// What makes scanners find a code, whatever is in it.
+  /// The patterns by which scanners find a code, whatever its content.
   @Test func everyCodeHasItsPatterns() throws {
     for length in stride(from: 0, to: 240, by: 13) {
       let code = try QRCode(String(repeating: "y", count: length))

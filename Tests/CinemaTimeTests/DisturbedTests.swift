@@ -7,11 +7,12 @@ import Testing
 /// A purchase killed and stopped at its system calls: a seeded tenth of them; all in a long run.
 ///
 /// `WORMHOLE_SEED` replays a run.
-@Suite(.serialized, .blocking) struct DisturbedTests {
+@Suite(.serialized, .blocking, .notSanitized("a process for each system call"))
+struct DisturbedTests {
   private let seed = TestRun.seed
   private static let isLong = TestRun.isLong
 
-  /// Books in which each side has sold something before.
+  /// Books in which each side has already sold a ticket.
   private func opened() throws -> Cinema {
     let cinema = try Cinema()
     try cinema.office(.phone).sell(31413, to: "before")
@@ -30,7 +31,7 @@ import Testing
     return Array((1...count).shuffled(using: &random).prefix(wanted))
   }
 
-  /// What was sold before is there; what was not confirmed is wholly there or wholly not.
+  /// Earlier sales are in the books; an unconfirmed sale is in the books completely or not at all.
   private func check(_ cinema: Cinema, isConfirmed: Bool, _ place: String) throws {
     let books = try cinema.office(lease: .milliseconds(50)).books
     #expect(books.addUp, "\(place)")
@@ -39,7 +40,7 @@ import Testing
     if isConfirmed { #expect(ticket != nil, "\(place)") }
     #expect(books.sold == (ticket == nil ? 2 : 3), "\(place)")
     if let ticket { #expect(ticket.history.count == 1, "\(place)") }
-    // The seller who comes next is not held up, and adds to what there is.
+    // The next seller is not held up, and adds to the sales in the books.
     let again = try? cinema.office(.phone, lease: .milliseconds(50)).sell(34340, to: "me")
     #expect((again == nil) == (ticket != nil), "\(place)")
     #expect(try cinema.books.sold == 3, "\(place)")
@@ -59,7 +60,8 @@ import Testing
     }
   }
 
-  /// The other side sells on within the lease, and nothing that it sold is overwritten afterwards.
+  /// The other side continues to sell within the lease, and none of its sales is overwritten
+  /// afterwards.
   @Test(arguments: Role.allCases)
   func stoppedAtAnyPoint(_ role: Role) throws {
     var random = SeededRandom(seed: seed)
@@ -73,8 +75,8 @@ import Testing
       let office = try cinema.office(role.peer, lease: .milliseconds(50))
       let begin = Instant.now
       try office.sell(87934, to: "meanwhile")
-      // Twenty seconds where a twentieth of one would do: the machine may be busy, and a lock that
-      // is never taken over would be waited for thirty.
+      // Twenty seconds where a twentieth of a second would do: the machine may be busy, and a lock
+      // that is never taken over would be waited for thirty seconds.
       #expect(Instant.now - begin < .seconds(20), "\(place)")
       let output = try seller.waitOrGo()
       let books = try cinema.books

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Images where something could not be read, kept or removed for a while.
+/// Images where a file could not be read, stored or removed for a while.
 @Suite(.blocking) struct ImageTroubleTests {
   private let cinema: Cinema
 
@@ -21,7 +21,7 @@ import Wormhole
     try eventually("the \(role)'s images are \(movies)") { cinema.album(role).movies == movies }
   }
 
-  /// Whoever was asked for an image, by the app under test.
+  /// Receives, as the given member, the request for an image from the app under test.
   private func takeRequest(_ member: Wormhole.Member) throws {
     let asked = Heard<[Int]>()
     let receiving = try member.receive(Payload.self) { payload, _ in
@@ -41,7 +41,7 @@ import Wormhole
     try cinema.folder.descriptor.rename(name, to: cinema.folder.descriptor, other)
   }
 
-  /// Nobody knew whether it was wanted; the watch does not give it up for that.
+  /// The watch could not know whether the image was wanted, and does not dead-letter it for that.
   @Test func anImageThatComesWhileTheBooksCannotBeReadIsAskedForAgain() throws {
     try cinema.office(.phone).sell(34340, to: "me")
     let watch = try app(.watch)
@@ -64,7 +64,7 @@ import Wormhole
     try images(.watch, are: [34340])
   }
 
-  /// As one does that was damaged on its way: the watch never sees which it was.
+  /// As with an image that was damaged on its way: the watch never sees the identity of the image.
   @Test func anImageThatDidNotComeIsSentAgain() throws {
     try cinema.office(.phone).sell(34340, to: "me")
     let phone = try app(.phone)

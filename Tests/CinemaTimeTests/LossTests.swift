@@ -7,10 +7,10 @@ import Testing
 import WatchConnectivity
 import Wormhole
 
-/// The seven ways in which the sample loses data: seen in the sample's way of working, and
+/// The seven ways in which the sample loses data: shown in the sample's way of working, and
 /// impossible in ours.
 ///
-/// Both sides stand in one process here, each with an opening of its own.
+/// Both sides run in one process here, each with an instance of its own.
 @Suite(.blocking) struct LossTests {
   /// Both sides in the sample's way.
   private final class Sample: Sendable {
@@ -45,7 +45,7 @@ import Wormhole
         over: connectivity[role == .phone ? 0 : 1])
     }
 
-    /// Returns once the other side has taken all that was sent before.
+    /// Returns once the other side has received all earlier messages.
     func settle(_ from: Role) throws {
       let session = sessions[from == .phone ? 0 : 1]
       let answered = Monitor(false)
@@ -86,7 +86,7 @@ import Wormhole
 
   // MARK: 1. Both buy at once
 
-  /// Does something on both sides in the same instant.
+  /// Runs a body on each side in the same instant.
   private func atOnce(
     _ first: @escaping @Sendable () -> Void, _ second: @escaping @Sendable () -> Void
   )
@@ -107,7 +107,7 @@ import Wormhole
     let sample = try Sample()
     let (phone, watch) = (try sample.office(.phone), try sample.office(.watch))
     var losses = 0
-    // They need not meet the first time.
+    // The two purchases need not meet the first time.
     for _ in 0..<100 where losses == 0 {
       try atOnce({ _ = try? phone.purchase(34340) }, { _ = try? watch.purchase(31413) })
       try sample.settle(.phone)
@@ -133,7 +133,7 @@ import Wormhole
     }
   }
 
-  // MARK: 2. What comes before somebody listens
+  // MARK: 2. A context that arrives before the subscription
 
   @Test func inTheSampleAContextBeforeTheSubscriptionIsDropped() throws {
     let sample = try Sample()
@@ -154,13 +154,13 @@ import Wormhole
     #expect(watch.purchased.map(\.id) == [34340])
   }
 
-  // MARK: 3. What is bought before there is a connection
+  // MARK: 3. A purchase before the connection exists
 
   @Test func inTheSampleAPurchaseBeforeTheActivationIsNeverSent() throws {
     let cinema = try Cinema()
     let session = WCSession(role: .phone, place: .directory(cinema.path))
     defer { session.end() }
-    // Held until the purchase is made: nobody can activate under a name that is taken.
+    // Held until the purchase is made: a session cannot be activated under a name that is taken.
     let other = try cinema.hole.join(as: "phone.watch")
     let connectivity = SampleConnectivity(session, as: .phone, beside: cinema.path)
     let phone = SampleOffice(cinema.hole, as: .phone, over: connectivity)
@@ -188,7 +188,7 @@ import Wormhole
     try eventually("its image comes, too") { cinema.album(.watch).movies == [34340] }
   }
 
-  // MARK: 4. A request that is like the one before
+  // MARK: 4. A second request with the same content
 
   @Test func inTheSampleASecondRequestForAnImageIsNotDelivered() throws {
     let sample = try Sample()
@@ -196,7 +196,7 @@ import Wormhole
     try watch.purchase(34340)
     let album = sample.cinema.album(.watch)
     try eventually("the image comes") { album.movies == [34340] }
-    // It is lost, and asked for again, in the words of before.
+    // The image is lost, and requested again with the same words as before.
     try album.remove(34340)
     watch.tellTheOtherSide()
     try sample.settle(.watch)
@@ -217,7 +217,7 @@ import Wormhole
     try ours.images(.watch, are: [34340])
   }
 
-  // MARK: 5. Images of what the other side has bought
+  // MARK: 5. Images of the other side's purchases
 
   @Test func inTheSampleTheWatchNeverAsksForWhatThePhoneHasBought() throws {
     let sample = try Sample()
@@ -259,7 +259,7 @@ import Wormhole
     try ours.images(.phone, are: [])
   }
 
-  // MARK: 7. Files that nobody removes
+  // MARK: 7. Files that no app removes
 
   @Test func inTheSampleTemporaryImagesPileUp() throws {
     let sample = try Sample()
@@ -288,7 +288,7 @@ import Wormhole
       try ours.images(.phone, are: [])
     }
     for role in Role.allCases { #expect(try ours.cinema.files(role).isEmpty) }
-    // Of what was on its way nothing is left, either.
+    // No file is left of the transfers in progress, either.
     try eventually("no file is left in the container") {
       let found = try run("find", [ours.cinema.path, "-name", "*.png"])
       return found.output.isEmpty

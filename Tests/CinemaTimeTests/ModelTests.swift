@@ -4,7 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The office as a user interface sees it.
+/// The office, seen from a user interface.
 @Suite struct ModelTests {
   @Test @MainActor
   func theModelShowsWhatEitherSideHasDone() async throws {
@@ -23,7 +23,7 @@ import Testing
     #expect(office.failure == nil)
   }
 
-  /// Waits for the model to show something, by what tells a user interface to draw anew.
+  /// Waits until the model meets the condition, by the notices that make a user interface redraw.
   @MainActor private func comes(_ condition: @MainActor () -> Bool) async {
     while true {
       let change = AsyncStream<Void>.makeStream()

@@ -8,8 +8,9 @@ import Wormhole
 
 @testable import CinemaTimeCommand
 
-/// The built command, and the table that it is made of.
-@Suite(.blocking) struct OfficeCommandTests {
+/// The built command, and the table behind the command.
+@Suite(.blocking, .notSanitized("about what a command prints"))
+struct OfficeCommandTests {
   @Test(arguments: ["office"])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()
@@ -76,7 +77,7 @@ import Wormhole
     #expect(try cinema.books.sold == 1)
   }
 
-  /// It is told only once the disk has it: what cannot be synced is not confirmed.
+  /// The purchase is confirmed only once it is on disk: an unsynced purchase is not confirmed.
   @Test func aPurchaseIsConfirmedOnlyWhenItIsDurable() throws {
     let cinema = try Cinema()
     try cinema.office(.phone).sell(31413, to: "me")
@@ -84,7 +85,7 @@ import Wormhole
       let sold = try cinema.books.sold
       let outcome = try cinema.start(.watch, "buy", "34340", faults: "\(call):before:fail=EIO")
         .outcome()
-      // One of the two is not used, and then all is well.
+      // One of the two calls is not used, and all is well without it.
       guard outcome.status != .exited(0) else {
         _ = try cinema.office().takeBack(34340, from: "me")
         continue
@@ -95,14 +96,14 @@ import Wormhole
       let trace = try cinema.start(.watch, "buy", "77788", trace: true).outcome()
       #expect(trace.status == .exited(0))
       let calls = try cinema.folder.read("trace").split(separator: "\n")
-      // The file before it is seen, and the directory afterwards.
+      // The file is synced before it becomes visible, and the directory afterwards.
       #expect(calls.count { $0.contains("sync ") } >= 2)
       return
     }
     Issue.record("nothing was synced")
   }
 
-  /// Each side's own list, as its app keeps it; only the app changes it.
+  /// Each side's own list, as the side's app stores it; only the app changes it.
   @Test func inTheSampleAListCanBeLookedAtAndIsTheAppsToChange() throws {
     let cinema = try Cinema()
     try cinema.hole.defaults("sample.phone").set([34340], forKey: "purchased")

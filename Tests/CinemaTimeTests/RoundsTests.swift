@@ -7,15 +7,18 @@ import Testing
 import Wormhole
 
 /// Both apps, in processes of their own, at once.
-@Suite(.serialized, .blocking) struct RoundsTests {
+@Suite(.serialized, .blocking, .notSanitized("the apps run in processes of their own"))
+struct RoundsTests {
   private let seed = TestRun.seed
 
   /// A thousand in a long run.
   private let rounds = TestRun.isLong ? 1000 : 60
 
-  /// Each round both buy different films in the same instant, and then return each other's.
+  /// In each round both apps buy different films in the same instant, and then return each other's
+  /// films.
   ///
-  /// The union is kept every time, and both show it soon after the last of the two was confirmed.
+  /// The union is in the books every time, and both apps show it soon after the later purchase was
+  /// confirmed.
   @Test func againAndAgainBothBuyAtOnceAndNothingIsLost() throws {
     let cinema = try Cinema()
     let (phone, watch) = (try cinema.app(.phone), try cinema.app(.watch))
@@ -52,7 +55,7 @@ import Wormhole
     #expect(median <= floor * 20, "a put and its watcher took \(floor), seed \(seed)")
   }
 
-  /// The median of a put until another opening's watcher is called.
+  /// The median time of a put until the watcher of another instance is called.
   private func putAndWatcher(_ cinema: Cinema) throws -> Duration {
     let other = try Wormhole(directory: cinema.path)
     let heard = Monitor(0)

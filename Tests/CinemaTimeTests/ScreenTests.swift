@@ -5,8 +5,8 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// The app in a terminal: what stands on it, how it is redrawn, and how it is left.
-@Suite(.blocking) struct ScreenTests {
+/// The app in a terminal: its content, its redrawing, and its end.
+@Suite(.blocking, .notSanitized("the apps run in processes of their own")) struct ScreenTests {
   @Test func itIsReadableInEightyColumns() throws {
     let terminal = try TerminalRun(.phone)
     try terminal.type("buy 34340\n")
@@ -22,7 +22,7 @@ import Testing
     try terminal.end(15)
   }
 
-  /// What the other side does is drawn, and only what has changed.
+  /// Actions of the other side are drawn, and only the changed parts.
   @Test func onlyWhatHasChangedIsRedrawn() throws {
     let terminal = try TerminalRun(.watch)
     try terminal.shows("No tickets")
@@ -102,7 +102,7 @@ final class TerminalRun: Sendable {
       try? child.send(.kill)
       _ = try? child.wait()
     }
-    // With nobody on its other side any more, reading ends.
+    // When no process holds the program's end any more, reading ends.
     pseudo_terminal_close(program)
     reader.join()
     pseudo_terminal_close(device)
@@ -132,7 +132,7 @@ final class TerminalRun: Sendable {
     }
   }
 
-  /// By a signal, as whoever started it sees.
+  /// Ends the app by a signal, as its parent process sees.
   func end(_ signal: Int32) throws {
     try child.send(number: signal)
     #expect(try wait() == .signalled(signal))
@@ -141,7 +141,7 @@ final class TerminalRun: Sendable {
 
   func isLeftAsItWas() throws {
     #expect(mode == modeBefore)
-    // What stood on the terminal before is back.
+    // The terminal shows its earlier content again.
     try eventually("the screen is left") {
       String(decoding: bytes, as: UTF8.self).hasSuffix("\u{1B}[?1049l")
     }

@@ -5,15 +5,15 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// Many who sell and return at once.
+/// Many sellers that sell and return concurrently.
 @Suite(.blocking) struct SellingTests {
-  /// Each has an opening of its own, and sees the others as other processes would.
+  /// Each seller has an instance of its own, and sees the rest as separate processes would.
   @Test func eightSellersSellAHundredSeatsAndNoMore() throws {
     let cinema = try Cinema()
     let movie = try #require(Movie.find(34340))
     #expect(movie.seats == 100)
     let sold = Monitor<[String]>([])
-    let refused = Monitor(0)
+    let (refused, errors) = (Monitor(0), Heard<String>())
     let offices = try (0..<8).map { try cinema.office($0.isMultiple(of: 2) ? .phone : .watch) }
     let sellers = try offices.enumerated().map { seller, office in
       try Thread("seller") {
@@ -24,12 +24,13 @@ import Wormhole
           } catch Refusal.soldOut {
             refused.withLock { $0 += 1 }
           } catch {
-            Issue.record("\(error)")
+            errors.add("\(error)")
           }
         }
       }
     }
     for seller in sellers { seller.join() }
+    #expect(errors.all == [])
     let books = try cinema.books
     #expect(sold.withLock { $0.count } == 100)
     #expect(refused.withLock { $0 } == 60)
@@ -37,7 +38,8 @@ import Wormhole
     #expect(Set(books.tickets.map(\.id)) == Set(sold.withLock { $0 }))
   }
 
-  /// Of a purchase and a return of one ticket at once, each has its turn, or is told why not.
+  /// If a ticket is bought and returned concurrently, each call succeeds or gets the reason why
+  /// not.
   @Test func buyingAgainstReturningOfOneTicket() throws {
     let cinema = try Cinema()
     let (phone, watch) = (try cinema.office(.phone), try cinema.office(.watch))
@@ -65,7 +67,7 @@ import Wormhole
     #expect(try cinema.books.sold > rounds / 4)
   }
 
-  /// What the command confirms is there, whichever process asks.
+  /// A sale that the command confirms is in the books, whichever process asks.
   @Test func theCommandSellsAcrossProcesses() throws {
     let cinema = try Cinema()
     let sellers = try (0..<8).map { seller in

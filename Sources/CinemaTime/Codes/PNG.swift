@@ -2,16 +2,16 @@ internal import Synchronization
 
 /// A picture in shades of grey, as a PNG file.
 ///
-/// Its rows are stored as they are, with nothing compressed: a ticket's image has ten thousand
-/// bytes.
+/// The rows are stored without compression: a ticket's image has ten thousand bytes.
 public struct PNG: Hashable, Sendable {
-  /// The file.
+  /// The bytes of the file.
   public let bytes: [UInt8]
 
-  /// An image of a code, each module a square of pixels, in the middle of a light square.
+  /// Draws a code, with a square of pixels for each module, in the middle of a light square.
   ///
-  /// - Parameter side: how many pixels each side has at least; more where the code would not be
-  ///   readable otherwise: two pixels a module, and a quiet zone of four modules.
+  /// - Parameter side: the minimum number of pixels of each side; the side is longer if the code
+  ///   would not be readable otherwise: a module needs two pixels, and the quiet zone has four
+  ///   modules.
   public init(_ code: QRCode, side least: Int = 100) {
     let whole = code.side + 8
     let side = max(least, 2 * whole)
@@ -22,7 +22,7 @@ public struct PNG: Hashable, Sendable {
     }
     var rows: [UInt8] = []
     for row in modules {
-      // Each row says how it is filtered: not at all.
+      // The first byte of a row names its filter: none.
       rows.append(0)
       for column in modules { rows.append(code[row, column] ? 0 : 255) }
     }
@@ -44,7 +44,7 @@ public struct PNG: Hashable, Sendable {
     return word(content.count) + checked + word(Int(checksum(checked)))
   }
 
-  /// A zlib stream of blocks that hold their bytes as they are.
+  /// Returns a zlib stream of blocks with uncompressed bytes.
   private static func stored(_ bytes: [UInt8]) -> [UInt8] {
     var stream: [UInt8] = [0x78, 0x01]
     let largest = 65_535
@@ -63,7 +63,7 @@ public struct PNG: Hashable, Sendable {
     return stream + word(high << 16 | low)
   }
 
-  /// The CRC-32 that PNG files have.
+  /// Returns the CRC-32 for a chunk of a PNG file.
   private static func checksum(_ bytes: [UInt8]) -> UInt32 {
     var value: UInt32 = 0xFFFF_FFFF
     for byte in bytes { value = table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] ^ value >> 8 }
@@ -80,9 +80,9 @@ public struct PNG: Hashable, Sendable {
 extension Movie {
   private static let images = Mutex([String: PNG]())
 
-  /// The image of a ticket for this film.
+  /// Returns the image of a ticket for this film.
   ///
-  /// To find the best of eight masks takes longer than all else that is done for a ticket, so each
+  /// Choosing the best of eight masks takes longer than all other work for a ticket, so each image
   /// is drawn once.
   public func ticketImage() throws(QRCode.TooLong) -> PNG {
     if let image = Self.images.withLock({ $0[ticketText] }) { return image }

@@ -1,19 +1,19 @@
 /// A QR code of a text: byte mode, error correction level Q, versions 1 to 13.
 ///
-/// Made as ISO/IEC 18004 says: the smallest version that holds the text, and of the eight masks the
-/// one with the least penalty. A text that is not ASCII is marked as UTF-8.
+/// The code follows ISO/IEC 18004: the smallest version with room for the text, and the mask with
+/// the lowest penalty among the eight. A text outside ASCII is marked as UTF-8.
 public struct QRCode: Hashable, Sendable {
-  /// From 1 to 13.
+  /// The version, from 1 to 13.
   public let version: Int
-  /// Which of the eight masks lies over the data.
+  /// The number of the mask over the data, one of eight.
   public let mask: Int
-  /// How many modules each side has.
+  /// The number of modules of each side.
   public var side: Int { modules.side }
   private let modules: QRMatrix
 
-  /// A text that is too long for the largest version that is made here.
+  /// A text that is too long for version 13, the largest version supported here.
   public struct TooLong: Error, CustomStringConvertible {
-    /// How many bytes the text has.
+    /// The number of bytes of the text.
     public let bytes: Int
 
     /// One sentence, without a full stop.
@@ -42,14 +42,14 @@ public struct QRCode: Hashable, Sendable {
     modules = best.modules
   }
 
-  /// Whether the module in that row and column is dark; outside of the code it is light.
+  /// Whether the module in the given row and column is dark; a module outside the code is light.
   public subscript(row: Int, column: Int) -> Bool {
     let range = 0..<side
     return range.contains(row) && range.contains(column) && modules[row, column]
   }
 
   /// The code in lines of half blocks, with a quiet zone: for a terminal with light letters on a
-  /// dark ground, so that what is light here is drawn.
+  /// dark background, so light modules are the ones that are drawn.
   public var lines: [String] {
     let zone = 2
     return stride(from: -zone, to: side + zone, by: 2).map { row in

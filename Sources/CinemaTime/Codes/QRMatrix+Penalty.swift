@@ -1,4 +1,4 @@
-/// How hard a matrix is to read, as the standard counts it.
+/// The penalty of a matrix for being hard to read, as defined by the standard.
 extension QRMatrix {
   /// The sum of the four penalties.
   var penalty: Int {
@@ -11,7 +11,7 @@ extension QRMatrix {
         if isDark { dark += 1 }
         row.take(isDark)
         column.take(self[other, index])
-        // Squares of four modules of one kind.
+        // Squares of four modules of the same colour.
         guard index > 0, other > 0 else { continue }
         if self[index - 1, other] == isDark, self[index, other - 1] == isDark,
           self[index - 1, other - 1] == isDark
@@ -23,7 +23,7 @@ extension QRMatrix {
       column.end()
       sum += row.penalty + column.penalty
     }
-    // Each step of five in a hundred away from a half.
+    // Each step of five percent away from one half.
     let all = side * side
     return sum + 10 * (abs(20 * dark - 10 * all) / all)
   }
@@ -33,21 +33,21 @@ extension QRMatrix {
     private(set) var penalty = 0
     private var last = false
     private var length = 0
-    /// The last eleven modules, dark ones as ones; the quiet zone before the line is light.
+    /// The last eleven modules, with 1 for dark; the quiet zone before the line is light.
     private var window = 0
 
     mutating func take(_ isDark: Bool) {
-      // Five or more in a row of one kind.
+      // Five or more modules of the same colour in a row.
       length = isDark == last && length > 0 ? length + 1 : 1
       last = isDark
       if length == 5 { penalty += 3 } else if length > 5 { penalty += 1 }
       look(isDark)
     }
 
-    /// The quiet zone behind the line counts where something looks like a finder, and only there.
+    /// Takes the quiet zone behind the line, which counts only for patterns like a finder.
     mutating func end() { for _ in 0..<4 { look(false) } }
 
-    /// What looks like a finder, with four light ones on a side.
+    /// Looks for a pattern like a finder, with four light modules on one side.
     private mutating func look(_ isDark: Bool) {
       window = (window << 1 | (isDark ? 1 : 0)) & 0b111_1111_1111
       if window == 0b101_1101_0000 || window == 0b000_0101_1101 { penalty += 40 }

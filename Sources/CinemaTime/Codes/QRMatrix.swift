@@ -1,15 +1,16 @@
-/// The modules of a QR code: patterns that scanners find it by, and the data between them.
+/// The modules of a QR code: the patterns by which scanners find the code, and the data between
+/// them.
 struct QRMatrix: Hashable, Sendable {
   let side: Int
   private let version: Int
-  /// Row by row; true is dark.
+  /// The modules row by row; true is dark.
   private var dark: [Bool]
-  /// Where no data lies, and no mask.
+  /// The modules that contain neither data nor mask.
   private var isFixed: [Bool]
 
   subscript(row: Int, column: Int) -> Bool { dark[row * side + column] }
 
-  /// A matrix without a mask, and without the word that names one.
+  /// Makes a matrix without a mask, and without the format word that names the mask.
   init(_ version: QRVersion, _ codewords: [UInt8]) {
     side = version.side
     self.version = version.number
@@ -18,7 +19,7 @@ struct QRMatrix: Hashable, Sendable {
     drawTiming()
     for (row, column) in [(3, 3), (3, side - 4), (side - 4, 3)] { drawFinder(row, column) }
     drawAlignment(version.alignment)
-    // Kept free until a mask is chosen.
+    // The area of the format word is reserved until a mask is chosen.
     drawFormat(0)
     drawVersion()
     draw(codewords)
@@ -38,7 +39,7 @@ struct QRMatrix: Hashable, Sendable {
     }
   }
 
-  /// With the light line around it, as far as it lies inside.
+  /// Draws a finder with its surrounding light line, as far as the line is inside the matrix.
   private mutating func drawFinder(_ row: Int, _ column: Int) {
     for down in -4...4 {
       for right in -4...4 {
@@ -54,7 +55,7 @@ struct QRMatrix: Hashable, Sendable {
     guard let first = middles.first, let last = middles.last else { return }
     for row in middles {
       for column in middles {
-        // In three corners there is a finder already.
+        // Three corners have a finder already.
         if (row, column) == (first, first) || (row, column) == (first, last)
           || (row, column) == (last, first)
         {
@@ -67,13 +68,13 @@ struct QRMatrix: Hashable, Sendable {
     }
   }
 
-  /// Level and mask, with ten bits of their own correction, in two places.
+  /// Draws level and mask, with ten bits of error correction, in two places.
   private mutating func drawFormat(_ mask: Int) {
     let levelQ = 0b11
     let word = Self.corrected(levelQ << 3 | mask, bits: 10, by: 0x537) ^ 0x5412
     func bit(_ place: Int) -> Bool { word >> place & 1 == 1 }
     for place in 0..<15 {
-      // Around the first finder, past the timing patterns.
+      // The first copy: around the first finder, beyond the timing patterns.
       switch place {
       case 0...5: fix(place, 8, bit(place))
       case 6: fix(7, 8, bit(place))
@@ -81,14 +82,15 @@ struct QRMatrix: Hashable, Sendable {
       case 8: fix(8, 7, bit(place))
       default: fix(8, 14 - place, bit(place))
       }
-      // Beside the two others.
+      // The second copy: beside the two other finders.
       if place < 8 { fix(8, side - 1 - place, bit(place)) }
       if place > 7 { fix(side - 15 + place, 8, bit(place)) }
     }
     fix(side - 8, 8, true)
   }
 
-  /// From version 7 on, with twelve bits of its own correction, in two places.
+  /// Draws the version number, from version 7 on, with twelve bits of error correction, in two
+  /// places.
   private mutating func drawVersion() {
     guard version >= 7 else { return }
     let word = Self.corrected(version, bits: 12, by: 0x1F25)
@@ -99,7 +101,7 @@ struct QRMatrix: Hashable, Sendable {
     }
   }
 
-  /// A value followed by what is left when it is divided by the generator.
+  /// Returns a value followed by the remainder of its division by the generator.
   private static func corrected(_ value: Int, bits: Int, by generator: Int) -> Int {
     var rest = value << bits
     var place = rest.bitWidth - rest.leadingZeroBitCount - 1
@@ -112,18 +114,18 @@ struct QRMatrix: Hashable, Sendable {
 
   // MARK: Data
 
-  /// In columns of two modules from the right, up and down in turns.
+  /// Draws the data in columns of two modules from the right, alternately up and down.
   private mutating func draw(_ codewords: [UInt8]) {
     var next = 0
     var right = side - 1
     var isUpward = true
     while right > 0 {
-      // The column of the timing pattern is left out.
+      // The column of the timing pattern is skipped.
       if right == 6 { right -= 1 }
       for step in 0..<side {
         let row = isUpward ? side - 1 - step : step
         for column in [right, right - 1] where !isFixed[row * side + column] {
-          // What is left over at the end stays light.
+          // Modules after the end of the data stay light.
           guard next < 8 * codewords.count else { continue }
           dark[row * side + column] = codewords[next / 8] >> (7 - next % 8) & 1 == 1
           next += 1
@@ -134,7 +136,7 @@ struct QRMatrix: Hashable, Sendable {
     }
   }
 
-  /// The same with a mask over the data, and the word that names it.
+  /// Returns the matrix with a mask over the data, and with the format word that names the mask.
   func masked(by mask: Int) -> QRMatrix {
     var masked = self
     for row in 0..<side {

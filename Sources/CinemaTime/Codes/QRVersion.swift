@@ -1,16 +1,16 @@
-/// What the standard says of a version at level Q: its size and how its codewords are divided.
+/// The standard's parameters of a version at level Q: its size and the division of its codewords.
 struct QRVersion: Sendable {
   let number: Int
-  /// Codewords for error correction in each block.
+  /// The number of error correction codewords in each block.
   let correction: Int
-  /// How many data codewords each block has, the shorter blocks first.
+  /// The number of data codewords in each block, the shorter blocks first.
   let blocks: [Int]
-  /// The rows and columns that alignment patterns have their middle in.
+  /// The rows and columns of the centres of alignment patterns.
   let alignment: [Int]
 
   var side: Int { 17 + 4 * number }
   private var capacity: Int { blocks.reduce(0, +) }
-  /// How many bits say how many bytes there are.
+  /// The number of bits of the byte count.
   private var countBits: Int { number < 10 ? 8 : 16 }
 
   private init(
@@ -40,16 +40,16 @@ struct QRVersion: Sendable {
 
   // MARK: Data
 
-  /// What says that the bytes are UTF-8: extended interpretation 26.
+  /// The marker for UTF-8 bytes: extended interpretation 26.
   ///
-  /// Readers take ASCII as it is.
+  /// Readers need no marker for ASCII.
   private static let unicode = [(value: 0b0111, bits: 4), (value: 26, bits: 8)]
 
   func holds(_ bytes: [UInt8], isASCII: Bool) -> Bool {
     (isASCII ? 0 : 12) + 4 + countBits + 8 * bytes.count <= 8 * capacity
   }
 
-  /// The data codewords: mode, count, bytes, end, and what fills the rest.
+  /// Returns the data codewords: mode, count, bytes, end, and padding.
   func data(of bytes: [UInt8], isASCII: Bool) -> [UInt8] {
     var bits: [Bool] = []
     func append(_ value: Int, _ count: Int) {
@@ -71,8 +71,8 @@ struct QRVersion: Sendable {
     return codewords
   }
 
-  /// The first codeword of each block, then the second of each, and so on; so that a stain takes a
-  /// little of many blocks instead of much of one.
+  /// Returns the first codeword of each block, followed by the second of each, and so on; a stain
+  /// then damages a little of many blocks instead of much of a single block.
   func interleaved(_ data: [UInt8]) -> [UInt8] {
     var start = 0
     let parts = blocks.map { count in

@@ -1,11 +1,11 @@
-/// Error correction over the field of 256 elements that QR codes calculate in.
+/// Error correction over the field of 256 elements that QR codes use.
 struct ReedSolomon: Sendable {
   /// The generator's coefficients after the leading one, which is 1.
   private let generator: [UInt8]
 
-  /// - Parameter count: how many codewords correct.
+  /// - Parameter count: the number of codewords for error correction.
   init(_ count: Int) {
-    // The product of (x - 2^i): each factor shifts what there is and adds its multiple.
+    // The product of (x - 2^i): each factor shifts the product and adds its multiple.
     var product: [UInt8] = [1]
     var root: UInt8 = 1
     for _ in 0..<count {
@@ -17,7 +17,7 @@ struct ReedSolomon: Sendable {
     generator = Array(product.dropFirst())
   }
 
-  /// What is left when the data, followed by as many zeros, is divided by the generator.
+  /// Returns the remainder of the division by the generator of the data, followed by as many zeros.
   func remainder(_ data: [UInt8]) -> [UInt8] {
     var rest = [UInt8](repeating: 0, count: generator.count)
     for byte in data {

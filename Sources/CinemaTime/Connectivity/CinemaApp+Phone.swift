@@ -1,11 +1,12 @@
 internal import FoundationEssentials
 internal import Wormhole
 
-/// The phone makes the images, and sends those that the watch asks for.
+/// The phone's part: it makes the images, and sends the images that the watch requests.
 extension CinemaApp {
   func beginPhone() throws {
     guard let member = connectivity.member else { return }
-    // If this process dies before it has sent them all, the request comes again to the next.
+    // If this process dies before all images are sent, the request is redelivered to the next
+    // process.
     try member.receive(Payload.self) { [weak self] payload, _ in
       for movie in payload.qrCodes ?? [] {
         try self?.withTicket(for: movie) { _ in try self?.sendImage(of: movie) }
@@ -34,7 +35,8 @@ extension CinemaApp {
     try album.store(movie.ticketImage(), of: movie.id)
   }
 
-  /// What was sent did not come, as when it was damaged on its way; the watch does not know of it.
+  /// Sends an image again that did not arrive, for example because of damage on the way; the watch
+  /// does not know of the failure.
   private func sendAgain(_ movie: Movie.ID) {
     do {
       try withTicket(for: movie) { _ in try sendImage(of: movie) }

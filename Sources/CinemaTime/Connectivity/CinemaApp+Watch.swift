@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Wormhole
 
-/// The watch asks for the images it lacks, and keeps those that come.
+/// The watch's part: it requests missing images, and stores the images that arrive.
 extension CinemaApp {
   func beginWatch() throws {
     guard let member = connectivity.member else { return }
@@ -15,7 +15,7 @@ extension CinemaApp {
       self?.forget(payload.qrCodes ?? [])
       self?.tryLater("images were asked for in vain: \(outcome.end)")
     }
-    // What an earlier life has asked for is still on its way.
+    // The requests of an earlier run are still pending.
     let asked = try connectivity.asked
     let tickets = try office.books.tickets(of: customer).filter { asked.contains($0.movie) }
     keep { state in for ticket in tickets { state.asked[ticket.movie] = ticket.id } }
@@ -25,7 +25,8 @@ extension CinemaApp {
     keep { state in for movie in movies { state.asked[movie] = nil } }
   }
 
-  /// Asks for what is lacking and was not asked for, and has the phone started if it does not run.
+  /// Requests the images that are missing and not yet requested, and starts the phone if it does
+  /// not run.
   func ask(for tickets: [Ticket], _ state: inout State) throws {
     let valid = Set(tickets.map(\.id))
     state.asked = state.asked.filter { valid.contains($0.value) }
@@ -40,7 +41,7 @@ extension CinemaApp {
       do {
         try connectivity.peer.wake()
       } catch {
-        // The request waits for whoever starts the phone.
+        // The request stays in the phone's inbox until the phone starts.
         self?.tell("\(error)")
       }
     }
@@ -56,13 +57,14 @@ extension CinemaApp {
   private func receiveImage(_ message: Wormhole.Message) throws {
     let movie = try message.value(as: ImageNote.self).qrCodes
     do {
-      // Of a ticket that was returned meanwhile the image goes with its message.
+      // If the ticket was returned in the meantime, the image is deleted with its message.
       try withTicket(for: movie) { state in
         forget(movie, &state)
         try message.file?.take(to: album.path(of: movie), replacing: true)
       }
     } catch {
-      // It is asked for anew, where another attempt would end among the dead letters.
+      // The image is requested again: another attempt at this message would end in the dead
+      // letters.
       keep { forget(movie, &$0) }
       tryLater("\(error)")
     }

@@ -3,15 +3,17 @@ internal import FoundationEssentials
 internal import Synchronization
 public import Wormhole
 
-/// The app of one side: it has the side's name, and sees to the images of one customer's tickets.
+/// The app of one side: it holds the side's name, and maintains the images of one customer's
+/// tickets.
 ///
-/// The phone makes them. The watch asks the phone for those it lacks, whichever side has sold the
-/// ticket, and again after any failure. On both sides an image goes with its ticket.
+/// The phone makes the images. The watch requests missing images from the phone, whichever side has
+/// sold the ticket, and requests them again after any failure. On both sides an image is removed
+/// with its ticket.
 ///
-/// It works on threads of its own until it is stopped.
+/// The app works on threads of its own until it is stopped.
 public final class CinemaApp: Sendable {
   let office: BoxOffice
-  /// The images that this side has.
+  /// The images of this side.
   public let album: Album
   let connectivity: Connectivity
   let customer: String
@@ -21,23 +23,23 @@ public final class CinemaApp: Sendable {
   private let state = Mutex(State())
 
   struct State: ~Copyable {
-    /// The tickets whose images the phone was asked for.
+    /// The tickets whose images were requested from the phone.
     var asked: [Movie.ID: Ticket.ID] = [:]
     var lastWork = ContinuousClock.now
     var hasStopped = false
     var watching: Wormhole.Subscription?
   }
 
-  /// Joins, and begins to work.
+  /// Joins the container, and starts to work.
   ///
-  /// Throws `nameTaken` if the side's app runs already.
+  /// Throws `nameTaken` if the side's app already runs.
   ///
   /// - Parameters:
   ///   - hole: the container.
-  ///   - role: which side.
-  ///   - customer: whose tickets it has images of.
-  ///   - changed: is called when there may be other images than before.
-  ///   - log: is told what goes wrong and is tried again.
+  ///   - role: the side of the app.
+  ///   - customer: the customer whose ticket images the app maintains.
+  ///   - changed: is called when the set of images may have changed.
+  ///   - log: receives each failure that is retried.
   public init(
     _ hole: Wormhole, as role: Role, for customer: String,
     changed: @escaping @Sendable () -> Void = {},
@@ -53,7 +55,7 @@ public final class CinemaApp: Sendable {
     do {
       try begin()
     } catch {
-      // Whoever tries again finds the name free.
+      // The name must be free for the next attempt.
       connectivity.member?.leave()
       throw error
     }
@@ -74,7 +76,7 @@ public final class CinemaApp: Sendable {
     state.withLock { $0.watching = watching }
   }
 
-  /// Ends its work and gives the name back; what is under way is waited for.
+  /// Ends the work and leaves the name; waits for work in progress.
   public func stop() {
     let watching = state.withLock { state in
       state.hasStopped = true
@@ -84,15 +86,15 @@ public final class CinemaApp: Sendable {
     connectivity.member?.leave()
   }
 
-  /// How long it has had nothing to do.
+  /// The time since the last work.
   public var idle: Duration { state.withLock { .now - $0.lastWork } }
 
   // MARK: Images
 
-  /// Brings the images in line with the books.
+  /// Makes the images match the books.
   ///
-  /// The books are read in here, under the lock: with those that somebody was told of a moment ago
-  /// it might remove the image of a ticket that was bought since.
+  /// The books are read here, under the lock: with books from an earlier notice, the call could
+  /// remove the image of a ticket that was bought since.
   func refresh() {
     defer { changed() }
     state.withLock { state in
@@ -112,7 +114,7 @@ public final class CinemaApp: Sendable {
     }
   }
 
-  /// Says what has gone wrong, and looks once more a second later.
+  /// Logs a failure, and refreshes again a second later.
   func tryLater(_ words: String) { tryLater(words) { $0.refresh() } }
 
   func tryLater(_ words: String, _ body: @escaping @Sendable (CinemaApp) -> Void) {
@@ -125,7 +127,7 @@ public final class CinemaApp: Sendable {
 
   func tell(_ words: String) { log(words) }
 
-  /// Does something about a ticket of the customer's, unless it is not valid any more.
+  /// Runs a closure for a ticket of the customer, unless the ticket is no longer valid.
   func withTicket(for movie: Movie.ID, _ body: (inout State) throws -> Void) throws {
     defer { changed() }
     try state.withLock { state in

@@ -1,33 +1,33 @@
 public import Wormhole
 
-/// What one side tells the other: that it wants images, and images.
+/// The messages between the two sides: requests for images, and images.
 ///
-/// Tickets are not told. Both sides look at the same books, so that there is no list which one
-/// could put in the place of the other's.
+/// Tickets are not sent. Both sides read the same books, so neither side has a list that could
+/// overwrite the list of the other.
 public final class Connectivity: Sendable {
   /// The other side.
   public let peer: Wormhole.Peer
-  /// Present where this is an app; a command that is over in a moment does not join.
+  /// The member of an app; nil for a command, which ends too soon to join.
   public let member: Wormhole.Member?
 
   /// Joins as one of the sides.
   ///
-  /// Throws `nameTaken` if its app runs already.
+  /// Throws `nameTaken` if the side's app already runs.
   public init(joining hole: Wormhole, as role: Role) throws(WormholeError) {
     let member = try hole.join(as: role.rawValue)
     self.member = member
     peer = member.peer(role.peer.rawValue)
   }
 
-  /// Speaks for one of the sides without being its app.
+  /// Sends as one of the sides without being its app.
   public init(visiting hole: Wormhole, as role: Role) {
     member = nil
     peer = hole.peer(role.peer.rawValue, from: role.rawValue)
   }
 
-  /// Tells the other side something; blocks the calling thread.
+  /// Sends a payload to the other side; blocks the calling thread.
   ///
-  /// - Returns: the other side's reply, where the delivery has one.
+  /// - Returns: the reply of the other side, if the delivery has replies.
   @discardableResult
   public func send(_ payload: Payload, by delivery: Delivery) throws(WormholeError) -> Reply? {
     switch delivery {
@@ -36,18 +36,19 @@ public final class Connectivity: Sendable {
     case .guaranteed:
       try peer.send(payload)
     case .highPriority:
-      // The same once more is something that was said twice, and heard twice.
+      // Sending an equal value again is a second message, and is delivered twice.
       _ = try peer.setContext(payload, evenIfSame: true)
     }
     return nil
   }
 
-  /// Sends an image; the file stays where it is.
+  /// Sends an image; the file remains at its path.
   public func send(image path: String, of movie: Movie.ID) throws(WormholeError) {
     try peer.send(file: path, metadata: ImageNote(qrCodes: movie))
   }
 
-  /// The images that were asked for, and not sent or given up yet, in this life or an earlier one.
+  /// The images that this run or an earlier run has requested, and that are neither sent nor
+  /// dead-lettered.
   public var asked: Set<Movie.ID> {
     get throws(WormholeError) {
       Set(try peer.outstanding.flatMap { (try? $0.value(as: Payload.self))?.qrCodes ?? [] })

@@ -1,47 +1,47 @@
 public import FoundationEssentials
 
-/// How something is told the other side.
+/// The kind of delivery to the other side.
 public enum Delivery: String, CaseIterable, Sendable {
-  /// Now, or not at all: it fails at once if the other side does not run, and a reply says that it
-  /// has come.
+  /// Immediate, or not at all: the call fails at once if the other side does not run, and a reply
+  /// confirms the arrival.
   case failable
-  /// Some time, and in order, also if the other side does not run.
+  /// Eventual and in order, even if the other side does not run.
   case guaranteed
-  /// As soon as may be, and of several only the latest.
+  /// As soon as possible; only the latest of several is delivered.
   case highPriority
 }
 
-/// What the two sides tell each other beside the books.
+/// The content of messages between the two sides, besides the books.
 public struct Payload: Codable, Hashable, Sendable {
-  /// The films that there are tickets for, as far as the sender knows.
+  /// The films with tickets, as far as the sender knows.
   public var purchased: [Movie.ID]?
-  /// The films whose images the watch asks for.
+  /// The films whose images the watch requests.
   public var qrCodes: [Movie.ID]?
 
-  /// Makes one of what is known.
+  /// Makes a payload of the known values.
   public init(purchased: [Movie.ID]? = nil, qrCodes: [Movie.ID]? = nil) {
     self.purchased = purchased
     self.qrCodes = qrCodes
   }
 }
 
-/// What is told with an image that is sent.
+/// The metadata of an image.
 public struct ImageNote: Codable, Hashable, Sendable {
-  /// The film that it is for.
+  /// The film of the image.
   public let qrCodes: Movie.ID
 
   /// Makes a note for a film's image.
   public init(qrCodes: Movie.ID) { self.qrCodes = qrCodes }
 }
 
-/// The answer to what was sent as ``Delivery/failable``.
+/// The reply to a payload that was sent with ``Delivery/failable``.
 public struct Reply: Codable, Hashable, Sendable {
-  /// Whether it has come.
+  /// Whether the payload has arrived.
   public var verified: Bool
-  /// Images that were asked for, by film.
+  /// The requested images, by film.
   public var images: [Movie.ID: Data]
 
-  /// Makes an answer.
+  /// Makes a reply.
   public init(verified: Bool = true, images: [Movie.ID: Data] = [:]) {
     self.verified = verified
     self.images = images

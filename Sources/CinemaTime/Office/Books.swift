@@ -1,29 +1,28 @@
 public import FoundationEssentials
 
-/// All tickets: what both sides share, and change only as a whole.
+/// All tickets: the value that both sides share, and change only as a whole.
 ///
-/// It is a value that knows the rules; ``BoxOffice`` sees to it that one change comes after the
-/// other.
+/// The value knows the rules; ``BoxOffice`` serializes the changes.
 public struct Books: Codable, Hashable, Sendable {
-  /// Those that are valid, the oldest first.
+  /// The valid tickets, the oldest first.
   public private(set) var tickets: [Ticket] = []
-  /// Those that were returned last, ``mostReturned`` at most.
+  /// The tickets that were returned last, ``mostReturned`` at most.
   public private(set) var returned: [Ticket] = []
-  /// How many were ever sold.
+  /// The number of tickets ever sold.
   public private(set) var sold = 0
-  /// How many were ever taken back.
+  /// The number of tickets ever taken back.
   public private(set) var takenBack = 0
 
-  /// How many of the returned ones are kept, with their history.
+  /// The maximum number of returned tickets that are stored, with their history.
   public static let mostReturned = 50
-  /// How long a customer's name may be, in bytes.
+  /// The maximum length of a customer's name, in bytes.
   public static let longestName = 100
 
-  /// Books in which nothing is written yet.
+  /// Books without any entry.
   public init() {}
 
-  /// Throws for numbers with which nobody could count further: whoever may write in the container
-  /// may have written any.
+  /// Throws for numbers that leave no room for further counting: any program with write access to
+  /// the container may have written any number.
   public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     func number(_ key: CodingKeys) throws -> Int {
@@ -40,8 +39,9 @@ public struct Books: Codable, Hashable, Sendable {
     takenBack = try number(.takenBack)
   }
 
-  /// Whether what was sold, less what was taken back, is what is valid, with no film sold beyond
-  /// its seats and no customer with two tickets of one.
+  /// Whether the number of sold tickets, minus the number taken back, is the number of valid
+  /// tickets, with no film sold beyond its seats, and no customer with two tickets for the same
+  /// film.
   public var addUp: Bool {
     sold - takenBack == tickets.count
       && Set(tickets.map(\.id)).count == tickets.count
@@ -64,12 +64,13 @@ public struct Books: Codable, Hashable, Sendable {
     tickets.first { $0.movie == movie && $0.customer == customer }
   }
 
-  /// How many seats of a film are left.
+  /// The number of unsold seats of a film.
   public func seatsLeft(for movie: Movie) -> Int {
     max(0, movie.seats - tickets(for: movie.id).count)
   }
 
-  /// What was done, the first thing first: to all valid tickets, and those returned last.
+  /// All actions, the first one first: for all valid tickets, and for the tickets that were
+  /// returned last.
   public var history: [(ticket: Ticket, deed: Ticket.Deed)] {
     (returned + tickets).flatMap { ticket in ticket.history.map { (ticket, $0) } }
       .sorted { $0.deed.date < $1.deed.date }
@@ -79,7 +80,8 @@ public struct Books: Codable, Hashable, Sendable {
 
   /// Sells a ticket.
   ///
-  /// Throws if there is no such film, the customer has a ticket for it, or all seats are sold.
+  /// Throws if no film has the number, the customer has a ticket for the film, or all seats are
+  /// sold.
   public mutating func sell(
     _ id: Movie.ID, to customer: String, by role: Role, at date: Date
   ) throws(Refusal) -> Ticket {
@@ -98,7 +100,7 @@ public struct Books: Codable, Hashable, Sendable {
 
   /// Takes a ticket back.
   ///
-  /// Throws if there is no such film, or the customer has no ticket for it.
+  /// Throws if no film has the number, or the customer has no ticket for the film.
   public mutating func takeBack(
     _ id: Movie.ID, from customer: String, by role: Role, at date: Date
   ) throws(Refusal) -> Ticket {

@@ -1,19 +1,20 @@
 internal import FoundationEssentials
 public import Wormhole
 
-/// Where tickets are sold and taken back, on either side, and by any number of processes.
+/// The office that sells tickets and takes tickets back, on either side, and in any number of
+/// processes.
 ///
-/// The books are one channel, changed under its lock: two who sell at once sell one after the
-/// other, and none overwrites what the other has sold. When a call returns, its change survives a
-/// power cut. Calls wait for the disk and for those who change the books at the same time, and for
-/// nobody who is dead or stopped.
+/// The books are one channel, which is changed under its lock: two sellers at the same moment sell
+/// one after the other, and neither overwrites the other's sale. When a call returns, its change
+/// survives a power cut. Calls wait for the disk and for processes that change the books at the
+/// same time, but not for dead or suspended processes.
 public struct BoxOffice: Sendable {
-  /// What both sides share.
+  /// The channel with the books that both sides share.
   public let channel: Wormhole.Channel<Books>
-  /// The side that this one stands on, for the history.
+  /// The side of this office, for the history.
   public let role: Role
 
-  /// The box office in a container.
+  /// Makes the box office of a container.
   public init(_ hole: Wormhole, as role: Role) {
     channel = hole.channel("tickets", of: Books.self)
     self.role = role
@@ -22,10 +23,10 @@ public struct BoxOffice: Sendable {
   /// The books as they are now.
   public var books: Books { get throws(WormholeError) { try channel.value ?? Books() } }
 
-  /// Sells a ticket; once this has returned it is sold for good.
+  /// Sells a ticket; when the call returns, the sale is permanent.
   ///
-  /// Throws a ``Refusal``, and then nothing has changed. An error of the container means the same,
-  /// but for `notDurable`.
+  /// Throws a ``Refusal``; the books are then unchanged. An error of the container means the same,
+  /// except `notDurable`.
   @discardableResult
   public func sell(_ movie: Movie.ID, to customer: String) throws -> Ticket {
     #if FAULT_POINTS
@@ -33,7 +34,7 @@ public struct BoxOffice: Sendable {
         return sold
       }
     #endif
-    // What a former run of the body has sold is forgotten, as its books are.
+    // Each run of the body starts with fresh books and replaces the ticket of the run before.
     var ticket: Ticket?
     try channel.update(default: Books(), durability: .power) { books in
       ticket = try books.sell(movie, to: customer, by: role, at: Date())
@@ -41,9 +42,9 @@ public struct BoxOffice: Sendable {
     return ticket!
   }
 
-  /// Takes a ticket back; once this has returned it is nobody's any more.
+  /// Takes a ticket back; when the call returns, the ticket no longer has an owner.
   ///
-  /// Throws as ``sell(_:to:)`` does.
+  /// Throws the same errors as ``sell(_:to:)``.
   @discardableResult
   public func takeBack(_ movie: Movie.ID, from customer: String) throws -> Ticket {
     var ticket: Ticket?

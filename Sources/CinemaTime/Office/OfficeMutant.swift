@@ -3,21 +3,21 @@
   internal import Syscalls
   internal import Wormhole
 
-  /// Mechanisms of the ticket office that a test can switch off, to show that another test fails
-  /// without them: `WORMHOLE_MUTANT` names one.
+  /// Mechanisms of the ticket office that a test can disable, to show that a test fails without
+  /// them: `WORMHOLE_MUTANT` names one.
   ///
-  /// Nobody should copy this file. A release build has none of it.
+  /// Do not copy this file into a program. A release build contains none of its code.
   enum OfficeMutant: String {
-    /// Reads, decides and puts, in place of an update.
+    /// Reads, decides and puts the value, instead of one update.
     case sellWithoutUpdate = "sell-without-update"
-    /// Confirms before the disk has it.
+    /// Confirms a sale before the disk has synced it.
     case sellWithoutPower = "sell-without-power"
-    /// Takes an image that was asked for once for one that will come.
+    /// Treats an image that was requested once as an image that will arrive.
     case askOnce = "ask-once"
 
     static let chosen = Processes.environment("WORMHOLE_MUTANT").flatMap { Self(rawValue: $0) }
 
-    /// Sells as the mutant does; nil if another one is chosen, or none.
+    /// Sells as the chosen mutant does; returns nil if a different mutant is chosen, or none.
     static func sell(
       _ movie: Movie.ID, to customer: String, by role: Role, in channel: Wormhole.Channel<Books>
     ) throws -> Ticket? {

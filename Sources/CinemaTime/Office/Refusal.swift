@@ -1,10 +1,10 @@
-/// Why a ticket is not sold, or not taken back.
+/// The reason why a ticket is not sold, or not taken back.
 ///
-/// Nothing was changed.
+/// After a refusal the books are unchanged.
 public enum Refusal: Error, Hashable, Sendable {
-  /// No film has that number.
+  /// No film has the number.
   case unknownMovie(String)
-  /// The customer has a ticket for the film.
+  /// The customer already has a ticket for the film.
   case alreadySold(Movie, Ticket)
   /// The customer has no ticket for the film.
   case notSold(Movie, String)
@@ -13,7 +13,7 @@ public enum Refusal: Error, Hashable, Sendable {
   /// A customer's name is empty, or longer than ``Books/longestName``.
   case invalidCustomer(String)
 
-  /// A word that does not change, for programs.
+  /// A constant identifier of the reason, for programs.
   public var code: String {
     switch self {
     case .unknownMovie: "unknownMovie"

@@ -1,42 +1,42 @@
 public import FoundationEssentials
 
-/// A ticket: which film, whose, and what has been done with it.
+/// A ticket: its film, its owner, and its history.
 public struct Ticket: Codable, Hashable, Identifiable, Sendable {
-  /// The film's number and a number that no other ticket has, as in `34340-12`.
+  /// The film's number and a number that is unique among tickets, as in `34340-12`.
   public let id: String
   /// The film's number.
   public let movie: Movie.ID
-  /// Whose it is.
+  /// The owner of the ticket.
   public let customer: String
-  /// What was done with it, the first thing first.
+  /// The actions on the ticket, the first one first.
   public internal(set) var history: [Deed]
 
-  /// Something that was done with a ticket.
+  /// One action on a ticket.
   public struct Deed: Codable, Hashable, Sendable {
-    /// What was done.
+    /// The kind of the action.
     public let action: Action
-    /// On which side.
+    /// The side on which the action took place.
     public let role: Role
-    /// When, by the clock of that side.
+    /// The time of the action, by the clock of that side.
     public let date: Date
   }
 
-  /// What can be done with a ticket.
+  /// An action that is possible on a ticket.
   public enum Action: String, Codable, Hashable, Sendable {
-    /// The customer got it.
+    /// The customer bought the ticket.
     case bought
-    /// The customer gave it back; it is of no use any more.
+    /// The customer returned the ticket, which is no longer valid.
     case returned
   }
 }
 
 /// One of the two sides.
 public enum Role: String, Codable, CaseIterable, Hashable, Sendable {
-  /// It makes the images of tickets.
+  /// The side that makes the images of tickets.
   case phone
-  /// It asks the phone for them.
+  /// The side that requests images from the phone.
   case watch
 
-  /// The other one.
+  /// The opposite side.
   public var peer: Role { self == .phone ? .watch : .phone }
 }

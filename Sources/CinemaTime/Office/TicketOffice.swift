@@ -1,28 +1,29 @@
 public import Observation
 public import Wormhole
 
-/// The ticket office as a model for a user interface: what one customer has, and may buy.
+/// The ticket office as a model for a user interface: a customer's tickets, and the films on offer.
 ///
-/// It shows what both sides have done, soon after it was done; and what was done through it, at
-/// once. It lives on the main actor. Buying and returning wait until the disk has it.
+/// The model shows the changes of both sides soon after they were made, and its own changes at
+/// once. The model is isolated to the main actor. Buying and returning wait until the disk has
+/// synced the change.
 @MainActor @Observable
 public final class TicketOffice {
-  /// The books as last heard of.
+  /// The books as last received.
   public private(set) var books: Books
-  /// What is wrong with the connection; nil if all is well.
+  /// The error of the connection; nil if the connection works.
   public private(set) var failure: WormholeError?
-  /// Whose tickets are bought and shown.
+  /// The customer whose tickets are bought and shown.
   public nonisolated let customer: String
   private nonisolated let office: BoxOffice
   @ObservationIgnored private var version = 0
   @ObservationIgnored private var watching: Wormhole.Subscription?
 
-  /// A model of the books in a container.
+  /// Makes a model of the books in a container.
   ///
   /// - Parameters:
   ///   - hole: the container.
-  ///   - role: the side that this is.
-  ///   - customer: whose tickets these are.
+  ///   - role: this side.
+  ///   - customer: the owner of the tickets.
   public init(_ hole: Wormhole, as role: Role, for customer: String) throws(WormholeError) {
     office = BoxOffice(hole, as: role)
     self.customer = customer
@@ -37,7 +38,8 @@ public final class TicketOffice {
 
   isolated deinit { watching?.stop() }
 
-  /// Shows what is newer than what is shown: of two who bring it, the slower may bring the older.
+  /// Shows a snapshot if it is newer than the one shown: of two callers, the slower may bring the
+  /// older snapshot.
   private func show(_ latest: Wormhole.Snapshot<Books>) {
     if failure != nil { failure = nil }
     guard latest.metadata.version > version else { return }
@@ -45,12 +47,12 @@ public final class TicketOffice {
     books = latest.value ?? Books()
   }
 
-  /// The films that the customer has tickets for.
+  /// The films for which the customer has a ticket.
   public var purchased: [Movie] {
     books.tickets(of: customer).compactMap { Movie.find($0.movie) }
   }
 
-  /// The others, by time and title.
+  /// All films without a ticket of the customer, by time and title.
   public var purchasable: [Showing] {
     let purchased = Set(purchased)
     return Showing.groups(of: Movie.all.filter { !purchased.contains($0) })
@@ -63,7 +65,7 @@ public final class TicketOffice {
 
   /// Buys a ticket.
   ///
-  /// Throws a ``Refusal``, or what is wrong with the container.
+  /// Throws a ``Refusal``, or an error of the container.
   @discardableResult
   public func purchase(_ movie: Movie.ID) throws -> Ticket {
     defer { refresh() }
@@ -72,7 +74,7 @@ public final class TicketOffice {
 
   /// Returns a ticket.
   ///
-  /// Throws a ``Refusal``, or what is wrong with the container.
+  /// Throws a ``Refusal``, or an error of the container.
   @discardableResult
   public func giveBack(_ movie: Movie.ID) throws -> Ticket {
     defer { refresh() }

@@ -2,12 +2,12 @@ public import Foundation
 internal import Synchronization
 public import WatchConnectivity
 
-/// What one side tells the other, as the published sample does it: to learn from, and not to copy.
+/// The messages between the two sides as in the published sample: to learn from, and not to copy.
 ///
-/// It stands beside ``Connectivity``, does the same with `WCSession`, and loses data where the
-/// sample does. Each of these places says so.
+/// The class corresponds to ``Connectivity``, does the same with `WCSession`, and loses data in the
+/// same places as the sample. A comment marks each of these places.
 public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
-  /// The images that this side has.
+  /// The images of this side.
   public let album: Album
   private let session: WCSession
   private let role: Role
@@ -19,7 +19,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     var failures: [String] = []
   }
 
-  /// Takes a session over, and activates it.
+  /// Becomes the delegate of a session, and activates the session.
   public init(_ session: WCSession, as role: Role, beside container: String) {
     self.session = session
     self.role = role
@@ -29,24 +29,24 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     session.activate()
   }
 
-  /// Hears of each list that comes from now on.
+  /// Receives each list that arrives from now on.
   ///
-  /// Loss 2: what came before somebody listens is dropped.
+  /// Loss 2: a list that arrives before a listener is set is dropped.
   public func listen(_ listener: @escaping @Sendable ([Movie.ID]) -> Void) {
     state.withLock { $0.listener = listener }
   }
 
-  /// Hears of images that have come.
+  /// Receives a notice of each image that has arrived.
   public func listenToImages(_ listener: @escaping @Sendable () -> Void) {
     state.withLock { $0.images = listener }
   }
 
-  /// What has failed so far.
+  /// The failures so far, at most the latest 100.
   public var failures: [String] { state.withLock { $0.failures } }
 
-  /// Tells the other side something.
+  /// Sends a payload to the other side.
   ///
-  /// Loss 3: before the session is active nothing is sent, and nobody sends it later.
+  /// Loss 3: before the session is active nothing is sent, and nothing is sent later either.
   public func send(_ payload: Payload, by delivery: Delivery) {
     guard session.activationState == .activated else { return }
     var content: [String: Any] = [:]
@@ -63,7 +63,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
       session.transferUserInfo(content)
     case .highPriority:
       do {
-        // Loss 4: the same once more is not delivered.
+        // Loss 4: a context that equals the previous one is not delivered.
         try session.updateApplicationContext(content)
       } catch {
         note(error)
@@ -78,7 +78,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     }
   }
 
-  // MARK: What comes
+  // MARK: Receiving
 
   private func take(_ content: [String: Any]) {
     if role == .phone, let movies = content["qrCodes"] as? [Int] {
@@ -88,7 +88,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     state.withLock { $0.listener }?(purchased)
   }
 
-  /// Where images are made that are to be sent.
+  /// The directory of images that are made for sending.
   public var temporaryPath: String { album.path + ".temporary" }
 
   private func sendImage(of movie: Movie.ID) {
@@ -96,7 +96,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     do {
       try FileManager.default.createDirectory(
         atPath: temporaryPath, withIntermediateDirectories: true)
-      // Loss 7: each image is a file of its own, and nobody removes it.
+      // Loss 7: each image is a new file, which is never removed.
       let place = URL(fileURLWithPath: "\(temporaryPath)/\(UUID().uuidString).png")
       try Data(movie.ticketImage().bytes).write(to: place)
       session.transferFile(place, metadata: ["qrCodes": movie.id])
@@ -105,7 +105,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     }
   }
 
-  /// Nothing is done when the session is active.
+  /// Records an error of the activation; does nothing if the session is active.
   public func session(
     _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,
     error: (any Error)?
@@ -113,19 +113,19 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     if let error { note(error) }
   }
 
-  /// A list, and on the phone what the watch asks for.
+  /// Takes a list, and on the phone the watch's request for images.
   public func session(
     _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any]
   ) {
     take(applicationContext)
   }
 
-  /// As a context.
+  /// Takes a user info in the same manner as a context.
   public func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any] = [:]) {
     take(userInfo)
   }
 
-  /// As a context, and it is verified.
+  /// Takes a message in the same manner as a context, and replies that it has arrived.
   public func session(
     _ session: WCSession, didReceiveMessage message: [String: Any],
     replyHandler: @escaping @Sendable ([String: Any]) -> Void
@@ -134,7 +134,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
     replyHandler(["verified": true])
   }
 
-  /// An image, which is kept.
+  /// Stores an image that has arrived.
   public func session(_ session: WCSession, didReceive file: WCSessionFile) {
     guard let movie = file.metadata?["qrCodes"] as? Int else { return }
     do {

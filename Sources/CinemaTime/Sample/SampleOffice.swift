@@ -2,10 +2,10 @@ internal import Foundation
 internal import Synchronization
 public import Wormhole
 
-/// The ticket office as the published sample has it: each side has a list of its own and sends all
-/// of it with each change.
+/// The ticket office as in the published sample: each side has its own list and sends the whole
+/// list with each change.
 ///
-/// It stands beside ``TicketOffice``, to see what is lost so.
+/// The class corresponds to ``TicketOffice``, to show its losses.
 public final class SampleOffice: Sendable {
   private let connectivity: SampleConnectivity
   private let role: Role
@@ -17,7 +17,7 @@ public final class SampleOffice: Sendable {
     var changed: @Sendable () -> Void
   }
 
-  /// An office that keeps its list in the role's own settings.
+  /// Makes an office that stores its list in the role's own settings.
   public init(
     _ hole: Wormhole, as role: Role, over connectivity: SampleConnectivity,
     changed: @escaping @Sendable () -> Void = {}
@@ -29,12 +29,12 @@ public final class SampleOffice: Sendable {
     connectivity.listen { [weak self] movies in self?.replace(by: movies) }
   }
 
-  /// What a role's settings hold, whether its app runs or not.
+  /// Returns the list in a role's settings, whether the role's app runs or not.
   public static func purchased(by role: Role, in hole: Wormhole) -> [Movie.ID] {
     (try? defaults(of: role, in: hole).value([Movie.ID].self, forKey: "purchased")) ?? []
   }
 
-  /// The same as tickets, whose numbers are those of the films.
+  /// Returns the list as tickets, which have the numbers of their films.
   package static func tickets(of role: Role, in hole: Wormhole) -> [Ticket] {
     purchased(by: role, in: hole)
       .map { Ticket(id: "\($0)", movie: $0, customer: "me", history: []) }
@@ -44,10 +44,10 @@ public final class SampleOffice: Sendable {
     hole.defaults("sample.\(role.rawValue)")
   }
 
-  /// The films that there are tickets for, as far as this side knows.
+  /// The films with tickets, as far as this side knows.
   public var purchased: [Movie.ID] { state.withLock { $0.purchased } }
 
-  /// Buys a ticket; its number is the film's.
+  /// Buys a ticket; the ticket's number is the film's number.
   @discardableResult
   public func purchase(_ movie: Movie.ID) throws -> Ticket {
     guard let found = Movie.find(movie) else { throw Refusal.unknownMovie("\(movie)") }
@@ -62,8 +62,8 @@ public final class SampleOffice: Sendable {
 
   /// Returns a ticket.
   ///
-  /// Loss 6: the watch removes the image of what it returns itself; what the phone returns leaves
-  /// its image on the watch.
+  /// Loss 6: the watch removes the image of a ticket that the watch returns; if the phone returns a
+  /// ticket, its image remains on the watch.
   @discardableResult
   public func giveBack(_ movie: Movie.ID) throws -> Ticket {
     guard let found = Movie.find(movie) else { throw Refusal.unknownMovie("\(movie)") }
@@ -76,9 +76,9 @@ public final class SampleOffice: Sendable {
     return Ticket(id: "\(movie)", movie: movie, customer: "me", history: [])
   }
 
-  /// Sends the whole list; the watch asks for the images that it lacks.
+  /// Sends the whole list; the watch requests the images that are missing.
   ///
-  /// Loss 5: the watch asks only when it has bought or returned something itself.
+  /// Loss 5: the watch requests images only when the watch itself has bought or returned a ticket.
   public func tellTheOtherSide() {
     let purchased = purchased
     let present = connectivity.album.movies
@@ -86,7 +86,7 @@ public final class SampleOffice: Sendable {
     connectivity.send(Payload(purchased: purchased, qrCodes: lacking), by: .highPriority)
   }
 
-  /// Loss 1: what this side has bought and the other does not know of yet is gone.
+  /// Loss 1: tickets that this side has bought and the other side does not know of yet are lost.
   private func replace(by movies: [Movie.ID]) {
     try? change { $0 = movies }
   }

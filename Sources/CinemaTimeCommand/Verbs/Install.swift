@@ -6,14 +6,14 @@ import Wormhole
 
 extension Verb {
   static let install = Verb(
-    "install", "have both apps started when they are needed", [], [],
+    "install", "register the commands that start both apps", [], [],
     [
-      "Says in the container how the phone's and the watch's app are started, which the watch does "
-        + "when it needs an image and the phone's app does not run. An app that was started so "
-        + "ends when it has had nothing to do for a minute.",
-      "It is kept for this user alone; 'wormhole wake phone --show' prints it.",
+      "Registers in the container how the phone's app and the watch's app are started. The watch "
+        + "starts the phone's app when it needs an image and the phone's app is not running. An "
+        + "app that was started in this way ends after a minute without activity.",
+      "The registration is for this user only; 'wormhole wake phone --show' prints it.",
     ],
-    [Example("cinematime --container office install", "both")]
+    [Example("cinematime --container office install", "both apps")]
   ) { invocation in
     let hole = try invocation.open()
     let program: String
@@ -27,7 +27,7 @@ extension Verb {
         of: role.rawValue, program: program,
         arguments: ["--as", role.rawValue, "--for", invocation.customer, "run", "--idle", "60"])
     }
-    invocation.output.explain("both apps are started when they are needed")
+    invocation.output.explain("both apps will be started on demand")
     return 0
   }
 }

@@ -4,14 +4,15 @@ import PropertyLists
 
 extension Verb {
   static let list = Verb(
-    "list", "list the films, by time", [], [.sample],
+    "list", "list the films by time", [], [.sample],
     [
-      "Writes a line for each film with tabs between: number, time, title, how many seats are "
-        + "left, and the number of NAME's ticket, or a dash. With --json, one object a line.",
-      "With --sample, as the side's own list has it, which need not be the other's; the sample "
-        + "counts no seats, so there is a dash.",
+      "Writes a line for each film, separated by tabs: number, time, title, number of free "
+        + "seats, and the number of NAME's ticket, or a dash. With --json, writes one object per "
+        + "line.",
+      "With --sample, prints the side's own list, which may differ from the list of the other "
+        + "side. The sample does not count seats, so the column contains a dash.",
     ],
-    [Example("cinematime --as phone list", "what is shown")]
+    [Example("cinematime --as phone list", "all films")]
   ) { invocation in
     if invocation.has(.sample) { return try invocation.listSample() }
     let books = try invocation.books()
@@ -40,15 +41,15 @@ extension Verb {
   static let tickets = Verb(
     "tickets", "list the tickets", [], [.everybody, .sample],
     [
-      "Writes a line for each of NAME's tickets with tabs between: its number, time and title. "
-        + "With --everybody, those of all customers, and whose they are at the end of the line. "
-        + "With --json, one object a line.",
-      "With --sample, those of the side's own list, which need not be the other's; a ticket's "
-        + "number is the film's there.",
+      "Writes a line for each ticket of NAME, separated by tabs: number, time and title. With "
+        + "--everybody, lists the tickets of all customers, with the customer at the end of the "
+        + "line. With --json, writes one object per line.",
+      "With --sample, lists the tickets in the side's own list, which may differ from the list "
+        + "of the other side. The number of such a ticket is the number of its film.",
     ],
     [
-      Example("cinematime --as watch tickets", "what there is on the watch"),
-      Example("cinematime --as watch tickets --sample", "what the sample has kept there"),
+      Example("cinematime --as watch tickets", "the tickets on the watch"),
+      Example("cinematime --as watch tickets --sample", "the tickets in the watch's own list"),
     ]
   ) { invocation in
     if invocation.has(.sample) { return try invocation.ticketsOfSample() }
@@ -66,16 +67,16 @@ extension Verb {
   }
 
   static let history = Verb(
-    "history", "say what was done with the tickets", [], [.sample],
+    "history", "print the purchases and returns", [], [.sample],
     [
-      "Writes a line for each purchase and return, the first thing first, with tabs between: when, "
-        + "on which side, what, the ticket's number, whose it was, and the film. Of tickets that "
-        + "were returned, the last \(Books.mostReturned). With --json, one object a line.",
-      "Not with --sample: it keeps what there is, and not what was done.",
+      "Writes a line for each purchase and return, in order of time, separated by tabs: time, "
+        + "side, action, ticket number, customer, and film. Of the returned tickets, lists the "
+        + "last \(Books.mostReturned). With --json, writes one object per line.",
+      "Not with --sample, which stores the current tickets without their history.",
     ],
-    [Example("cinematime --as phone history", "who did what when")]
+    [Example("cinematime --as phone history", "all purchases and returns")]
   ) { invocation in
-    try invocation.refuseSample("the sample keeps what there is, and not what was done")
+    try invocation.refuseSample("the sample stores no history")
     for (ticket, deed) in try invocation.books().history {
       guard invocation.output.isJSON else {
         let words = [

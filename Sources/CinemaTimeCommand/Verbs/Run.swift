@@ -7,19 +7,19 @@ import Wormhole
 
 extension Verb {
   static let run = Verb(
-    "run", "be the app of one side", [], [.idle, .sample],
+    "run", "run the app of one side", [], [.idle, .sample],
     [
-      "Joins as the phone or the watch and draws what there is, anew with each change, whichever "
-        + "side has made it. What is typed is done: 'buy ID', 'return ID', 'quit'. The phone's app "
-        + "makes the images of tickets; the watch's asks for them and keeps them.",
-      "Where standard output is no terminal it writes a line for each change: the numbers of the "
-        + "films that there are tickets for, and those that there are images of. With --json, one "
-        + "object a line, and one for each thing that was typed.",
-      "With --sample it works as the published sample does: each side has a list of its own and "
-        + "sends all of it to the other with each change, through WatchConnectivity. It loses "
-        + "tickets and images; the article 'The ticket office' says why.",
-      "The other verbs work whether it runs or not. There can be one for each side: exits with 69 "
-        + "if it runs already.",
+      "Joins as the phone or the watch and draws the films and tickets, again after each change "
+        + "by either side. Commands to type are 'buy ID', 'return ID' and 'quit'. The phone's "
+        + "app makes the images of tickets; the watch's app requests the images and stores them.",
+      "If standard output is not a terminal, writes a line for each change: the numbers of the "
+        + "films with tickets, and the numbers of the films with images. With --json, writes one "
+        + "object per line, and one for each typed command.",
+      "With --sample, works as the published sample does: each side has a list of its own and "
+        + "sends the whole list to the other side with each change, through WatchConnectivity. "
+        + "This loses tickets and images; the article 'The ticket office' explains the reasons.",
+      "The other verbs work whether the app runs or not. Each side has one app: exits with 69 if "
+        + "the app runs already.",
     ],
     [
       Example("cinematime --as phone --container office run", "the phone"),
@@ -30,13 +30,14 @@ extension Verb {
     try Interruption.prepare { screen.close() }
     let app = try MainActor.assumeIsolated { try RunningApp(invocation, screen) }
     _ = Unmanaged.passRetained(app)
-    // Not `dispatchMain()`: its main thread takes the signals that are waited for elsewhere.
+    // `dispatchMain()` is unsuitable: its main thread would take the signals for which another
+    // thread waits.
     while true { RunLoop.main.run() }
   }
 }
 
 extension Option {
   static let sample = Option(
-    "sample", nil, "work as the published sample does, and lose what it loses")
-  static let idle = Option("idle", .any("S"), "end when there was nothing to do for S seconds")
+    "sample", nil, "work as the published sample does, including its losses")
+  static let idle = Option("idle", .any("S"), "seconds without activity after which the app ends")
 }

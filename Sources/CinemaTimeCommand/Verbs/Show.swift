@@ -7,25 +7,26 @@ import Wormhole
 
 extension Verb {
   static let show = Verb(
-    "show", "show a film, and the code of its ticket", [Operand("ID", .one, .movies())],
+    "show", "show a film and the code of its ticket", [Operand("ID", .one, .movies())],
     [.png, .sample],
     [
-      "Writes what is known of the film; on the phone also its poster and what it is about. If "
-        + "NAME has a ticket, its code is drawn, for a terminal with light letters on a dark "
-        + "ground.",
-      "With --png, writes the ticket's image to FILE instead, or to standard output if that is "
-        + "'-'. The phone makes images. The watch has those that its app was sent, and asks the "
-        + "phone for others, whose app is started for that if 'install' has said how.",
-      "Exits with 1 if there is no such film, or no ticket for --png; with 69 if the watch needs "
-        + "the phone and its app does not run.",
-      "Not with --sample: images come to its app alone.",
+      "Writes the data of the film; on the phone, also its poster and its plot. If NAME has a "
+        + "ticket, draws the code of the ticket for a terminal with light letters on a dark "
+        + "background.",
+      "With --png, writes the image of the ticket to FILE instead, or to standard output if FILE "
+        + "is '-'. The phone makes images. The watch has the images that its app has received, "
+        + "and requests other images from the phone's app, which is started if it is not running "
+        + "and 'install' has registered it.",
+      "Exits with 1 if the film does not exist, or if NAME has no ticket for --png; with 69 if "
+        + "the watch needs the phone's app, and the app is not running.",
+      "Not with --sample: only the sample's app receives images.",
     ],
     [
       Example("cinematime --as phone show 34340", "the film, and the ticket's code"),
       Example("cinematime --as watch show 34340 --png ticket.png", "the ticket's image"),
     ]
   ) { invocation in
-    try invocation.refuseSample("images come to the sample's app alone, which shows which it has")
+    try invocation.refuseSample("only the sample's app receives and shows images")
     let movie = try invocation.movie(invocation.operands[0])
     let books = try invocation.books()
     let ticket = books.ticket(for: movie.id, of: invocation.customer)
@@ -56,7 +57,7 @@ extension Invocation {
       lines += Help.wrapped(movie.synopsis, to: 80).split(separator: "\n").map(String.init)
     }
     if let ticket {
-      // Only what the phone has made an image of is a ticket that can be shown.
+      // A ticket can be shown only if the phone has made its image.
       _ = try image(of: movie)
       lines += ["", "ticket \(ticket.id) of \(try ticket.customer.inOneLine())"]
       lines += try QRCode(movie.ticketText).lines
@@ -83,7 +84,7 @@ extension Invocation {
     try output.write(object)
   }
 
-  /// The image of a ticket: made here on the phone, and the phone's on the watch.
+  /// Returns the image of a ticket: on the phone, made here; on the watch, made by the phone.
   fileprivate func image(of movie: Movie) throws -> Data {
     let role = try role
     guard role == .watch else { return Data(try movie.ticketImage().bytes) }
@@ -99,7 +100,7 @@ extension Invocation {
     return image
   }
 
-  /// Asks the phone's app, and has it started if somebody has said how.
+  /// Sends a request to the phone's app, and starts the app if a start is registered.
   private func ask(_ hole: Wormhole, for movie: Movie) throws -> Reply? {
     do {
       return try Connectivity(visiting: hole, as: .watch)
@@ -107,7 +108,7 @@ extension Invocation {
     } catch {
       guard error.code == .notFound else { throw error }
       var error = error
-      error.hint = "run its app, or have it started by 'cinematime install'"
+      error.hint = "run the phone's app, or register it with 'cinematime install'"
       var failure = Failure(error)
       failure.status = ExitCode.unavailable.rawValue
       throw failure
@@ -126,5 +127,5 @@ extension Invocation {
 }
 
 extension Option {
-  static let png = Option("png", .file("FILE"), "write the ticket's image to FILE")
+  static let png = Option("png", .file("FILE"), "file for the ticket's image")
 }

@@ -8,17 +8,20 @@ extension Verb {
   static let buy = Verb(
     "buy", "buy a ticket", [Operand("ID", .one, .movies(false))], [.yes, .sample],
     [
-      "Buys a ticket for the film of that number. Once it has said so the ticket is there for both "
-        + "sides, and would survive a power cut. On a terminal it asks first, unless --yes is "
-        + "given.",
-      "Exits with 1 if there is no such film, all seats are sold, or NAME has a ticket already; "
-        + "nothing has changed then.",
+      "Buys a ticket for the film with the number ID. Once the purchase is confirmed, the ticket "
+        + "exists for both sides and survives a power cut. On a terminal, asks for confirmation "
+        + "first, unless --yes is given.",
+      "Exits with 1 if the film does not exist, all seats are sold, or NAME has a ticket "
+        + "already. In these cases, nothing has changed.",
       Invocation.sampleTrade,
-      "Writes the ticket's number, time and title, with tabs between; with --json one object.",
+      "Writes the ticket's number, time and title, separated by tabs; with --json, writes one "
+        + "object.",
     ],
     [
       Example("cinematime --as phone buy 34340", "one ticket for The General"),
-      Example("cinematime --as watch buy 34340 --yes --for anna", "for somebody else, unasked"),
+      Example(
+        "cinematime --as watch buy 34340 --yes --for anna",
+        "for another customer, without confirmation"),
     ]
   ) { invocation in
     try invocation.refuseSampleTrade()
@@ -26,7 +29,7 @@ extension Verb {
     let office = try invocation.office()
     if !invocation.has(.yes), StandardStream.input.isTerminal {
       guard try invocation.confirms("Buy a ticket for \(movie.title) at \(movie.time)?") else {
-        throw Failure(.no, "declined", "cannot buy '\(movie.title)': you have said no")
+        throw Failure(.no, "declined", "cannot buy '\(movie.title)': not confirmed")
       }
     }
     try invocation.write(try office.sell(movie.id, to: invocation.customer))
@@ -36,9 +39,10 @@ extension Verb {
   static let giveBack = Verb(
     "return", "return a ticket", [Operand("ID", .one, .movies(true))], [.sample],
     [
-      "Returns the ticket for the film of that number. Somebody else may buy it then. Its image "
-        + "goes on both sides, as soon as their apps run. Exits with 1 if NAME has none.",
-      "Writes what 'buy' writes.",
+      "Returns the ticket for the film with the number ID, so that the seat can be sold again. "
+        + "Each side removes the ticket's image as soon as its app runs. Exits with 1 if NAME "
+        + "has no ticket for the film.",
+      "Writes the same fields as 'buy'.",
       Invocation.sampleTrade,
     ],
     [Example("cinematime --as watch return 34340", "the ticket for The General")]
@@ -58,7 +62,7 @@ extension Invocation {
     try output.write(ticket.object.merging(deed) { $1 })
   }
 
-  /// Asks whoever sits at the terminal.
+  /// Asks the user at the terminal for confirmation.
   fileprivate func confirms(_ question: String) throws -> Bool {
     do throws(Errno) {
       try StandardStream.error.write("\(question) [y/N] ")
@@ -71,5 +75,5 @@ extension Invocation {
 }
 
 extension Option {
-  static let yes = Option("yes", nil, "do not ask first")
+  static let yes = Option("yes", nil, "do not ask for confirmation")
 }
