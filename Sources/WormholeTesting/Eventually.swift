@@ -3,13 +3,13 @@ internal import Wormhole
 
 /// Waits until a condition holds.
 ///
-/// It throws `WormholeError.Code.timedOut` if that never happens. It is for what another process,
-/// thread or task is about to do, and gives way to other tasks meanwhile.
+/// It throws `WormholeError.Code.timedOut` if the condition never holds. Use it for an action of
+/// another process, thread or task; during the wait other tasks run.
 ///
 /// - Parameters:
-///   - what: what is waited for, for the error.
-///   - time: how long, on the machine's clock: long, because test machines are busy.
-///   - condition: what is to hold.
+///   - what: the awaited event, for the error.
+///   - time: the time limit, on the host's clock: long, because test hosts are busy.
+///   - condition: the condition to hold.
 public func eventually(
   _ what: String, within time: Duration = .seconds(30), _ condition: () throws -> Bool
 ) async throws {
@@ -22,7 +22,7 @@ public func eventually(
 
 /// Waits on this thread until a condition holds: for tests without tasks.
 ///
-/// As the one for tasks.
+/// As the function for tasks.
 public func eventually(
   _ what: String, within time: Duration = .seconds(30), _ condition: () throws -> Bool
 ) throws {
@@ -38,7 +38,7 @@ private func tooLate(_ what: String, _ time: Duration) -> WormholeError {
   WormholeError(.timedOut, "wait for", what, because: "it did not happen within \(time)")
 }
 
-/// The pauses between looks: short at first, and never longer than a fiftieth of a second.
+/// The pauses between checks: short at first, and never longer than a fiftieth of a second.
 private struct Looks {
   private let deadline: Instant
   private var pause = Duration.microseconds(100)
@@ -46,10 +46,10 @@ private struct Looks {
 
   init(within time: Duration) { deadline = .now + time }
 
-  /// Nil once there is to be no other look.
+  /// Returns the pause before the next check; nil after the last check.
   mutating func next() -> Duration? {
     guard !isLast else { return nil }
-    // The last look comes after the deadline.
+    // The last check happens after the deadline.
     isLast = Instant.now + pause >= deadline
     defer { pause = min(pause * 2, .milliseconds(20)) }
     return pause

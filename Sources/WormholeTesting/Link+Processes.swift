@@ -1,22 +1,22 @@
 internal import Syscalls
 public import Wormhole
 
-/// A link that stands in several processes.
+/// A link that several processes share.
 ///
-/// The test's own process says what is cut, in a channel of a container that is not the members';
-/// the others watch it. What is delayed, doubled and dropped each of them decides by the same plan,
-/// for what it receives and asks itself.
+/// The test's own process writes the cuts to a channel of a separate container, not the members'
+/// container; the other processes watch the channel. Each process decides about delays, duplicates
+/// and losses by the same plan, for its received messages and its own requests.
 extension Link {
-  /// What is cut.
+  /// The current cuts.
   struct Cuts: Codable, Equatable, Sendable {
     var isCut: Bool
     var isCutOff: [String]
   }
 
-  /// How processes come to have one link.
+  /// The state with which processes share a link.
   struct Sharing: Sendable {
     let channel: Wormhole.Channel<Cuts>
-    /// What has to be kept for it: the container of the one who tells, the watch of those who hear.
+    /// An object to retain: the container in the test's process, the watch in the other processes.
     let keeper: any Sendable
     let path: String
     let isOwn: Bool
@@ -25,7 +25,7 @@ extension Link {
   static let pathVariable = "WORMHOLE_TESTING_LINK"
   static let planVariable = "WORMHOLE_TESTING_LINK_PLAN"
 
-  /// What another process has to find in its environment to have this link too.
+  /// Returns the variables with which another process uses this link too.
   func environment() throws(WormholeError) -> [String: String] {
     let sharing = try sharing.withLock { sharing throws(WormholeError) -> Sharing in
       if let sharing { return sharing }
@@ -51,7 +51,7 @@ extension Link {
     }
   }
 
-  /// The link of the test that has started this process; nil if it has started it without one.
+  /// Returns the link of the test, if a test has started this process with a link; otherwise nil.
   static func ofTest() throws(WormholeError) -> Link? {
     guard let path = Processes.environment(pathVariable),
       let plan = Processes.environment(planVariable).flatMap({ LinkPlan($0) })
@@ -70,12 +70,12 @@ extension Link {
 }
 
 extension Wormhole.Options {
-  /// Puts the link of the test that has started this process between the members of this opening
-  /// and all others; does nothing in a process that no test has started, or without a link.
+  /// Puts the test's link between the members of this instance and all others, if a test has
+  /// started this process with a link; otherwise does nothing.
   ///
-  /// For programs that are made to be tested, so that a test can cut their link, and have it drop,
-  /// delay and double by plan what they receive. What is cut and healed they hear of a moment after
-  /// the test has said so.
+  /// For programs made for tests: a test can cut their link, and make the link drop, delay and
+  /// duplicate received messages by plan. The programs learn of a cut or its repair a moment after
+  /// the test has made it.
   public mutating func useLinkOfTest() throws(WormholeError) {
     if let link = try Link.ofTest() { use(link) }
   }

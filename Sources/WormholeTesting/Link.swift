@@ -2,15 +2,15 @@ internal import Dispatch
 internal import Syscalls
 public import Wormhole
 
-/// What is between members, to be disturbed: it drops, delays, doubles and reorders by plan, and
+/// A disturbed connection between members: it drops, delays, duplicates and reorders by plan, and
 /// can be cut.
 ///
-/// The messages are real, and lie where they always lie; the link decides when the receivers see
-/// them. It stands between the members of all openings whose options use it, as both of
-/// ``TwoMembers`` do, and in the processes that a ``TestProcess`` has started with it, if they say
-/// `Wormhole.Options.useLinkOfTest()`.
+/// The messages are real files in their usual directories; the link decides when the receivers see
+/// them. The link stands between the members of all instances whose options use it, such as both
+/// members of ``TwoMembers``. It also reaches the processes that a ``TestProcess`` has started with
+/// the link, if they call `Wormhole.Options.useLinkOfTest()`.
 public final class Link: Sendable {
-  /// What is counted together.
+  /// The messages that are counted together.
   struct Stream: Hashable, Sendable {
     let from: String
     let to: String
@@ -36,51 +36,53 @@ public final class Link: Sendable {
     var watchers: [Int: @Sendable () -> Void] = [:]
     var watcherCount = 0
     var counts: [Stream: Int] = [:]
-    /// When what lies in the inboxes has come, or will have, by inbox and name.
+    /// The arrival times, past or future, of the messages in the inboxes, by inbox and name.
     var arrivals: [String: [String: Instant]] = [:]
-    /// When an inbox is to be looked at again.
+    /// The time of the next rescan of an inbox.
     var alarms: [String: Instant] = [:]
-    /// Letters that come once more, and which of their messages did.
+    /// Duplicated letters, with the indices of those of their messages that were already
+    /// duplicated.
     var doubled: [Place: Set<Int>] = [:]
     var log: [String] = []
   }
 
-  /// What it does.
+  /// The plan of the faults.
   public let plan: LinkPlan
   private let time: MailTime
   private let queue = DispatchQueue(label: "wormhole.link")
   private let state = Monitor(State())
-  /// Where other processes learn what the test does to it; or what this one learns it from.
+  /// The connection between processes: in the test, the channel of its cuts; elsewhere, the watch
+  /// on it.
   let sharing = Monitor<Sharing?>(nil)
 
-  /// A link that disturbs by a plan, and is not cut.
+  /// Creates a link that disturbs by a plan, and is not cut.
   ///
   /// - Parameters:
-  ///   - plan: what it does to which message; by default nothing.
-  ///   - clock: what delays go by; nil for the machine's.
+  ///   - plan: the faults and their messages; by default no faults.
+  ///   - clock: the clock of the delays; nil for the host's clock.
   public init(_ plan: LinkPlan = LinkPlan(), clock: TestClock? = nil) {
     self.plan = plan
     time = MailTime(moved: clock)
   }
 
-  /// What it has done, a line for each message that suffered: for a test to print or to compare.
+  /// The faults so far, with a line for each disturbed message: for a test to print or to compare.
   public var log: [String] { state.withLock { $0.log } }
 
   // MARK: Cutting
 
-  /// Whether anything is cut.
+  /// Whether any member is cut off.
   public var isCut: Bool { state.withLock { $0.isCut || !$0.isCutOff.isEmpty } }
 
-  /// Cuts it: no member can reach another.
+  /// Cuts the link: no member can reach another.
   ///
-  /// The others look as if they did not run. Requests fail at once, those under way too, and
-  /// immediate messages throw. Guaranteed messages can be sent, and wait until it is healed.
+  /// Each member sees the others as not running. Requests fail at once, also those in progress, and
+  /// immediate messages throw. Guaranteed messages can be sent, and wait until the link is healed.
   public func cut() { change { $0.isCut = true } }
 
-  /// Cuts one member off from all others.
+  /// Cuts a member off from all other members.
   public func cut(off name: String) { change { $0.isCutOff.insert(name) } }
 
-  /// Heals all cuts; what waited comes.
+  /// Heals all cuts; the waiting messages arrive.
   public func heal() {
     change { state in
       state.isCut = false
@@ -97,7 +99,7 @@ public final class Link: Sendable {
     tellOthers()
   }
 
-  /// What is cut, for other processes.
+  /// The current cuts, for other processes.
   var cuts: Cuts { state.withLock { Cuts(isCut: $0.isCut, isCutOff: $0.isCutOff.sorted()) } }
 
   func follow(_ cuts: Cuts) {
@@ -115,7 +117,7 @@ public final class Link: Sendable {
   // MARK: Faults
 
   private func fault(_ letter: LinkLetter, _ state: inout State) -> LinkPlan.Fault? {
-    // What somebody sends to itself goes over no link.
+    // A message to the sender itself uses no link.
     guard letter.from != letter.to else { return nil }
     let stream = Stream(letter)
     let number = state.counts[stream, default: 0] + 1
@@ -128,7 +130,7 @@ public final class Link: Sendable {
     return fault
   }
 
-  /// How long a fault keeps something back.
+  /// Returns the delay that a fault causes.
   private func pause(_ fault: LinkPlan.Fault?) -> Duration {
     switch fault {
     case .drop: plan.rediscovery
@@ -138,14 +140,14 @@ public final class Link: Sendable {
     }
   }
 
-  /// When a letter in an inbox has come, or will have.
+  /// Returns the arrival time of a letter in an inbox, past or future.
   private func arrival(of letter: LinkLetter, _ state: inout State) -> Instant {
     let fault = fault(letter, &state)
     if fault == .duplicate { state.doubled[Place(inbox: letter.to, name: letter.name)] = [] }
     return time.now + pause(fault)
   }
 
-  /// Has an inbox looked at again when more has come.
+  /// Sets an alarm for a rescan of an inbox when the next letters arrive.
   private func setAlarm(
     _ inbox: String, at moment: Instant, _ again: @escaping @Sendable () -> Void
   ) {
@@ -186,7 +188,7 @@ extension Link: MessageLink {
     let (answers, next) = state.withLock { state -> ([Bool], Instant?) in
       let known = state.arrivals[inbox] ?? [:]
       var arrivals: [String: Instant] = [:]
-      // What follows something that has not come does not come before it.
+      // A letter behind an undelivered letter of the same stream must not overtake it.
       var held: Set<Stream> = []
       var next: Instant?
       let answers = letters.map { letter in
@@ -236,6 +238,6 @@ extension Link: MessageLink {
 }
 
 extension Wormhole.Options {
-  /// Puts a link between the members of this opening and all others.
+  /// Puts a link between the members of this instance and all others.
   public mutating func use(_ link: Link) { self.link = link }
 }

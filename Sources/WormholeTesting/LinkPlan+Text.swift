@@ -2,7 +2,7 @@ internal import SharedContainer
 internal import Syscalls
 
 extension LinkPlan: LosslessStringConvertible {
-  /// The plan as one line, which ``init(_:)`` reads.
+  /// The plan as a line of text, which ``init(_:)`` reads.
   ///
   ///     seed=7 drop=0.1 delay=0.2:10ms-500ms reorder=0.1 to=watch at=3:drop,5:delay:2s
   public var description: String {
@@ -24,7 +24,7 @@ extension LinkPlan: LosslessStringConvertible {
     return words.joined(separator: " ")
   }
 
-  /// Reads a plan from its line; nil for anything else.
+  /// Reads a plan from its line; nil for any other text.
   public init?(_ description: String) {
     self.init()
     for word in description.split(separator: " ") {
@@ -35,7 +35,7 @@ extension LinkPlan: LosslessStringConvertible {
     guard shares.allSatisfy({ $0 >= 0 }), shares.reduce(0, +) <= 1 else { return nil }
   }
 
-  /// - Returns: whether it was understood.
+  /// - Returns: whether the key and the value are valid.
   private mutating func take(_ key: String, _ value: Substring) -> Bool {
     func share(_ path: WritableKeyPath<LinkPlan, Double>) -> Bool {
       guard let share = Double(value) else { return false }

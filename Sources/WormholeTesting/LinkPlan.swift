@@ -1,58 +1,58 @@
 internal import Wormhole
 
-/// What a link does to what is sent over it: so often, by chance that a seed decides, or to certain
-/// messages.
+/// The faults of a link: at rates, by a chance that a seed decides, or for certain messages.
 ///
-/// It is written as one line, ``description``, and read from one, ``init(_:)``: a test that prints
-/// the plan it failed under can be run again under the same. What is sent in the same order suffers
-/// the same. Messages are counted from 1 for each sender, receiver and kind: guaranteed (urgent
-/// ones by themselves), immediate, questions, answers.
+/// A plan is written as one line, ``description``, and read from a line, ``init(_:)``: a test that
+/// prints the plan of a failed run can be run again with the same plan. The same order of messages
+/// suffers the same faults. Messages are counted from 1 for each sender, receiver and kind:
+/// guaranteed (urgent ones separately), immediate, requests, replies.
 ///
-/// A link does nothing that the promises exclude. Guaranteed messages come, and in order; they are
-/// kept back together with all that the same sender sent after them.
+/// A link does nothing that the promises exclude. Guaranteed messages arrive, and in order; a
+/// delayed message delays all later messages of the same sender.
 public struct LinkPlan: Hashable, Sendable {
-  /// What may befall a message.
+  /// A fault of one message.
   @nonexhaustive
   public enum Fault: Hashable, Sendable {
-    /// An immediate message, question or answer is lost.
+    /// An immediate message, request or reply is lost.
     ///
-    /// A guaranteed message never is. The receiver misses the word that it came, and finds it when
-    /// it looks again: after ``LinkPlan/rediscovery``.
+    /// A guaranteed message is never lost. The receiver misses its notice, and finds the message at
+    /// the next rescan: after ``LinkPlan/rediscovery``.
     case drop
-    /// It takes as long as this.
+    /// The message takes this long.
     case delay(Duration)
-    /// A guaranteed message comes once more after it was acknowledged, marked as redelivered, as if
-    /// its receiver had died meanwhile. Nothing else is ever doubled.
+    /// A guaranteed message arrives once more after it was acknowledged, marked as redelivered, as
+    /// if its receiver had died in between. No other kind of message is ever duplicated.
     case duplicate
-    /// Others overtake it, for ``LinkPlan/window``: of the same sender only if it is immediate.
+    /// The message is overtaken, for ``LinkPlan/window``: by messages of the same sender only if
+    /// the overtaken message is immediate.
     case reorder
   }
 
-  /// Decides, together with the count, which messages suffer.
+  /// Decides, together with the count, which messages suffer a fault.
   public var seed: UInt64
-  /// How many of all are dropped, from 0 to 1.
+  /// The share of dropped messages, from 0 to 1.
   public var drop = 0.0
-  /// How many are delayed.
+  /// The share of delayed messages.
   public var delay = 0.0
-  /// By how much those are delayed.
+  /// The range of the delays.
   public var delays: ClosedRange<Duration> = .milliseconds(1) ... .milliseconds(100)
-  /// How many come once more.
+  /// The share of duplicated messages.
   public var duplicate = 0.0
-  /// How many are overtaken.
+  /// The share of overtaken messages.
   public var reorder = 0.0
-  /// What certain messages suffer, by their number from 1; chance is not asked about them.
+  /// The faults of certain messages, by their number from 1; chance does not decide about them.
   public var faults: [Int: Fault] = [:]
-  /// The member to whom all this applies; nil for all.
+  /// The member to whose messages the plan applies; nil for all members.
   public var receiver: String?
-  /// When a receiver looks again that has missed a guaranteed message.
+  /// The time after which a receiver that has missed a guaranteed message rescans.
   public var rediscovery = Duration.seconds(1)
-  /// For how long what is reordered is held back.
+  /// The time for which a reordered message is held back.
   public var window = Duration.milliseconds(50)
 
-  /// A plan that does nothing yet.
+  /// Creates a plan without faults.
   public init(seed: UInt64 = 0) { self.seed = seed }
 
-  /// What one message suffers.
+  /// Returns the fault of one message.
   func fault(_ stream: Link.Stream, _ number: Int) -> Fault? {
     guard receiver == nil || receiver == stream.to else { return nil }
     if let fault = faults[number] { return fault }
@@ -69,7 +69,7 @@ public struct LinkPlan: Hashable, Sendable {
   }
 }
 
-/// Random numbers that come again with seed, stream and count.
+/// Random numbers that seed, stream and count determine.
 private struct Chance {
   private var state: UInt64
 
@@ -81,7 +81,7 @@ private struct Chance {
     state ^= UInt64(number) &* 0x9E37_79B9_7F4A_7C15
   }
 
-  /// From 0 to below 1.
+  /// Returns a number from 0 to below 1.
   mutating func next() -> Double {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state

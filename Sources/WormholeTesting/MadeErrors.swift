@@ -1,14 +1,14 @@
 public import Wormhole
 
 extension WormholeError {
-  /// An error that nothing has led to, to see what is done with it.
+  /// Creates an error without a failure, to test how a program handles it.
   ///
   /// - Parameters:
-  ///   - code: what kind of failure it is.
-  ///   - operation: what was to be done.
-  ///   - subject: what it was to be done to.
-  ///   - reason: why it was not possible.
-  ///   - hint: what might be done about it.
+  ///   - code: the kind of failure.
+  ///   - operation: the operation that failed.
+  ///   - subject: the object of the operation.
+  ///   - reason: the reason of the failure.
+  ///   - hint: a possible remedy.
   ///   - errno: the system's error number.
   public static func make(
     _ code: Code, _ operation: String = "do what a test wants of", _ subject: String = "nothing",

@@ -3,19 +3,21 @@ internal import Synchronization
 public import Wormhole
 
 extension Wormhole.Message {
-  /// A message that nobody has sent, to call a handler with.
+  /// Creates a message that no member has sent, to call a handler with.
   ///
-  /// It behaves as a received one does: its value is decoded from a property list, and one that is
-  /// let go of without a word has failed. What was done to it stands in its ``record``.
+  /// The message behaves like a received message: its value is decoded from a property list, and a
+  /// message that is released without an acknowledgement has failed. Its ``record`` contains the
+  /// result.
   ///
   /// - Parameters:
-  ///   - from: the member who is said to have sent it; nil for one who has not joined.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - id: the sender's name for it; by default one that is not given twice.
-  ///   - attempt: which attempt to handle it this is; from the second on it counts as redelivered.
-  ///   - isRedelivered: whether it may have been handled before, though this is the first attempt.
-  ///   - file: the path of a file, of which a copy comes with it: to be read, taken and lent as one
-  ///     that was received, and removed when the message is acknowledged.
+  ///   - from: the member given as the sender; nil for a sender that has not joined.
+  ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - id: the sender's identifier for the message; by default a unique identifier.
+  ///   - attempt: the number of the delivery attempt; from the second on it counts as redelivered.
+  ///   - isRedelivered: whether the message may have been handled before, even in the first
+  ///     attempt.
+  ///   - file: the path of a file, of which a copy comes with the message: the copy can be read,
+  ///     taken and lent like a received file, and is removed when the message is acknowledged.
   public static func make<Value: Encodable>(
     _ value: Value, from: String? = "phone", kind: String? = nil, id: String? = nil,
     attempt: Int = 1, isRedelivered: Bool = false, isUrgent: Bool = false, sent: Date = Date(),
@@ -32,44 +34,44 @@ extension Wormhole.Message {
     return Wormhole.Message(made, attempt: attempt)
   }
 
-  /// What was done to a message that a test has made; nil for one that was received.
+  /// The record of a message that a test has created; nil for a received message.
   ///
-  /// It may be kept longer than the message.
+  /// The record may be retained longer than the message.
   public var record: MessageRecord? { made.map(MessageRecord.init) }
 }
 
-/// What was done to a message.
+/// The record of a message's handling.
 public struct MessageRecord: Sendable {
   fileprivate let made: MadeMessage
 
-  /// Whether it is neither acknowledged nor has failed.
+  /// Whether the message is claimed: neither acknowledged nor requeued, and not failed.
   public var isInHand: Bool { made.end == nil }
 
-  /// Whether it was acknowledged.
+  /// Whether the message was acknowledged.
   public var isAcknowledged: Bool {
     if case .acknowledged = made.end { true } else { false }
   }
 
-  /// Whether it was left to others, which counts as no attempt.
+  /// Whether the message was requeued, which counts as no attempt.
   public var isPutBack: Bool {
     if case .putBack = made.end { true } else { false }
   }
 
-  /// Why it has failed; nil if it has not.
+  /// The reason of the failure; nil if the message has not failed.
   public var failure: String? {
     if case .failed(let reason) = made.end { reason } else { nil }
   }
 }
 
 extension Wormhole.Request {
-  /// A request that nobody has made, to call a handler with.
+  /// Creates a request that no member has made, to call a handler with.
   ///
-  /// What it was answered with stands in its ``record``.
+  /// Its ``record`` contains the reply.
   ///
   /// - Parameters:
-  ///   - from: the member who is said to ask; nil for one who has not joined.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - timeLeft: how long the asker is said to wait.
+  ///   - from: the member given as the requester; nil for a requester that has not joined.
+  ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - timeLeft: the time for which the requester still waits.
   public static func make<Question: Encodable>(
     _ question: Question, from: String? = "phone", kind: String? = nil,
     timeLeft: Duration = .seconds(10)
@@ -78,35 +80,34 @@ extension Wormhole.Request {
       made: question, from: from, kind: kind, timeLeft: timeLeft, MadeRequest())
   }
 
-  /// What became of a request that a test has made; nil for one that somebody has asked.
+  /// The record of a request that a test has created; nil for a received request.
   ///
-  /// It may be kept longer than the request.
+  /// The record may be retained longer than the request.
   public var record: RequestRecord? { made.map(RequestRecord.init) }
 }
 
-/// What became of a request.
+/// The record of a request's handling.
 public struct RequestRecord: Sendable {
   fileprivate let made: MadeRequest
 
-  /// What it was answered with; nil if it was not, or was refused.
+  /// Returns the reply; nil if the request has no reply, or was refused.
   ///
-  /// Throws `WormholeError.Code.typeMismatch` if the answer does not decode as that
-  /// type.
+  /// Throws `WormholeError.Code.typeMismatch` if the reply does not decode as that type.
   public func answer<Answer: Decodable>(
     as type: Answer.Type = Answer.self
   ) throws(WormholeError) -> Answer? {
     try made.answer(as: type)?.answer
   }
 
-  /// Why it was refused; nil if it was not.
+  /// The reason of the refusal; nil if the request was not refused.
   public var refusal: String? { made.refusal }
 
-  /// Whether it was answered or refused.
+  /// Whether the request has a reply or was refused.
   public var hasEnded: Bool { made.hasEnded }
 }
 
 extension Wormhole.ImmediateMessage {
-  /// A message for now that nobody has sent, to call a handler with.
+  /// Creates an immediate message that no member has sent, to call a handler with.
   public static func make<Value: Encodable>(
     _ value: Value, from: String? = "phone", kind: String? = nil
   ) throws(WormholeError) -> Wormhole.ImmediateMessage {
@@ -115,7 +116,7 @@ extension Wormhole.ImmediateMessage {
 }
 
 extension Wormhole.Context {
-  /// A state that nobody has told, to call a handler with.
+  /// Creates a context that no member has set, to call a handler with.
   public static func make<Value: Encodable>(
     _ value: Value, from: String = "phone", kind: String? = nil, sent: Date = Date()
   ) throws(WormholeError) -> Wormhole.Context {
@@ -124,14 +125,15 @@ extension Wormhole.Context {
 }
 
 extension Wormhole.Sent {
-  /// A message on its way that nobody has sent: it ends when the test says so, or is cancelled.
+  /// Creates a pending message that was never sent; ``finish(_:)`` or a cancellation ends the
+  /// message.
   ///
   /// - Parameters:
-  ///   - id: the sender's name for it; by default one that is not given twice.
-  ///   - to: whom it is said to be sent to.
-  ///   - count: how many messages it is said to hold.
+  ///   - id: the sender's identifier for the message; by default a unique identifier.
+  ///   - to: the member given as the receiver.
+  ///   - count: the number of messages in the batch.
   ///
-  /// What was sent with it cannot be read: see ``make(sending:kind:file:id:to:)``.
+  /// The content of the message cannot be read: see ``make(sending:kind:file:id:to:)``.
   public static func make(
     id: String? = nil, to: String = "watch", count: Int = 1
   ) throws(WormholeError) -> Wormhole.Sent {
@@ -139,14 +141,14 @@ extension Wormhole.Sent {
     return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: count)
   }
 
-  /// The same with what is said to have been sent, as one of an earlier life.
+  /// Creates a pending message with its content, like a message of an earlier incarnation.
   ///
   /// - Parameters:
-  ///   - value: what is said to have been sent.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - file: the file that is said to have been sent with it.
-  ///   - id: the sender's name for it; by default one that is not given twice.
-  ///   - to: whom it is said to be sent to.
+  ///   - value: the value given as the content.
+  ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - file: the file given as sent with the message.
+  ///   - id: the sender's identifier for the message; by default a unique identifier.
+  ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
     sending value: Value, kind: String? = nil, file: Wormhole.SentFile? = nil, id: String? = nil,
     to: String = "watch"
@@ -155,7 +157,8 @@ extension Wormhole.Sent {
     return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: 1, content)
   }
 
-  /// Ends one that a test has made, and tells those who wait; whether it had not ended before.
+  /// Settles a message that a test has created, and notifies the waiters; returns whether the
+  /// message was still pending.
   @discardableResult
   public func finish(_ end: Wormhole.Outcome.End) -> Bool {
     precondition(isMade, "only what a test has made ends at its word")
@@ -164,15 +167,15 @@ extension Wormhole.Sent {
 }
 
 extension Wormhole.Outcome {
-  /// How a message ended that nobody has sent, with what is said to have been sent.
+  /// Creates the outcome of a message that was never sent, with the content of the message.
   ///
   /// - Parameters:
-  ///   - value: what is said to have been sent.
-  ///   - end: what became of it.
-  ///   - kind: what it is called; by default the name of the value's type.
-  ///   - file: the file that is said to have been sent with it.
-  ///   - id: the sender's name for it; by default one that is not given twice.
-  ///   - to: whom it is said to be sent to.
+  ///   - value: the value given as the content.
+  ///   - end: the outcome of the message.
+  ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - file: the file given as sent with the message.
+  ///   - id: the sender's identifier for the message; by default a unique identifier.
+  ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
     sending value: Value, end: End, kind: String? = nil, file: Wormhole.SentFile? = nil,
     id: String? = nil, to: String = "watch"

@@ -2,27 +2,27 @@ internal import Synchronization
 internal import Syscalls
 public import Wormhole
 
-/// A container of one test's own, in a fresh directory below `TMPDIR`, or `/tmp`.
+/// A container of one test's own, in a new directory below `TMPDIR`, or `/tmp`.
 ///
-/// The directory is removed, with all that is in it, when the test lets go of this object. What was
-/// begun through its openings is ended before, as by `Wormhole.close()`; let go of the rest, or it
-/// finds its files gone.
+/// The directory and its content are removed when the test releases this object. Before the
+/// removal, all activities started through its instances end, as after `Wormhole.close()`. Release
+/// all other objects of the container too, or they lose their files.
 public final class TemporaryContainer: Sendable {
-  /// The directory, in which there is room for a test's own files beside the container.
+  /// The directory, which also has space for a test's own files beside the container.
   public let directory: String
 
-  /// The path of the container, as `WORMHOLE_CONTAINER` and `Wormhole(directory:)` take it.
+  /// The path of the container, as `WORMHOLE_CONTAINER` and `Wormhole(directory:)` expect it.
   public var path: String { directory + "/container" }
 
-  /// What goes on in those that were opened.
+  /// The activities of the opened instances.
   private let begun = Monitor<[Begun]>([])
 
-  /// Makes the directory; the container comes with the first opening.
+  /// Creates the directory; the first opening creates the container.
   public init() throws(WormholeError) {
     try TestGroups.use()
     let parent = Processes.environment("TMPDIR") ?? "/tmp"
     let number = made.add(1, ordering: .relaxed).newValue
-    // The clock keeps apart what a process of the same number may have left behind.
+    // The clock distinguishes the directory from the remains of a process with the same process ID.
     let name = "wormhole-testing-\(Processes.current)-\(number)-\(Clocks.sinceBoot)"
     directory = parent + "/" + name
     do throws(Errno) {
@@ -34,23 +34,23 @@ public final class TemporaryContainer: Sendable {
 
   deinit {
     for begun in begun.withLock({ $0 }) { begun.close() }
-    // What cannot be removed is left for a person to look at.
+    // A file that cannot be removed remains for a person to inspect.
     do throws(Errno) {
       try removeContents(Descriptor.open(path: directory, [.readOnly, .directory]))
       try Descriptor.removeDirectory(path: directory)
     } catch {}
   }
 
-  /// Opens the container; each opening stands for itself, as if it were another process.
+  /// Opens the container; each instance is independent, as if it were in another process.
   public func open(
     _ options: Wormhole.Options = Wormhole.Options()
   ) throws(WormholeError) -> Wormhole {
     keeping(try Wormhole(directory: path, options: options))
   }
 
-  /// Opens the container; each opening stands for itself, as if it were another process.
+  /// Opens the container; each instance is independent, as if it were in another process.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public func open(
     _ options: Wormhole.Options = Wormhole.Options()
   ) async throws(WormholeError) -> Wormhole {
@@ -65,7 +65,7 @@ public final class TemporaryContainer: Sendable {
 
 private let made = Atomic<Int>(0)
 
-/// Removes all that is in a directory, whatever the names are made of.
+/// Removes the content of a directory, whatever bytes the names contain.
 func removeContents(_ directory: borrowing Descriptor) throws(Errno) {
   var names: [[CChar]] = []
   try directory.forEachName { name throws(Errno) in

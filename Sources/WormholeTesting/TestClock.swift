@@ -3,14 +3,14 @@ public import Wormhole
 
 /// A clock that stands still until the test moves it.
 ///
-/// What messages wait for goes by it, where a container is opened with options that use it: times
-/// to live, pauses before another attempt, deadlines of requests, how long a sender waits for room
-/// or for an outcome, and what a ``Link`` holds back. Locks keep the machine's clock, and so does
-/// the order of messages, which other processes have to agree on; another process knows nothing of
-/// this clock.
+/// If a container is opened with options that use the clock, the clock decides all waits of
+/// messages: times to live, pauses before another attempt, deadlines of requests, the waits of a
+/// sender for space or for an outcome, and the delays of a ``Link``. Locks use the host's clock,
+/// and so does the order of messages, on which other processes must agree; the clock has no effect
+/// on other processes.
 ///
-/// What waits has an *alarm*. A test that wants to skip a pause waits until there is an alarm and
-/// moves the clock to it: `advanceToNextAlarm(within:)`.
+/// Each wait has an *alarm*. A test that wants to skip a pause waits until an alarm is set and
+/// moves the clock to the alarm: `advanceToNextAlarm(within:)`.
 public final class TestClock: Sendable {
   private struct Alarm: Sendable {
     let moment: Instant
@@ -22,7 +22,7 @@ public final class TestClock: Sendable {
     var alarms: [Alarm] = []
   }
 
-  /// So far that what is added to its time can still be said.
+  /// The limit of the clock: times added to it must not overflow.
   private static let furthest = Duration.seconds(50 * 365 * 86_400)
 
   private let start = Instant.now
@@ -30,29 +30,29 @@ public final class TestClock: Sendable {
   private let startSinceEpoch = Clocks.sinceEpoch
   private let state = Monitor(State())
 
-  /// A clock that shows the present time, and goes on showing it.
+  /// Creates a clock that shows the current time, and continues to show it.
   public init() {}
 
-  /// How far it was moved.
+  /// The duration by which the clock was moved.
   public var elapsed: Duration { state.withLock { $0.moved } }
 
-  /// How many alarms are set.
+  /// The number of alarms.
   ///
-  /// One whose reason has passed, as the deadline of a request that was answered, may still be
-  /// among them.
+  /// An alarm whose reason has passed may still be counted, such as the deadline of a request that
+  /// has its reply.
   public var alarms: Int { state.withLock { $0.alarms.count } }
 
-  /// How far off the next alarm is; nil if none is set.
+  /// The duration until the next alarm; nil if no alarm is set.
   public var untilNextAlarm: Duration? {
     state.withLock { state in
       state.alarms.map(\.moment).min().map { $0 - (start + state.moved) }
     }
   }
 
-  /// Moves the clock, and has each alarm ring that it comes to, in order.
+  /// Moves the clock, and rings each alarm that it reaches, in order.
   ///
-  /// When this returns the alarms have rung; what they set off goes on elsewhere, and alarms that
-  /// it sets are reckoned from then. It goes fifty years ahead at most.
+  /// When this call returns, the alarms have rung; their effects continue elsewhere, and the alarms
+  /// that they set count from the new time. The clock advances at most fifty years.
   public func advance(by duration: Duration) {
     precondition(duration >= .zero, "a clock does not go back")
     let target = state.withLock { min(start + $0.moved + duration, start + Self.furthest) }
@@ -72,17 +72,17 @@ public final class TestClock: Sendable {
     }
   }
 
-  /// Waits until an alarm is set, and moves the clock to the next one.
+  /// Waits until an alarm is set, and moves the clock to the next alarm.
   ///
-  /// - Parameter time: how long it waits, on the machine's clock.
+  /// - Parameter time: the time limit, on the host's clock.
   public func advanceToNextAlarm(within time: Duration = .seconds(30)) async throws {
     try await eventually("an alarm of the test's clock", within: time) { alarms > 0 }
     advance(by: max(.zero, untilNextAlarm ?? .zero))
   }
 
-  /// Waits on this thread until an alarm is set, and moves the clock to the next one.
+  /// Waits on this thread until an alarm is set, and moves the clock to the next alarm.
   ///
-  /// - Parameter time: how long it waits, on the machine's clock.
+  /// - Parameter time: the time limit, on the host's clock.
   public func advanceToNextAlarm(within time: Duration = .seconds(30)) throws {
     try eventually("an alarm of the test's clock", within: time) { alarms > 0 }
     advance(by: max(.zero, untilNextAlarm ?? .zero))
@@ -107,7 +107,7 @@ extension TestClock: MailClock {
 }
 
 extension Wormhole.Options {
-  /// Has messages go by a clock that the test moves.
+  /// Makes messages use a clock that the test moves.
   public mutating func use(_ clock: TestClock) {
     self.clock = clock
     environment.sinceEpoch = { clock.sinceEpoch }

@@ -2,23 +2,23 @@ internal import SharedContainer
 internal import Syscalls
 public import Wormhole
 
-/// Where the groups lie of a process that runs tests, and of those that it starts as
-/// ``TestProcess``: in a directory of its own, so that no test touches the account's groups.
+/// The directory of the groups of a test process, and of each ``TestProcess`` that it starts: a
+/// separate directory, to keep tests away from the account's groups.
 ///
-/// The first ``TemporaryContainer`` or ``TestProcess`` of a process sees to it. A test that opens a
-/// group before asks for ``use()``.
+/// The first ``TemporaryContainer`` or ``TestProcess`` of a process sets the directory. A test that
+/// opens a group earlier must call ``use()``.
 public enum TestGroups {
   private static let prefix = "wormhole-testing-groups-"
   private static let made = Monitor<Result<String, WormholeError>?>(nil)
-  /// Open, and locked, as long as the process lives.
+  /// Open and locked for the lifetime of the process.
   private static let kept = Monitor<OpenDirectory?>(nil)
 
-  /// Has the groups of this process lie there from now on; what is open already stays where it is.
+  /// Moves the groups of this process to the directory from now on; open groups stay in place.
   ///
-  /// What processes of tests have left that are no more is removed.
+  /// The directories of test processes that have ended are removed.
   ///
-  /// - Returns: the directory. Another one that the process was given, as by `AppGroups.root`,
-  /// stays.
+  /// - Returns: the directory. If the process was given another directory, for example by
+  ///   `AppGroups.root`, that directory stays in use.
   @discardableResult
   public static func use() throws(WormholeError) -> String {
     let result = made.withLock { made in
@@ -32,7 +32,7 @@ public enum TestGroups {
   }
 
   private static func make() throws(WormholeError) -> String {
-    // Of a process that a test has started, the groups are the test's.
+    // A process that a test has started uses the groups of the test.
     if let given = Processes.environment("WORMHOLE_ROOT"),
       given.parts(between: "/").last?.begins(with: prefix) == true
     {
@@ -57,11 +57,11 @@ public enum TestGroups {
     return path
   }
 
-  /// Removes those of processes that have ended.
+  /// Removes the directories of processes that have ended.
   ///
-  /// One that cannot be seen may live in another namespace, and has its directory locked.
+  /// A process that cannot be seen may run in another namespace, and then has its directory locked.
   ///
-  /// What cannot be removed is left for a person to look at.
+  /// A directory that cannot be removed remains for a person to inspect.
   private static func sweep(_ parent: String) {
     guard let folder = try? Descriptor.open(path: parent, [.readOnly, .directory]),
       let names = try? folder.names()

@@ -2,22 +2,21 @@ internal import SharedContainer
 internal import Syscalls
 public import Wormhole
 
-/// A program that a test has started, to be killed, stopped and waited for.
+/// A program that a test has started, and can kill, suspend and wait for.
 ///
-/// It finds the test's container in `WORMHOLE_CONTAINER`, and its groups lie where those of the
-/// test do; see ``TestGroups``. When the test lets go of it, it is
-/// killed.
+/// The program finds the test's container in `WORMHOLE_CONTAINER`, and uses the groups of the test;
+/// see ``TestGroups``. When the test releases this object, the program is killed.
 public final class TestProcess: Sendable {
   /// How a process has ended.
   @nonexhaustive
   public enum Ending: Hashable, Sendable {
-    /// By itself, with this status.
+    /// The process exited with this status.
     case exited(Int32)
-    /// By the signal of this number.
+    /// The signal of this number ended the process.
     case signalled(Int32)
   }
 
-  /// The number of the process.
+  /// The process ID.
   public var number: Int32 { child.process }
 
   private let name: String
@@ -28,15 +27,18 @@ public final class TestProcess: Sendable {
 
   /// Starts a program.
   ///
+  /// The program ignores no signal, also if the test does, as a shell's background jobs do.
+  ///
   /// - Parameters:
-  ///   - program: its path, or the name of one that was built together with the tests, or of one
-  ///     that is found in `PATH`.
-  ///   - arguments: what it is started with.
-  ///   - container: what is set as `WORMHOLE_CONTAINER`; nil to leave that as it is.
-  ///   - link: what is to stand between the program's members and all others, if the program says
-  ///     `Wormhole.Options.useLinkOfTest()`; nil for nothing.
-  ///   - environment: what is set beside, or instead of, this process's environment.
-  ///   - input: what it reads from standard input.
+  ///   - program: its path, or the name of a program that was built together with the tests, or of
+  ///     a program in `PATH`.
+  ///   - arguments: the arguments of the program.
+  ///   - container: the container for `WORMHOLE_CONTAINER`; nil leaves the variable unchanged.
+  ///   - link: the link between the program's members and all others, if the program calls
+  ///     `Wormhole.Options.useLinkOfTest()`; nil for no link.
+  ///   - environment: variables that are added to this process's environment, or replace its
+  ///     variables.
+  ///   - input: the text on the program's standard input.
   public init(
     _ program: String, _ arguments: [String] = [], in container: TemporaryContainer?,
     link: Link? = nil, environment: [String: String] = [:], input: String = ""
@@ -61,7 +63,7 @@ public final class TestProcess: Sendable {
       let child = try Child.spawn(
         Self.path(of: program), arguments,
         environment: all, input: reading.rawValue,
-        output: output.rawValue, error: errors.rawValue)
+        output: output.rawValue, error: errors.rawValue, resetsSignals: true)
       self.child = child
       waiter = try Thread("test process") { [ended] in
         let ending: Ending =
@@ -82,15 +84,15 @@ public final class TestProcess: Sendable {
     waiter.join()
   }
 
-  // MARK: What it is made to do
+  // MARK: Signals
 
-  /// Kills it, as `kill -9` does; nothing if it has ended.
+  /// Kills the process, as `kill -9` does; does nothing if the process has ended.
   public func kill() throws(WormholeError) { try send(.kill, "kill") }
 
-  /// Asks it to end, as `kill` does; nothing if it has ended.
+  /// Asks the process to end, as `kill` does; does nothing if the process has ended.
   public func terminate() throws(WormholeError) { try send(.terminate, "terminate") }
 
-  /// Stops it, and returns once it stands still.
+  /// Suspends the process, and returns once the process is suspended.
   public func stop() throws {
     try send(.stop, "stop")
     let process = child.process
@@ -99,11 +101,11 @@ public final class TestProcess: Sendable {
     }
   }
 
-  /// Has it go on after it was stopped.
+  /// Resumes the process after a suspension.
   public func resume() throws(WormholeError) { try send(.go, "resume") }
 
   private func send(_ signal: Processes.Signal, _ verb: String) throws(WormholeError) {
-    // The number of one that has ended may be another's by now.
+    // Another process may have the process ID once the process has ended.
     guard !hasEnded else { return }
     do throws(Errno) {
       try child.send(signal)
@@ -113,18 +115,18 @@ public final class TestProcess: Sendable {
     }
   }
 
-  // MARK: What it does
+  // MARK: State and output
 
-  /// Whether it has ended.
+  /// Whether the process has ended.
   public var hasEnded: Bool { ended.withLock { $0 } != nil }
 
-  /// What it has written to standard output so far.
+  /// The standard output so far.
   public var output: String { get throws(WormholeError) { try read("output") } }
 
-  /// What it has written to standard error so far.
+  /// The standard error so far.
   public var errors: String { get throws(WormholeError) { try read("errors") } }
 
-  /// Waits until it has ended; kills it and throws when it takes too long.
+  /// Waits until the process has ended; kills the process and throws when the time limit passes.
   public func ending(within time: Duration = .seconds(30)) async throws -> Ending {
     do {
       try await eventually("the end of '\(name)'", within: time) { hasEnded }
@@ -135,7 +137,8 @@ public final class TestProcess: Sendable {
     return ended.withLock { $0! }
   }
 
-  /// Waits on this thread until it has ended; kills it and throws when it takes too long.
+  /// Waits on this thread until the process has ended; kills the process and throws when the time
+  /// limit passes.
   public func ending(within time: Duration = .seconds(30)) throws -> Ending {
     guard let ending = ended.wait(until: .now + time, { $0 }) else {
       try? kill()
@@ -145,12 +148,12 @@ public final class TestProcess: Sendable {
     return ending
   }
 
-  /// Waits until it has written something to standard output.
+  /// Waits until the process has written a text to standard output.
   public func says(_ text: String, within time: Duration = .seconds(30)) async throws {
     try await eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
   }
 
-  /// Waits on this thread until it has written something to standard output.
+  /// Waits on this thread until the process has written a text to standard output.
   public func says(_ text: String, within time: Duration = .seconds(30)) throws {
     try eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
   }
@@ -186,11 +189,11 @@ public final class TestProcess: Sendable {
     return program
   }
 
-  /// Where what was built together with the tests may be: beside the program that runs them, or
-  /// beside the bundle that it was given.
+  /// The directories with programs built together with the tests: beside the program that runs the
+  /// tests, or beside the bundle given to that program.
   private static let built: [String] = {
     var programs = CommandLine.arguments.filter { $0.contains(".xctest") }
-    // `self` is a link itself, so the number has to be spelled out.
+    // `/proc/self` is a link itself, so the path contains the process ID.
     if let process = try? Descriptor.open(
       path: "/proc/\(Processes.current)", [.readOnly, .directory]),
       let own = try? process.readSymbolicLink("exe")

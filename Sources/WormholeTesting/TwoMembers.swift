@@ -2,30 +2,30 @@ public import Wormhole
 
 /// Two members of one temporary container, with a link between them.
 ///
-/// Each has an opening of its own, so that they see each other as two processes would. They leave
-/// when the test lets go of this object.
+/// Each member has an instance of its own, so that the members see each other as two processes
+/// would. Both leave when the test releases this object.
 public final class TwoMembers: Sendable {
-  /// What they are members of.
+  /// The container of both members.
   public let container: TemporaryContainer
-  /// What is between them.
+  /// The link between the members.
   public let link: Link
-  /// The first one; by default it is called `phone`.
+  /// The first member; its default name is `phone`.
   public let first: Wormhole.Member
-  /// The second one; by default it is called `watch`.
+  /// The second member; its default name is `watch`.
   public let second: Wormhole.Member
-  /// The second member as the first one sees it.
+  /// The second member as the first member sees it.
   public let toSecond: Wormhole.Peer
-  /// The first member as the second one sees it.
+  /// The first member as the second member sees it.
   public let toFirst: Wormhole.Peer
 
-  /// Joins under two names in a fresh container.
+  /// Joins under two names in a new container.
   ///
   /// - Parameters:
-  ///   - first: the one name.
-  ///   - second: the other.
-  ///   - plan: what the link does; by default nothing.
-  ///   - clock: what messages and the link go by; nil for the machine's.
-  ///   - options: how both open the container.
+  ///   - first: the name of the first member.
+  ///   - second: the name of the second member.
+  ///   - plan: the faults of the link; by default no faults.
+  ///   - clock: the clock of messages and link; nil for the host's clock.
+  ///   - options: the options with which both members open the container.
   public convenience init(
     _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
     clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()
@@ -38,9 +38,9 @@ public final class TwoMembers: Sendable {
       try container.open(options).join(as: second))
   }
 
-  /// Joins under two names in a fresh container.
+  /// Joins under two names in a new container.
   ///
-  /// As the one without `await`, off the task's thread.
+  /// As the overload without `await`, off the task's thread.
   public convenience init(
     _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
     clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()

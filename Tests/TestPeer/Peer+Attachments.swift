@@ -3,7 +3,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs of members that send each other files.
+/// Jobs of members that send files to each other.
 extension Peer {
   static func sendFile(
     _ container: String, _ file: String, moves: Bool, durability: Durability
@@ -56,7 +56,7 @@ extension Peer {
     try say("\(try mostMemory() - before)")
   }
 
-  /// The most memory that this process has had, in kilobytes.
+  /// The peak memory of this process, in kilobytes.
   private static func mostMemory() throws -> Int {
     let bytes = try Descriptor.open(path: "/proc/self/status", [.readOnly]).contents()
     let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

@@ -3,7 +3,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs that coordinate. Where the groups lie, WORMHOLE_ROOT says.
+/// Jobs that coordinate. WORMHOLE_ROOT names the root of the groups.
 extension Peer {
   static func coordinate(
     _ kind: PeerJob.Coordination, _ path: String, _ what: PeerJob.Inside,

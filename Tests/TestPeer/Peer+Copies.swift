@@ -4,9 +4,9 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs that make copies of themselves, as programs do that call `fork`.
+/// Jobs that fork, as programs do that call `fork`.
 extension Peer {
-  /// What a copy gets of the process, for code that the C library calls.
+  /// The objects that a child inherits, for code that the C library calls.
   private struct Inheritance: Sendable {
     let file: OpenDirectory
     let folder: OpenDirectory
@@ -17,7 +17,7 @@ extension Peer {
     let coordinator = Wormhole.Coordinator()
   }
 
-  // Written once, before there is any other thread or copy.
+  // Written once, before the process has another thread or a child.
   private nonisolated(unsafe) static var inheritance: Inheritance?
 
   // As above.
@@ -46,7 +46,8 @@ extension Peer {
       throw Errno.noSuchProcess
     }
     try say(heirloom.process.isCurrent ? "the process" : "another process")
-    // A copy has its number before it is asked for it, and its own copy has another.
+    // A child has its number before a call asks for the number, and its own child has a different
+    // number.
     guard forking_do(byClone, { Peer.copyOfCopy() }) == 0 else { throw Errno.noSuchProcess }
   }
 
@@ -101,7 +102,8 @@ private final class BusyHousehold: Sendable {
     names = try container.watchNames(in: .channels) { _ in }
   }
 
-  /// Starts what goes on as long as the process; returns once all of it is under way.
+  /// Starts the work that lasts as long as the process; returns once all of the work is in
+  /// progress.
   func begin() throws {
     let rounds = Monitor([Int](repeating: 0, count: 9))
     for index in 0..<8 {
@@ -127,7 +129,7 @@ private final class BusyHousehold: Sendable {
 extension Peer {
   // Written before the copies are made, and then by each copy for itself.
   private nonisolated(unsafe) static var household: BusyHousehold?
-  // Written before the copies are made, and only read then.
+  // Written before the children are forked, and only read afterwards.
   private nonisolated(unsafe) static var path = ""
 
   static func forkBusy(_ container: String, copies: Int) throws {

@@ -2,7 +2,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Jobs that make a few calls on files and say how far they came.
+/// Jobs that make a few calls on files and print how far they came.
 extension Peer {
   static func touch(_ directory: String, _ name: String) throws {
     let directory = try Descriptor.open(path: directory, [.readOnly, .directory])

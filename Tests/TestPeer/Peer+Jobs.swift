@@ -11,6 +11,8 @@ extension Peer {
     case .respawn(let job): try respawn(job)
     case .bystander(let directory, let name): try bystander(directory, name)
     case .hold(let directory, let name): try hold(directory, name)
+    case .share(let directory, let name): try share(directory, name)
+    case .flock(let directory, let name): try flock(directory, name)
     case .linger: try linger()
     case .openBeneath(let directory, let path): try openBeneath(directory, path)
     case .open(let container): try open(container)
@@ -18,6 +20,7 @@ extension Peer {
       try add(container, channel, times: times, durability: durability)
     case .read(let container, let channel): try readSlot(container, channel)
     case .stopInside(let container, let channel): try stopInside(container, channel)
+    case .move(let container, let from, let to): try move(container, from: from, to: to)
     case .holdLock(let container, let name): try holdLock(container, name)
     case .addBetween(let container, let channel, let log, let start, let end):
       try addBetween(container, channel, log: log, start: start, end: end)
@@ -41,6 +44,8 @@ extension Peer {
     case .post(let container, let notice): try post(container, notice)
     case .set(let container, let suite, let prefix, let count):
       try set(container, suite, prefix: prefix, count: count)
+    case .furnish(let group): try furnish(group)
+    case .tryEverything(let group): try tryEverything(group)
     case .join(let container, let name): try join(container, name)
     case .be(let container, let name, let info): try be(container, name, info: info)
     case .beForked(let container, let name): try beForked(container, name)
@@ -89,6 +94,8 @@ extension Peer {
       try hearOften(container, name, times: times)
     case .request(let container, let peer, let numbers, let name, let milliseconds):
       try request(container, of: peer, numbers, as: name, milliseconds: milliseconds)
+    case .sendAs(let container, let sender, let peer, let number):
+      try sendAs(container, from: sender, to: peer, number)
     case .wake(let container, let name, let milliseconds, let stays):
       try wake(container, name, milliseconds: milliseconds, stays: stays)
     case .awaken(let path, let name, let manner): try awaken(path, name, manner)
@@ -100,7 +107,21 @@ extension Peer {
     case .present(let path, let manner): try present(path, manner)
     case .presentAmong(let hung, let path): try present(path, among: hung)
     case .presentAndAdd(let path, let times): try presentAndAdd(path, times: times)
+    case .rename(let directory, let name, let new): try rename(directory, name, to: new)
+    case .plant(let directory, let name, let bytes): try plant(directory, name, bytes)
+    case .plantDirectory(let directory, let name): try plantDirectory(directory, name)
+    case .plantLink(let directory, let name, let target): try plantLink(directory, name, target)
+    case .callLimited(let container, let limit, let isReady):
+      try callLimited(container, limit, isReady: isReady)
+    case .awaitLimited(let container, let descriptors, let isReady):
+      try awaitLimited(container, descriptors: descriptors, isReady: isReady)
+    case .openAgain(let container, let times): try openAgain(container, times: times)
+    case .sendOddKinds(let container, let name, let asks):
+      try sendOddKinds(container, to: name, asks: asks)
+    case .requestWhileBusy(let container, let name):
+      try requestWhileBusy(container, of: name)
     case .as(let user, let group, let job): try become(user, group, for: job)
+    case .sandboxed(let error, let command): try sandbox(error, command)
     case .linked(let name): try linked(name)
     case .testGroups(let group): try testGroups(group)
     }

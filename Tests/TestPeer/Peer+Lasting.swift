@@ -2,7 +2,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs that begin what goes on until it is stopped.
+/// Jobs that start subscriptions and later stop each subscription.
 extension Peer {
   static func beginAndStop(_ container: String, rounds: Int) throws {
     let hole = try meeting(container)
@@ -21,12 +21,12 @@ extension Peer {
           member.respond(toKind: nil) { $0.refuse("no") },
         ]
         for one in all { one.stop() }
-        // The member itself, and one that is not stopped.
+        // The member itself, and a subscription that is not stopped.
         guard round.isMultiple(of: 20) else { continue }
         _ = try hole.withMember(as: "phone") { try $0.receive { _ in } }
       }
     }
-    // What is made once, and for the first few.
+    // First the objects that are made once, and for the first few rounds.
     try run(rounds / 8)
     try say("\(try Toll())")
     try run(rounds)

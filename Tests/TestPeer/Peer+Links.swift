@@ -2,7 +2,7 @@ import Syscalls
 import Wormhole
 import WormholeTesting
 
-/// Jobs of programs that have the link of the test that has started them.
+/// Jobs of programs that have the link of the test that started the program.
 extension Peer {
   static func linked(_ name: String) throws {
     var options = Wormhole.Options()

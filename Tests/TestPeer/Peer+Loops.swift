@@ -3,7 +3,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Jobs that many processes do at once, again and again.
+/// Jobs that many processes do concurrently, again and again.
 extension Peer {
   static func addBetween(
     _ container: String, _ channel: String, log: String, start: Int64, end: Int64

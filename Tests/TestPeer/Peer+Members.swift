@@ -4,7 +4,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs of members, and of those that ask for them.
+/// Jobs of members, and of processes that ask for members.
 extension Peer {
   static func join(_ container: String, _ name: String) throws {
     let member = try meeting(container).join(as: name)
@@ -154,7 +154,7 @@ extension Peer {
     try say("done")
   }
 
-  /// As tests open containers, with the faults that the environment asks for.
+  /// Opens a container as tests do, with the faults that the environment names.
   static func meeting(
     _ path: String, attempts: Int = 5, largestQueue: Int? = nil,
     _ log: @escaping LogHook = { _ in }
@@ -180,7 +180,7 @@ extension Peer {
     do throws(WormholeError) {
       return try hole.join(as: name)
     } catch {
-      // The one that has it has said so, and nobody has wiped that out.
+      // The process that has the name has written its mark, and no process has erased the mark.
       guard error.code == .nameTaken, error.reason.hasPrefix("'TestPeer'") else { throw error }
       return nil
     }

@@ -4,14 +4,21 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs of members that send and receive, and of those that are killed meanwhile.
+/// Jobs of members that send and receive, and of members that are killed in between.
 extension Peer {
+  static func sendAs(
+    _ container: String, from sender: String, to peer: String, _ number: Int
+  ) throws {
+    try meeting(container).peer(peer, from: sender).send(number)
+    try say("sent")
+  }
+
   static func send(
     _ container: String, from name: String, to peer: String, _ numbers: Range<Int>, batch: Int,
     durability: Durability, waits: Bool, isNamed: Bool
   ) throws {
-    // Who waits does so where a receiver that is killed again and again still comes to take some:
-    // each begins with a listing of all.
+    // A waiting sender has a limited queue, so that a receiver that is killed again and again still
+    // gets to claim some messages: each receiver begins with a listing of all messages.
     let member = try meeting(container, largestQueue: waits ? 4096 : nil).join(as: name)
     let peer = member.peer(peer)
     var options = Wormhole.SendOptions()
@@ -135,7 +142,7 @@ extension Peer {
 
   private struct Refused: Error {}
 
-  /// How many files wait or are in hand; looked at whatever faults are on.
+  /// The number of files that wait or are claimed; counted without faults.
   private static func waiting(_ path: String, _ name: String) throws -> Int {
     #if FAULT_POINTS
       var count = 0
@@ -161,7 +168,7 @@ extension Peer {
     #endif
   }
 
-  /// One that was killed a moment ago may not be quite gone.
+  /// A process that was killed a moment ago may not be quite gone.
   private static func patiently<Result>(_ body: () throws -> Result) throws -> Result {
     try eventually("the name is free") {
       do {

@@ -3,7 +3,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Jobs that say what was acknowledged, and when, for tests that cut the power.
+/// Jobs that print which values were acknowledged, and when, for tests that cut the power.
 extension Peer {
   static func acknowledge(
     _ container: String, _ channel: String, durability: Durability, times: Int

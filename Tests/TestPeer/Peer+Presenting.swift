@@ -3,7 +3,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs that present files. Where the groups lie, WORMHOLE_ROOT says.
+/// Jobs that present files. WORMHOLE_ROOT names the root of the groups.
 extension Peer {
   static func present(_ path: String, _ manner: PeerJob.Presenting) throws {
     let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
@@ -56,7 +56,8 @@ extension Peer {
     presenter.moved = { tell("moved \($0.below ?? ".") to \($0.to)") }
   }
 
-  /// What it adds to is in its hands until somebody asks for it, or it has added enough.
+  /// Additions stay in memory until another process asks for a save, or until enough have been
+  /// made.
   static func presentAndAdd(_ path: String, times: Int) throws {
     let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     let unsaved = Monitor(0)
@@ -92,7 +93,7 @@ extension Peer {
       if index % 3 == 2 { try save() }
     }
     while unsaved.withLock({ $0 }) > 0 { try save() }
-    // Its own changes nobody tells it.
+    // A presenter is not notified of its own changes.
     show()
     try say("added")
     waitToBeKilled()

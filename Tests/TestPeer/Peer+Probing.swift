@@ -2,7 +2,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Jobs that meet a directory in which something is wrong.
+/// Jobs that meet a directory with an unexpected object in it.
 extension Peer {
   static func probe(_ container: String, _ channel: String) throws {
     var opened: Container?

@@ -5,13 +5,12 @@ import TestSupport
 
 /// Jobs on channels that are removed.
 extension Peer {
-  static func mark(_ container: String, _ channel: String, log: String, end: Int64) throws {
+  static func mark(_ container: String, _ channel: String, log: String, end: String) throws {
     let container = try Container.open(container, options: .testing())
     let slot = try container.slot(.channels, channel)
     let file = try Descriptor.open(
       path: log, [.writeOnly, .create, .append], mode: 0o600)
-    let end = Instant(nanoseconds: end)
-    while Instant.now < end {
+    while (try? Descriptor.open(path: end, [.readOnly])) == nil {
       let mark = try slot.mark()
       try file.write("\(mark.count) \(mark.number)\n")
     }

@@ -3,7 +3,7 @@ import Syscalls
 import TestSupport
 import Wormhole
 
-/// Jobs that ask, answer, and start each other.
+/// Jobs that send requests, reply, and start each other.
 extension Peer {
   static func respond(_ container: String, _ name: String, _ manner: PeerJob.Responding) throws {
     let member = try meeting(container).join(as: name)
@@ -21,7 +21,7 @@ extension Peer {
         }
         if stops {
           try? Processes.send(.stop, to: Processes.current)
-          // Another thread takes the signal, and this one may run on for a moment.
+          // Another thread takes the signal, and the current thread may run on for a moment.
           let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
         }
       default: break
@@ -119,7 +119,7 @@ extension Peer {
     if manner == .leaving { member?.leave() }
     var responding: Wormhole.Subscription?
     if manner == .answering, let member {
-      // Late, as programs are that have other things to set up.
+      // Late, as in programs that have other work at their start.
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
       responding = member.respond(to: Int.self) { $0 * 2 }
     }
@@ -139,7 +139,7 @@ extension Peer {
         try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")
         heard.signal { $0 += 1 }
       }
-      // Now and then it goes with messages before it that it has not come to.
+      // Now and then the member leaves before it has handled all messages.
       _ = heard.wait(until: .now + .milliseconds(5)) { $0 >= 2 ? true : nil }
       member.leave()
       watching.stop()
@@ -148,5 +148,5 @@ extension Peer {
   }
 }
 
-/// An answer to another question.
+/// A reply to a different request.
 private struct WrongAnswer: Error { let description: String }

@@ -3,7 +3,7 @@ import SharedContainer
 import Syscalls
 import TestSupport
 
-/// Jobs on a container. Each begins with opening it, which makes it if need be.
+/// Jobs on a container. Each job first opens the container, and creates it if it is missing.
 extension Peer {
   static func open(_ container: String) throws {
     _ = try Container.open(container, options: .testing())
@@ -31,6 +31,16 @@ extension Peer {
     try slot.change("update") { content in
       try Processes.send(.stop, to: Processes.current)
       return .put(try BinaryEncoder().encode(try Slot.number(in: content) + 1))
+    }
+    try say("done")
+  }
+
+  static func move(_ container: String, from: String, to: String) throws {
+    let container = try Container.open(container, options: .testing())
+    do {
+      try container.move([try container.slot(.channels, from), try container.slot(.channels, to)])
+    } catch let error as WormholeError {
+      return try say(error.code.rawValue)
     }
     try say("done")
   }

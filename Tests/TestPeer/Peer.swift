@@ -1,7 +1,7 @@
 import Syscalls
 import TestSupport
 
-/// A program for tests to start, kill and stop: its argument is the ``PeerJob`` that it is to do.
+/// A program for tests to start, kill and stop: its argument is the ``PeerJob`` to do.
 @main enum Peer {
   static func main() {
     #if FAULT_POINTS
@@ -14,7 +14,7 @@ import TestSupport
     }
   }
 
-  /// Tells the test something, whatever faults are on.
+  /// Prints a line for the test, whatever faults are active.
   static func say(_ words: String, on stream: StandardStream = .output) throws {
     #if FAULT_POINTS
       try FaultPoints.with { try stream.write(words + "\n") }
@@ -23,7 +23,8 @@ import TestSupport
     #endif
   }
 
-  /// Whatever a slow machine makes of a test, it is there until that kills it, or is gone itself.
+  /// However slow the test is on the machine, the process stays until the test kills it, or has
+  /// ended.
   static func waitToBeKilled() {
     let (parent, latest) = (Processes.parent, Instant.now + .seconds(3600))
     while Processes.parent == parent, Instant.now < latest {

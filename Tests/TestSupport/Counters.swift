@@ -2,9 +2,9 @@ import PropertyLists
 package import SharedContainer
 import Syscalls
 
-/// A slot that holds a number: what most tests of the promises change.
+/// A slot that holds a number, which most tests of the promises change.
 extension Slot {
-  /// The number that is there; 0 if there is nothing.
+  /// The stored number; 0 if the slot is empty.
   package func number() throws -> Int { try Self.number(in: read()) }
 
   package static func number(in content: Content) throws -> Int {
@@ -16,7 +16,7 @@ extension Slot {
     }
   }
 
-  /// Adds to the number, under the lock; answers what it then is.
+  /// Adds to the number, under the lock; returns the new number.
   @discardableResult
   package func add(
     _ step: Int = 1, durability: Durability = .process, policy: LockPolicy? = nil,
@@ -32,13 +32,24 @@ extension Slot {
   }
 }
 
+extension Container {
+  /// Subtracts 1 from the first number and adds 1 to the second, in one update.
+  package func move(_ slots: [Slot], durability: Durability = .process) throws {
+    let time = Patience(until: .now + patience)
+    try change(slots, "move", durability: durability, patience: time) { contents in
+      let numbers = try contents.map(Slot.number(in:))
+      return try [numbers[0] - 1, numbers[1] + 1].map { .put(try BinaryEncoder().encode($0)) }
+    }
+  }
+}
+
 /// A value was there that could not be read.
 package struct Unreadable: Error, CustomStringConvertible {
   package let description: String
 }
 
 extension ContainerOptions {
-  /// As tests open containers: a short lease, and what the environment asks for.
+  /// The options with which tests open containers: a short lease, and the environment's settings.
   package static func testing(lease: Duration = .milliseconds(50)) -> ContainerOptions {
     var options = ContainerOptions()
     options.lease = lease

@@ -24,7 +24,7 @@ extension Descriptor {
     if let failure { throw failure }
   }
 
-  /// All that the file holds, from its beginning.
+  /// The whole content of the file, from its beginning.
   package func contents() throws(Errno) -> [UInt8] {
     var bytes: [UInt8] = []
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 1)

@@ -1,13 +1,13 @@
 import SharedContainer
 
-/// Where all groups of this test program lie, so that no test touches the account's own.
+/// The root of all groups of this test program, so that no test touches the account's own groups.
 ///
-/// One for the whole program, as a process has one root of groups; each test uses groups with names
-/// of its own.
+/// One root for the whole program, as a process has only one root of groups; each test uses groups
+/// with names of its own.
 package enum GroupsRoot {
   private static let folder = Result { try TemporaryDirectory() }
 
-  /// Has this program's groups lie in a directory of its own; returns its path.
+  /// Puts this program's groups into a directory of its own; returns its path.
   @discardableResult
   package static func use() throws -> String {
     let path = try folder.get().path
@@ -15,7 +15,7 @@ package enum GroupsRoot {
     return path
   }
 
-  /// The setting that has a program meet this one.
+  /// The setting with which another program uses the same root.
   package static var setting: String {
     get throws { "WORMHOLE_ROOT=\(try use())" }
   }

@@ -1,8 +1,10 @@
 internal import PropertyLists
 package import SharedContainer
 
-/// A number that says which count it belongs to: each that begins with nothing has a name of its
-/// own, so that what comes before a removal is never taken for what comes after it.
+/// A number with the name of its count.
+///
+/// Each count that starts from an empty slot has a name of its own, so that a mark from before a
+/// removal is never taken for a mark from after it.
 package struct Mark: Codable, Hashable, Sendable {
   package var count: UInt32
   package var number: Int
@@ -12,7 +14,7 @@ package struct Mark: Codable, Hashable, Sendable {
     self.number = number
   }
 
-  /// As a file has it, a line each.
+  /// Reads a mark from a line of a file.
   package init?(_ line: some StringProtocol) {
     let words = line.split(separator: " ")
     guard words.count == 2, let count = UInt32(words[0]), let number = Int(words[1]) else {
@@ -26,7 +28,7 @@ extension Slot {
   /// What was counted last; nil if there is nothing.
   package func lastMark() throws -> Mark? { try Self.mark(in: read()) }
 
-  /// Counts one on, or begins with 1; what a removal leaves is nothing.
+  /// Increments the mark, or starts with 1 in an empty slot, such as a removal leaves.
   @discardableResult
   package func mark(_ body: () throws -> Void = {}) throws -> Mark {
     var mark = Mark(count: 0, number: 0)
@@ -39,9 +41,9 @@ extension Slot {
     return mark
   }
 
-  /// Removes it, having put a mark that stands for nothing.
+  /// Removes the slot, after putting a mark that stands for an empty slot.
   ///
-  /// - Parameter clearing: is told what that takes the place of.
+  /// - Parameter clearing: receives the mark that is replaced.
   package func remove(clearing: (Mark) -> Void = { _ in }) throws -> Bool {
     try remove("remove channel") { content in
       if let mark = try Self.mark(in: content) { clearing(mark) }

@@ -5,7 +5,7 @@ package struct Missing: Error {
   package init() {}
 }
 
-/// The error that a body throws; fails the test if there is none.
+/// Returns the error that a body throws; fails the test if the body throws none.
 package func failure(_ body: () throws -> Void) throws -> WormholeError {
   do {
     try body()
@@ -15,7 +15,7 @@ package func failure(_ body: () throws -> Void) throws -> WormholeError {
   throw Missing()
 }
 
-/// The error that an asynchronous body throws; fails the test if there is none.
+/// Returns the error that an asynchronous body throws; fails the test if the body throws none.
 package func failure(_ body: () async throws -> Void) async throws -> WormholeError {
   do {
     try await body()

@@ -2,81 +2,90 @@ internal import FoundationEssentials
 package import SharedContainer
 internal import Syscalls
 
-/// What `TestPeer`, the program that tests start, stop and kill, can be told to do.
+/// A job for `TestPeer`, the program that tests start, stop and kill.
 ///
-/// It stands on the command line as JSON. A new job is a case here, a line in `Peer+Jobs.swift`,
-/// and a function beside the others.
+/// A job is passed on the command line as JSON. A new job is a case here, a line in
+/// `Peer+Jobs.swift`, and a function beside the existing functions.
 package indirect enum PeerJob: Codable, Sendable {
   // MARK: A few calls on files
 
   /// Makes an empty file.
   case touch(_ directory: String, _ name: String)
-  /// Writes a file beside it, syncs it and renames it over.
+  /// Writes a new file in the directory, syncs it and renames it over the named file.
   case replace(_ directory: String, _ name: String, _ text: String)
-  /// Says the names in it, a line each, in order.
+  /// Prints the names in the directory, a line each, in order.
   case list(_ directory: String)
-  /// Says the numbers of the descriptors it was born with.
+  /// Prints the numbers of the descriptors that the process started with.
   case descriptors
-  /// Starts the peer once more, for that job.
+  /// Starts the peer once more, for the given job.
   case respawn(PeerJob)
   /// Makes a directory on a second thread; the first one waits.
   case bystander(_ directory: String, _ name: String)
   /// Takes both kinds of lock on a file and keeps them.
   case hold(_ directory: String, _ name: String)
-  /// Says that it is there, and waits for a minute.
+  /// Takes a shared presence lock on a file that it only reads, and keeps it.
+  case share(_ directory: String, _ name: String)
+  /// Takes the flock of a file that it only reads, and keeps it.
+  case flock(_ directory: String, _ name: String)
+  /// Prints a line when it is running, and waits for a minute.
   case linger
-  /// Opens a file below a directory, first with no descriptor left, and says how both went.
+  /// Opens a file below a directory, first with no descriptor left, and prints both results.
   case openBeneath(_ directory: String, _ path: String)
 
   // MARK: Containers, which are made if need be
 
   /// Opens it.
   case open(_ container: String)
-  /// Adds 1 that many times, saying each time what the number then was.
+  /// Adds 1 `times` times, and prints the number after each addition.
   case add(
     _ container: String, _ channel: String, times: Int, durability: Durability = .process)
-  /// Says the number that is there.
+  /// Prints the number in the slot.
   case read(_ container: String, _ channel: String)
   /// Stops itself inside an update.
   case stopInside(_ container: String, _ channel: String)
+  /// Subtracts 1 from one number and adds 1 to another, in one update.
+  ///
+  /// The peer prints the code of the error, or `done`.
+  case move(_ container: String, from: String, to: String)
   /// Stops itself while it holds a named lock, and says afterwards whether it was superseded.
   case holdLock(_ container: String, _ name: String)
   /// Adds 1 as often as it can between two moments of the monotonic clock.
   ///
-  /// Each sum goes to the log as soon as it is known, a line each; in the end it says how many
-  /// there were, and how many nanoseconds the longest took.
+  /// Each sum goes to the log as soon as it is known, a line each. At the end the job prints the
+  /// number of sums, and how many nanoseconds the longest addition took.
   case addBetween(
     _ container: String, _ channel: String, log: String, start: Int64, end: Int64)
-  /// Takes the lock, does as a library might that forks, says the number of its copy, and waits.
+  /// Takes the lock, forks as a library might, prints the child's process ID, and waits.
   case forkInside(_ container: String, _ channel: String)
-  /// Takes the lock, starts a program that waits, says its number, and waits.
+  /// Takes the lock, starts a program that waits, prints its process ID, and waits.
   case spawnInside(_ container: String, _ channel: String)
-  /// Adds 1 that many times, and says after each what the number then was, and when the change
-  /// began and ended.
+  /// Adds 1 `times` times, and prints after each change the new number, and when the change began
+  /// and ended.
   case acknowledge(_ container: String, _ channel: String, durability: Durability, times: Int)
-  /// Says each number that it hears of, until it is that one, and whether it is told by the kernel
-  /// or polls.
+  /// Prints each number that it reads when notified, until it reads the number `until`, and whether
+  /// the kernel notifies it or it polls.
   case watch(_ container: String, _ channel: String, until: Int)
-  /// Watches as many channels, each named by a number, says how many descriptors that leaves open,
-  /// and ends when three of them have another value.
+  /// Watches `count` channels, each named by a number, prints how many descriptors are open then,
+  /// and ends when three channels have another value.
   case watchMany(_ container: String, count: Int)
-  /// Says which channels come and go, until one of that name comes.
+  /// Prints which channels appear and disappear, until the channel `until` appears.
   case names(_ container: String, until: String)
-  /// Opens, lists, reads, and adds, and says how each ended.
+  /// Opens, lists, reads, and adds, and prints the result of each step.
   case probe(_ container: String, _ channel: String)
-  /// Counts on as often as it can until a moment of the monotonic clock, and writes to the log, a
-  /// line each, which count it was and how far it came.
-  case mark(_ container: String, _ channel: String, log: String, end: Int64)
-  /// Removes it, and says each time whether there was one, and before what it clears.
+  /// Increments marks as often as it can until the file `end` exists, and writes to the log, a line
+  /// each, the name of the count and the number reached.
+  case mark(_ container: String, _ channel: String, log: String, end: String)
+  /// Removes the channel, and prints each time whether the channel existed, and before the removal
+  /// which mark is cleared.
   case remove(_ container: String, _ channel: String, times: Int)
 
   // MARK: Channels, through the module that users import
 
-  /// Adds 1 that many times.
+  /// Adds 1 `times` times.
   case count(_ container: String, _ channel: String, times: Int)
-  /// Adds 1 again and again, and says a line for each.
+  /// Adds 1 again and again, and prints a line for each addition.
   case countAloud(_ container: String, _ channel: String)
-  /// Puts the numbers, one after the other.
+  /// Puts the numbers in their order.
   case put(_ container: String, _ channel: String, _ numbers: ClosedRange<Int>)
   /// Puts a number in the container of a group.
   case putInGroup(_ group: String, _ channel: String, _ number: Int)
@@ -84,168 +93,216 @@ package indirect enum PeerJob: Codable, Sendable {
   case stopUpdating(_ container: String, _ channel: String)
   /// Posts a notice.
   case post(_ container: String, _ notice: String)
-  /// Sets as many keys to their number.
+  /// Sets `count` keys to their number.
   case set(_ container: String, _ suite: String, prefix: String, count: Int)
+
+  /// Makes a file in each directory of the container of a group of users, and is killed.
+  case furnish(_ group: String)
+  /// Does one operation of each kind on the container, and prints the result of each.
+  case tryEverything(_ group: String)
 
   // MARK: Members
 
-  /// Joins and leaves, saying so.
+  /// Joins and leaves, and prints a line for each.
   case join(_ container: String, _ name: String)
-  /// Joins, says as which incarnation, and stays.
+  /// Joins, prints its incarnation, and stays.
   case be(_ container: String, _ name: String, info: [String: String] = [:])
-  /// Joins, makes a copy of itself, says its number, and stays.
+  /// Joins, forks, prints the child's process ID, and stays.
   case beForked(_ container: String, _ name: String)
-  /// Joins, starts a program that stays, says its number, and stays too.
+  /// Joins, starts a program that stays, prints its process ID, and stays too.
   case beSpawned(_ container: String, _ name: String)
-  /// Joins, makes a copy of itself, says its number, leaves once the file is there, and stays.
+  /// Joins, forks, prints the child's process ID, leaves once the file exists, and stays.
   case leaveForked(_ container: String, _ name: String, once: String)
   /// Joins, and leaves once the file is there.
   ///
-  /// While it does either, another thread makes copies of the process and says their numbers.
+  /// While it joins and while it leaves, another thread forks children and prints their process
+  /// IDs.
   case forkWhileJoining(_ container: String, _ name: String, leaveOnce: String)
-  /// In each round all of the processes try to join at once; says in which rounds this one could.
+  /// In each round all processes try to join at once. Prints the rounds in which this process
+  /// joined.
   case joinInTurns(_ container: String, _ name: String, processes: Int, rounds: Int)
-  /// Joins under so many names, says under how many it did and what stood in the way of more, and
-  /// leaves.
+  /// Joins under `count` names, prints how many joins succeeded and the error that prevented more,
+  /// and leaves.
   case joinMany(_ container: String, count: Int)
-  /// Says how the member can be reached.
+  /// Prints how the member can be reached.
   case ask(_ container: String, _ name: String)
-  /// Says how the member can be reached, and each change, and on standard error what goes to the
-  /// log.
+  /// Prints how the member can be reached, and each change; prints its log to standard error.
   case watchMember(_ container: String, _ name: String)
-  /// Begins one of each kind and stops it, over and over, and says what the process takes before
-  /// and after: kilobytes, descriptors and threads.
+  /// Starts one subscription of each kind and stops it, over and over, and prints what the process
+  /// uses before and after: kilobytes, descriptors and threads.
   case beginAndStop(_ container: String, rounds: Int)
 
-  // MARK: Copies of the process
+  // MARK: Forked children
 
-  /// Opens a guarded file and one that is not, makes a copy of itself, and one of a copy that has
-  /// another file under the guarded number; says the number of the first, those of the files, and
-  /// that of the second.
+  /// Opens a guarded file and an unguarded file. Forks a child, and makes a copy of a copy that has
+  /// another file under the guarded number. Prints the process ID of the child, the numbers of the
+  /// files, and the process ID of the copy's copy.
   case guardForks(_ directory: String, _ name: String)
-  /// Opens guarded files until it cannot, says why, closes them, and opens one more.
+  /// Opens guarded files until an open fails, prints the reason, closes the files, and opens one
+  /// more.
   case guardMany(_ directory: String, _ name: String)
-  /// Says names that it has made up, then those of a copy by fork, and of one by a bare clone, and
-  /// then its own again, a line each.
+  /// Prints generated names of its own, then of a child by fork, then of a child by a bare clone,
+  /// and then its own again, a line each.
   case nameCopies
-  /// Has a copy of itself use what it inherits, and says what comes of it.
+  /// Has a child use its inherited objects, and prints the results.
   case inherit(_ directory: String, by: Copying)
-  /// Makes copies of itself while it is busy, one after the other, and has each try what it has
-  /// inherited, drop it, and open the container anew.
+  /// Forks children in sequence while the process is busy. Each child tries to use its inherited
+  /// objects, drops them, and opens the container again.
   ///
-  /// Then it makes one more that does nothing but drop it all and stay, says its number, and stays.
+  /// Then the job forks one more child that only drops the objects and stays, prints its process
+  /// ID, and stays.
   case forkBusy(_ container: String, copies: Int)
 
   // MARK: Messages and files
 
-  /// Sends the numbers, that many in a call, and says after each call what the last one was.
+  /// Sends the numbers, `batch` in a call, and prints after each call the last number sent.
   ///
   /// - Parameters:
-  ///   - waits: it waits for room.
+  ///   - waits: whether the sender waits for space in the queue.
   ///   - isNamed: the messages have ids.
   case send(
     _ container: String, from: String, to: String, _ numbers: Range<Int>, batch: Int = 1,
     durability: Durability = .process, waits: Bool = false, isNamed: Bool = false)
-  /// Writes a line for each message, the number, the attempt and whether it is marked, then
-  /// acknowledges it and writes another line; ends when it has had the last.
+  /// Writes a line for each message: the number, the attempt and whether the message is marked.
+  /// Then acknowledges the message and writes another line; ends after the last message.
   ///
-  /// The poison kills it. Errors in its log go to standard error.
+  /// The poison message kills the process. Errors in its log go to standard error.
   case receive(_ container: String, _ name: String, log: String, until: Int, poison: Int? = nil)
-  /// Receives one message after the other and refuses each, until there is nothing more in hand or
-  /// waiting.
+  /// Receives one message after the other and refuses each, until no message is claimed or waiting.
   case refuse(_ container: String, _ name: String, attempts: Int)
-  /// Cancels what is outstanding, and says what it could.
+  /// Cancels the pending messages, and prints which messages it could cancel.
   case cancel(_ container: String, from: String, to: String)
-  /// Says how messages ended, as many.
+  /// Prints the outcomes of `count` messages.
   case outcomes(_ container: String, _ name: String, count: Int)
-  /// Receives that many, says for how many nanoseconds processors worked on it, and how much memory
-  /// the process had at most, in KiB.
+  /// Receives `count` messages, prints for how many nanoseconds processors worked on them, and the
+  /// most memory that the process used, in KiB.
   case drain(_ container: String, _ name: String, count: Int)
-  /// Sends the numbers from 1 on, each again until it is sent, and between all attempts one to the
-  /// other, until the file is there.
+  /// Sends the numbers from 1 on, each again until it is sent, and after each attempt one message
+  /// to `other`, until the file exists.
   ///
-  /// Says each that is sent, and why one is not.
+  /// Prints each number that is sent, and the reason when a number is not sent.
   case insist(_ container: String, from: String, to: String, other: String, until: String)
-  /// Sends `watch` a message of the id `n` and makes a copy of itself in the middle of that; says
-  /// the number of the copy, receives the message, and says how sending it once more went.
+  /// Sends `watch` a message of the id `n` and forks in the middle of the call. Prints the child's
+  /// process ID, receives the message, and prints the result of sending the message once more.
   case sendForked(_ container: String)
-  /// Sends a file to `watch` without joining, and says so.
+  /// Sends a file to `watch` without joining, and prints a line for it.
   case sendFile(_ container: String, _ file: String, moves: Bool, durability: Durability)
-  /// Joins as `watch`, takes one file to a path if it is to, acknowledges it, says so, and leaves.
+  /// Joins as `watch`, moves one file to a path if `takes` is set, acknowledges it, prints a line,
+  /// and leaves.
   case receiveFile(_ container: String, to: String, takes: Bool)
-  /// Sends itself a file, receives it, takes it if a path is given, and says by how many kilobytes
-  /// the most memory it ever had has grown.
+  /// Sends itself a file, receives it, moves it if a path is given, and prints by how many
+  /// kilobytes its peak memory has grown.
   case fileMemory(_ container: String, _ file: String, to: String? = nil)
 
   // MARK: Requests and waking
 
-  /// Joins, says as which incarnation, and answers each number with its double; says each question
-  /// that it begins with.
+  /// Joins, prints its incarnation, and replies to each number with its double; prints each request
+  /// when it starts to handle it.
   case respond(_ container: String, _ name: String, _ manner: Responding = .plainly)
-  /// Joins, says so, answers one request with its double, leaves, and says so; leaves without, if
-  /// none comes in three seconds.
+  /// Joins, prints a line, replies to one request with its double, leaves, and prints a line;
+  /// leaves without a reply if no request arrives in three seconds.
   case respondOnce(_ container: String, _ name: String)
-  /// Joins, says as which incarnation, and says each immediate message.
+  /// Joins, prints its incarnation, and prints each immediate message.
   case hear(_ container: String, _ name: String)
-  /// Joins and leaves that often, and says each immediate message with the incarnation that has
-  /// heard it.
+  /// Joins and leaves `times` times, and prints each immediate message with the incarnation that
+  /// has received it.
   case hearOften(_ container: String, _ name: String, times: Int)
-  /// Asks all the numbers, one after the other, and checks that each is answered with its double;
-  /// as a member of that name, or as a guest.
+  /// Requests all the numbers, one after the other, and checks that each reply is the number's
+  /// double; as a member of the given name, or as a guest.
   case request(
     _ container: String, of: String, _ numbers: ClosedRange<Int>, as: String? = nil,
     milliseconds: Int = 30_000)
-  /// Wakes a member, says how that ended, and stays if it is to.
+  /// Sends a number under a name that it has not joined under, and prints a line.
+  case sendAs(_ container: String, from: String, to: String, _ number: Int)
+  /// Wakes a member, prints the result, and stays if `stays` is set.
   case wake(_ container: String, _ name: String, milliseconds: Int, stays: Bool = false)
-  /// What is started by those that wake: adds a line to the file that says what it was born with,
-  /// joins, and stays for as long as the file is there.
+  /// The program that is started to wake a member: adds a line to the file with its inherited
+  /// descriptors, directory and environment, joins, and stays as long as the file exists.
   case awaken(_ file: String, _ name: String, _ manner: Awakening = .properly)
 
-  // MARK: Coordination; where the groups lie, WORMHOLE_ROOT says
+  // MARK: Coordination; WORMHOLE_ROOT names the root of the groups
 
-  /// Says `inside`, does what it is told, and says how it ended.
+  /// Prints `inside`, does the given work, and prints the result.
   case coordinate(
     _ kind: Coordination, _ path: String, Inside, takeOverAfterMilliseconds: Int? = nil)
-  /// Moves a file in an access, and says so to those who present it.
+  /// Moves a file in an access, and notifies the presenters of the file.
   case moveInside(_ path: String, to: String)
   /// Adds 1 to the number in a file, as plain code does it.
   case coordinateAdd(_ path: String, times: Int)
-  /// Presents a file, and says what it is asked and told.
+  /// Presents a file, and prints the requests and notices that it receives.
   case present(_ path: String, Presenting)
-  /// Presents files and never answers for them, and then one properly.
+  /// Presents files and never replies for them, and then one properly.
   case presentAmong(_ hung: [String], _ path: String)
-  /// Presents a file while it adds 1 to the number in it as often, some of it only when others ask
-  /// for it; says each number that it shows, and when it has added all.
+  /// Presents a file while it adds 1 to the file's number `times` times, and saves a part only on
+  /// request of other processes. Prints each number that it shows, and a line after the last
+  /// addition.
   case presentAndAdd(_ path: String, times: Int)
+
+  // MARK: What a hostile member of a group may do
+
+  /// Renames a file or directory inside a directory.
+  case rename(_ directory: String, _ name: String, to: String)
+  /// Makes a file of these bytes that the whole group may read and write.
+  case plant(_ directory: String, _ name: String, [UInt8])
+  /// Makes a directory.
+  case plantDirectory(_ directory: String, _ name: String)
+  /// Makes a symbolic link.
+  case plantLink(_ directory: String, _ name: String, to: String)
+  // MARK: Limits
+
+  /// Makes each blocking call once, while the process may have few descriptors or threads; prints
+  /// the duration and the result of each call.
+  ///
+  /// - Parameter isReady: whether the process has joined before, and the limit counts only objects
+  ///   that are added afterwards.
+  case callLimited(_ container: String, Limit, isReady: Bool)
+  /// The same for calls with `await`, with few descriptors.
+  ///
+  /// - Parameter isReady: whether tasks have run before, and the limit counts only objects that are
+  ///   added afterwards.
+  case awaitLimited(_ container: String, descriptors: Int, isReady: Bool)
+  /// Opens the container again `times` times, each time for one change; prints the number of
+  /// threads before, afterwards, and a while later.
+  case openAgain(_ container: String, times: Int)
+  /// Sends messages, or requests, of a kind that is too long, of a kind with a zero byte, and of
+  /// the usual kind, and prints the results of the requests.
+  case sendOddKinds(_ container: String, to: String, asks: Bool)
+  /// Joins, keeps all threads of the library busy, and prints the duration of a request that gets
+  /// no reply within a fifth of a second.
+  case requestWhileBusy(_ container: String, of: String)
 
   // MARK: Others
 
-  /// Does a job as that user and group. Only root can; another ends with code 77.
+  /// Does a job as the given user and group. Only root can; for other users the job ends with code
+  /// 77.
   case `as`(user: UInt32, group: UInt32, PeerJob)
-  /// Says each number that it is sent, and answers each with the next, in the container and over
-  /// the link that the environment names.
+  /// Runs a command in a sandbox that refuses `openat2` and `renameat2` with an error, and ends
+  /// with the command's status; with code 77 where no sandbox is available.
+  case sandboxed(error: Int32, [String])
+  /// Prints each number that it receives as a message, and replies to each request with the next
+  /// number, in the container and over the link that the environment names.
   case linked(_ name: String)
-  /// Begins as a test does, and says where a group lies, here and in a process that it starts.
+  /// Starts as a test does, and prints the directory of a group, here and in a child process.
   case testGroups(_ group: String)
 }
 
 extension PeerJob {
   package enum Copying: String, Codable, Sendable { case fork, clone, unwiped }
 
-  /// How one answers requests.
+  /// How a process replies to requests.
   package enum Responding: String, Codable, Sendable {
     case plainly
-    /// Says nothing of questions.
+    /// Prints nothing about requests.
     case quietly
-    /// Stops itself before the first answer.
+    /// Stops itself before the first reply.
     case stopping
-    /// Kills itself at a question.
+    /// Kills itself at a request.
     case dying
-    /// Never answers.
+    /// Never replies.
     case never
   }
 
-  /// What one does that was started by those that wake.
+  /// The behaviour of a program that was started to wake a member.
   package enum Awakening: String, Codable, Sendable {
     case properly
     /// Ends with code 3 before it joins.
@@ -256,27 +313,32 @@ extension PeerJob {
     case neverJoining
     /// Leaves as soon as it has joined.
     case leaving
-    /// Answers each number with its double.
+    /// Replies to each number with its double.
     case answering
+  }
+
+  package enum Limit: Codable, Sendable {
+    case descriptors(Int)
+    case threads(Int)
   }
 
   package enum Coordination: String, Codable, Sendable { case read, write, replace }
 
-  /// What a presenter does when it is asked.
+  /// The behaviour of a presenter when it is asked.
   package enum Presenting: Codable, Sendable {
     case plainly
-    /// It is only told of changes.
+    /// The presenter is only notified of changes.
     case listening
-    /// Nothing until the file is there.
+    /// Does nothing until the file exists.
     case hang(until: String)
-    /// Writes the text to the file, and says so.
+    /// Writes the text to the file, and prints a line.
     case save(String)
   }
 
-  /// What one does inside an access.
+  /// The work of a process inside an access.
   package enum Inside: Codable, Sendable {
     case nothing
-    /// Stops itself, and writes `late` to the file afterwards, unless it only reads.
+    /// Stops itself, and writes `late` to the file afterwards, unless the access only reads.
     case stop
     /// Stays for a minute.
     case linger
@@ -285,7 +347,7 @@ extension PeerJob {
 }
 
 extension PeerJob {
-  /// How the job stands on the peer's command line.
+  /// The job as an argument on the peer's command line.
   package var arguments: [String] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -296,7 +358,7 @@ extension PeerJob {
     }
   }
 
-  /// The job that stands on a command line.
+  /// Decodes the job from a command line.
   package init(arguments: [String]) throws {
     guard arguments.count == 1 else { throw Errno.invalidArgument }
     self = try JSONDecoder().decode(PeerJob.self, from: Data(arguments[0].utf8))

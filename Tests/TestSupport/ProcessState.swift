@@ -10,7 +10,7 @@ extension Processes {
       if error == .noSuchFile || error == .noSuchProcess { return nil }
       throw error
     }
-    // The name before it is in parentheses and may hold anything, parentheses among it.
+    // The name before the state is in parentheses and may contain anything, parentheses included.
     return String(decoding: bytes, as: UTF8.self).split(separator: ")").last?
       .first { $0 != " " }
   }

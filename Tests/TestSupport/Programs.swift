@@ -18,7 +18,7 @@ package enum Programs {
     }
   }
 
-  /// The path of a program of this package, which was built when the tests were.
+  /// The path of a program of this package, which was built together with the tests.
   package static func built(_ name: String) -> String { built + "/" + name }
 
   /// The path of a program of the system's, if it is installed.

@@ -1,13 +1,15 @@
 package import Syscalls
 
-/// What a program left behind when it ended.
+/// The output, errors and status of a program that has ended.
 package struct Outcome: Sendable {
   package let status: ExitStatus
   package let output: String
   package let errors: String
 }
 
-/// A program that a test has started; killed when the test lets go of it.
+/// A program that a test has started; killed when the test releases the object.
+///
+/// The program ignores no signal, even if the tests do: a shell's background jobs ignore SIGINT.
 package final class Running: Sendable {
   package let child: Child
   private let name: String
@@ -18,8 +20,8 @@ package final class Running: Sendable {
   /// Starts a program, its output and errors going to files that ``outcome(within:)`` reads.
   ///
   /// - Parameters:
-  ///   - environment: what is set beside, or instead of, this process's environment: `NAME=value`.
-  ///   - input: what it reads from standard input.
+  ///   - environment: variables beside, or instead of, this process's environment: `NAME=value`.
+  ///   - input: the program's standard input.
   package init(
     _ program: String, _ arguments: [String] = [], environment: [String] = [],
     input: String = ""
@@ -33,7 +35,7 @@ package final class Running: Sendable {
     let child = try Child.spawn(
       program, arguments, environment: Processes.environment(setting: environment),
       input: reading.rawValue,
-      output: output.rawValue, error: errors.rawValue)
+      output: output.rawValue, error: errors.rawValue, resetsSignals: true)
     self.child = child
     waiter = try Thread("waiter") { [ended] in
       let status = try? child.wait()
@@ -46,27 +48,37 @@ package final class Running: Sendable {
     waiter.join()
   }
 
-  /// What it has written to standard output so far.
+  /// The text that the program has written to standard output so far.
   package var output: String { get throws { try folder.read("output") } }
 
-  /// What it has written to standard error so far.
+  /// The text that the program has written to standard error so far.
   package var errors: String { get throws { try folder.read("errors") } }
 
-  /// Waits until it has ended; kills it and throws when it takes too long.
+  /// Waits until the program has ended; kills it and throws if it takes too long.
+  ///
+  /// - Parameter time: how long the program may go without progress. It makes progress if the
+  ///   program, or a child of it, has a processor for a hundredth of the time. Ten times as long is
+  ///   too long even with progress.
   package func outcome(within time: Duration = patience) throws -> Outcome {
-    let status = ended.wait(until: Instant.now + time) { $0 }
-    guard let status else {
-      try? child.send(.kill)
-      throw TooLate(
-        description: "'\(name)' did not end within \(time); it wrote: \(try output) \(try errors)")
+    var ticks = 0
+    for _ in 1...10 {
+      if let status = ended.wait(within: time, { $0 }) {
+        return Outcome(status: status, output: try output, errors: try errors)
+      }
+      let now = Machine.ticks(of: child.process)
+      // A tick is a hundredth of a second.
+      guard Double(now - ticks) > time / .seconds(1) else { break }
+      ticks = now
     }
-    return Outcome(status: status, output: try output, errors: try errors)
+    try? child.send(.kill)
+    throw TooLate(
+      description: "'\(name)' did not end within \(time); it wrote: \(try output) \(try errors)")
   }
 
   /// Whether it has ended, however.
   package var hasEnded: Bool { ended.withLock { $0 } != nil }
 
-  /// Waits until it is stopped, as by SIGSTOP.
+  /// Waits until the program is stopped, as by SIGSTOP.
   package func waitUntilStopped(within time: Duration = patience) throws {
     try eventually("'\(name)' stops", within: time) {
       try Processes.isStopped(child.process)
@@ -75,7 +87,8 @@ package final class Running: Sendable {
 }
 
 extension Running {
-  /// Lets it go on until it has ended: it may stop more than once, as an update may run again.
+  /// Resumes the program until it has ended: it may stop more than once, as an update may run
+  /// again.
   package func waitOrGo() throws -> String {
     try eventually("it ends") {
       if try Processes.isStopped(child.process) { try child.send(.go) }

@@ -1,4 +1,4 @@
-/// Random numbers that come again with their seed, so that a failure can be replayed.
+/// Random numbers that repeat with their seed, so that a failure can be replayed.
 package struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -13,10 +13,10 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// Bytes of which none can be told from the others.
+  /// Random bytes that show no pattern.
   ///
-  /// They are not mapped one by one: in a debug build the library's generic code takes a lock of
-  /// the runtime's for each, and of several threads that do so at once none gets on.
+  /// The bytes are not mapped one by one: in a debug build the library's generic code takes a lock
+  /// of the runtime for each byte, and several threads that do it at once make no progress.
   package mutating func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       let bytes = UnsafeMutableRawBufferPointer(buffer)

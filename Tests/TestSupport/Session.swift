@@ -1,13 +1,13 @@
 import Syscalls
 
-/// A text that shows commands and what they write, and a place where they are run.
+/// A text that shows commands and their output, and a directory in which the commands are run.
 ///
 ///     $ a command
 ///     what it writes to standard output
 ///     ! what it writes to standard error
 ///     [its status, unless that is 0]
 ///
-/// What differs from run to run stands there as TIME, N and DIR.
+/// Parts that differ from run to run are written as TIME, N and DIR.
 package struct Session: Sendable {
   package struct Exchange: Sendable, CustomStringConvertible {
     package let command: String
@@ -29,14 +29,15 @@ package struct Session: Sendable {
     self.exchanges = exchanges
   }
 
-  /// A session kept below `Fixtures`.
+  /// A session stored below `Fixtures`.
   package init(fixture path: String) throws {
     let text = try Fixture.text(path)
     self.init(text.split(separator: "\n").map(String.init))
   }
 }
 
-/// A directory of its own in which commands of a shell are run, with this package's in the path.
+/// A directory of its own in which shell commands are run, with this package's programs in the
+/// path.
 package final class Stage: Sendable {
   package let directory: TemporaryDirectory
   package var container: String { directory.path + "/hole" }
@@ -61,7 +62,7 @@ package final class Stage: Sendable {
     try Running("sh", ["-c", "cd \"$STAGE\" && exec " + command], environment: environment + more)
   }
 
-  /// What a command writes, in the form that sessions have.
+  /// The output of a command, in the form of a session.
   package func transcript(_ command: String) throws -> String {
     let outcome = try run(command)
     var text = outcome.output
@@ -80,8 +81,8 @@ package final class Stage: Sendable {
       .replacing(/-CONT [0-9]+/, with: "-CONT N")
   }
 
-  /// All files of the container with what they hold, but for locks, which only say who came last,
-  /// and what is kept of an inbox's room, which is an estimate.
+  /// All files of the container with their checksums, except locks, which only record the last
+  /// holder, and the stored size of an inbox, which is an estimate.
   package func state() throws -> String {
     let list =
       "find . -type f ! -path '*/lock/*' ! -name room | sort "

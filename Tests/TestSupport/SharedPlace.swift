@@ -1,10 +1,10 @@
 package import Syscalls
 
-/// A directory that is for a group of users, none of whom has an account, and processes of theirs.
+/// A directory for a group of users, none of whom has an account, and processes of these users.
 ///
-/// Only root can become others: elsewhere there is none, and the test says that it is skipped.
+/// Only root can change its user: elsewhere no such directory is made, and the test reports a skip.
 package final class SharedPlace: Sendable {
-  package enum User: UInt32, Sendable { case alice = 61_001, bob = 61_002 }
+  package enum User: UInt32, Sendable { case alice = 61_001, bob = 61_002, carol = 61_003 }
 
   private static let group: UInt32 = 61_000
   package let folder: TemporaryDirectory
@@ -20,7 +20,7 @@ package final class SharedPlace: Sendable {
     try give("shared", to: .alice, mode: 0o2770)
   }
 
-  /// Nil, and a word about it, where nobody can become somebody else.
+  /// Returns nil, and prints a notice, where a process cannot change its user.
   package static func make(for what: String) throws -> SharedPlace? {
     guard Processes.effectiveUser == 0 else {
       skip(what, because: "only root can become another user")
@@ -36,11 +36,17 @@ package final class SharedPlace: Sendable {
     return place
   }
 
-  /// Makes a file or directory of the folder somebody's, and the group's.
+  /// The argument for `chmod`, which keeps the bit for the group unless it gets five digits.
+  package static func word(for mode: FileMode) -> String {
+    "0" + String(repeating: "0", count: max(0, 4 - String(mode, radix: 8).utf8.count))
+      + String(mode, radix: 8)
+  }
+
+  /// Gives a file or directory of the folder to a user, and to the group.
   package func give(_ name: String, to user: User, mode: FileMode) throws {
     let path = folder.path + "/" + name
     _ = try TestSupport.run("chown", ["\(user.rawValue):\(Self.group)", path])
-    _ = try TestSupport.run("chmod", [String(mode, radix: 8), path])
+    _ = try TestSupport.run("chmod", [Self.word(for: mode), path])
   }
 
   /// Starts the peer as one of the users, for containers of a group.
@@ -49,7 +55,7 @@ package final class SharedPlace: Sendable {
   ) throws -> Running {
     try Running(
       .as(user: user.rawValue, group: Self.group, job),
-      environment: ["WORMHOLE_TEST_SHARING=group"] + environment)
+      environment: environment + ["WORMHOLE_TEST_SHARING=group"])
   }
 
   /// The same, to its end.
@@ -75,8 +81,8 @@ package final class SharedPlace: Sendable {
       let status = try directory.status(of: name)
       switch status.kind {
       case .directory:
-        // A user's own folder is no affair of the others, nor is what will be one of the
-        // container's.
+        // A user's own folder is no matter of the other users, nor is a directory that will become
+        // one of the container's.
         if path == "staging/" || name.hasPrefix(".wormhole-") { continue }
         if status.mode & 0o2770 != 0o2770 { found.append("\(own) \(status.mode)") }
         let inner = try directory.open(name, [.readOnly, .directory])

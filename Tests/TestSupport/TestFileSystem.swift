@@ -1,12 +1,12 @@
 package import Syscalls
 
-/// A small file system of one test's own; unmounted when the test lets go of it.
+/// A test's own small file system; unmounted when the test releases the object.
 package final class TestFileSystem {
   package enum Kind: String, CaseIterable, Sendable {
     case ext4, xfs, btrfs
     /// A directory seen through FUSE, as of a network.
     case fuse
-    /// Ext4 with room for few files.
+    /// Ext4 with space for few files.
     case fewFiles
     /// One megabyte of memory.
     case memory
@@ -25,7 +25,7 @@ package final class TestFileSystem {
 
     fileprivate var needsDisk: Bool { self != .memory && self != .fuse }
 
-    /// The image's size; the holes in it take no room.
+    /// The image's size; the holes in the image take up no space.
     fileprivate var size: Int {
       switch self {
       case .ext4: 64 << 20
@@ -43,7 +43,7 @@ package final class TestFileSystem {
   private let folder: TemporaryDirectory
   private var isMounted = false
 
-  /// Makes a file system and mounts it; nil, and a word about it, where that cannot be done.
+  /// Makes a file system and mounts it; returns nil, and prints a notice, where the machine cannot.
   package static func make(_ kind: Kind, for what: String) throws -> TestFileSystem? {
     guard Processes.effectiveUser == 0 else {
       if Processes.environment("CI") != nil, Processes.environment("WORMHOLE_NO_ROOT") == nil {
@@ -54,7 +54,7 @@ package final class TestFileSystem {
       return nil
     }
     if let maker = kind.maker.first, Programs.installed(maker) == nil {
-      skip(what, because: "there is no \(maker)")
+      skip(what, missing: maker)
       return nil
     }
     let isBare = (try? Descriptor.open(path: "/dev/loop-control", [.path])) == nil
@@ -99,15 +99,15 @@ package final class TestFileSystem {
     isMounted = true
   }
 
-  /// Unmounts it; ended processes may still hold it for a moment.
+  /// Unmounts the file system; ended processes may still hold it for a moment.
   package func unmount() throws {
     try eventually("\(kind) is unmounted") {
       try run("umount", [path]).status == .exited(0)
     }
     isMounted = false
     guard ![.memory, .fuse].contains(kind) else { return }
-    // In a namespace that another test has made meanwhile it is still mounted, and mounted again it
-    // would be the same that was cut.
+    // In a namespace that another test has made in the meantime, the image is still mounted.
+    // Mounted again, it would be the same file system that was cut.
     try eventually("\(kind) is mounted nowhere") {
       try run("losetup", ["-j", folder.path + "/image"]).output.isEmpty
     }
@@ -121,7 +121,7 @@ package final class TestFileSystem {
     }
   }
 
-  /// Loses all that is not on disk, as a power cut does; answers when it began to.
+  /// Loses all data that is not on disk, as a power cut does; returns the time when the loss began.
   package func cut() throws -> Instant {
     let mounted = try Descriptor.open(path: path, [.readOnly, .directory])
     // What must never be cut is the machine's own file system.
@@ -132,7 +132,7 @@ package final class TestFileSystem {
     return moment
   }
 
-  /// Has one behind FUSE answer nothing, until ``goOn()``; whoever asks it anything waits.
+  /// Stops the server of a FUSE file system until ``goOn()``; every call on the file system waits.
   package func stall() throws {
     let server = try server()
     try Processes.send(.stop, to: server)
@@ -141,11 +141,11 @@ package final class TestFileSystem {
 
   package func goOn() throws { try Processes.send(.go, to: try server()) }
 
-  /// The process that answers for it.
+  /// The process that serves the file system.
   private func server() throws -> Int32 {
     let processes = try Descriptor.open(path: "/proc", [.readOnly, .directory])
     for process in try processes.names().compactMap({ Int32($0) }) {
-      // One that has just ended has none.
+      // A process that has just ended has no command line.
       let line = try? processes.open("\(process)/cmdline", [.readOnly]).contents()
       let words = (line ?? []).split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       if words.last == path, words.first?.hasSuffix("bindfs") == true { return process }
@@ -166,10 +166,11 @@ package final class TestFileSystem {
 }
 
 extension TestFileSystem {
-  /// Takes all room, for bytes or, where that is scarcer, for files.
+  /// Takes all space, for bytes or, where files are scarcer, for files; when called again, the
+  /// space that has become free since.
   package func fill() throws {
     let root = try Descriptor.open(path: path, [.readOnly, .directory])
-    try root.makeDirectory("fill", mode: 0o700)
+    try? root.makeDirectory("fill", mode: 0o700)
     let fill = try root.open("fill", [.readOnly, .directory])
     if kind == .fewFiles {
       try untilFull { number in
@@ -177,7 +178,7 @@ extension TestFileSystem {
       }
       return
     }
-    let file = try fill.open("big", [.writeOnly, .create], mode: 0o600)
+    let file = try fill.open("big", [.writeOnly, .create, .append], mode: 0o600)
     for size in [1 << 20, 1 << 12, 1] {
       let words = String(repeating: "x", count: size)
       try untilFull { _ in try file.write(words) }
@@ -200,7 +201,7 @@ extension TestFileSystem {
   package func makeRoom() throws {
     let root = try Descriptor.open(path: path, [.readOnly, .directory])
     let fill = try root.open("fill", [.readOnly, .directory])
-    // A child that another test is starting may have it open still, and its space with it.
+    // A child that another test is starting may still have the file open, and hold its space.
     if kind != .fewFiles { try fill.open("big", [.writeOnly]).truncate(to: 0) }
     try fill.removeContents()
     try root.removeDirectory("fill")

@@ -1,22 +1,23 @@
 internal import Syscalls
 
-/// What holds for all tests of a run.
+/// Settings for all tests of a run.
 package enum TestRun {
-  /// Whether everything is done as often as was ever asked for: `WORMHOLE_LONG` is set.
+  /// Whether everything is repeated as often as the long run demands: `WORMHOLE_LONG` is set.
   package static let isLong = Processes.environment("WORMHOLE_LONG") != nil
 
-  /// Whether a user's package is built as well: `WORMHOLE_EXAMPLE` is set, or all is wanted.
+  /// Whether a user's package is built as well: `WORMHOLE_EXAMPLE` is set, or the run is a long
+  /// one.
   package static let hasTime = isLong || Processes.environment("WORMHOLE_EXAMPLE") != nil
 
-  /// Whether a sanitizer looks on, under which everything takes ten times as long:
+  /// Whether the run is under a sanitizer, which makes everything take ten times as long:
   /// `WORMHOLE_SANITIZED` is set.
   package static let isSanitized = Processes.environment("WORMHOLE_SANITIZED") != nil
 
-  /// Whether a mechanism is taken out of this process: `WORMHOLE_MUTANT` is set.
-  package static let isMutant = Processes.environment("WORMHOLE_MUTANT") != nil
+  /// Whether a mechanism is disabled in this process: `WORMHOLE_MUTANT` names the mechanism.
+  package static let isMutant = !["none", nil].contains(Processes.environment("WORMHOLE_MUTANT"))
 
-  /// What every random test of this run draws from: `WORMHOLE_SEED`, or a new number, which is
-  /// printed so that the run can be replayed.
+  /// The seed of every random test of this run: `WORMHOLE_SEED`, or a new number, which is printed
+  /// so that the run can be replayed.
   package static let seed: UInt64 = {
     if let given = Processes.environment("WORMHOLE_SEED").flatMap({ UInt64($0) }) { return given }
     let seed = UInt64.random(in: 1 ... .max)

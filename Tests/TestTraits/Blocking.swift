@@ -4,9 +4,9 @@ import Syscalls
 
   /// Runs tests that block their thread on threads of their own.
   ///
-  /// Tests run on the threads that tasks run on, one for each processor. While as many tests wait
-  /// for
-  /// processes there, no task gets on, and the tests that wait for tasks would run out of patience.
+  /// Tests run on the threads of tasks, one for each processor. While as many tests wait for
+  /// processes on these threads, no task makes progress, and the tests that wait for tasks would
+  /// time out.
   package struct Blocking: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
@@ -14,36 +14,39 @@ import Syscalls
       for test: Test, testCase: Test.Case?,
       performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-      try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+      try await withTaskExecutorPreference(BlockingExecutor.shared) {
+        // At this point the test has a thread: the wait for a thread is not part of the duration.
+        try await TestTimes.measure(test) { try await function() }
+      }
     }
   }
 
   extension Trait where Self == Blocking {
-    /// For all tests that are not asynchronous: nearly every one waits somewhere.
+    /// For all tests that are not asynchronous: nearly every test waits somewhere.
     ///
-    /// None has a time limit: that would count the wait for its turn, too, and on a slow machine
-    /// that is longer than any that would help.
+    /// No blocking test has a time limit: a limit would count the wait for a thread, too, which on
+    /// a slow machine is longer than any useful limit.
     package static var blocking: Self { Self() }
   }
 
-  /// More threads than there usually are processors to test on: many of the tests wait.
+  /// More threads than test machines usually have processors: many of the tests wait.
   ///
-  /// On two processors six are never idle together; four were, for a quarter of the time. Under a
-  /// sanitizer three are not either, and more keep each other waiting for longer than the library
-  /// waits for anybody.
+  /// On two processors six threads are never idle together; four were, for a quarter of the time.
+  /// Under a sanitizer three threads are not either, and more threads keep each other waiting for
+  /// longer than the library's timeouts.
   private final class BlockingExecutor: TaskExecutor {
     static let shared = BlockingExecutor()
     private let jobs = Monitor<[UnownedJob]>([])
 
     private init() {
       for _ in 0..<(Processes.environment("WORMHOLE_SANITIZED") == nil ? 6 : 3) {
-        // Without a thread no such test would ever run.
+        // Without a thread no blocking test would ever run.
         try! Thread("blocking-tests") { self.run() }.detach()
       }
     }
 
-    /// What came last is run first, so that the next test of a suite that runs them one after the
-    /// other does not wait for all others: a long such suite would be alone at the end.
+    /// The last job runs first, so that the next test of a serialized suite does not wait for all
+    /// other tests: a long serialized suite would be alone at the end.
     func enqueue(_ job: consuming ExecutorJob) {
       let job = UnownedJob(job)
       jobs.signal { $0.append(job) }

@@ -4,8 +4,8 @@ import WormholeTesting
 
 @testable import Wormhole
 
-/// A clock is asked to ring no more often than there is something new to be woken for, however long
-/// something else waits.
+/// A clock gets no more alarms than there are new events to wake for, however long an earlier event
+/// is still pending.
 @Suite struct AlarmTests {
   @Test func deadlinesOfRequestsDoNotPileUp() async throws {
     let clock = TestClock()

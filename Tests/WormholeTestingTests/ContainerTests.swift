@@ -38,7 +38,7 @@ import Wormhole
     #expect(lines[1] == lines[2])
     #expect(lines[2].hasPrefix("\(home.path)/wormhole-testing-groups-"))
     #expect(try !home.descriptor.names().contains("state"))
-    // The next one removes what that one has left.
+    // The next run removes the leftovers of the first run.
     _ = try run(
       .testGroups("group.test"),
       environment: ["WORMHOLE_ROOT=", "HOME=\(home.path)", "TMPDIR=\(home.path)"])
@@ -102,7 +102,8 @@ import Wormhole
 }
 
 /// Members in processes of their own.
-@Suite struct TestProcessTests {
+@Suite(.notSanitized("many processes at once"))
+struct TestProcessTests {
   @Test func commandIsAMember() async throws {
     let container = try TemporaryContainer()
     let hole = try await container.open()
@@ -123,7 +124,7 @@ import Wormhole
     #expect(try await process.ending() == .exited(0))
     #expect(try process.output.contains("and again"))
     #expect(try process.errors == "")
-    // Nothing happens to one that has ended.
+    // Signals to an ended process have no effect.
     try process.kill()
     try process.stop()
   }
@@ -134,7 +135,8 @@ import Wormhole
     let process = try TestProcess("wormhole", ["receive", "--as", "watch"], in: container)
     let watch = phone.peer("watch")
     try await WormholeTesting.eventually("the watch to join") {
-      // It is there a moment before it has written who it is, and was never there without that.
+      // The watch is running a moment before it has written its profile; without a profile it has
+      // never joined.
       try watch.reachability == .immediatelyReachable && watch.profile != nil
     }
     try process.kill()

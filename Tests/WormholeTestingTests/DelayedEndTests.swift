@@ -4,7 +4,7 @@ import Testing
 import Wormhole
 import WormholeTesting
 
-/// Messages whose end cannot be written down for a moment: it is the same end when it can.
+/// Messages whose outcome cannot be recorded for a moment: the outcome is the same afterwards.
 @Suite struct DelayedEndTests {
   private let clock = TestClock()
   private let trouble = Heard<LogEntry>()
@@ -20,7 +20,7 @@ import WormholeTesting
     try Descriptor.open(path: "\(two.container.path)/members/\(path)", [.readOnly, .directory])
   }
 
-  /// Puts something in the place of the sender's receipts that nothing can be moved to.
+  /// Replaces the sender's receipts by an object to which no file can be moved.
   private func closeReceipts() throws {
     let phone = try folder("phone")
     try phone.rename("receipts", to: phone, "away")
@@ -29,12 +29,13 @@ import WormholeTesting
 
   private func openReceipts() throws {
     let phone = try folder("phone")
-    // In one step: the receiver, which tries again, would make what is missing.
+    // In one step: the receiver, which tries again, would make a missing directory.
     try phone.rename("away", to: phone, "receipts", .exchanging)
     try phone.unlink("away")
   }
 
-  /// What nobody may receive any more, and whose end cannot be told.
+  /// Sends a message that expires before a receiver may get it, and whose outcome cannot be
+  /// reported.
   private func sendTooLate() async throws -> Wormhole.Sent {
     var options = Wormhole.SendOptions()
     options.timeToLive = .seconds(1)
@@ -44,7 +45,7 @@ import WormholeTesting
     return sent
   }
 
-  /// How it ends, moving the clock until it has.
+  /// The outcome of the message, moving the clock until it is known.
   private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.End? {
     try await eventually("it ends") {
       clock.advance(by: .seconds(61))
@@ -66,7 +67,9 @@ import WormholeTesting
     receiving.stop()
   }
 
-  /// Its file is missing, which is taken for the doing of an attempt if there was one before.
+  /// The message's file is missing.
+  ///
+  /// After an earlier attempt, the loss would be attributed to the attempt.
   @Test func whatCannotBeGivenUpIsNotHandedOver() async throws {
     let path = two.container.directory + "/film"
     try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600).write("Metropolis")
@@ -87,7 +90,7 @@ import WormholeTesting
     receiving.stop()
   }
 
-  /// One that waits is not told that there is no room while there is.
+  /// A waiting sender is not refused for lack of space while there is space.
   @Test func roomForOneIsEnoughForOneThatWaits() async throws {
     var options = Wormhole.Options()
     options.mail.largestQueue = 80
@@ -111,7 +114,7 @@ import WormholeTesting
     receiving.stop()
   }
 
-  /// Nobody looks at the queue, so nobody else would end it.
+  /// No process lists the queue, so no other process would end the message.
   @Test func whatCannotBeEndedByItsSenderIsTriedAgain() async throws {
     let sent = try await sendTooLate()
     try await eventually("it cannot be ended") { !trouble.all.isEmpty }

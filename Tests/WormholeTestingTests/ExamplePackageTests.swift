@@ -1,17 +1,18 @@
 import TestSupport
+import TestTraits
 import Testing
 
 @testable import WormholeTesting
 
-/// A package of a user's that depends on this one, and tests its own code with WormholeTesting.
-@Suite struct ExamplePackageTests {
-  /// It sees what is public, and nothing else; so what it does every user can do.
+/// A user's package that depends on this package, and tests its own code with WormholeTesting.
+@Suite(.notSanitized("it builds for release")) struct ExamplePackageTests {
+  /// The package sees public symbols only, so every user can do the same.
   ///
-  /// The whole package is built anew for it, which is half a minute's work of two processors.
+  /// The whole package is built again for the test, half a minute's work of two processors.
   @Test(.enabled(if: TestRun.hasTime, "WORMHOLE_EXAMPLE=1 lets it run"))
   func testsOfAUsersPackagePass() async throws {
     guard let swift = Programs.installed("swift") else {
-      return skip("the example package", because: "swift is not in PATH")
+      return skip("the example package", missing: "swift")
     }
     let scratch = try TemporaryDirectory()
     let package = Programs.source + "/Tests/ExamplePackage"
@@ -19,7 +20,7 @@ import Testing
       swift,
       [
         "test", "--package-path", package, "--scratch-path", scratch.path + "/build",
-        // Nobody looks at it in a debugger.
+        // The build is not debugged by anyone.
         "-debug-info-format", "none",
       ], in: nil)
     let ending = try await tests.ending(within: .seconds(1200))

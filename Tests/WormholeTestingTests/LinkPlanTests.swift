@@ -35,7 +35,7 @@ import WormholeTesting
     #expect(LinkPlan(line) == nil)
   }
 
-  /// What a run of twenty immediate messages suffers.
+  /// The faults in a run of twenty immediate messages.
   private func log(_ line: String) async throws -> [String] {
     let two = try await TwoMembers(plan: try #require(LinkPlan(line)), clock: TestClock())
     let heard = Heard<Int>()

@@ -4,7 +4,7 @@ import Testing
 import Wormhole
 import WormholeTesting
 
-/// What a link does to real messages between real members.
+/// The effects of a link on real messages between real members.
 @Suite struct LinkTests {
   private func pair(_ line: String) throws -> (two: TwoMembers, clock: TestClock) {
     let clock = TestClock()
@@ -40,7 +40,7 @@ import WormholeTesting
     watching.stop()
   }
 
-  /// A delay does not make it arrive after its deadline.
+  /// A delayed message is not delivered after its deadline.
   @Test func immediateMessageThatTakesTooLongIsDropped() async throws {
     let (two, clock) = try pair("at=1:delay:5s,2:delay:20s")
     let (heard, watching) = hearImmediate(two)
@@ -49,7 +49,7 @@ import WormholeTesting
     clock.advance(by: .seconds(5))
     try await heard.comes([3, 1])
     clock.advance(by: .seconds(15))
-    // What comes after it shows that it has not come.
+    // The message after the delayed message shows that the delayed message was not delivered.
     try await two.toSecond.send(4, .immediate)
     try await heard.comes([3, 1, 4])
     watching.stop()
@@ -96,7 +96,8 @@ import WormholeTesting
     receiving.stop()
   }
 
-  /// What one sender sends stays in order; others overtake it, and so does what is urgent.
+  /// The messages of one sender stay in order; messages of other senders overtake them, and urgent
+  /// messages do as well.
   @Test(arguments: ["at=1:delay:200ms", "at=1:reorder window=200ms", "at=1:drop rediscovery=200ms"])
   func delayKeepsTheOrderOfASender(_ line: String) async throws {
     let (two, clock) = try pair(line + " to=watch")
@@ -147,7 +148,7 @@ import WormholeTesting
     receiving.stop()
   }
 
-  /// A file comes late like any message; one that was taken is not there a second time.
+  /// A file arrives late like any message; after a move the file does not exist a second time.
   @Test func fileIsDelayedAndDoubled() async throws {
     let (two, clock) = try pair("at=1:delay:1s,2:duplicate")
     let path = two.container.directory + "/note"
@@ -209,7 +210,7 @@ import WormholeTesting
 
   // MARK: Two processes
 
-  /// A link stands in the process that a test has started as in its own.
+  /// A link works in a process that a test has started as in the test's own process.
   @Test func linkStandsInAnotherProcess() async throws {
     let container = try TemporaryContainer()
     let link = Link(try #require(LinkPlan("at=2:duplicate to=watch")))
@@ -224,7 +225,7 @@ import WormholeTesting
     try await process.says("30\n")
     try await process.says("20!\n")
     #expect(try process.output.contains("10\n20\n"))
-    // What another process receives, it does not before the link is healed.
+    // A message for another process is not received before the link is healed.
     link.cut()
     let other = try await container.open().join(as: "tablet").peer("watch")
     try await eventually("the other process to hear of it") {
@@ -272,7 +273,7 @@ import WormholeTesting
     let (heard, receiving) = try receive(two)
     two.link.cut(off: "watch")
     let sent = try await two.toSecond.send("a")
-    // What goes over no link comes, and shows that the other has not.
+    // A message that uses no link arrives, and shows that the delayed message has not arrived.
     try await two.second.peer("watch").send("own")
     try await heard.comes(["own"])
     #expect(try sent.place == .waiting)

@@ -5,7 +5,7 @@ import Testing
 import Wormhole
 import WormholeTesting
 
-/// Messages that tests make, to call handlers with.
+/// Messages that tests make, for calls of handlers.
 @Suite struct MadeMessageTests {
   struct Order: Codable, Equatable, Sendable {
     var film: String
@@ -135,7 +135,7 @@ import WormholeTesting
     #expect(WormholeError.make(.system, errno: 28).errno == 28)
   }
 
-  /// What takes files is called with one that lies, moves and goes as a received one does.
+  /// A handler of files gets a file that exists, moves and is removed as a received file does.
   @Test(.blocking) func messageHasAFile() throws {
     let folder = try TemporaryContainer()
     let path = folder.directory + "/ticket.txt"

@@ -13,7 +13,7 @@ final class Heard<Element: Sendable>: Sendable {
 }
 
 extension Heard where Element: Equatable {
-  /// Waits until this was heard, and nothing else.
+  /// Waits until exactly these elements were received.
   func comes(_ elements: [Element]) async throws {
     do {
       try await eventually("\(elements)") { count >= elements.count }

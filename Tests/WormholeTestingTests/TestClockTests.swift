@@ -4,7 +4,7 @@ import Testing
 import Wormhole
 import WormholeTesting
 
-/// A clock that the test moves, and what goes by it.
+/// A clock that the test moves, and the features that depend on the clock.
 @Suite struct TestClockTests {
   @Test func alarmsRingInOrder() async throws {
     let clock = TestClock()
@@ -40,7 +40,7 @@ import WormholeTesting
     #expect(try await late.outcome(within: .seconds(1)) == .expired)
     #expect(try await inTime.outcome(within: .seconds(1)) == .delivered)
     #expect(heard.all == [2])
-    // As far as it goes; it goes on to be a time.
+    // The clock stops at its last time; the result is still a valid time.
     clock.advance(by: .seconds(Int64.max))
     let last = try await two.toSecond.send(3, options)
     #expect(try await last.outcome(within: .seconds(1)) == .delivered)
@@ -133,7 +133,8 @@ import WormholeTesting
     #expect(clock.elapsed == .seconds(3600))
   }
 
-  /// What another process sends is in order with what this one does, though it has another clock.
+  /// Messages of another process are in order with messages of this process, though the clocks
+  /// differ.
   @Test func locksAndOrderKeepTheMachinesClock() async throws {
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)

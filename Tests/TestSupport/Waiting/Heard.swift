@@ -1,6 +1,6 @@
 internal import Syscalls
 
-/// What a closure under test was called with.
+/// The values with which a closure under test was called.
 package final class Heard<Element: Sendable>: Sendable {
   private let monitor = Monitor<[Element]>([])
 
@@ -11,11 +11,11 @@ package final class Heard<Element: Sendable>: Sendable {
   package var all: [Element] { monitor.withLock { $0 } }
   package var count: Int { all.count }
 
-  /// Waits until what was heard satisfies the condition.
+  /// Waits until the received values satisfy the condition.
   package func wait(
     _ what: String, within time: Duration = patience, until condition: ([Element]) -> Bool
   ) throws {
-    let met: Void? = monitor.wait(until: .now + time) { condition($0) ? () : nil }
+    let met: Void? = monitor.wait(within: time) { condition($0) ? () : nil }
     if met == nil { throw TooLate(description: "\(what): heard \(all.suffix(5))") }
   }
 }

@@ -1,9 +1,9 @@
 import Syscalls
 
-/// A thread that does nothing but wait, and notes how much later than asked for it was woken.
+/// A thread that only waits, and records how much later than requested it was woken.
 ///
-/// What it saw is what the machine did to everybody meanwhile, so a bound on somebody else's wait
-/// can be judged beside it.
+/// Its delay is the delay that the machine caused to all threads in the meantime, so a bound on
+/// another thread's wait can be judged beside it.
 package final class Bystander: Sendable {
   private let state = Monitor((isOver: false, longest: Duration.zero))
   private let thread: Thread
@@ -22,14 +22,14 @@ package final class Bystander: Sendable {
     }
   }
 
-  /// Ends it; the longest delay it has seen.
+  /// Ends the thread; returns the longest delay of the thread.
   package func longestDelay() -> Duration {
     state.signal { $0.isOver = true }
     return state.withLock { $0.longest }
   }
 
-  /// Ends it; what the machine may have added to what takes a few steps, each of them held up as
-  /// long.
+  /// Ends the thread; returns the time that the machine may have added to an operation of a few
+  /// steps, each delayed as long.
   package func allowance() -> Duration { longestDelay() * 4 }
 
   deinit {
@@ -39,7 +39,7 @@ package final class Bystander: Sendable {
 }
 
 extension Bystander {
-  /// How long something takes, but for what the machine does to everybody meanwhile.
+  /// The duration of the body, without the delays that the machine caused to all threads.
   package static func time(_ body: () throws -> Void) throws -> Duration {
     let (bystander, start) = (try Bystander(), Instant.now)
     try body()
@@ -47,10 +47,11 @@ extension Bystander {
     return time - bystander.allowance()
   }
 
-  /// The shortest of three times at most; it is done again only while that is more than it may be.
+  /// The shortest of at most three times; the body is repeated only while its time exceeds the
+  /// bound.
   ///
-  /// A busy disk delays somebody now and then, whatever processors do; what holds others up does so
-  /// each time.
+  /// A busy disk delays a process now and then, whatever the processors do; an operation that
+  /// blocks causes a delay each time.
   package static func leastOfThree(
     within bound: Duration, _ body: () throws -> Duration
   ) rethrows -> Duration {

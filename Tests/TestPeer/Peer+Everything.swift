@@ -1,0 +1,108 @@
+import SharedContainer
+import Syscalls
+import TestSupport
+import Wormhole
+
+/// Jobs that do one of each kind of operation on the container of a group of users.
+extension Peer {
+  private static func shared(_ group: String) throws -> Wormhole {
+    var options = Wormhole.Options()
+    options.sharing = .group
+    options.lease = .milliseconds(50)
+    options.timeout = .seconds(2)
+    return try Wormhole(group: group, options: options)
+  }
+
+  /// Makes a file in each directory of a group's container, and is killed as a guest.
+  static func furnish(_ group: String) throws {
+    let hole = try shared(group)
+    try hole.channel("n").put(1)
+    try hole.channel("n").put(2)
+    try hole.defaults("settings").set(1, forKey: "a")
+    try hole.notice("gong").post()
+    try hole.lock("held").hold {}
+    let (tv, phone) = (try hole.join(as: "tv"), try hole.join(as: "phone"))
+    try phone.peer("tv").send(1)
+    try phone.peer("tv").setContext(2)
+    tv.leave()
+    phone.leave()
+    try access(hole)
+    let guest = try hole.guest()
+    try withExtendedLifetime(guest) { try Processes.send(.kill, to: Processes.current) }
+  }
+
+  private static func access(_ hole: Wormhole) throws {
+    let room = try AccessRoom(hole.container)
+    let claim = AccessClaim([AccessClaim.Part(AccessPath("/"), writes: false)], purpose: "test")
+    let access = AccessExecutor(
+      room, AccessRequest(claim, subject: "/"), Patience(until: .now + .seconds(2)))
+    try access.begin()
+    try access.end(commits: false)
+  }
+
+  /// Prints for each operation whether it was done, and if not, the reason.
+  ///
+  /// Each operation opens the container again, as another program would.
+  static func tryEverything(_ group: String) throws {
+    for (name, operation) in operations {
+      do {
+        try operation(shared(group))
+        try say("\(name): done")
+      } catch let error as WormholeError {
+        try say("\(name): \(error.code): \(error)")
+      }
+    }
+    let findings = (try? shared(group).container.inspect()) ?? []
+    for finding in findings where finding.severity == .problem {
+      try say("doctor: \(finding.subject): \(finding.what); \(finding.advice ?? "")")
+    }
+  }
+
+  private static var operations: [(String, (Wormhole) throws -> Void)] {
+    [
+      ("put", { try $0.channel("n").put(3) }),
+      ("read", { _ = try $0.channel("n", of: Int.self).value }),
+      ("update", { try $0.channel("n", of: Int.self).update(default: 0) { $0 += 1 } }),
+      ("list", { _ = try $0.channels() }),
+      ("erase", { try $0.channel("n", of: Int.self).clear(erasing: true) }),
+      ("set", { try $0.defaults("settings").set(2, forKey: "a") }),
+      ("post", { try $0.notice("gong").post() }),
+      ("hold", { try $0.lock("held").hold {} }),
+      ("join", { try $0.join(as: "tv").leave() }),
+      ("receive", receive),
+      ("send", { try $0.withMember(as: "phone") { _ = try $0.peer("tv").send(2) } }),
+      ("look", look),
+      ("tell", { try $0.withMember(as: "phone") { _ = try $0.peer("tv").setContext(3) } }),
+      ("request", { _ = try $0.guest().peer("tv").request(1, as: Int.self, within: .seconds(1)) }),
+      ("access", access),
+      ("repair", { _ = try $0.repair() }),
+      ("discard", discard),
+      ("remove channel", { _ = try $0.removeChannel("n") }),
+      ("remove settings", { _ = try $0.removeDefaults("settings") }),
+      ("remove member", { _ = try $0.removeMember("tv") }),
+    ]
+  }
+
+  private static func receive(_ hole: Wormhole) throws {
+    let member = try hole.join(as: "tv")
+    defer { member.leave() }
+    let receiving = try member.receive(Int.self) { _, _ in }
+    defer { receiving.stop() }
+    // A fault that keeps the process from receiving is reported by the other operations.
+    try? eventually("it is received", within: .milliseconds(200)) {
+      try hole.peer("tv").queue.isEmpty
+    }
+  }
+
+  private static func look(_ hole: Wormhole) throws {
+    let tv = hole.peer("tv")
+    _ = (try tv.queue, try tv.deadLetters, try tv.toldContexts, try tv.reachability)
+    try tv.clearUntoldOutcomes()
+  }
+
+  private static func discard(_ hole: Wormhole) throws {
+    let tv = hole.peer("tv")
+    for letter in try tv.deadLetters { _ = try tv.discard(id: letter.id) }
+    for message in try tv.queue { _ = try tv.cancel(id: message.id) }
+  }
+}
