@@ -4,11 +4,11 @@ import TestTraits
 import Testing
 
 /// What the articles show compiles.
-@Suite(.blocking) struct ArticleExampleTests {
+@Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct ArticleExampleTests {
   private static let catalogues = [
     "Sources/Wormhole/Wormhole.docc", "Sources/WormholeTesting/WormholeTesting.docc",
   ]
-  /// Those that show lines of programs, and where these are.
+  /// The articles that show lines of programs, and the sources of the lines.
   private static let programs = [
     "TheTicketOffice.md": "Sources/CinemaTime", "TwoSidesInCI.md": "Tests/ExamplePackage",
   ]
@@ -22,9 +22,9 @@ import Testing
     try Descriptor.open(path: Programs.source + "/" + path, [.readOnly, .directory]).names()
   }
 
-  /// Lines that say something, without what they are indented by.
+  /// Lines with content, without their indentation.
   ///
-  /// An example is no test where it is only compiled, and imports stand above all of a file.
+  /// An example that is only compiled is no test, and imports are at the top of a file.
   private func lines(of text: some StringProtocol) -> [Substring] {
     text.split(separator: "\n").map { line in
       let line = Substring(line).drop { $0 == " " }

@@ -4,8 +4,8 @@ import TestTraits
 import Testing
 import Wormhole
 
-/// The recipes for a program's own log do what they say.
-@Suite(.blocking) struct LoggingTests {
+/// The recipes for a program's own log work as described.
+@Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct LoggingTests {
   @Test func aLoggerIsToldLevelTextAndFields() throws {
     typealias Logger = UsualLogging.Logger
     let told = Monitor<[(Logger.Level, String, Logger.Metadata)]>([])
@@ -38,7 +38,7 @@ import Wormhole
     options.log(entry)
     #expect(told.withLock { $0 } == ["error it is gone: watch"])
     PlainLogging.tell(by: &options)
-    // What matters little is not told.
+    // Entries of low importance are not logged.
     options.log(Wormhole.LogEntry(.notice, "nobody reads this"))
   }
 }

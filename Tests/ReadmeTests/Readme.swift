@@ -1,14 +1,31 @@
 import Syscalls
 import TestSupport
 
-/// README.md, as far as tests can hold it to its word.
+/// README.md, or another page of the documentation, as far as tests can compare it with the code.
 struct Readme {
   let text: String
 
-  init() throws {
-    let path = Programs.source + "/README.md"
+  /// - Parameter path: the page, from the root of the package.
+  init(_ path: String = "README.md") throws {
+    let path = Programs.source + "/" + path
     text = String(
       decoding: try Descriptor.open(path: path, [.readOnly]).contents(), as: UTF8.self)
+  }
+
+  static let catalogue = "Sources/Wormhole/Wormhole.docc"
+
+  /// README.md, the articles, and the pages for contributors, if there are any.
+  static func pages() throws -> [String] {
+    let folders = [catalogue, "Sources/WormholeTesting/WormholeTesting.docc", ".github"]
+    let found = try folders.flatMap { folder -> [String] in
+      let path = Programs.source + "/" + folder
+      guard folder != ".github" || (try? Descriptor.open(path: path, [.path])) != nil else {
+        return []
+      }
+      return try Descriptor.open(path: path, [.readOnly, .directory]).names()
+        .filter { $0.hasSuffix(".md") }.map { "\(folder)/\($0)" }
+    }
+    return ["README.md"] + found.sorted()
   }
 
   /// A fenced block, with the mark in the comment on the line before it.
@@ -18,7 +35,7 @@ struct Readme {
     let lines: [String]
   }
 
-  /// The blocks that are marked, as in `<!-- transcript -->`.
+  /// The marked blocks, as in `<!-- transcript -->`.
   var blocks: [Block] {
     var blocks: [Block] = []
     var mark: String?
@@ -41,30 +58,19 @@ struct Readme {
     return blocks
   }
 
-  /// All commands of all transcripts, with what they are said to write.
-  var session: Session {
-    Session(blocks.filter { $0.mark == "transcript" }.flatMap(\.lines))
+  /// All commands of the blocks with a mark, with their expected output.
+  func session(_ mark: String) -> Session {
+    Session(blocks.filter { $0.mark == mark }.flatMap(\.lines))
+  }
+
+  /// The text of the first block with a mark, or nothing.
+  func block(_ mark: String) -> String {
+    (blocks.first { $0.mark == mark }?.lines ?? []).map { $0 + "\n" }.joined()
   }
 
   /// The first two columns of the table of commands.
   var commands: [String] {
     let lines = text.split(separator: "\n").map(String.init)
     return lines.filter { $0.hasPrefix("| `wormhole ") }
-  }
-
-  /// The rooms named in the map, each with its folders.
-  var rooms: [String: Set<String>] {
-    var rooms: [String: Set<String>] = [:]
-    var room = ""
-    for line in blocks.first(where: { $0.mark == "rooms" })?.lines ?? [] {
-      guard let name = line.split(separator: " ").first.map(String.init) else { continue }
-      if line.hasPrefix(" ") {
-        rooms[room, default: []].insert(name)
-      } else {
-        room = name
-        rooms[room] = []
-      }
-    }
-    return rooms
   }
 }

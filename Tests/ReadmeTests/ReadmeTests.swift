@@ -7,63 +7,64 @@ import Wormhole
 
 @testable import WormholeCommand
 
-/// What the README shows is what happens.
-@Suite(.blocking) struct ReadmeTests {
-  /// One shell runs them all, one after the other, as a person would.
-  @Test func everyTranscriptIsTrueWordForWord() throws {
-    let exchanges = try Readme().session.exchanges
-    #expect(exchanges.count >= 10)
+/// README's commands, programs and lists agree with the code.
+@Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct ReadmeTests {
+  private static let transcripts = [
+    "README.md", Readme.catalogue + "/TheCommand.md", Readme.catalogue + "/TheTicketOffice.md",
+  ]
+
+  @Test(arguments: transcripts)
+  func everyTranscriptIsTrueWordForWord(_ page: String) throws {
+    let session = try Readme(page).session("transcript")
+    #expect(session.exchanges.count >= 7)
     let home = try TemporaryDirectory()
-    let mark = "\u{1E}"
-    let script = exchanges.map { $0.command + "\nprintf '\(mark)'\n" }.joined()
-    let path = Processes.environment("PATH") ?? "/usr/bin:/bin"
-    let outcome = try run(
-      "sh", ["-c", script],
-      environment: [
-        "HOME=\(home.path)", "PATH=\(Programs.built):\(path)", "LC_ALL=C.UTF-8", "WORMHOLE_GROUP=",
-      ])
+    let outcome = try session.run(in: home.path, programs: Programs.built)
     #expect(outcome.errors == "")
-    let outputs = outcome.output.split(separator: mark, omittingEmptySubsequences: false)
-    #expect(outputs.count == exchanges.count + 1)
-    for (exchange, output) in zip(exchanges, outputs) {
-      #expect(output == exchange.expected, "\(exchange)")
+  }
+
+  @Test func everyPageWithATranscriptIsRun() throws {
+    let pages = try Readme.pages().filter { page in
+      try Readme(page).blocks.contains { $0.mark == "transcript" }
     }
+    #expect(pages.sorted() == Self.transcripts.sorted())
+  }
+
+  /// No block of README shows a command or code that no test runs or compiles.
+  @Test func everyBlockIsMarked() throws {
+    let blocks = try Readme().blocks
+    #expect(blocks.count > 4)
+    for block in blocks {
+      switch block.language {
+      case "console": #expect(["install", "program", "transcript"].contains(block.mark))
+      case "swift": #expect(block.mark == "manifest" || block.mark.hasPrefix("Tests/"))
+      default: Issue.record("README has a block of '\(block.language)'")
+      }
+    }
+  }
+
+  @Test func theProgramDoesWhatIsShown() throws {
+    let session = try Readme().session("program")
+    #expect(session.exchanges.count > 3)
+    let home = try TemporaryDirectory()
+    _ = try session.run(
+      in: home.path, programs: Programs.built, replacing: ["swift run cinema": "ReadmeProgram"])
   }
 
   @Test func theTableOfCommandsIsTheCommandsOwn() throws {
     let rows = Table.wormhole.verbs.map { "| `wormhole \($0.usage)` | \($0.summary) |" }
-    #expect(try Readme().commands == rows)
+    #expect(try Readme(Readme.catalogue + "/TheCommand.md").commands == rows)
   }
 
   @Test func everySwiftExampleIsAFileThatCompiles() throws {
-    let examples = try Readme().blocks.filter { $0.language == "swift" }
+    let examples = try Readme().blocks.filter {
+      $0.language == "swift" && $0.mark != "manifest"
+    }
     #expect(!examples.isEmpty)
     for example in examples {
       let file = try Descriptor.open(path: Programs.source + "/" + example.mark, [.readOnly])
       let text = String(decoding: try file.contents(), as: UTF8.self)
       #expect(text == example.lines.joined(separator: "\n") + "\n", "\(example.mark)")
     }
-  }
-
-  @Test func theMapNamesEveryRoomWithItsFolders() throws {
-    let path = Programs.source + "/Sources"
-    let sources = try Descriptor.open(path: path, [.readOnly, .directory])
-    var rooms: [String: Set<String>] = [:]
-    for name in try sources.names() {
-      let room = try sources.open(name, [.readOnly, .directory])
-      // A catalogue, and what C has beside its sources, are no folders of the room.
-      let folders = try room.names().filter { !$0.contains(".") && $0 != "include" }
-      rooms[name] = Set(folders)
-    }
-    #expect(try Readme().rooms == rooms)
-  }
-
-  @Test func theExampleDrives() throws {
-    let folder = try TemporaryDirectory()
-    let watching = try drive(in: folder.path + "/container")
-    let hole = try Wormhole(directory: folder.path + "/container")
-    #expect(try hole.channel("speed", of: Double.self).value == 88)
-    watching.stop()
   }
 
   @Test func theExampleSaysWhatItPromises() {

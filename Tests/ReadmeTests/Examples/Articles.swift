@@ -1,7 +1,8 @@
 import Foundation
 import Wormhole
 
-// What the articles of the documentation show, as it stands there, with what it takes for granted.
+// The examples of the documentation's articles, word for word, with the declarations that they
+// assume.
 
 enum ErrorsArticle {
   static func retry() throws {}
@@ -262,7 +263,7 @@ enum CoordinationArticle {
   }
 
   static let editor = Editor()
-  // What uses it is compiled alone, and called by nobody.
+  // The code that uses the property is only compiled, and never called.
   nonisolated(unsafe) static var presenting: Wormhole.Subscription?
 
   static func replace() throws {

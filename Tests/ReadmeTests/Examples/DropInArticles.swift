@@ -4,7 +4,7 @@ import Foundation
 import MMWormhole
 import WatchConnectivity
 
-// What the articles on the drop-in modules show, as it stands there.
+// The examples of the articles on the drop-in modules, word for word.
 
 enum AppGroupsArticle {
   static func share() throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Wormhole
 
-// What the article on threads and lifetimes says of a program's own log, as it stands there. The
+// The examples for a program's own log in the article on threads and lifetimes, word for word. The
 // loggers are stand-ins with the interfaces that programs know.
 
 /// With the usual logging library.
@@ -30,7 +30,7 @@ enum UsualLogging {
   }
 }
 
-/// With the log of the system that code for devices has.
+/// With the system's log, as in code for devices.
 enum UnifiedLogging {
   enum OSLogType { case debug, info, `default`, error, fault }
 

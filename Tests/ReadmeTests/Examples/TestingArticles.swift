@@ -2,8 +2,8 @@ import Testing
 import Wormhole
 import WormholeTesting
 
-// What the articles on testing show, as it stands there, with what it takes for granted. These are
-// no tests here: they are only compiled.
+// The examples of the articles on testing, word for word, with the declarations that they assume.
+// No test runs here: the examples are only compiled.
 
 struct TestingArticle {
   struct Order: Codable, Sendable {
