@@ -1,11 +1,22 @@
 #define _GNU_SOURCE
 #include "CForking.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void wait_for_the_end(void) {
@@ -46,7 +57,45 @@ int forking_copy_of_copy(int number, const char *path) {
   return process;
 }
 
+/* Whether each other thread of this process sleeps; also true where /proc cannot tell. */
+static int others_sleep(void) {
+  DIR *threads = opendir("/proc/self/task");
+  if (!threads) return 1;
+  int sleep = 1;
+  for (struct dirent *thread; sleep && (thread = readdir(threads));) {
+    char path[64], text[512];
+    long number = strtol(thread->d_name, NULL, 10);
+    if (number == 0 || number == syscall(SYS_gettid)) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", number);
+    int file = open(path, O_RDONLY);
+    ssize_t length = file == -1 ? 0 : read(file, text, sizeof text - 1);
+    if (file != -1) close(file);
+    text[length > 0 ? length : 0] = 0;
+    char *name = strrchr(text, ')');
+    sleep = !name || strncmp(name, ") R", 3) != 0;
+  }
+  closedir(threads);
+  return sleep;
+}
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Until the other threads have slept for a hundredth of a second, for two seconds at most: a thread
+   that runs may have a lock of the Swift runtime, which no thread of the copy would give back. */
+static void wait_for_others(void) {
+  double begin = seconds(), rest = begin;
+  while (seconds() - begin < 2 && seconds() - rest < 0.01) {
+    if (!others_sleep()) rest = seconds();
+    sched_yield();
+  }
+}
+
 int forking_do(int by_clone, void (*body)(void)) {
+  wait_for_others();
   int process = by_clone ? (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
   if (process == 0) {
     body();
@@ -61,3 +110,24 @@ int forking_become(unsigned user, unsigned group) {
   if (setgroups(0, NULL) == -1 || setresgid(group, group, group) == -1) return -1;
   return setresuid(user, user, user);
 }
+
+int forking_refuse(int error) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1) return -1;
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+static int limit(int resource, unsigned long count) {
+  struct rlimit limit = {.rlim_cur = count, .rlim_max = count};
+  return setrlimit(resource, &limit);
+}
+
+int forking_limit_descriptors(unsigned long count) { return limit(RLIMIT_NOFILE, count); }
+
+int forking_limit_threads(unsigned long count) { return limit(RLIMIT_NPROC, count); }

@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of a user's. It lies here so that a test can build it and run its tests.
+// A user's package, kept here for a test that builds the package and runs its tests.
 let package = Package(
   name: "tickets",
   products: [.library(name: "Tickets", targets: ["Tickets"])],

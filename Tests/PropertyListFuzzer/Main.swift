@@ -4,9 +4,9 @@ import PropertyListFuzzing
 /// Throws mutated files at the readers: `PropertyListFuzzer [--seed n] [--count n] [--first n]
 /// [--trace]`.
 ///
-/// A broken promise ends it with the line that replays it. So does a crash, except that the
-/// sanitizer or the kernel has the last word; `--trace` then shows which case was the last to
-/// begin.
+/// A broken promise ends the program with the line that replays the case. A crash ends the program
+/// too, except that the sanitizer or the kernel prints last; `--trace` then shows the last case
+/// that was started.
 @main enum Main {
   static func main() {
     do {
@@ -46,7 +46,7 @@ import PropertyListFuzzing
     print("peak memory \(peakMemory)")
   }
 
-  /// What the kernel has counted, in its own words.
+  /// The peak memory as the kernel has counted it, in the kernel's own words.
   private static var peakMemory: Substring {
     let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

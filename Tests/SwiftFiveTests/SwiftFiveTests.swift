@@ -29,7 +29,7 @@ import Testing
     #expect(again.visited == ["a", "b"])
     #expect(again.movies == [Movie(id: 1, title: "Sunrise", hour: 20)])
     #expect(again.lastVisit == Date(timeIntervalSince1970: 10))
-    // It is the group's, although the file that sets it imports Foundation alone.
+    // The value is the group's, although the file that sets it imports Foundation alone.
     #expect(UserDefaults(suiteName: group)?.integer(forKey: "rows") == 9)
     settings.registerDefaults()
     settings.reset()

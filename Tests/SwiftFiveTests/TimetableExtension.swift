@@ -2,7 +2,7 @@ import AppGroups
 import Foundation
 
 // The extension's side of the slides: a file in the group's directory that the app makes, and a
-// notification that tells of a new one.
+// notification of each new file.
 
 let timetableChanged = "com.example.cinema.timetable" as CFString
 

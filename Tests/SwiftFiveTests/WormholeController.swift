@@ -1,8 +1,8 @@
 import Foundation
 import MMWormhole
 
-// In the style of MMWormhole's examples: a controller with buttons, and another that shows which
-// one was pressed.
+// In the style of MMWormhole's examples: a controller with buttons, and a second controller that
+// shows the pressed button.
 
 class ButtonController {
   let wormhole: MMWormhole
@@ -96,7 +96,7 @@ class NumberController {
   }
 }
 
-// What an app of its own stores: an object with coding of its own.
+// An object that an app stores, with coding of its own.
 class Ticket: NSObject, NSSecureCoding {
   static var supportsSecureCoding: Bool { return true }
 

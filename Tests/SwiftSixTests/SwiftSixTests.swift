@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 import WormholeTesting
 
-/// Code as somebody writes it who begins today, compiled in Swift 6 mode.
+/// Code of a developer who begins today, compiled in Swift 6 mode.
 @Suite struct SwiftSixTests {
   private let group: String
 
@@ -27,7 +27,7 @@ import WormholeTesting
     #expect(again.name == "Ada")
     #expect(again.favourites == [1, 3])
     #expect(try again.movies() == [Movie(id: 1, title: "M", hour: 22)])
-    // It is the group's, although the file that sets it imports Foundation alone.
+    // The value is the group's, although the file that sets it imports Foundation alone.
     #expect(UserDefaults(suiteName: group)?.integer(forKey: "volume") == 7)
   }
 

@@ -1,7 +1,7 @@
 import AppGroups
 
-// The slides' files and notifications, as somebody writes them who begins in Swift 6: on the main
-// actor, with values that may be sent.
+// The slides' files and notifications, as a developer writes them who begins in Swift 6: on the
+// main actor, with values that may be sent.
 
 @MainActor
 final class Timetable {

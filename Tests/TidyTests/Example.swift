@@ -1,4 +1,4 @@
-/// A few lines that break a rule, or come near it and do not.
+/// A few lines that break a rule, or come near a violation without breaking the rule.
 struct Example: Sendable {
   let rule: String
   let path: String
@@ -10,7 +10,7 @@ struct Example: Sendable {
     self.text = text + "\n"
   }
 
-  // Paths that must not stand here in one piece.
+  // Paths that must not be written here in one piece.
   private static let slash = "/"
   private static let address = "https:" + "//"
 
@@ -32,9 +32,23 @@ struct Example: Sendable {
     Example(.sleeps, "try await Task.sleep(for: .seconds(1))", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "usleep(1000)", in: "Tests/ATests/A.swift"),
     Example(.sleeps, "Thread.sleep(forTimeInterval: 1)", in: "Tests/ATests/A.swift"),
+    Example(.timers, "queue.asyncAfter(deadline: .now() + 1) {}", in: "Sources/DropIns/A.swift"),
+    Example(.timers, "try await Task.sleep(for: .seconds(1))"),
+    Example(.timers, "let queue = DispatchQueue(label: \"a\")"),
     Example(.blocking, "@Suite struct A {\n@Test func a() {", in: "Tests/ATests/A.swift"),
     Example(
       .blocking, "@Suite(.blocking) struct A {\n@Test func a() async {",
+      in: "Tests/ATests/A.swift"),
+    Example(
+      .expectations, "let a = try watch.receive(Int.self) { a in\n#expect(a == 1)\n}",
+      in: "Tests/ATests/A.swift"),
+    Example(
+      .expectations, "try Thread(\"a\") {\ndo { try b() } catch { Issue.record(error) }\n}",
+      in: "Tests/ATests/A.swift"),
+    Example(
+      .expectations, "side.onContext = { #expect($0 == 1) }", in: "Tests/ATests/A.swift"),
+    Example(
+      .expectations, "observe(\na,\n{ _ in\n#expect(throws: A.self) { try b() }\n})",
       in: "Tests/ATests/A.swift"),
     Example(.lineLength, String(repeating: "x", count: 101)),
     Example(.whitespace, "let a = 1 "),
@@ -67,6 +81,8 @@ struct Example: Sendable {
 
   static let good: [Example] = [
     Example(.imports, "import Synchronization"),
+    Example(.timers, "let queue = DispatchQueue(label: \"a\")", in: "Sources/DropIns/A.swift"),
+    Example(.timers, "queue.soon(after: .seconds(1)) {}  // not asyncAfter(deadline:)"),
     Example(.imports, "import Glibc", in: "Sources/Syscalls/A.swift"),
     Example(.imports, "import Foundation", in: "Sources/AppGroups/A.swift"),
     Example(.imports, "// import Glibc"),
@@ -84,6 +100,10 @@ struct Example: Sendable {
       .blocking, "@Suite(.blocking) struct A {\n@Test func a() {", in: "Tests/ATests/A.swift"),
     Example(
       .blocking, "@Suite struct A {\n@Test(.blocking) func a() {\n@Test func b() async {",
+      in: "Tests/ATests/A.swift"),
+    Example(
+      .expectations,
+      "try relay.handle(a) { #expect($0 == 1) }\nwatch(a) { heard.add($0) }\n#expect(a == 1)",
       in: "Tests/ATests/A.swift"),
     Example(
       .testing, "#if canImport(Testing)\npackage import Testing\n#endif",

@@ -8,7 +8,7 @@ enum House {
   // Read and taken apart once for all rules.
   private static let read = Result {
     var files: [SourceFile] = []
-    for place in ["Package.swift", "README.md", ".ci", "Sources", "Tests"] {
+    for place in ["Package.swift", "README.md", ".ci", ".github", "Sources", "Tests"] {
       try collect(place, into: &files)
     }
     return files
@@ -21,7 +21,7 @@ enum House {
       let names = try root.open(path, [.readOnly, .directory]).names().sorted()
       for name in names where !name.hasPrefix(".") { try collect(path + "/" + name, into: &files) }
     } else if status.kind == .regular {
-      // What a link leads to is looked at where it lies.
+      // The target of a link is read at its own path.
       let bytes = try root.open(path, [.readOnly]).contents()
       files.append(SourceFile(path, String(decoding: bytes, as: UTF8.self)))
     }

@@ -5,7 +5,7 @@ import TestSupport
 /// What users see of a module, by the compiler's symbol graph.
 struct Interface {
   struct Symbol: Hashable {
-    /// Where it is, from the module on.
+    /// The symbol's path, starting with the module.
     let path: String
     let declaration: String
     let isDocumented: Bool
@@ -44,13 +44,13 @@ struct Interface {
     #endif
   }
 
-  /// One symbol in two lines, in order.
+  /// Two lines for each symbol, in order.
   var text: String {
     symbols.map { "\($0.path)\n    \($0.declaration)\n" }.joined()
   }
 }
 
-/// As much of a symbol graph as is looked at.
+/// The part of a symbol graph that the tests read.
 private struct Graph: Decodable {
   struct Symbol: Decodable {
     struct Kind: Decodable { let identifier: String }
@@ -68,7 +68,7 @@ private struct Graph: Decodable {
 }
 
 extension Interface.Symbol {
-  /// Nil for what stands in no file: the compiler has made it.
+  /// Nil for a symbol without a file: the compiler has made it.
   fileprivate init?(_ symbol: Graph.Symbol) {
     guard symbol.kind.identifier != "swift.extension", symbol.location != nil else { return nil }
     path = symbol.pathComponents.joined(separator: ".")

@@ -3,13 +3,14 @@ import TestSupport
 import TestTraits
 import Testing
 
-/// What users write against stands in `Fixtures/interface`, so that a change of it is seen.
+/// The interface that users write against is stored in `Fixtures/interface`, so that a change is
+/// seen.
 ///
-/// To renew the files after a change that is meant:
+/// To renew the files after an intended change:
 ///
 ///     WORMHOLE_RENEW_INTERFACE=1 swift test --filter InterfaceTests
-@Suite(.blocking) struct InterfaceTests {
-  /// The modules of the package's products, and what users of each see of others.
+@Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct InterfaceTests {
+  /// The modules of the package's products, and the modules whose symbols users of each also see.
   private static let modules = [
     "Wormhole": ["SharedContainer", "PropertyLists"], "WormholeTesting": [],
     "AppGroups": ["DropIns"], "CinemaTime": [], "Communicator": [], "MMWormhole": [],
@@ -19,7 +20,7 @@ import Testing
   @Test(arguments: modules.keys.sorted())
   func aModulesInterfaceIsWhatItWas(_ module: String) throws {
     guard Programs.installed("swift") != nil else {
-      return skip("the interface of \(module)", because: "swift is not in PATH")
+      return skip("the interface of \(module)", missing: "swift")
     }
     let interface = try Interface(of: module, reexporting: Self.modules[module] ?? [])
     #expect(interface.symbols.count > 3, "it was found")

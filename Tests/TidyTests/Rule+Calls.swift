@@ -2,11 +2,11 @@
 extension Rule {
   /// Only Syscalls makes system calls, whatever door Foundation opens to them.
   ///
-  /// A function of the package's own may have such a name: it is told by an argument label or by
-  /// being declared in the same file.
+  /// A function of the package's own may have such a name: an argument label distinguishes the
+  /// function, or a declaration in the same file.
   static let calls = Rule("system calls") { file in
     guard file.isSwift, file.isSource, !["CLinux", "Syscalls"].contains(file.room),
-      // A file that imports none of these sees none of the C library's functions.
+      // A file that imports none of these modules sees no function of the C library.
       !doors.isDisjoint(with: file.imported)
     else { return [] }
     let own = Set(file.words.joined().filter { $0.previous == "func" }.map(\.text))
@@ -45,13 +45,13 @@ extension Rule {
     guard file.isSwift, file.isSource,
       !["CinemaTime", "CinemaTimeCommand", "WormholeBenchmarks"].contains(file.room)
     else { return nil }
-    // Our own `write(to:)` of a descriptor is told by the file's imports.
+    // Our own `write(to:)` of a descriptor is recognized by the file's imports.
     guard !file.imported.contains("Syscalls") else { return nil }
     for words in ["Data(contentsOf:", "String(contentsOf", ".write(to:", ".write(toFile:"]
     where line.contains(words) {
       return "'\(words)' goes past the container"
     }
-    // AppGroups adds to it what it has elsewhere.
+    // AppGroups adds to `FileManager` the functions that it has elsewhere.
     let names = ["FileManager", "NSTemporaryDirectory", "FileHandle"]
     guard file.room != "AppGroups", names.contains(where: line.contains),
       let word = Word.words(of: line).first(where: { names.contains(String($0.text)) })
@@ -59,7 +59,23 @@ extension Rule {
     return "'\(word.text)' goes past the container"
   }
 
-  /// Time that passes proves nothing: a test looks for what it expects until its patience ends.
+  /// The library has timers and queues of its own: the first of Dispatch's ends a process that has
+  /// no descriptors left, and waits for ever where no thread can be had.
+  static let timers = Rule("Dispatch's timers") { word, file in
+    guard word.isCalled, file.isSource, library.contains(file.room) else { return nil }
+    if ["asyncAfter", "makeTimerSource", "sleep"].contains(word.text) {
+      return "'\(word.text)' takes descriptors: use 'soon(after:)' of a queue"
+    }
+    guard file.room == "Wormhole", word.text == "DispatchQueue" else { return nil }
+    return "a queue of the library's own is a WorkQueue"
+  }
+
+  private static let library: Set<String> = [
+    "Wormhole", "Pairings", "DropIns", "AppGroups", "MMWormhole", "WatchConnectivity",
+    "Communicator", "CommandLine", "WormholeCommand",
+  ]
+
+  /// Time that passes proves nothing: a test checks for the expected state until its deadline.
   static let sleeps = Rule("sleeping tests") { word, file in
     guard word.isCalled, file.isTest, pauses.contains(word.text) else { return nil }
     return "'\(word.text)': wait for the thing itself, with a deadline"

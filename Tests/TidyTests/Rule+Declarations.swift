@@ -1,6 +1,6 @@
 /// What declarations carry with them.
 extension Rule {
-  /// Every public symbol says what it is for.
+  /// Every public symbol states its purpose.
   static let documentation = Rule("documentation") { file in
     guard file.isSwift, file.isSource else { return [] }
     return file.code.indices.compactMap { index in
@@ -28,7 +28,7 @@ extension Rule {
     return text.hasPrefix("@") && !text.contains("public")
   }
 
-  /// Where the compiler is told to believe, a comment says why it may.
+  /// Where code asks the compiler to believe it, a comment gives the reason.
   static let reasons = Rule("reasons") { file in
     guard file.isSwift else { return [] }
     return file.code.indices.compactMap { index in
@@ -47,8 +47,8 @@ extension Rule {
     return text.hasPrefix("// ")
   }
 
-  /// A file of the rooms that hold everything up is named for what it holds: a type, or an
-  /// extension and its topic, as in `Slot+Change`.
+  /// A file of the rooms that hold everything up is named for its content: a type, or an extension
+  /// and its topic, as in `Slot+Change`.
   static let fileNames = Rule("file names") { file in
     let rooms = ["Syscalls", "PropertyLists", "SharedContainer", "Wormhole"]
     guard file.isSwift, file.isSource, rooms.contains(file.room),
@@ -56,7 +56,8 @@ extension Rule {
     else { return [] }
     let name = last.dropLast(".swift".count)
     let kinds: Set<Substring> = ["class", "struct", "enum", "actor", "protocol", "extension"]
-    // What serves a type, and is no part of it, may be all that a file of its topic holds.
+    // Helpers of a type, which are no part of the type, may be all the content of a file on its
+    // topic.
     guard !last.contains("+") else { return [] }
     let holdsIt = file.words.contains { line in
       let words = line.map(\.text)
@@ -81,8 +82,8 @@ extension Rule {
 
   /// A test blocks or is asynchronous.
   ///
-  /// One that blocks a thread of the pool holds up all who wait for tasks. One that is asynchronous
-  /// would queue with those that block, and again after each wait of its own.
+  /// A test that blocks a thread of the pool holds up all callers that wait for tasks. An
+  /// asynchronous test would queue with the blocking tests, and again after each wait of its own.
   static let blocking = Rule("blocking tests") { file in
     guard file.isSwift, file.isTest, file.room != "ExamplePackage" else { return [] }
     var found: [(line: Int, message: String)] = []
@@ -95,7 +96,7 @@ extension Rule {
       begun.isBlocking = begun.isBlocking || line.contains(".blocking")
       begun.isAsync = begun.isAsync || line.contains(" async ")
       test = begun
-      // Its declaration goes on to where its body begins.
+      // The test's declaration continues to the beginning of its body.
       guard line.hasSuffix("{") || line.contains("func ") && line.contains("{") else { continue }
       test = nil
       if begun.isAsync == begun.isBlocking {

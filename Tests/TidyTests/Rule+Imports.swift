@@ -1,4 +1,4 @@
-/// Who imports what. Rooms import downward only.
+/// The modules that each room imports. Rooms import downward only.
 extension Rule {
   static let imports = Rule("imports", in: \.code) { line, file in
     guard file.isSwift, let module = imported(by: line) else { return nil }
@@ -10,7 +10,7 @@ extension Rule {
     return allowed.contains(module) ? nil : "\(file.room) does not import \(module)"
   }
 
-  /// What is no test target is built for release too, statically, where there is no Testing.
+  /// A target that is not a test target is also built for release, statically, without Testing.
   static let testing = Rule("Testing in other targets") { file in
     guard file.isSwift, !(file.isTest && file.room.hasSuffix("Tests")),
       file.room != "ExamplePackage"
@@ -29,21 +29,21 @@ extension Rule {
     let words = line.split { $0 == " " || $0 == "\t" }.drop { $0.hasPrefix("@") }
       .drop { ["public", "package", "internal", "private", "fileprivate"].contains($0) }
     guard words.first == "import", words.count > 1 else { return nil }
-    // `import struct Foundation.Data` names what it wants of the module.
+    // `import struct Foundation.Data` names the wanted part of the module.
     let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "let", "var"]
     let name =
       kinds.contains(words.dropFirst().first ?? "") ? words.dropFirst(2) : words.dropFirst()
     return name.first?.split(separator: ".").first.map(String.init)
   }
 
-  /// What each room may import, from the lowest room upward.
+  /// The modules that each room may import, from the lowest room upward.
   static let rooms: [String: Set<String>] = {
     let any: Set<String> = ["Synchronization", "FoundationEssentials"]
     let container: Set = ["Syscalls", "PropertyLists"]
     let wormhole = container.union(["SharedContainer", "Dispatch", "Observation"])
     let above = wormhole.union(["Wormhole"])
-    // What has an original of Apple's or of others. Foundation yes; files, locks and watches of
-    // their own no: what they need of those, the rooms below have.
+    // Rooms with an original of Apple's or of another author. Foundation yes; files, locks and
+    // watches of their own no: the rooms below provide these objects.
     let ground = above.union(["Foundation"])
     let dropIn = ground.union(["AppGroups", "DropIns"])
     let office = dropIn.union(["MMWormhole", "WatchConnectivity", "Communicator"])

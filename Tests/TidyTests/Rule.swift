@@ -7,7 +7,7 @@ struct Finding: Equatable, CustomStringConvertible {
   var description: String { "\(path):\(line): \(message)" }
 }
 
-/// A house rule: what it finds in one file.
+/// A house rule, which returns its findings for one file.
 struct Rule: Sendable {
   let name: String
   let check: @Sendable (SourceFile) -> [(line: Int, message: String)]
@@ -17,7 +17,7 @@ struct Rule: Sendable {
     self.check = check
   }
 
-  /// A rule that looks at each line by itself.
+  /// A rule that checks each line alone.
   init(
     _ name: String, in lines: @escaping @Sendable (SourceFile) -> [String],
     eachLine: @escaping @Sendable (String, SourceFile) -> String?
@@ -29,7 +29,7 @@ struct Rule: Sendable {
     }
   }
 
-  /// A rule that looks at each word of a line of code, and finds one of them at most.
+  /// A rule that checks each word of a line of code, and reports one word at most.
   init(
     _ name: String, eachWord: @escaping @Sendable (Word, SourceFile) -> String?
   ) {
@@ -47,13 +47,13 @@ struct Rule: Sendable {
 
 extension Rule {
   static let all = [
-    imports, testing, calls, fileCalls, sleeps, blocking, lineLength, whitespace, fileLength,
-    debris,
-    printing, bytes, deadCode, documentation, reasons, monitors, fileNames, machinePaths, hosts,
+    imports, testing, calls, fileCalls, timers, sleeps, blocking, expectations, lineLength,
+    whitespace, fileLength, debris, printing, bytes, deadCode, documentation, reasons, monitors,
+    fileNames, machinePaths, hosts,
   ]
 }
 
-/// A word of a line of code, with what stands round it.
+/// A word of a line of code, with its surroundings.
 struct Word {
   let text: Substring
   /// The word before the dot before it, "" for a dot after something else, nil without a dot.
@@ -63,7 +63,7 @@ struct Word {
   /// Whether the first argument of the call has a label, as no C function's has.
   let hasLabel: Bool
 
-  // On bytes, as there are many lines: what is beyond ASCII counts as a letter.
+  // On bytes, as a file has many lines: a byte beyond ASCII counts as a letter.
   static func words(of line: String) -> [Word] {
     var words: [Word] = []
     let bytes = line.utf8
@@ -91,6 +91,12 @@ struct Word {
       before = nil
     }
     return words
+  }
+
+  /// The word at the start of the text; nil if the text begins with another character.
+  static func prefix(of text: Substring.UTF8View) -> Substring? {
+    guard let first = text.first, isLetter(first) else { return nil }
+    return Substring(text.prefix(while: isInWord))
   }
 
   private static func isLetter(_ byte: UInt8) -> Bool {

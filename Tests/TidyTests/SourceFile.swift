@@ -33,8 +33,13 @@ struct SourceFile: Sendable {
   }
 
   var isSwift: Bool { path.hasSuffix(".swift") }
-  var isSource: Bool { path.hasPrefix("Sources/") }
-  var isTest: Bool { path.hasPrefix("Tests/") }
+  /// Programs that measure and stress the library: they are beside the tests, and the rules for
+  /// sources apply to them.
+  static let tools: Set = ["AllocationCounter", "CFloor", "WormholeBenchmarks", "WormholeStress"]
+
+  private var isTool: Bool { path.hasPrefix("Tests/") && Self.tools.contains(room) }
+  var isSource: Bool { path.hasPrefix("Sources/") || isTool }
+  var isTest: Bool { path.hasPrefix("Tests/") && !isTool }
 
   private static func lines(_ bytes: [UInt8]) -> [String] {
     var lines = bytes.split(separator: newline, omittingEmptySubsequences: false)
@@ -60,7 +65,7 @@ private struct Parts {
     comments = bytes.map { $0 == newline ? newline : UInt8(ascii: " ") }
   }
 
-  /// What something else than code may begin with, or a parenthesis does.
+  /// The bytes with which text other than code may begin, or a parenthesis.
   private static let special = Set("/#\"()".utf8)
 
   mutating func takeApart() { takeCode(untilParenthesis: false) }

@@ -13,11 +13,21 @@ int forking_copy_after(void (*body)(void));
    Returns its number, or -1; the first copy has ended. */
 int forking_copy_of_copy(int number, const char *path);
 
-/* Has a copy of this process do something and end, and waits for that; the copy is made by fork, or
-   by a bare clone, of which the C library knows nothing. -1 if it did not come to its end. */
+/* Makes a copy of this process that runs the body and ends, and waits for its end. The copy is made
+   by fork, or by a bare clone, of which the C library knows nothing, once the other threads sleep:
+   a lock of the Swift runtime that one of them had would never be free in the copy. -1 if the copy
+   did not come to its end. */
 int forking_do(int by_clone, void (*body)(void));
 
 /* Makes this process one of that user and of that group alone, for good; -1 if it may not. */
 int forking_become(unsigned user, unsigned group);
+
+/* Refuses openat2 and renameat2 with that error to this thread and to what it starts, for good, as
+   sandboxes refuse calls that they do not know; -1 where that cannot be. */
+int forking_refuse(int error);
+/* Limit the descriptors of this process, and the threads of all processes of its user, for good;
+   -1 if that cannot be. The second does not bind root. */
+int forking_limit_descriptors(unsigned long count);
+int forking_limit_threads(unsigned long count);
 
 #endif

@@ -1,6 +1,6 @@
 import WatchConnectivity
 
-/// The link between the two apps, as apps have it: one object that is its session's delegate.
+/// The link between the two apps, in the usual form: a single object, the delegate of its session.
 public final class CinemaLink: NSObject, WCSessionDelegate, @unchecked Sendable {
   // Set once, before the session is activated.
   private var ready: (CinemaLink) -> Void = { _ in }
@@ -15,7 +15,7 @@ public final class CinemaLink: NSObject, WCSessionDelegate, @unchecked Sendable 
     WCSession.default.activate()
   }
 
-  /// Sells tickets on the phone; the watch hears of it whenever it runs.
+  /// Sells tickets on the phone; the watch is notified whenever its app runs.
   public func sell(_ film: String) {
     WCSession.default.transferUserInfo(["sold": film])
   }
@@ -37,7 +37,7 @@ public final class CinemaLink: NSObject, WCSessionDelegate, @unchecked Sendable 
     say("sold \(userInfo["sold"] as? String ?? "nothing")")
   }
 
-  /// The watch asks how many seats are left.
+  /// The watch requests the number of seats left.
   public func session(
     _ session: WCSession, didReceiveMessage message: [String: Any],
     replyHandler: @escaping @Sendable ([String: Any]) -> Void
@@ -53,7 +53,7 @@ public final class CinemaLink: NSObject, WCSessionDelegate, @unchecked Sendable 
     say("told of \(userInfoTransfer.userInfo["sold"] as? String ?? "nothing")")
   }
 
-  /// For the test, which reads what both sides write.
+  /// For the test, which reads the output of both sides.
   private func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }

@@ -1,34 +1,34 @@
 import Wormhole
 
-/// So many seats for a film, please.
+/// An order of seats for a film.
 public struct Order: Codable, Equatable, Sendable {
   /// The name of the film.
   public var film: String
   /// How many seats.
   public var seats: Int
 
-  /// An order for so many seats.
+  /// An order for the given number of seats.
   public init(film: String, seats: Int) {
     self.film = film
     self.seats = seats
   }
 }
 
-/// The question how many seats there are still.
+/// A request for the number of seats left.
 public struct SeatsLeft: Wormhole.Askable {
   /// The number of seats.
   public typealias Answer = Int
   /// The name of the film.
   public var film: String
 
-  /// The question about one film.
+  /// A request for the seats of one film.
   public init(film: String) { self.film = film }
 }
 
-/// There are not as many seats as were ordered.
+/// Fewer seats are left than were ordered.
 public struct SoldOut: Error {}
 
-/// Sells the seats of a container's films to those who send orders.
+/// Sells the seats of a container's films to members that send orders.
 public final class BoxOffice: Sendable {
   private let hole: Wormhole
   private let member: Wormhole.Member
@@ -52,7 +52,8 @@ public final class BoxOffice: Sendable {
 
   /// Handles one order.
   ///
-  /// A message may come twice, marked the second time: what was sold is not sold again.
+  /// A message may be delivered twice, marked the second time: an order that was sold is not sold
+  /// again.
   public func sell(_ message: Wormhole.Message) throws {
     let order = try message.value(as: Order.self)
     if message.isRedelivered, try sales().value?.contains(message.id) == true { return }
@@ -63,7 +64,7 @@ public final class BoxOffice: Sendable {
     try sales().update(default: []) { _ = $0.insert(message.id) }
   }
 
-  /// Answers one question.
+  /// Replies to one request.
   public func answer(_ request: Wormhole.Request) throws {
     let question = try request.value(as: SeatsLeft.self)
     guard let left = try seats(question.film).value else {
@@ -72,7 +73,7 @@ public final class BoxOffice: Sendable {
     try request.answer(left)
   }
 
-  /// Sells, until what is returned is let go of.
+  /// Sells as long as the caller retains the returned objects.
   public func open() throws -> [any Sendable] {
     [
       try member.receive(kinds: ["Order"]) { [self] in try sell($0) },

@@ -16,7 +16,7 @@ import WormholeTesting
     let watch = try TestProcess(
       "CinemaWatch", in: container, environment: ["WORMHOLE_ROLE": "watch"])
     try await wait(watch, for: "activated")
-    // Out of range the phone sells, and the watch hears nothing of it.
+    // Out of range the phone sells, and the watch is not notified.
     try pairing.setInRange(false)
     let phone = try TestProcess(
       "CinemaPhone", ["Metropolis", "M"], in: container, environment: ["WORMHOLE_ROLE": "phone"])
@@ -24,7 +24,7 @@ import WormholeTesting
     #expect(try !watch.output.contains("sold"))
     try watch.kill()
     try pairing.setInRange(true)
-    // Another life of the watch hears of both, in order, and the phone is told so.
+    // The watch's next run is notified of both sales, in order, and the phone of the deliveries.
     let next = try TestProcess(
       "CinemaWatch", in: container, environment: ["WORMHOLE_ROLE": "watch"])
     try await wait(phone, for: "told of M")

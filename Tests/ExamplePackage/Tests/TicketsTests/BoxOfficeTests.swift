@@ -5,7 +5,7 @@ import WormholeTesting
 
 /// The box office, tested with Swift Testing.
 @Suite struct BoxOfficeTests {
-  /// A handler is called with messages that nobody has sent.
+  /// A handler is called with messages that no member has sent.
   @Test func nothingIsSoldTwice() throws {
     let container = try TemporaryContainer()
     let hole = try container.open()
@@ -46,7 +46,7 @@ import WormholeTesting
       sent.append(try await two.toSecond.send(Order(film: "Metropolis", seats: 3)))
     }
     for one in sent { try await one.waitUntilDelivered(within: .seconds(30)) }
-    // Should it fail, the plan says how to see it again.
+    // If the test fails, the plan describes how to replay the failure.
     let left = try await two.toSecond.request(SeatsLeft(film: "Metropolis"))
     #expect(left == 40, "\(plan)")
     two.link.cut()
@@ -56,7 +56,7 @@ import WormholeTesting
     _ = sales
   }
 
-  /// A clock that the test moves: nobody waits for the second attempt.
+  /// A clock that the test moves: no time is spent on waiting for the second attempt.
   @Test func orderForAFilmToComeIsTriedAgain() async throws {
     let clock = TestClock()
     let two = try await TwoMembers("phone", "office", clock: clock)
@@ -70,7 +70,7 @@ import WormholeTesting
     _ = sales
   }
 
-  /// The box office in a process of its own, which is killed.
+  /// The box office in a separate process, which is killed.
   @Test func orderWaitsForTheNextBoxOffice() async throws {
     let container = try TemporaryContainer()
     let hole = try await container.open()
