@@ -116,8 +116,10 @@ import Wormhole
     #expect(try Digest(files.path("taken")) == Digest(files.path("film")))
   }
 
-  /// An incomplete copy has a fixed name, so only one thread may copy at a time.
-  @Test func twoConcurrentTakesOfAFileDoNotCollide() throws {
+  /// An incomplete copy has a fixed name, so that a later attempt finds what a killed one left: it
+  /// must not remove the copy of an attempt that has created its file and not locked it yet.
+  @Test(arguments: [1, 2])
+  func twoConcurrentTakesOfAFileDoNotCollide(openings: Int) throws {
     guard let other = try AnotherFileSystem() else { return }
     let files = try FilePair()
     try files.make("film", size: 1000)
@@ -125,25 +127,35 @@ import Wormhole
     try files.phone.send(file: files.path("film"))
     try files.handle { message in
       let file = try #require(message.file)
-      let slow = FaultRule(.rename, path: "/first", .delay(milliseconds: 500))
-      let isTaken = Monitor(false)
+      // The first opening looks for a copy that was left, the second creates one.
+      let slow = FaultRule(
+        .open, path: other.path + "/.wormhole-", number: openings, moment: .after,
+        .delay(milliseconds: 500))
+      let isDelayed = Monitor(false)
+      let failure = Monitor<String?>("did not end")
       let first = try Thread("first") {
         FaultPoints.with([slow]) {
-          guard (try? file.take(to: other.path + "/first")) != nil else { return }
-          isTaken.withLock { $0 = true }
+          isDelayed.withLock { $0 = true }
+          let result = Result { try file.take(to: other.path + "/first") }
+          failure.withLock { failure in
+            failure = nil
+            if case .failure(let error) = result { failure = "\(error)" }
+          }
         }
       }
-      try eventually("the first is at it") { try !other.names().isEmpty }
-      do throws(WormholeError) {
-        try file.take(to: other.path + "/second")
-      } catch {
-        // The first was faster, and has taken the file.
-        #expect(error.reason.contains("was taken before"))
+      defer { first.join() }
+      try eventually("the first has begun") { isDelayed.withLock { $0 } }
+      if openings == 2 {
+        try eventually("the first has created its copy") { try !other.names().isEmpty }
       }
-      first.join()
-      #expect(isTaken.withLock { $0 })
+      // The second attempt is in the middle of its copy until the first has ended.
+      try file.take(to: other.path + "/second") { _ in
+        try? eventually("the first has ended") { failure.withLock { $0 != "did not end" } }
+        return .goOn
+      }
+      #expect(failure.withLock { $0 } == nil)
     }
-    #expect(try Set(other.names()).isSuperset(of: ["first"]))
+    #expect(try other.names().sorted() == ["first", "second"])
     for name in try other.names() { #expect(try Digest("\(other.path)/\(name)") == before) }
   }
 }

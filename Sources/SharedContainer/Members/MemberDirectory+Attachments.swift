@@ -194,13 +194,21 @@ extension MemberDirectory {
   ) throws(AttachmentProblem) {
     // Checked before copying, because a copy may take long.
     if !taking.isReplacing, (try? parent.status(of: name)) != nil { throw .system(.fileExists) }
-    let hidden = hiddenName(of: taking, in: parent)
+    var hidden = hiddenName(of: taking, in: parent)
+    let copy: Descriptor
+    do throws(Errno) {
+      if let first = try makeCopy(hidden, in: parent) {
+        copy = first
+      } else {
+        hidden = Sharing.hiddenName(container.options.environment)
+        guard let second = try makeCopy(hidden, in: parent) else { throw Errno.fileExists }
+        copy = second
+      }
+    } catch {
+      throw .system(error)
+    }
     let failure: AttachmentProblem?
     do throws(Errno) {
-      let copy = try parent.open(hidden, [.readWrite, .create, .exclusive], mode: 0o600)
-      // The lock shows later attempts that the copier lives. If the file system has no locks, later
-      // attempts cannot lock the copy either and leave it alone.
-      _ = try? copy.tryLock(.exclusive)
       failure = fill(copy, from: file, taking, report)
       if failure == nil {
         if taking.isReplacing {
@@ -220,6 +228,37 @@ extension MemberDirectory {
     try makeDurable(parent, taking)
   }
 
+  /// Creates and locks the file of a copy; nil if another attempt has the name.
+  ///
+  /// An attempt that finds the file before it is locked takes it for one that a killed process
+  /// left, and removes it. Therefore the name is checked again under the lock.
+  private func makeCopy(
+    _ hidden: String, in parent: borrowing Descriptor
+  ) throws(Errno) -> Descriptor? {
+    let copy: Descriptor
+    do throws(Errno) {
+      copy = try parent.open(hidden, [.readWrite, .create, .exclusive], mode: 0o600)
+    } catch {
+      guard error == .fileExists else { throw error }
+      return nil
+    }
+    // The lock shows later attempts that the copier lives. If the file system has no locks, later
+    // attempts cannot lock the copy either and leave it alone.
+    guard (try? copy.tryLock(.exclusive)) != false, isFile(copy, hidden, in: parent) else {
+      return nil
+    }
+    return copy
+  }
+
+  private func isFile(
+    _ file: borrowing Descriptor, _ name: String, in parent: borrowing Descriptor
+  ) -> Bool {
+    guard let named = try? parent.status(of: name), let opened = try? file.status() else {
+      return false
+    }
+    return FileIdentity(named) == FileIdentity(opened)
+  }
+
   /// Returns the name of a copy until it is complete: the same for every attempt, so that the copy
   /// of an earlier, killed attempt is found and removed.
   private func hiddenName(of taking: Taking, in parent: borrowing Descriptor) -> String {
@@ -230,7 +269,7 @@ extension MemberDirectory {
     }
     // Another process may still be copying.
     guard (try? left.tryLock(.exclusive)) == true, (try? left.status().kind) == .regular,
-      (try? parent.unlink(hidden)) != nil
+      isFile(left, hidden, in: parent), (try? parent.unlink(hidden)) != nil
     else { return Sharing.hiddenName(container.options.environment) }
     return hidden
   }
