@@ -83,6 +83,67 @@ import Testing
     #expect(try self.slot().number() == before + 2)
   }
 
+  /// A lock file is made a second time under a name from which another tool removed the first, whose
+  /// holder continues: a third process must not lock the second file and commit beside that holder.
+  @Test func aLockFileThatIsMadeTwiceIsUsedOnce() throws {
+    try slot().add()
+    let locks = try channels().open("n/lock", [.readOnly, .directory])
+    try locks.unlink("1")
+    let made = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
+    // The second process pauses before it gives the names 2 and then 3 or 4 to its lock files.
+    let slow = FaultRule(.link, persistent: true, .delay(milliseconds: 1500))
+    let second = try Thread("second") {
+      FaultPoints.with([slow]) { _ = try? self.slot().add() }
+    }
+    try eventually("the second process makes its lock file") { try !made.names().isEmpty }
+    let (inside, exit) = (Gate(), Gate())
+    let first = try Thread("first") {
+      _ = try? self.slot().add {
+        inside.open()
+        try? exit.wait()
+      }
+    }
+    try inside.wait()
+    try locks.unlink("2")
+    // Either the second process has made the file anew, or it has also retracted the file.
+    try eventually("the second file, or the next") {
+      try locks.names().contains { Int($0) != nil } || made.names().isEmpty
+    }
+    try slot().add()
+    exit.open()
+    first.join()
+    second.join()
+    #expect(try slot().number() == 4)
+  }
+
+  /// A process at a generation far below the others, all of whose directories were hidden from its
+  /// listing, does not commit beside them.
+  @Test func aGenerationFarBelowIsFoundByTheHighest() throws {
+    let highest = try slot()
+    try highest.add()
+    let locks = try channels().open("n/lock", [.readOnly, .directory])
+    _ = try locks.open("40", [.writeOnly, .create], mode: 0o600)
+    for number in 2..<40 { _ = try locks.open("\(number)", [.writeOnly, .create], mode: 0o600) }
+    let before = try highest.add()
+    // Another tool hides the higher generations from the process that arrives now.
+    for number in 2...40 { try locks.unlink("\(number)") }
+    try locks.removeDirectory("40.d")
+    let (inside, exit) = (Gate(), Gate())
+    let other = try Thread("other") {
+      _ = try? self.slot().add {
+        inside.open()
+        try? exit.wait()
+      }
+    }
+    try inside.wait()
+    // The others continue where they were.
+    _ = try locks.open("40", [.writeOnly, .create], mode: 0o600)
+    try highest.add()
+    exit.open()
+    other.join()
+    #expect(try self.slot().number() == before + 2)
+  }
+
   enum Taken: String, CaseIterable { case channel = "n", locks = "n/lock" }
 
   /// A process that has the directory open puts under the name all the same.

@@ -58,6 +58,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case keeperEach
   case oneClock
   case repeatPartly
+  case noLowerListing
+  case keepSecondLock
   case noNameSync
   case syncAgain
   case trustFuture

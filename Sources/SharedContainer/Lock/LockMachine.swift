@@ -36,8 +36,11 @@
 ///
 /// Another tool may remove a lock file all the same. The directory `lock/<g>.d` then still shows
 /// its generation. A process that misses the file continues as if the holder were suspended. A
-/// process that has opened a staging directory checks once for directories of higher generations,
-/// and whether its own lock file still has its name.
+/// process that has opened a staging directory lists `lock/` once: for directories of higher
+/// generations, whose holders it does not disturb, and of lower ones, which it removes. It also
+/// checks whether its own lock file still has its name. A process that makes a lock file whose
+/// staging directory exists already removes the file again: the holder of an earlier file of that
+/// name may still use the directory.
 ///
 /// Clean-up: the files of a dead holder in `lock/<g>.d` are removed with the next change, or with
 /// the directory itself; a lock file without a link stays in `staging/` and is swept.

@@ -175,21 +175,47 @@ struct LockExecutor {
   /// Whether the next generation exists.
   ///
   /// Another tool may have removed the next lock file while its holder continues. After opening a
-  /// staging directory, and perhaps making it, this process therefore checks once for the staging
-  /// directories of all higher generations. A holder makes its own staging directory before it
-  /// removes the lower ones: either this check sees the new directory, or the directory opened here
-  /// is dead.
-  private func look(for generation: Int) throws(Errno) -> LockMachine.Event {
-    // This process has just made the file, and a file of the same name had been removed before.
+  /// staging directory, and perhaps making it, this process therefore lists `lock/` once, looks for
+  /// the staging directories of all higher generations, and removes those of all lower ones. A
+  /// holder makes its own staging directory before it removes the lower ones: either the lower
+  /// process finds the higher directory, or the higher process finds and removes the lower one.
+  ///
+  /// A listing shows each name that exists all the time while it runs, but may miss a name that is
+  /// made or removed in the meantime. If takeovers during the listing of a lower process hide all
+  /// higher directories from it, the last of these holders made its directory after the lower
+  /// process made its own, and so finds that one in its own listing.
+  private mutating func look(for generation: Int) throws(Errno) -> LockMachine.Event {
     if state.hasPredecessor {
       state.hasPredecessor = false
+      try retractLockFile()
       return .newer
     }
     if try isThere(generation) { return .newer }
     guard !state.hasLookedForAll else { return .newest }
-    guard try highest() < generation, try isNamed() else { return .newer }
+    let generations = Slot.generations(of: try state.locks!.descriptor.names())
+    guard (generations.values.max() ?? 0) < generation, try isNamed() else { return .newer }
+    if !Mutants.has(.noLowerListing) {
+      for (name, number) in generations where number < generation - 1 && name.hasSuffix(".d") {
+        try removeStaging(name)
+      }
+    }
     state.hasLookedForAll = true
     return .newest
+  }
+
+  /// Removes the lock file that this process has just made, because a file of the same name existed
+  /// before and was removed by another tool.
+  ///
+  /// The holder of the removed file may still use the staging directory of this generation. Another
+  /// process that locked the new file would use the same directory, side by side with that holder.
+  /// The file is removed under its lock, so that a process that has it open finds no name for it.
+  private func retractLockFile() throws(Errno) {
+    guard try isNamed(), !Mutants.has(.keepSecondLock) else { return }
+    do throws(Errno) {
+      try state.locks!.descriptor.unlink("\(state.file!.number)")
+    } catch {
+      guard error == .noSuchFile else { throw error }
+    }
   }
 
   /// Whether the held lock file still has its name.
