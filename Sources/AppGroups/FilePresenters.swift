@@ -12,7 +12,7 @@ enum FilePresenters {
   }
 
   /// A presenter whose purpose a coordinator has requested.
-  private struct Known {
+  private struct RegisteredPresenter {
     weak var presenter: (any NSFilePresenter)?
     let purpose: String
     let owner = ProcessCopy.current
@@ -23,7 +23,7 @@ enum FilePresenters {
     var added: [ObjectIdentifier: Added] = [:]
     /// Presenters that could not be registered yet, each with the number of its call of `add`.
     var late: [ObjectIdentifier: (presenter: Kept, number: Int)] = [:]
-    var known: [ObjectIdentifier: Known] = [:]
+    var known: [ObjectIdentifier: RegisteredPresenter] = [:]
     var numbers = 0
   }
 
@@ -44,7 +44,7 @@ enum FilePresenters {
     var looked: [any NSFilePresenter] = []
     defer { withExtendedLifetime(looked) {} }
     return state.withLock { state in
-      func isThere(_ known: Known) -> Bool {
+      func isThere(_ known: RegisteredPresenter) -> Bool {
         // In a forked child the entry belongs to the parent process.
         guard known.owner.isCurrent, let presenter = known.presenter else { return false }
         looked.append(presenter)
@@ -55,7 +55,7 @@ enum FilePresenters {
       state.known = state.known.filter { isThere($0.value) }
       state.numbers += 1
       let purpose = "\(process.purpose).\(state.numbers)"
-      state.known[number] = Known(presenter: presenter, purpose: purpose)
+      state.known[number] = RegisteredPresenter(presenter: presenter, purpose: purpose)
       return purpose
     }
   }
@@ -148,15 +148,17 @@ enum FilePresenters {
         done()
       }
     }
-    calls.moved = { move in
+    calls.didMove = { move in
       let new = URL(fileURLWithPath: move.to)
-      guard let below = move.below else { return kept.presenter.presentedItemDidMove(to: new) }
+      guard let below = move.oldRelativePath else {
+        return kept.presenter.presentedItemDidMove(to: new)
+      }
       kept.presenter.presentedSubitem(
         at: current().appendingPathComponent(below),
-        didMoveTo: move.nowBelow.map { current().appendingPathComponent($0) } ?? new)
+        didMoveTo: move.newRelativePath.map { current().appendingPathComponent($0) } ?? new)
     }
-    calls.changed = { change in
-      guard let below = change.below else { return kept.presenter.presentedItemDidChange() }
+    calls.didChange = { change in
+      guard let below = change.relativePath else { return kept.presenter.presentedItemDidChange() }
       let item = current().appendingPathComponent(below)
       if change.isNew {
         kept.presenter.presentedSubitemDidAppear(at: item)

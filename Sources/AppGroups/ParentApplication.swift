@@ -80,7 +80,7 @@ public enum ParentApplication {
     }
     delegate.application(application, handleWatchKitExtensionRequest: question) { reply in
       do {
-        try request.answer(PropertyListValue.dictionary(Self.take(reply ?? [:])))
+        try request.reply(PropertyListValue.dictionary(Self.take(reply ?? [:])))
       } catch {
         request.refuse("\(error)")
       }

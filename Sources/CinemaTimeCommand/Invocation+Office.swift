@@ -22,7 +22,7 @@ extension Invocation {
   /// Opens the container that the command line or the environment names.
   func open(create: Bool = true) throws -> Wormhole {
     var options = Wormhole.Options()
-    options.mayCreate = create
+    options.createsIfMissing = create
     let output = output
     options.log = { entry in
       if entry.level >= .error { output.tell(entry.text) } else { output.explain(entry.text) }
@@ -108,7 +108,7 @@ extension Ticket {
   var line: String { "\(id)\t\(film?.time ?? "")\t\(film?.title ?? "")" }
 }
 
-extension Ticket.Deed {
+extension Ticket.Event {
   var object: [String: PropertyListValue] {
     var object: [String: PropertyListValue] = [
       "action": .string(action.rawValue), "as": .string(role.rawValue),

@@ -97,7 +97,7 @@ extension WormholeError.Code {
   /// The only conversion of a code into an exit status.
   package var exitCode: ExitCode {
     switch self {
-    case .notFound, .timedOut, .undelivered, .rejected: .no
+    case .notFound, .timedOut, .deadLettered, .rejected: .no
     case .invalidName: .usage
     case .invalidValue, .tooLarge, .typeMismatch, .damaged: .data
     case .system, .nested, .deadlock, .cancelled, .forked: .software

@@ -40,7 +40,7 @@ package enum SharedOpenings {
     return try opened.withLock { state throws(WormholeError) in
       if state.process != process { state = State(process: process) }
       // A program that removes the directory and continues, as tests do, wants a new container.
-      if let hole = state.holes[place], hole.container.isInPlace { return hole }
+      if let hole = state.holes[place], hole.storage.isInPlace { return hole }
       var options = Wormhole.Options()
       options.log = { DropInLog.tell($0) }
       let hole = try open(options)

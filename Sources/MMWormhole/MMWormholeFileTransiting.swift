@@ -143,7 +143,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     _ identifier: String, _ handler: @escaping @Sendable (Passed?, Int) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
-    try place(identifier).channel.watch(present: false) { snapshot in
+    try place(identifier).channel.watch(initial: false) { snapshot in
       // A clear removes a message, and is not itself a message.
       guard let value = snapshot.value else { return handler(nil, snapshot.version) }
       do {

@@ -54,7 +54,7 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenge
 
   static func explain(_ error: any Error, _ identifier: String) -> WormholeError {
     WormholeError(
-      .undelivered, "pass message", identifier,
+      .rejected, "pass message", identifier,
       because: (error as NSError).localizedDescription)
   }
 }

@@ -112,10 +112,11 @@ final class Connection: Sendable {
   func isReachable(_ pairing: Pairing.State) throws(WormholeError) -> Bool {
     guard carriesMessages(pairing) else { return false }
     let isThere = try Self.known { () throws(WormholeError) in
-      try peer.reachability == .immediatelyReachable
+      try peer.reachability == .running
     }
     if isThere || role == .phone { return isThere }
-    return try Self.known { () throws(WormholeError) in try hole.start(of: peer.name) != nil }
+    return try Self.known { () throws(WormholeError) in try hole.launchCommand(of: peer.name) != nil
+    }
   }
 
   /// Returns false if the state will never be known; throws if the error may pass.
@@ -131,10 +132,10 @@ final class Connection: Sendable {
   }
 
   /// Whether the counterpart runs.
-  var isPeerThere: Bool { (try? peer.reachability) == .immediatelyReachable }
+  var isPeerThere: Bool { (try? peer.reachability) == .running }
 
   /// Whether a start of the counterpart is registered.
-  var isStartable: Bool { ((try? hole.start(of: peer.name)) ?? nil) != nil }
+  var isStartable: Bool { ((try? hole.launchCommand(of: peer.name)) ?? nil) != nil }
 
   var hasContentPending: Bool {
     get throws(WormholeError) {

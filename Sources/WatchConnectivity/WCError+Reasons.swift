@@ -19,7 +19,7 @@ extension WCError {
       switch error.code {
       case .unreachable: .notReachable
       case .timedOut: .transferTimedOut
-      case .rejected, .undelivered: .deliveryFailed
+      case .rejected, .deadLettered: .deliveryFailed
       case .tooLarge: .payloadTooLarge
       case .invalidValue: .payloadUnsupportedTypes
       case .full: .insufficientSpace

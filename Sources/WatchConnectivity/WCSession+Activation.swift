@@ -43,7 +43,7 @@ extension WCSession {
     }
     if isFirst { return tryActivation(until: .now + Self.patience) }
     guard activation == .activated else { return }
-    if state.withLock({ $0.opened })?.hole.container.isInPlace == false { return beginAnew() }
+    if state.withLock({ $0.opened })?.hole.storage.isInPlace == false { return beginAnew() }
     let isNew = state.withLock { state in
       defer { state.told = state.delegate }
       return state.told !== state.delegate
@@ -118,7 +118,7 @@ extension WCSession {
         self?.report()
       },
       // A counterpart that can be started is reachable.
-      starts: try connection.hole.watchStarts(on: work) { [weak self] in self?.report() })
+      starts: try connection.hole.watchLaunches(on: work) { [weak self] in self?.report() })
     connection.keep(
       responding: connection.member.respond(toKind: nil) { [weak self] request in
         guard let self else { return request.refuse("its session has ended") }

@@ -52,7 +52,7 @@ extension WCSession {
     do throws(WormholeError) {
       messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks) {
         [weak self, weak new] message in
-        guard let self, let new else { return message.putBack() }
+        guard let self, let new else { return message.requeue() }
         try receive(message, new)
       }
     } catch {
@@ -92,7 +92,7 @@ extension WCSession {
     else {
       // Stop before the redelivery, so that the message does not arrive in this reception again.
       reception.stopMessages()
-      message.putBack()
+      message.requeue()
       return reviewLater()
     }
     let value = try message.value(as: PropertyListValue.self)
@@ -101,7 +101,7 @@ extension WCSession {
         delegate.session(self, didReceiveUserInfo: value.foundationDictionary ?? [:])
         return
       }
-      try file.lend { path in
+      try file.withOriginalName { path in
         let url = URL(fileURLWithPath: path, isDirectory: false)
         delegate.session(
           self, didReceive: WCSessionFile(url, FilePayload.metadata(value)))
@@ -214,7 +214,7 @@ extension WCSession {
 
   private func answer(_ request: Wormhole.Request, _ answer: Answer) {
     do throws(WormholeError) {
-      try request.answer(answer.value)
+      try request.reply(answer.value)
     } catch {
       DropInLog.tell(.error, error)
       request.refuse("\(error)")

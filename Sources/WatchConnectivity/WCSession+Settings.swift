@@ -122,7 +122,7 @@ extension WCSession.Part {
   func open() throws(WormholeError) -> Wormhole {
     var options = Wormhole.Options()
     options.log = { DropInLog.tell($0) }
-    options.mail.attempts = settings.attempts
+    options.mailbox.attempts = settings.attempts
     switch place {
     case .directory(let path): return try Wormhole(directory: path, options: options)
     case .group(let group): return try Wormhole(group: group, options: options)

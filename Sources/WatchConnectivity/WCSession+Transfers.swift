@@ -125,7 +125,7 @@ extension WCSession {
     guard let connection else { return [] }
     let transfers = connection.transfers
     do throws(WormholeError) {
-      try transfers.complete { () throws(WormholeError) in try connection.peer.outstanding }
+      try transfers.complete { () throws(WormholeError) in try connection.peer.pendingMessages }
     } catch {
       // The next access to the property tries again.
       DropInLog.tell(.error, error)
@@ -211,18 +211,18 @@ extension WCSession {
     let isTold = callbacks.sync {
       guard let delegate else { return false }
       // The program may have listed its outstanding transfers in the meantime.
-      tell(transfers.remove(outcome.id) ?? transfer, Self.error(outcome.end), delegate)
+      tell(transfers.remove(outcome.id) ?? transfer, Self.error(outcome.status), delegate)
       return true
     }
     return isTold
   }
 
-  private static func error(_ end: Wormhole.Outcome.End) -> WCError? {
+  private static func error(_ end: Wormhole.Outcome.Status) -> WCError? {
     switch end {
     case .delivered: nil
     case .cancelled: WCError(.genericError, "it was cancelled")
     case .expired: WCError(.transferTimedOut)
-    case .givenUp(let reason): WCError(.deliveryFailed, reason)
+    case .deadLettered(let reason): WCError(.deliveryFailed, reason)
     }
   }
 

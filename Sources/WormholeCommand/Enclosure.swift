@@ -6,7 +6,7 @@ import Wormhole
 ///
 /// Child processes inherit the enclosure in the environment. So an operation that would wait for
 /// its own end is refused at once, as by the library within a process.
-struct Enclosure {
+struct EnclosingLock {
   enum Kind {
     /// While the program runs, no lock of the container is available.
     case update
@@ -44,16 +44,16 @@ struct Enclosure {
   static func refuseChange(of hole: Wormhole, _ verb: String) throws(WormholeError) {
     guard Processes.environment(variable) != nil, encloses(words(.update, of: hole)) else { return }
     throw WormholeError(
-      .nested, "\(verb) in container", hole.container.path,
+      .nested, "\(verb) in container", hole.storage.path,
       because: "this command runs inside an update of the same container and would wait for it",
       hint: "write the new value to standard output, or run this command after the update")
   }
 
   private static func words(_ kind: Kind, of hole: Wormhole) -> String {
     switch kind {
-    case .update: "\(hole.container.id) update"
+    case .update: "\(hole.storage.id) update"
     case .lock(let name):
-      "\(hole.container.id) lock \((try? Container.escape(name)) ?? "")"
+      "\(hole.storage.id) lock \((try? Container.escape(name)) ?? "")"
     }
   }
 

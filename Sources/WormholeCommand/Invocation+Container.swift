@@ -15,7 +15,7 @@ extension Invocation {
     create: Bool, _ adjust: (inout Wormhole.Options) -> Void = { _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
-    options.mayCreate = create
+    options.createsIfMissing = create
     if has(.groupShared) { options.sharing = .group }
     let output = output
     options.log = { entry in
@@ -25,14 +25,14 @@ extension Invocation {
     let hole: Wormhole
     do {
       // A command that waits alone in a container waits for ever: perhaps the path is a mistake.
-      options.mayCreate = create && !waits
+      options.createsIfMissing = create && !waits
       hole = try open(try place(), options)
     } catch let error as WormholeError where create && waits && error.isForWantOfAContainer {
-      options.mayCreate = true
+      options.createsIfMissing = true
       hole = try open(try place(), options)
-      output.tell("there was no container at '\(hole.container.path)'; created it")
+      output.tell("there was no container at '\(hole.storage.path)'; created it")
     }
-    if verb.changesValues { try Enclosure.refuseChange(of: hole, verb.name) }
+    if verb.changesValues { try EnclosingLock.refuseChange(of: hole, verb.name) }
     // Never released: the end of the process closes everything, and faster.
     _ = Unmanaged.passRetained(hole)
     return hole

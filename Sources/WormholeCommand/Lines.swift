@@ -120,7 +120,7 @@ extension Invocation {
     // If standard input is faster than the receiver, the command waits for the receiver.
     options.whenFull = .wait(.seconds(1_000_000_000))
     let peer = try open(create: true).peer(name, from: value(.from))
-    let limit = Wormhole.Options().largestValue
+    let limit = Wormhole.Options().maximumValueBytes
     var reader = LineReader()
     do {
       while let lines = try reader.next(limit: limit) {

@@ -40,8 +40,8 @@ extension Wormhole {
   ) throws -> [String] {
     switch names {
     case .channels: try channels()
-    case .members: try container.names(in: .members)
-    case .notices: try container.names(in: .notices)
+    case .members: try storage.names(in: .members)
+    case .notices: try storage.names(in: .notices)
     case .locks: try system("lock.")
     case .suites: try system("defaults.")
     case .keys:
@@ -50,7 +50,7 @@ extension Wormhole {
     case .removable:
       switch operands.first.flatMap(Removable.init) {
       case .channel: try channels()
-      case .member: try container.names(in: .members)
+      case .member: try storage.names(in: .members)
       case .suite: try system("defaults.")
       case nil: []
       }
@@ -58,7 +58,7 @@ extension Wormhole {
   }
 
   private func system(_ prefix: String) throws -> [String] {
-    try container.names(in: .system).filter { $0.begins(with: prefix) }.map {
+    try storage.names(in: .system).filter { $0.begins(with: prefix) }.map {
       String(Substring($0.utf8.dropFirst(prefix.utf8.count)))
     }
   }

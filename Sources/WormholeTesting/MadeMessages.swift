@@ -45,7 +45,7 @@ public struct MessageRecord: Sendable {
   fileprivate let made: MadeMessage
 
   /// Whether the message is claimed: neither acknowledged nor requeued, and not failed.
-  public var isInHand: Bool { made.end == nil }
+  public var isClaimed: Bool { made.end == nil }
 
   /// Whether the message was acknowledged.
   public var isAcknowledged: Bool {
@@ -53,7 +53,7 @@ public struct MessageRecord: Sendable {
   }
 
   /// Whether the message was requeued, which counts as no attempt.
-  public var isPutBack: Bool {
+  public var isRequeued: Bool {
     if case .putBack = made.end { true } else { false }
   }
 
@@ -93,7 +93,7 @@ public struct RequestRecord: Sendable {
   /// Returns the reply; nil if the request has no reply, or was refused.
   ///
   /// Throws `WormholeError.Code.typeMismatch` if the reply does not decode as that type.
-  public func answer<Answer: Decodable>(
+  public func reply<Answer: Decodable>(
     as type: Answer.Type = Answer.self
   ) throws(WormholeError) -> Answer? {
     try made.answer(as: type)?.answer
@@ -160,7 +160,7 @@ extension Wormhole.Sent {
   /// Settles a message that a test has created, and notifies the waiters; returns whether the
   /// message was still pending.
   @discardableResult
-  public func finish(_ end: Wormhole.Outcome.End) -> Bool {
+  public func finish(_ end: Wormhole.Outcome.Status) -> Bool {
     precondition(isMade, "only what a test has made ends at its word")
     return self.end(end)
   }
@@ -177,7 +177,7 @@ extension Wormhole.Outcome {
   ///   - id: the sender's identifier for the message; by default a unique identifier.
   ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
-    sending value: Value, end: End, kind: String? = nil, file: Wormhole.SentFile? = nil,
+    sending value: Value, end: Status, kind: String? = nil, file: Wormhole.SentFile? = nil,
     id: String? = nil, to: String = "watch"
   ) throws(WormholeError) -> Wormhole.Outcome {
     let content = try MadeContent(value, to: to, kind: kind, file: file)

@@ -15,7 +15,7 @@ public final class TemporaryContainer: Sendable {
   public var path: String { directory + "/container" }
 
   /// The activities of the opened instances.
-  private let begun = Monitor<[Begun]>([])
+  private let begun = Monitor<[ActiveSubscriptions]>([])
 
   /// Creates the directory; the first opening creates the container.
   public init() throws(WormholeError) {
@@ -58,7 +58,7 @@ public final class TemporaryContainer: Sendable {
   }
 
   private func keeping(_ hole: Wormhole) -> Wormhole {
-    begun.withLock { $0.append(hole.begun) }
+    begun.withLock { $0.append(hole.subscriptions) }
     return hole
   }
 }

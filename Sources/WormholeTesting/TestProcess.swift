@@ -9,7 +9,7 @@ public import Wormhole
 public final class TestProcess: Sendable {
   /// How a process has ended.
   @nonexhaustive
-  public enum Ending: Hashable, Sendable {
+  public enum ExitStatus: Hashable, Sendable {
     /// The process exited with this status.
     case exited(Int32)
     /// The signal of this number ended the process.
@@ -17,12 +17,12 @@ public final class TestProcess: Sendable {
   }
 
   /// The process ID.
-  public var number: Int32 { child.process }
+  public var processID: Int32 { child.process }
 
   private let name: String
   private let child: Child
   private let folder: TemporaryContainer
-  private let ended = Monitor<Ending?>(nil)
+  private let ended = Monitor<ExitStatus?>(nil)
   private let waiter: Thread
 
   /// Starts a program.
@@ -66,7 +66,7 @@ public final class TestProcess: Sendable {
         output: output.rawValue, error: errors.rawValue, resetsSignals: true)
       self.child = child
       waiter = try Thread("test process") { [ended] in
-        let ending: Ending =
+        let ending: ExitStatus =
           switch try? child.wait() {
           case .exited(let status): .exited(status)
           case .signalled(let signal): .signalled(signal)
@@ -124,10 +124,10 @@ public final class TestProcess: Sendable {
   public var output: String { get throws(WormholeError) { try read("output") } }
 
   /// The standard error so far.
-  public var errors: String { get throws(WormholeError) { try read("errors") } }
+  public var standardError: String { get throws(WormholeError) { try read("errors") } }
 
   /// Waits until the process has ended; kills the process and throws when the time limit passes.
-  public func ending(within time: Duration = .seconds(30)) async throws -> Ending {
+  public func exitStatus(within time: Duration = .seconds(30)) async throws -> ExitStatus {
     do {
       try await eventually("the end of '\(name)'", within: time) { hasEnded }
     } catch {
@@ -139,7 +139,7 @@ public final class TestProcess: Sendable {
 
   /// Waits on this thread until the process has ended; kills the process and throws when the time
   /// limit passes.
-  public func ending(within time: Duration = .seconds(30)) throws -> Ending {
+  public func exitStatus(within time: Duration = .seconds(30)) throws -> ExitStatus {
     guard let ending = ended.wait(until: .now + time, { $0 }) else {
       try? kill()
       throw WormholeError(
@@ -149,12 +149,12 @@ public final class TestProcess: Sendable {
   }
 
   /// Waits until the process has written a text to standard output.
-  public func says(_ text: String, within time: Duration = .seconds(30)) async throws {
+  public func waitForOutput(_ text: String, within time: Duration = .seconds(30)) async throws {
     try await eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
   }
 
   /// Waits on this thread until the process has written a text to standard output.
-  public func says(_ text: String, within time: Duration = .seconds(30)) throws {
+  public func waitForOutput(_ text: String, within time: Duration = .seconds(30)) throws {
     try eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
   }
 
@@ -164,7 +164,7 @@ public final class TestProcess: Sendable {
     guard isOver else { return false }
     throw WormholeError(
       .notFound, "wait for", "'\(name)' to say '\(text)'",
-      because: "it has ended, and wrote: \(try output)\(try errors)")
+      because: "it has ended, and wrote: \(try output)\(try standardError)")
   }
 
   private func read(_ file: String) throws(WormholeError) -> String {

@@ -112,8 +112,8 @@ import Wormhole
   private func endPhone(_ cinema: Cinema) {
     let peer = cinema.hole.peer("phone")
     guard let profile = try? peer.profile, profile.isRunning else { return }
-    try? Processes.send(.kill, to: profile.process)
-    try? eventually("the phone ends") { try peer.reachability != .immediatelyReachable }
+    try? Processes.send(.kill, to: profile.processID)
+    try? eventually("the phone ends") { try peer.reachability != .running }
   }
 
   /// The image cannot be stored: the watch requests it again, and nothing is dead-lettered.

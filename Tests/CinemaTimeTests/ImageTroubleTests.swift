@@ -55,7 +55,7 @@ import Wormhole
     try place.open("value.plist", [.writeOnly, .create], mode: 0o600).write("damaged")
     let sent = try phone.peer("watch").send(
       file: try image(), metadata: ImageNote(qrCodes: 34340))
-    try eventually("it has come") { sent.end != nil }
+    try eventually("it has come") { sent.status != nil }
     try aside.rename("aside", to: place, "value.plist")
     #expect(try cinema.hole.peer("watch").deadLetters.isEmpty)
     phone.leave()

@@ -1,7 +1,7 @@
 import Wormhole
 
 struct Order: Codable, Sendable { var film: String, seats: Int }
-struct SeatsLeft: Wormhole.Askable { typealias Answer = Int }
+struct SeatsLeft: Wormhole.RequestValue { typealias Reply = Int }
 
 @main struct Cinema {
   static func main() async throws {

@@ -10,18 +10,18 @@ import Testing
     var waiting: Set<Int> = []
 
     /// What one of them sees.
-    func seen() -> AccessRing {
+    func seen() -> WaitCycle {
       let running = (0..<count).map { index in
-        AccessRing.Seen(
+        WaitCycle.Seen(
           "\(index)", "runs", stamp: 1, isWaiting: false, claim(index, of: "runs \(index)"))
       }
       let wanting = waiting.map { index in
         let next = (index + 1) % count
-        return AccessRing.Seen(
+        return WaitCycle.Seen(
           "\(next)", "waits", stamp: 2, isWaiting: true, claim(next, of: "waits \(index)"),
           held: [("\(index)", "runs")])
       }
-      return AccessRing(running + wanting)
+      return WaitCycle(running + wanting)
     }
 
     func claim(_ path: Int, of purpose: String) -> AccessClaim {
@@ -73,8 +73,8 @@ import Testing
     func claim(_ paths: [String], _ purpose: String) -> AccessClaim {
       AccessClaim(paths.map { .init(AccessPath($0), writes: true) }, purpose: purpose)
     }
-    func ring(_ stamp: UInt64) -> AccessRing {
-      AccessRing([
+    func ring(_ stamp: UInt64) -> WaitCycle {
+      WaitCycle([
         .init("0", "runs", stamp: 1, isWaiting: false, claim(["/a"], "one")),
         .init("0", "waits", stamp: 3, isWaiting: true, claim(["/b"], "one"), held: [("0", "runs")]),
         .init("0", "other", stamp: stamp, isWaiting: true, claim(["/a", "/b"], "other")),

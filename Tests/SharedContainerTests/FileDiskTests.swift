@@ -53,13 +53,13 @@ import Wormhole
     try relay.handle("the file") { message in
       let file = try #require(message.file)
       do throws(WormholeError) {
-        try file.take(to: target)
+        try file.move(to: target)
         Issue.record("it was taken")
       } catch {
         #expect(error.code == .full, "\(error)")
       }
-      #expect(try file.isThere)
-      try file.take(to: folder.path + "/taken")
+      #expect(try file.exists)
+      try file.move(to: folder.path + "/taken")
     }
     receiving.stop()
     let mounted = try Descriptor.open(path: disk.path, [.readOnly, .directory])

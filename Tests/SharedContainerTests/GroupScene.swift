@@ -135,7 +135,7 @@ struct GroupScene {
     try must(user, .plant("\(home)/\(place)", name, bytes))
   }
 
-  func findings(about text: String) throws -> [Finding] {
+  func findings(about text: String) throws -> [Diagnosis] {
     try container.inspect().filter { $0.subject.contains(text) || $0.what.contains(text) }
   }
 }

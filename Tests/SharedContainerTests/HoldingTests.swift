@@ -34,22 +34,22 @@ import Testing
   /// How often the holder renews its heartbeat does not depend on this time.
   @Test func whoGivesOthersMoreTimeIsNotPassedByAnyEarlier() throws {
     let other = try Container.open(container.path, options: .testing())
-    let held = try slot.hold("lock", breakAfter: .seconds(60)) { _ in
+    let held = try slot.hold("lock", takeOverAfter: .seconds(60)) { _ in
       try Self.onAnotherThread(
-        other, Patience(until: .now + .seconds(4)), breakAfter: .seconds(2))
+        other, Patience(until: .now + .seconds(4)), takeOverAfter: .seconds(2))
     }
     #expect(held.result?.code == .timedOut)
     #expect(!held.wasSuperseded)
   }
 
   private static func onAnotherThread(
-    _ container: Container, _ patience: Patience, breakAfter: Duration? = nil
+    _ container: Container, _ patience: Patience, takeOverAfter: Duration? = nil
   ) throws -> WormholeError? {
     let found = Monitor<WormholeError?>(nil)
     let thread = try Thread("waiter") {
       do {
         _ = try container.slot(.system, "lock.print")
-          .hold("lock", breakAfter: breakAfter, patience: patience) { $0 }
+          .hold("lock", takeOverAfter: takeOverAfter, patience: patience) { $0 }
       } catch {
         found.signal { $0 = error as? WormholeError }
       }
@@ -67,7 +67,7 @@ import Testing
     }
     #expect(error?.code == .timedOut)
     #expect(error?.reason.contains("stopped") == true)
-    let generation = try slot.hold("lock", breakAfter: .milliseconds(60)) { $0 }.result
+    let generation = try slot.hold("lock", takeOverAfter: .milliseconds(60)) { $0 }.result
     #expect(generation == 2)
     try stopped.child.send(.go)
     #expect(try stopped.outcome().output == "superseded\n")

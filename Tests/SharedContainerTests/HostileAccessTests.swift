@@ -70,7 +70,7 @@ struct HostileAccessTests {
     try scene.must(.alice, .coordinate(.write, scene.file, .nothing))
   }
 
-  private func container(_ scene: GroupScene, _ paths: [String]) throws -> [Finding] {
+  private func container(_ scene: GroupScene, _ paths: [String]) throws -> [Diagnosis] {
     try scene.container.inspect().filter { finding in
       paths.contains { finding.subject.hasSuffix("system/coordination/\($0)") }
     }

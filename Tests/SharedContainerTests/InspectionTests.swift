@@ -17,7 +17,7 @@ import Testing
     try Descriptor.open(path: container.path + path, [.readOnly, .directory])
   }
 
-  private func problems() throws -> [Finding] {
+  private func problems() throws -> [Diagnosis] {
     try container.inspect().filter { $0.severity == .problem && $0.subject != "file system" }
   }
 

@@ -45,7 +45,7 @@ import Testing
   @Test(arguments: Queue.allCases)
   func cancellingEndsTheWait(_ queue: Queue) throws {
     try giveUp(in: queue, .cancelled) { moment in
-      let cancellation = Cancellation()
+      let cancellation = CancellationFlag()
       let canceller = try Thread("canceller") {
         let _: Void? = Monitor(()).wait(until: moment) { _ in nil }
         cancellation.cancel()

@@ -11,7 +11,7 @@ extension Peer {
     var options = Wormhole.SendOptions()
     options.durability = durability
     try Wormhole(directory: container).peer("watch").send(
-      file: file, metadata: "it", by: moves ? .moving : .copying,
+      file: file, metadata: "it", mode: moves ? .moving : .copying,
       options)
     try say("sent")
   }
@@ -22,8 +22,8 @@ extension Peer {
     let isDone = Monitor(false)
     let receiving = try member.receive(acknowledging: .explicit) { message in
       do {
-        if takes, let file = message.file, try file.isThere {
-          try file.take(to: path)
+        if takes, let file = message.file, try file.exists {
+          try file.move(to: path)
         }
         try message.acknowledge()
         try say("acknowledged")
@@ -44,7 +44,7 @@ extension Peer {
     let member = try hole.join(as: "watch")
     let isDone = Monitor(false)
     let receiving = try member.receive { message in
-      if let path { try message.file?.take(to: path) }
+      if let path { try message.file?.move(to: path) }
       isDone.signal { $0 = true }
     }
     let before = try mostMemory()

@@ -32,7 +32,7 @@ extension Peer {
   }
 
   private static func access(_ hole: Wormhole) throws {
-    let room = try AccessRoom(hole.container)
+    let room = try AccessDirectory(hole.storage)
     let claim = AccessClaim([AccessClaim.Part(AccessPath("/"), writes: false)], purpose: "test")
     let access = AccessExecutor(
       room, AccessRequest(claim, subject: "/"), Patience(until: .now + .seconds(2)))
@@ -52,7 +52,7 @@ extension Peer {
         try say("\(name): \(error.code): \(error)")
       }
     }
-    let findings = (try? shared(group).container.inspect()) ?? []
+    let findings = (try? shared(group).storage.inspect()) ?? []
     for finding in findings where finding.severity == .problem {
       try say("doctor: \(finding.subject): \(finding.what); \(finding.advice ?? "")")
     }
@@ -97,7 +97,7 @@ extension Peer {
   private static func look(_ hole: Wormhole) throws {
     let tv = hole.peer("tv")
     _ = (try tv.queue, try tv.deadLetters, try tv.toldContexts, try tv.reachability)
-    try tv.clearUntoldOutcomes()
+    try tv.removePendingOutcomes()
   }
 
   private static func discard(_ hole: Wormhole) throws {

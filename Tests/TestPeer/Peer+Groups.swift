@@ -9,7 +9,7 @@ extension Peer {
     try say(try Wormhole(group: group).directory)
     let process = try TestProcess(
       "sh", ["-c", "printf %s \"$WORMHOLE_ROOT\""], in: container)
-    _ = try process.ending()
+    _ = try process.exitStatus()
     try say(try process.output)
     try say(try TestGroups.use())
   }

@@ -17,7 +17,7 @@ extension Peer {
           try member.receive { _ in },
           try member.watchContexts { _ in },
           try member.watchOutcomes { _ in },
-          member.watchImmediate { _ in },
+          member.receiveImmediate { _ in },
           member.respond(toKind: nil) { $0.refuse("no") },
         ]
         for one in all { one.stop() }

@@ -182,7 +182,7 @@ private final class LimitedCalls: Sendable {
     try await attempt("hold") { try await hole.lock("lock").hold(within: Self.timeout) {} }
     try await attempt("become a guest") { try await hole.guest().leave() }
     try await attempt("send") {
-      _ = try await peer.send(1).outcome(within: Self.timeout)
+      _ = try await peer.send(1).waitForStatus(within: Self.timeout)
     }
     try await attempt("request") {
       _ = try await peer.request(1, as: Int.self, within: Self.timeout)
@@ -238,12 +238,12 @@ private final class LimitedCalls: Sendable {
     try attempt("request") {
       _ = try hole.peer("echo").request(1, as: Int.self, within: Self.timeout)
     }
-    try attempt("send immediately") { try peer.send(1, .immediate, within: Self.timeout) }
+    try attempt("send immediately") { try peer.sendImmediately(1, within: Self.timeout) }
     try attempt("register a start") {
-      try hole.registerStart(of: "limited-other", program: "/bin/true")
+      try hole.registerLaunch(of: "limited-other", program: "/bin/true")
     }
     try attempt("wake") { try peer.wake(within: Self.timeout) }
-    try attempt("remove a start") { try hole.removeStart(of: "limited-other") }
+    try attempt("remove a start") { try hole.removeLaunch(of: "limited-other") }
   }
 
   private func callMessages(of member: Wormhole.Member) throws {

@@ -160,9 +160,9 @@ extension Peer {
     _ log: @escaping LogHook = { _ in }
   ) throws -> Wormhole {
     var options = Wormhole.Options()
-    options.mail.attempts = attempts
-    if let largestQueue { options.mail.largestQueue = largestQueue }
-    options.mail.retryDelay = .milliseconds(1)
+    options.mailbox.attempts = attempts
+    if let largestQueue { options.mailbox.maximumQueuedMessages = largestQueue }
+    options.mailbox.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     options.sharing = ContainerOptions.testing().sharing

@@ -74,7 +74,7 @@ extension Peer {
 
   static func cancel(_ container: String, from: String, to: String) throws {
     let member = try meeting(container).join(as: from)
-    for sent in try member.peer(to).outstanding where try sent.cancel() {
+    for sent in try member.peer(to).pendingMessages where try sent.cancel() == .cancelled {
       try say(sent.id)
     }
     member.leave()
@@ -84,7 +84,7 @@ extension Peer {
     let member = try meeting(container).join(as: name)
     let count = Monitor(0)
     let watching = try member.watchOutcomes { outcome in
-      try? say("\(outcome.id) \(outcome.end) of \(outcome.kind)")
+      try? say("\(outcome.id) \(outcome.status) of \(outcome.kind)")
       count.signal { $0 += 1 }
     }
     let _: Bool? = count.wait(until: .now + .seconds(5)) { $0 >= wanted ? true : nil }

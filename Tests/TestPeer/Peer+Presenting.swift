@@ -8,8 +8,8 @@ extension Peer {
   static func present(_ path: String, _ manner: PeerJob.Presenting) throws {
     let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { change in
-      tell("changed \(change.below ?? ".")\(change.isNew ? ", new" : "")")
+    presenter.didChange = { change in
+      tell("changed \(change.relativePath ?? ".")\(change.isNew ? ", new" : "")")
     }
     if case .listening = manner {} else { answer(in: &presenter, path, manner, coordinator) }
     let subscription = try coordinator.present(path, as: presenter)
@@ -53,7 +53,7 @@ extension Peer {
       tell("asked to let go")
       done()
     }
-    presenter.moved = { tell("moved \($0.below ?? ".") to \($0.to)") }
+    presenter.didMove = { tell("moved \($0.oldRelativePath ?? ".") to \($0.to)") }
   }
 
   /// Additions stay in memory until another process asks for a save, or until enough have been
@@ -86,7 +86,7 @@ extension Peer {
         tell("shows \(try coordinator.read(path) { path in try number(in: path) })")
       } catch { tell("\(error)") }
     }
-    presenter.changed = { _ in show() }
+    presenter.didChange = { _ in show() }
     let subscription = try coordinator.present(path, as: presenter)
     for index in 0..<times {
       unsaved.withLock { $0 += 1 }

@@ -27,7 +27,7 @@ extension Peer {
       default: break
       }
       do {
-        try request.answer(try request.value(as: Int.self) * 2)
+        try request.reply(try request.value(as: Int.self) * 2)
         if manner == .stopping { try say("answered") }
       } catch {
         try? say("\(error)", on: .error)
@@ -42,7 +42,7 @@ extension Peer {
     let isDone = Monitor(false)
     let responding = member.respond(toKind: nil) { request in
       do {
-        try request.answer(try request.value(as: Int.self) * 2)
+        try request.reply(try request.value(as: Int.self) * 2)
       } catch {
         request.refuse("\(error)")
       }
@@ -57,7 +57,7 @@ extension Peer {
 
   static func hear(_ container: String, _ name: String) throws {
     let member = try meeting(container).join(as: name)
-    let watching = member.watchImmediate { message in
+    let watching = member.receiveImmediate { message in
       try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")
     }
     try stay(member)
@@ -135,7 +135,7 @@ extension Peer {
     for _ in 0..<times {
       let member = try hole.join(as: name)
       let heard = Monitor(0)
-      let watching = member.watchImmediate { message in
+      let watching = member.receiveImmediate { message in
         try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")
         heard.signal { $0 += 1 }
       }

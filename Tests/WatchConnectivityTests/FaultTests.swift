@@ -260,7 +260,7 @@ import Wormhole
     let sides = try TwoSides { $0.messageTimeout = .seconds(20) }
     try sides.activateWatch()
     let hole = try Wormhole(directory: sides.container)
-    try hole.registerStart(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
+    try hole.registerLaunch(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
     try eventually("it can be started") { sides.watch.isReachable }
     let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
     let errors = Heard<String>()
@@ -273,7 +273,7 @@ import Wormhole
         phone.respond(toKind: nil) { request in
           let now = Instant.now
           lefts.add(now + request.timeLeft)
-          try? request.answer([String: Int]())
+          try? request.reply([String: Int]())
         }
         try lefts.wait("it has come") { !$0.isEmpty }
         phone.leave()
@@ -293,7 +293,7 @@ import Wormhole
   @Test func anAnswerThatIsNoReplyIsAnError() throws {
     let sides = try TwoSides()
     let watch = try Wormhole(directory: sides.container).join(as: "watch.watch")
-    let responding = watch.respond(toKind: nil) { request in try? request.answer([String: Int]()) }
+    let responding = watch.respond(toKind: nil) { request in try? request.reply([String: Int]()) }
     try sides.activatePhone()
     try eventually("it is reachable") { sides.phone.isReachable }
     let ends = Heard<Int>()

@@ -82,9 +82,9 @@ import Wormhole
     try sides.activateWatch()
     #expect(!sides.watch.isReachable)
     let hole = try Wormhole(directory: sides.container)
-    try hole.registerStart(of: "phone.watch", program: "/bin/true")
+    try hole.registerLaunch(of: "phone.watch", program: "/bin/true")
     try sides.watchSide.heard.wait("the change") { $0.last == "reachable true" }
-    try hole.removeStart(of: "phone.watch")
+    try hole.removeLaunch(of: "phone.watch")
     try sides.watchSide.heard.wait("and back") { $0.last == "reachable false" }
   }
 
@@ -93,7 +93,7 @@ import Wormhole
     let sides = try TwoSides()
     try sides.activatePhone()
     let hole = try Wormhole(directory: sides.container)
-    try hole.registerStart(of: "watch.watch", program: "/bin/true")
+    try hole.registerLaunch(of: "watch.watch", program: "/bin/true")
     #expect(!sides.phone.isReachable)
     let ends = Heard<Int>()
     sides.phone.sendMessage([:], replyHandler: nil) { ends.add(($0 as NSError).code) }

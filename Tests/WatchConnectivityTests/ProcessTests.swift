@@ -106,7 +106,7 @@ import Wormhole
 
   @Test(.blocking) func theWatchsMessageStartsThePhonesApp() throws {
     let hole = try Wormhole(directory: container)
-    try hole.registerStart(
+    try hole.registerLaunch(
       of: "phone.watch", program: Programs.built("DropInPeer"),
       arguments: ["session", "activate", "await=info n=9", "drain"],
       environment: ["WORMHOLE_ROLE": "phone"])
@@ -121,7 +121,7 @@ import Wormhole
 
   @Test(.blocking) func aComplicationTransferStartsTheWatchsApp() throws {
     let hole = try Wormhole(directory: container)
-    try hole.registerStart(
+    try hole.registerLaunch(
       of: "watch.watch", program: Programs.built("DropInPeer"),
       arguments: ["session", "activate", "await=info n=2", "drain"],
       environment: ["WORMHOLE_ROLE": "watch"])

@@ -19,7 +19,7 @@ struct MessageWithReply: Benchmark {
   init(size: Size) throws {
     sides = try BothSides()
     sides.second.respond(toKind: nil) { request in
-      try? request.answer(["seats": 2] as PropertyListValue)
+      try? request.reply(["seats": 2] as PropertyListValue)
     }
     for _ in 0..<20 {
       try ours()

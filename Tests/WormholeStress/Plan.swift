@@ -71,8 +71,8 @@ struct Plan: Sendable {
     // With a short lease, suspended holders are overtaken soon and often: the subject of the test.
     options.lease = .milliseconds(50)
     // No message is dead-lettered: each death of a process may end an attempt.
-    options.mail.attempts = 63
-    options.mail.retryDelay = .milliseconds(10)
+    options.mailbox.attempts = 63
+    options.mailbox.retryDelay = .milliseconds(10)
     if let text = Processes.environment(Self.clock), let seconds = Int64(text) {
       // The clock moves back and forth, a few times a second.
       options.environment.sinceEpoch = {

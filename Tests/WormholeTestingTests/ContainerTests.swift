@@ -72,17 +72,17 @@ import Wormhole
     } failure: {
       failures.add($0)
     }
-    #expect(hole.begun.count == 1)
+    #expect(hole.subscriptions.count == 1)
     container = nil
-    #expect(hole.begun.count == 0)
+    #expect(hole.subscriptions.count == 0)
     #expect(failures.all == [])
   }
 
   @Test func membersSeeEachOther() async throws {
     let two = try await TwoMembers("left", "right")
     #expect(two.first.name == "left")
-    #expect(try two.toSecond.reachability == .immediatelyReachable)
-    #expect(try two.toFirst.reachability == .immediatelyReachable)
+    #expect(try two.toSecond.reachability == .running)
+    #expect(try two.toFirst.reachability == .running)
     let responding = two.first.respond(to: Int.self) { $0 + 1 }
     #expect(try await two.toFirst.request(1, as: Int.self, within: patience) == 2)
     responding.stop()
@@ -112,18 +112,18 @@ struct TestProcessTests {
       "wormhole", ["receive", "--as", "watch", "--count", "2"], in: container)
     let watch = phone.peer("watch")
     let sent = try await watch.send("hello")
-    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
-    try await process.says("hello")
+    #expect(try await sent.waitForStatus(within: .seconds(30)) == .delivered)
+    try await process.waitForOutput("hello")
     #expect(!process.hasEnded)
 
     try process.stop()
     #expect(try watch.profile?.isStopped == true)
     let waiting = try await watch.send("and again")
     try process.resume()
-    #expect(try await waiting.outcome(within: .seconds(30)) == .delivered)
-    #expect(try await process.ending() == .exited(0))
+    #expect(try await waiting.waitForStatus(within: .seconds(30)) == .delivered)
+    #expect(try await process.exitStatus() == .exited(0))
     #expect(try process.output.contains("and again"))
-    #expect(try process.errors == "")
+    #expect(try process.standardError == "")
     // Signals to an ended process have no effect.
     try process.kill()
     try process.stop()
@@ -137,12 +137,12 @@ struct TestProcessTests {
     try await WormholeTesting.eventually("the watch to join") {
       // The watch is running a moment before it has written its profile; without a profile it has
       // never joined.
-      try watch.reachability == .immediatelyReachable && watch.profile != nil
+      try watch.reachability == .running && watch.profile != nil
     }
     try process.kill()
-    #expect(try await process.ending() == .signalled(9))
+    #expect(try await process.exitStatus() == .signalled(9))
     try await WormholeTesting.eventually("the watch to go") {
-      try watch.reachability == .backgroundOnly
+      try watch.reachability == .notRunning
     }
   }
 
@@ -152,24 +152,24 @@ struct TestProcessTests {
     var process: TestProcess? = try TestProcess(
       "wormhole", ["receive", "--as", "watch"], in: container)
     try await WormholeTesting.eventually("the watch to join") {
-      try hole.peer("watch").reachability == .immediatelyReachable
+      try hole.peer("watch").reachability == .running
     }
-    let number = try #require(process?.number)
+    let number = try #require(process?.processID)
     process = nil
     #expect(throws: Errno.noSuchProcess) { try Processes.send(.kill, to: number) }
   }
 
   @Test func deadlineKills() async throws {
     let process = try TestProcess("cat", in: nil, input: "words")
-    #expect(try await process.ending() == .exited(0))
+    #expect(try await process.exitStatus() == .exited(0))
     #expect(try process.output == "words")
     let endless = try TestProcess(
       "sh", ["-c", "echo $LIFE; while :; do sleep 1; done"], in: nil, environment: ["LIFE": "goes"])
-    try await endless.says("goes")
-    let error = try await failure { _ = try await endless.ending(within: .milliseconds(1)) }
+    try await endless.waitForOutput("goes")
+    let error = try await failure { _ = try await endless.exitStatus(within: .milliseconds(1)) }
     #expect(error.code == .timedOut)
-    #expect(try await endless.ending() == .signalled(9))
-    let silent = try await failure { try await endless.says("nothing") }
+    #expect(try await endless.exitStatus() == .signalled(9))
+    let silent = try await failure { try await endless.waitForOutput("nothing") }
     #expect(silent.code == .notFound)
   }
 

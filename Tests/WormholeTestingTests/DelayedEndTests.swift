@@ -46,12 +46,12 @@ import WormholeTesting
   }
 
   /// The outcome of the message, moving the clock until it is known.
-  private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.End? {
+  private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.Status? {
     try await eventually("it ends") {
       clock.advance(by: .seconds(61))
-      return sent.end != nil
+      return sent.status != nil
     }
-    return sent.end
+    return sent.status
   }
 
   @Test func whatCannotBeEndedAsExpiredIsNotHandedOver() async throws {
@@ -82,8 +82,8 @@ import WormholeTesting
     try await eventually("it is buried") { try !folder("watch/dead").names().isEmpty }
     try await eventually("it cannot be ended") { trouble.all.contains { $0.level == .error } }
     try openReceipts()
-    guard case .givenUp = try await end(of: sent) else {
-      Issue.record("it ended as \(String(describing: sent.end))")
+    guard case .deadLettered = try await end(of: sent) else {
+      Issue.record("it ended as \(String(describing: sent.status))")
       return
     }
     #expect(heard.all == [])
@@ -93,7 +93,7 @@ import WormholeTesting
   /// A waiting sender is not refused for lack of space while there is space.
   @Test func roomForOneIsEnoughForOneThatWaits() async throws {
     var options = Wormhole.Options()
-    options.mail.largestQueue = 80
+    options.mailbox.maximumQueuedMessages = 80
     let two = try await TwoMembers(clock: clock, options: options)
     var sending = Wormhole.SendOptions()
     sending.durability = .process

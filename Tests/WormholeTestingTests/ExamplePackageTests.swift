@@ -23,8 +23,8 @@ import Testing
         // The build is not debugged by anyone.
         "-debug-info-format", "none",
       ], in: nil)
-    let ending = try await tests.ending(within: .seconds(1200))
-    let words = try tests.output + tests.errors
+    let ending = try await tests.exitStatus(within: .seconds(1200))
+    let words = try tests.output + tests.standardError
     #expect(ending == .exited(0), "\(words)")
     #expect(words.contains("Executed 2 tests, with 0 failures"), "\(words)")
     #expect(words.contains("Test run with 6 tests in 2 suites passed"), "\(words)")

@@ -39,10 +39,10 @@ import WormholeTesting
   private func log(_ line: String) async throws -> [String] {
     let two = try await TwoMembers(plan: try #require(LinkPlan(line)), clock: TestClock())
     let heard = Heard<Int>()
-    let watching = two.second.watchImmediate { message in
+    let watching = two.second.receiveImmediate { message in
       heard.add((try? message.value(as: Int.self)) ?? 0)
     }
-    for number in 1...20 { try await two.toSecond.send(number, .immediate) }
+    for number in 1...20 { try await two.toSecond.sendImmediately(number) }
     try await eventually("all to be heard or held up") {
       heard.count + two.link.log.count == 20
     }

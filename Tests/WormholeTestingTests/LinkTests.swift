@@ -13,7 +13,7 @@ import WormholeTesting
 
   private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Wormhole.Subscription) {
     let heard = Heard<Int>()
-    let watching = two.second.watchImmediate { message in
+    let watching = two.second.receiveImmediate { message in
       heard.add((try? message.value(as: Int.self)) ?? 0)
     }
     return (heard, watching)
@@ -24,7 +24,7 @@ import WormholeTesting
   @Test func immediateMessageIsDropped() async throws {
     let (two, _) = try pair("at=2:drop")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.sendImmediately(number) }
     try await heard.comes([1, 3])
     #expect(two.link.log == ["immediate 2 of phone to watch: drop"])
     watching.stop()
@@ -33,7 +33,7 @@ import WormholeTesting
   @Test func immediateMessageIsOvertaken() async throws {
     let (two, clock) = try pair("at=1:reorder")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.sendImmediately(number) }
     try await heard.comes([2, 3])
     try await clock.advanceToNextAlarm()
     try await heard.comes([2, 3, 1])
@@ -44,13 +44,13 @@ import WormholeTesting
   @Test func immediateMessageThatTakesTooLongIsDropped() async throws {
     let (two, clock) = try pair("at=1:delay:5s,2:delay:20s")
     let (heard, watching) = hearImmediate(two)
-    for number in 1...3 { try await two.toSecond.send(number, .immediate) }
+    for number in 1...3 { try await two.toSecond.sendImmediately(number) }
     try await heard.comes([3])
     clock.advance(by: .seconds(5))
     try await heard.comes([3, 1])
     clock.advance(by: .seconds(15))
     // The message after the delayed message shows that the delayed message was not delivered.
-    try await two.toSecond.send(4, .immediate)
+    try await two.toSecond.sendImmediately(4)
     try await heard.comes([3, 1, 4])
     watching.stop()
   }
@@ -130,7 +130,7 @@ import WormholeTesting
     let (heard, receiving) = try receive(two)
     let sent = try await two.toSecond.send("a")
     try await heard.comes(["a", "a again"])
-    #expect(try await sent.outcome() == .delivered)
+    #expect(try await sent.waitForStatus() == .delivered)
     try await two.toSecond.send("b")
     try await heard.comes(["a", "a again", "b"])
     receiving.stop()
@@ -140,10 +140,10 @@ import WormholeTesting
     let (two, _) = try pair("at=1:duplicate")
     let heard = Heard<String>()
     let receiving = try two.second.receive { message in
-      heard.add("\(message.place) \(message.attempt)")
+      heard.add("\(message.batchIndex) \(message.attempt)")
     }
     let sent = try await two.toSecond.send(contentsOf: ["a", "b"])
-    #expect(try await sent[0].outcome() == .delivered)
+    #expect(try await sent[0].waitForStatus() == .delivered)
     #expect(heard.all.sorted() == ["0 1", "0 2", "1 1", "1 2"])
     receiving.stop()
   }
@@ -168,16 +168,16 @@ import WormholeTesting
     let heard = Heard<String>()
     let receiving = try two.second.receive { message in
       guard let file = message.file else { return }
-      let isThere = try file.isThere
+      let isThere = try file.exists
       heard.add("\(file.name) \(file.size) \(message.attempt) \(isThere)")
-      if isThere { try file.take(to: "\(two.container.directory)/\(heard.count)") }
+      if isThere { try file.move(to: "\(two.container.directory)/\(heard.count)") }
     }
     let first = try await two.toSecond.send(file: path)
     let second = try await two.toSecond.send(file: path)
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .seconds(1))
-    #expect(try await first.outcome() == .delivered)
-    #expect(try await second.outcome() == .delivered)
+    #expect(try await first.waitForStatus() == .delivered)
+    #expect(try await second.waitForStatus() == .delivered)
     #expect(heard.all == ["note 12 1 true", "note 12 1 true", "note 12 2 false"])
     receiving.stop()
   }
@@ -200,7 +200,7 @@ import WormholeTesting
     var sent: [Wormhole.Sent] = []
     for number in 1...40 { sent.append(try await two.toSecond.send(number, options)) }
     for one in sent {
-      #expect(try await one.outcome(within: .seconds(30)) == .delivered, "\(plan)")
+      #expect(try await one.waitForStatus(within: .seconds(30)) == .delivered, "\(plan)")
     }
     #expect(first.all == Array(1...40), "\(plan)")
     #expect(Set(all.all) == Set(1...40))
@@ -219,11 +219,11 @@ import WormholeTesting
     let phone = try await container.open(options).join(as: "phone")
     let process = try TestProcess(
       "TestPeer", PeerJob.linked("watch").arguments, in: container, link: link)
-    try await process.says("ready\n")
+    try await process.waitForOutput("ready\n")
     let watch = phone.peer("watch")
     for number in [10, 20, 30] { try await watch.send(number) }
-    try await process.says("30\n")
-    try await process.says("20!\n")
+    try await process.waitForOutput("30\n")
+    try await process.waitForOutput("20!\n")
     #expect(try process.output.contains("10\n20\n"))
     // A message for another process is not received before the link is healed.
     link.cut()
@@ -237,10 +237,10 @@ import WormholeTesting
       }
     }
     let sent = try await other.send(40)
-    #expect(try sent.place == .waiting)
+    #expect(try sent.state == .waiting)
     link.heal()
-    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
-    try await process.says("40\n")
+    #expect(try await sent.waitForStatus(within: .seconds(30)) == .delivered)
+    try await process.waitForOutput("40\n")
     try process.kill()
   }
 
@@ -259,11 +259,11 @@ import WormholeTesting
     let error = try await failure { _ = try await two.toSecond.request(2, as: Int.self) }
     #expect(error.code == .unreachable)
     #expect(error.reason == "the link to it is cut")
-    #expect(throws: WormholeError.self) { try two.toFirst.send(1, .immediate) }
+    #expect(throws: WormholeError.self) { try two.toFirst.sendImmediately(1) }
     two.link.heal()
     let again = Task { try await two.toSecond.request(3, as: Int.self) }
     try await eventually("the request") { kept.count == 2 }
-    try kept.all[1].answer(4)
+    try kept.all[1].reply(4)
     #expect(try await again.value == 4)
     responding.stop()
   }
@@ -276,7 +276,7 @@ import WormholeTesting
     // A message that uses no link arrives, and shows that the delayed message has not arrived.
     try await two.second.peer("watch").send("own")
     try await heard.comes(["own"])
-    #expect(try sent.place == .waiting)
+    #expect(try sent.state == .waiting)
     two.link.heal()
     try await heard.comes(["own", "a"])
     receiving.stop()
@@ -286,14 +286,14 @@ import WormholeTesting
     let (two, _) = try pair("")
     let heard = Heard<Wormhole.Reachability>()
     let watching = try two.toSecond.watchReachability { heard.add($0) }
-    try await heard.comes([.immediatelyReachable])
+    try await heard.comes([.running])
     two.link.cut(off: "phone")
-    #expect(try two.toSecond.reachability == .backgroundOnly)
-    #expect(try two.second.peer("watch").reachability == .immediatelyReachable)
-    try await heard.comes([.immediatelyReachable, .backgroundOnly])
+    #expect(try two.toSecond.reachability == .notRunning)
+    #expect(try two.second.peer("watch").reachability == .running)
+    try await heard.comes([.running, .notRunning])
     two.link.heal()
-    #expect(try two.toSecond.reachability == .immediatelyReachable)
-    try await heard.comes([.immediatelyReachable, .backgroundOnly, .immediatelyReachable])
+    #expect(try two.toSecond.reachability == .running)
+    try await heard.comes([.running, .notRunning, .running])
     watching.stop()
   }
 }

@@ -22,7 +22,7 @@ import WormholeTesting
     #expect(message.isUrgent)
     #expect(message.attempt == 1)
     #expect(!message.isRedelivered)
-    #expect(message.place == 0)
+    #expect(message.batchIndex == 0)
     let error = #expect(throws: WormholeError.self) { try message.value(as: Int.self) }
     #expect(error?.code == .typeMismatch)
     try message.acknowledge()
@@ -41,7 +41,7 @@ import WormholeTesting
   @Test(.blocking) func recordSaysWhatTheHandlerDid() throws {
     let message = try Wormhole.Message.make(1)
     let record = try #require(message.record)
-    #expect(record.isInHand)
+    #expect(record.isClaimed)
     try message.acknowledge()
     try message.fail("too late")
     #expect(record.isAcknowledged)
@@ -63,7 +63,7 @@ import WormholeTesting
   @Test func receivedMessageHasNoRecord() async throws {
     let two = try await TwoMembers()
     try await two.toSecond.send(1)
-    for try await message in two.second.messages {
+    for try await message in two.second.deliveries {
       #expect(message.record == nil)
       try message.acknowledge()
       break
@@ -78,12 +78,12 @@ import WormholeTesting
     #expect(request.timeLeft > .seconds(1))
     #expect(try request.value(as: String.self) == "how many?")
     #expect(!record.hasEnded)
-    #expect(try record.answer(as: Int.self) == nil)
-    try request.answer(3)
-    try request.answer(4)  // Once answered, always answered.
-    #expect(try record.answer(as: Int.self) == 3)
+    #expect(try record.reply(as: Int.self) == nil)
+    try request.reply(3)
+    try request.reply(4)  // Once answered, always answered.
+    #expect(try record.reply(as: Int.self) == 3)
     #expect(record.refusal == nil)
-    #expect(throws: WormholeError.self) { try record.answer(as: [String].self) }
+    #expect(throws: WormholeError.self) { try record.reply(as: [String].self) }
   }
 
   @Test(.blocking) func requestKeepsItsRefusal() throws {
@@ -92,7 +92,7 @@ import WormholeTesting
     #expect(request.from == "phone")
     #expect(request.record?.refusal == "sold out")
     #expect(request.record?.hasEnded == true)
-    #expect(try request.record?.answer(as: Int.self) == .some(nil))
+    #expect(try request.record?.reply(as: Int.self) == .some(nil))
   }
 
   @Test(.blocking) func immediateMessagesAndContextsAreMade() throws {
@@ -111,21 +111,21 @@ import WormholeTesting
     #expect(sent.id == "a b")
     #expect(sent.to == "watch")
     #expect(sent.count == 3)
-    #expect(try sent.place == .waiting)
-    let waiting = Task { try await sent.outcome() }
-    #expect(sent.finish(.givenUp("no room")))
+    #expect(try sent.state == .waiting)
+    let waiting = Task { try await sent.waitForStatus() }
+    #expect(sent.finish(.deadLettered(reason: "no room")))
     #expect(!sent.finish(.delivered))
-    #expect(try await waiting.value == .givenUp("no room"))
-    #expect(try sent.place == .ended)
-    #expect(try !sent.cancel())
+    #expect(try await waiting.value == .deadLettered(reason: "no room"))
+    #expect(try sent.state == .ended)
+    #expect(try sent.cancel() == .tooLate)
     let cancelled = try Wormhole.Sent.make()
-    #expect(try cancelled.cancel())
-    #expect(cancelled.end == .cancelled)
+    #expect(try cancelled.cancel() == .cancelled)
+    #expect(cancelled.status == .cancelled)
   }
 
   @Test(.blocking) func outcomesAreMade() {
     let outcome = Wormhole.Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
-    #expect(outcome.end == .expired)
+    #expect(outcome.status == .expired)
   }
 
   @Test(.blocking) func errorIsMade() {
@@ -145,23 +145,23 @@ import WormholeTesting
     #expect((file.name, file.size) == ("ticket.txt", 10))
     #expect(try file.metadata(as: [String: Int].self) == ["film": 7])
     #expect(try read(file.path) == "Metropolis")
-    #expect(try file.lend { try read($0) } == "Metropolis")
-    try file.take(to: folder.directory + "/taken")
+    #expect(try file.withOriginalName { try read($0) } == "Metropolis")
+    try file.move(to: folder.directory + "/taken")
     #expect(try read(folder.directory + "/taken") == "Metropolis")
-    #expect(try !file.isThere)
+    #expect(try !file.exists)
     let other = try Wormhole.Message.make(1, file: path)
-    #expect(try other.file?.isThere == true)
+    #expect(try other.file?.exists == true)
     try other.acknowledge()
-    #expect(try other.file?.isThere == false)
+    #expect(try other.file?.exists == false)
     let third = try Wormhole.Message.make(1)
-    third.putBack()
-    #expect(third.record?.isPutBack == true)
+    third.requeue()
+    #expect(third.record?.isRequeued == true)
   }
 
   @Test(.blocking) func whatWasSentIsMade() throws {
     let file = Wormhole.SentFile(name: "a", size: 3)
     let outcome = try Wormhole.Outcome.make(sending: 7, end: .expired, file: file)
-    #expect((outcome.kind, outcome.file, outcome.end) == ("Int", file, .expired))
+    #expect((outcome.kind, outcome.file, outcome.status) == ("Int", file, .expired))
     #expect(try outcome.value(as: Int.self) == 7)
     let sent = try Wormhole.Sent.make(sending: "hello", kind: "greeting")
     #expect(try (sent.kind, sent.value(as: String.self)) == ("greeting", "hello"))

@@ -19,7 +19,7 @@ final class OldTests: XCTestCase {
     let sent = try await two.toSecond.send(1)
     let receiving = try two.second.receive(Int.self) { _, _ in }
     try await clock.advanceToNextAlarm()
-    let end = try await sent.outcome()
+    let end = try await sent.waitForStatus()
     XCTAssertEqual(end, .delivered)
     receiving.stop()
   }

@@ -37,13 +37,13 @@ import WormholeTesting
     let inTime = try await two.toSecond.send(2, options)
     let heard = Heard<Int>()
     let receiving = try two.second.receive(Int.self) { value, _ in heard.add(value) }
-    #expect(try await late.outcome(within: .seconds(1)) == .expired)
-    #expect(try await inTime.outcome(within: .seconds(1)) == .delivered)
+    #expect(try await late.waitForStatus(within: .seconds(1)) == .expired)
+    #expect(try await inTime.waitForStatus(within: .seconds(1)) == .delivered)
     #expect(heard.all == [2])
     // The clock stops at its last time; the result is still a valid time.
     clock.advance(by: .seconds(Int64.max))
     let last = try await two.toSecond.send(3, options)
-    #expect(try await last.outcome(within: .seconds(1)) == .delivered)
+    #expect(try await last.waitForStatus(within: .seconds(1)) == .delivered)
     receiving.stop()
   }
 
@@ -61,7 +61,7 @@ import WormholeTesting
     try await heard.comes([1, 2])
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .milliseconds(300))
-    #expect(try await sent.outcome() == .delivered)
+    #expect(try await sent.waitForStatus() == .delivered)
     #expect(heard.all == [1, 2, 3])
     receiving.stop()
   }
@@ -71,7 +71,7 @@ import WormholeTesting
     let two = try await TwoMembers(clock: clock)
     try await two.toSecond.send(1)
     let loop = Task {
-      for try await message in two.second.messages {
+      for try await message in two.second.deliveries {
         if message.attempt == 2 { return try message.acknowledge() }
         try message.fail("not yet")
       }
@@ -102,7 +102,7 @@ import WormholeTesting
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)
     let sent = try await two.toSecond.send(1)
-    let waiting = Task { try await sent.outcome(within: .seconds(5)) }
+    let waiting = Task { try await sent.waitForStatus(within: .seconds(5)) }
     try await clock.advanceToNextAlarm()
     #expect(clock.elapsed == .seconds(5))
     let error = try await failure { _ = try await waiting.value }
@@ -112,7 +112,7 @@ import WormholeTesting
   @Test func waitingForRoomEndsByIt() async throws {
     let clock = TestClock()
     var options = Wormhole.Options()
-    options.mail.largestQueue = 1
+    options.mailbox.maximumQueuedMessages = 1
     let two = try await TwoMembers(clock: clock, options: options)
     try await two.toSecond.send(1)
     var patient = Wormhole.SendOptions()

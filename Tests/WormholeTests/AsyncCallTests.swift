@@ -92,7 +92,7 @@ import Wormhole
   }
 
   @Test func whoeverWaitsForRoomCanBeCancelled() async throws {
-    let hole = try meeting.another { $0.mail.largestQueue = 1 }
+    let hole = try meeting.another { $0.mailbox.maximumQueuedMessages = 1 }
     let watch = hole.peer("watch")
     try await watch.send(1, .quick())
     let sending = Task { try await watch.send(2, .quick { $0.whenFull = .wait(.seconds(600)) }) }
@@ -111,9 +111,9 @@ import Wormhole
     #expect(try await number.put(1) == 1)
     #expect(try await number.update { $0 = ($0 ?? 0) + 1 } == 2)
     await #expect(throws: Missing.self) { try await number.update { _ in throw Missing() } }
-    #expect(try await number.decide { _ in .discard } == 2)
+    #expect(try await number.updateIfNeeded { _ in .keep } == 2)
     #expect(
-      try await number.decide(default: 7) {
+      try await number.updateIfNeeded(default: 7) {
         $0 += 1; return .commit
       } == 3)
     await #expect(throws: WormholeError.self) { try await number.put(1, ifVersion: 7) }
@@ -148,11 +148,11 @@ import Wormhole
       }
     }
     for await _ in began { break }
-    #expect(try hole.peer("watch").reachability == .immediatelyReachable)
+    #expect(try hole.peer("watch").reachability == .running)
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     ending.finish()
-    #expect(try hole.peer("watch").reachability == .backgroundOnly)
+    #expect(try hole.peer("watch").reachability == .notRunning)
   }
 }
 

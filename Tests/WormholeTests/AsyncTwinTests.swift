@@ -57,9 +57,9 @@ import Wormhole
   @Test func aMemberIsRemovedAndAGuestComesAndGoes() async throws {
     let member = try await hole.join(as: "watch")
     await #expect(throws: WormholeError.self) { try await hole.removeMember("watch") }
-    try await member.registerStart(program: "/bin/true")
-    try await hole.registerStart(of: "printer", program: "/bin/true")
-    #expect(try hole.start(of: "watch")?.program == "/bin/true")
+    try await member.registerLaunch(program: "/bin/true")
+    try await hole.registerLaunch(of: "printer", program: "/bin/true")
+    #expect(try hole.launchCommand(of: "watch")?.program == "/bin/true")
     await member.leave()
     #expect(try await hole.removeMember("watch"))
     #expect(try await !hole.removeMember("watch"))
@@ -82,13 +82,13 @@ import Wormhole
     _ = try await files.phone.send(file: files.path("film"))
     let (gate, names) = (Gate(), Heard<String>())
     let taken = memory.path + "/film"
-    for try await message in files.watch.messages(acknowledging: .explicit) {
+    for try await message in files.watch.deliveries(acknowledging: .explicit) {
       let file = try #require(message.file)
       let taking = Task {
-        try await file.take(to: taken) { _ in
+        try await file.move(to: taken) { _ in
           names.add(Self.threadName)
           gate.pass()
-          return .goOn
+          return .continue
         }
       }
       try await gate.somebodyComes()
@@ -99,8 +99,8 @@ import Wormhole
         Issue.record("it was cancelled")
       } catch WormholeError.Code.cancelled {
       }
-      #expect(try memory.names() == [] && file.isThere)
-      try await file.take(to: taken)
+      #expect(try memory.names() == [] && file.exists)
+      try await file.move(to: taken)
       try message.acknowledge()
       break
     }
@@ -122,7 +122,7 @@ import Wormhole
   func serve(_ file: Wormhole.ReceivedFile?) async throws {
     let guest = try await hole.guest()
     defer { guest.leave() }
-    try await file?.take(to: "nowhere/\(taken)") { _ in .cancel }
+    try await file?.move(to: "nowhere/\(taken)") { _ in .cancel }
     taken += try await hole.removeChannel("a") ? 1 : 0
     try await hole.removeDefaults("a")
     try await hole.removeMember("a")
@@ -132,7 +132,7 @@ import Wormhole
 
   func serveAtOnce(_ file: Wormhole.ReceivedFile?) throws {
     let guest = try hole.guest()
-    try file?.take(to: "nowhere/\(taken)") { [taken] _ in taken > 0 ? .goOn : .cancel }
+    try file?.move(to: "nowhere/\(taken)") { [taken] _ in taken > 0 ? .continue : .cancel }
     try hole.removeMember("a")
     guest.leave()
     hole.close()

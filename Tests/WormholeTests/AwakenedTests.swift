@@ -23,7 +23,7 @@ import Testing
   ) throws {
     var settings = ["WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""]
     settings.merge(environment) { $1 }
-    try meeting.hole.registerStart(
+    try meeting.hole.registerLaunch(
       of: "watch", program: PeerJob.program,
       arguments: PeerJob.awaken(meeting.folder.path + "/started", "watch", manner).arguments,
       environment: settings, directory: directory)
@@ -67,7 +67,7 @@ import Testing
     let proc = try Descriptor.open(path: "/proc/\(process)", [.readOnly, .directory])
     #expect(try proc.readSymbolicLink("cwd") == Array(meeting.folder.path.utf8))
     try meeting.folder.descriptor.unlink("started")
-    try eventually("it has left") { try watch.reachability == .backgroundOnly }
+    try eventually("it has left") { try watch.reachability == .notRunning }
   }
 
   // MARK: Record
@@ -75,7 +75,7 @@ import Testing
   @Test func theExitOfAJoinedProgramIsNoFailure() throws {
     try register()
     try watch.wake(within: .seconds(30))
-    let slot = try WakeRecord.slot(of: "watch", in: meeting.hole.container)
+    let slot = try WakeRecord.slot(of: "watch", in: meeting.hole.storage)
     try end()
     // A failure would be recorded immediately.
     #expect(throws: TooLate.self) {
@@ -106,7 +106,7 @@ import Testing
       try eventually("another is started", within: .milliseconds(500)) { try started().count > 1 }
     }
     try meeting.folder.descriptor.unlink("started")
-    try eventually("it has left") { try watch.reachability == .backgroundOnly }
+    try eventually("it has left") { try watch.reachability == .notRunning }
   }
 
   // MARK: Requests

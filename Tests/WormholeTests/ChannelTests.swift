@@ -24,7 +24,7 @@ import Wormhole
 
   @Test func whatIsPutIsThereWithVersionTimeAndSender() throws {
     let meeting = try Meeting {
-      $0.name = "pilot"
+      $0.writerName = "pilot"
       $0.environment.sinceEpoch = { 1_700_000_000_250_000_000 }
     }
     let speed = meeting.hole.channel("speed", of: Double.self)
@@ -34,15 +34,15 @@ import Wormhole
     let latest = try #require(try speed.latest)
     #expect(latest.channel == "speed")
     #expect(latest.version == 2)
-    #expect(latest.metadata.from == "pilot")
-    #expect(latest.metadata.sent == Date(timeIntervalSince1970: 1_700_000_000.25))
+    #expect(latest.metadata.writer == "pilot")
+    #expect(latest.metadata.writtenAt == Date(timeIntervalSince1970: 1_700_000_000.25))
     #expect(!latest.metadata.isRecovered && !latest.metadata.isCleared)
     #expect(try speed.metadata == latest.metadata)
   }
 
   @Test func theSenderIsTheProgramAndItsProcess() throws {
     try hole.channel("a").put(1)
-    let from = try #require(try hole.channel("a", of: Int.self).metadata).from
+    let from = try #require(try hole.channel("a", of: Int.self).metadata).writer
     #expect(from.hasSuffix(" (\(Processes.current))"))
   }
 

@@ -186,7 +186,7 @@ import Wormhole
     }
     let count = try await pair.phone.send(each: numbers, options)
     #expect(count == 500)
-    let files = try pair.phone.outstanding
+    let files = try pair.phone.pendingMessages
     #expect(files.map(\.count).reduce(0, +) == 500)
     #expect(files.count < 100)
     let heard = Heard<Int>()
@@ -197,7 +197,7 @@ import Wormhole
   }
 
   @Test func tellsHowManyWereSentWhenItFails() async throws {
-    let pair = try Pair { $0.mail.largestQueue = 2 }
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 2 }
     let numbers = AsyncStream<Int> { stream in
       for number in 1...1000 { stream.yield(number) }
       stream.finish()
@@ -206,12 +206,12 @@ import Wormhole
     await #expect(throws: WormholeError.self) {
       try await pair.phone.send(each: numbers) { progress.add($0) }
     }
-    #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
+    #expect(try pair.phone.pendingMessages.map(\.count).reduce(0, +) == progress.all.last)
   }
 
   /// The sequence has ended, and the sender only waits for space.
   @Test func aTaskThatIsCancelledWaitsForNoRoom() async throws {
-    let pair = try Pair { $0.mail.largestQueue = 1 }
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 1 }
     try await pair.phone.send(0, .quick())
     let (begin, gate) = (Instant.now, Gate())
     let numbers = AsyncStream<Slow> { stream in
@@ -260,7 +260,7 @@ import Wormhole
       }
       #expect(progress.all.last ?? 0 <= 12)
       sum += progress.all.last ?? 0
-      #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == sum)
+      #expect(try pair.phone.pendingMessages.map(\.count).reduce(0, +) == sum)
     }
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive { heard.add(try $0.value(as: Picky.self).number) }
@@ -270,7 +270,7 @@ import Wormhole
   }
 
   @Test func whatWasSentOfAPartThatFailedIsCounted() async throws {
-    let pair = try Pair { $0.mail.largestQueue = 1 }
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 1 }
     let part = String(repeating: "x", count: 400_000)
     // The texts arrive together, and take three files.
     let gate = Gate()
@@ -286,7 +286,7 @@ import Wormhole
     try await gate.somebodyComes()
     gate.open()
     #expect(try await sending.value.code == .full)
-    #expect(try pair.phone.outstanding.map(\.count).reduce(0, +) == progress.all.last)
+    #expect(try pair.phone.pendingMessages.map(\.count).reduce(0, +) == progress.all.last)
   }
 
   /// A value whose encoding a gate can pause.
@@ -309,7 +309,7 @@ import Wormhole
     var told: Set<String> = []
     while told.count < 3, let outcome = try await outcomes.next() {
       #expect(outcome.to == "watch")
-      #expect(outcome.end == .delivered)
+      #expect(outcome.status == .delivered)
       told.insert(outcome.id)
     }
     #expect(told == sent)

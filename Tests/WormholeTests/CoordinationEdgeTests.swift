@@ -167,7 +167,7 @@ import Testing
       held.withLock { $0.append { goOn {} } }
       isAsked.signal { $0 = true }
     }
-    let bound = Wormhole.Coordinator.Presenter.patience / 2
+    let bound = Wormhole.Coordinator.Presenter.responseTimeout / 2
     let time = try Bystander.leastOfThree(within: bound) {
       isAsked.withLock { $0 = false }
       let presenting = try scene.another().present(scene.path("a"), as: presenter)
@@ -191,7 +191,7 @@ import Testing
     let calls = Monitor<[@Sendable () -> Void]>([])
     let heard = Heard<String>()
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { heard.add($0.path) }
+    presenter.didChange = { heard.add($0.path) }
     let file = PresentedFile(presenter, purpose: "mine", scene.arbiters) { call in
       calls.withLock { $0.append(call) }
     }
@@ -211,7 +211,7 @@ import Testing
     let calls = Monitor<[@Sendable () -> Void]>([])
     let heard = Heard<Bool>()
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { heard.add($0.isNew) }
+    presenter.didChange = { heard.add($0.isNew) }
     let file = PresentedFile(presenter, purpose: "mine", scene.arbiters) { call in
       calls.withLock { $0.append(call) }
     }

@@ -60,7 +60,7 @@ import Wormhole
   @Test func aPresenterThatCouldNotBeReadIsReadTheNextTime() throws {
     let heard = Heard<String>()
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { heard.add($0.path) }
+    presenter.didChange = { heard.add($0.path) }
     try scene.another().present(scene.path("a"), as: presenter)
     let coordinator = scene.another()
     let rule = FaultRule(
@@ -74,7 +74,7 @@ import Wormhole
   @Test func whoWasAskedIsToldThoughNobodyCanBeLookedFor() throws {
     let heard = Heard<String>()
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { heard.add($0.path) }
+    presenter.didChange = { heard.add($0.path) }
     try scene.another().present(scene.path("a"), as: presenter)
     let coordinator = scene.another()
     try coordinator.read(scene.path("a")) { _ in }
@@ -89,7 +89,7 @@ import Wormhole
   @Test func whoPresentsSomethingTellsOthersOfTheDead() throws {
     let (late, begun) = (Heard<String>(), Monitor(false))
     var (first, other) = (Wormhole.Coordinator.Presenter(), Wormhole.Coordinator.Presenter())
-    other.changed = { late.add($0.path) }
+    other.didChange = { late.add($0.path) }
     let (path, second) = (scene.path("a"), other)
     first.relinquish = { [self] _, goOn in
       // The second presenter is not asked, and sees no writer.
@@ -126,7 +126,7 @@ import Wormhole
   /// A link and its target, ordered by different containers, are registered one after the other.
   @Test func whatIsMovedWhileItBeginsToBePresentedIsFollowed() throws {
     var scene = scene
-    var rooms: [AccessRoom] = []
+    var rooms: [AccessDirectory] = []
     for _ in 0..<64 {
       scene = try FileScene()
       try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
@@ -143,7 +143,7 @@ import Wormhole
       threads.append(
         try Thread("presenting") {
           var presenter = Wormhole.Coordinator.Presenter()
-          presenter.moved = { heard.add($0.to) }
+          presenter.didMove = { heard.add($0.to) }
           let presented = try? Wormhole.Coordinator(here.arbiters).present(
             here.path("a"), as: presenter)
           presenting.withLock { $0 = presented }

@@ -11,7 +11,7 @@ import Wormhole
   @Test func aTaskHasAnAccessWhileItWaitsForOthers() async throws {
     let value = try await scene.another().access([.writing(scene.path("a"))]) { access in
       await Task.yield()
-      #expect(access.stands)
+      #expect(access.isValid)
       let isFree = try await Task { try scene.isFree(.reading(scene.path("b"))) }.value
       #expect(isFree)
       return 3
@@ -46,7 +46,7 @@ import Wormhole
   @Test func aTaskSaysWhatItHasMoved() async throws {
     let (heard, told) = AsyncStream.makeStream(of: String?.self)
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.moved = {
+    presenter.didMove = {
       told.yield($0.to)
       told.finish()
     }

@@ -109,7 +109,7 @@ import Wormhole
     ]
     try meeting.overwrite(file, try BinaryPropertyList.encode(content))
     #expect(try speed.value == 2.5)
-    #expect(try speed.metadata?.from == "script")
+    #expect(try speed.metadata?.writer == "script")
     #expect(try speed.put(3) == 8)
   }
 }

@@ -188,7 +188,7 @@ import Wormhole
   @Test(.blocking) func withoutThePresentValueOnlyChangesAreHeard() throws {
     let heard = Heard<String?>()
     try defaults.set("old", forKey: "name")
-    let watch = try defaults.watch("name", of: String.self, present: false) { heard.add($0) }
+    let watch = try defaults.watch("name", of: String.self, initial: false) { heard.add($0) }
     try defaults.set(1, forKey: "other")
     try defaults.set("new", forKey: "name")
     try heard.waitForLast("new")

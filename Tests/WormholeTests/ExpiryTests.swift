@@ -16,17 +16,19 @@ import Testing
     let single = try await pair.phone.send(1, Self.soon)
     let batch = try await pair.phone.send(contentsOf: [2, 3], Self.soon)[0]
     let late = try await pair.phone.send(4, Self.never)
-    for sent in [single, batch] { #expect(try await sent.outcome(within: patience) == .expired) }
+    for sent in [single, batch] {
+      #expect(try await sent.waitForStatus(within: patience) == .expired)
+    }
     #expect(try pair.files("inbox").count == 1)
-    #expect(late.end == nil)
-    #expect(try late.cancel())
+    #expect(late.status == nil)
+    #expect(try late.cancel() == .cancelled)
   }
 
   /// A sender that retains no `Sent` is notified as well, also if the sender was a guest.
   @Test(.blocking) func whoeverListensIsToldWithoutAReceiver() throws {
     let pair = try Pair()
-    let heard = Heard<Wormhole.Outcome.End>()
-    let watching = try pair.sender.watchOutcomes { heard.add($0.end) }
+    let heard = Heard<Wormhole.Outcome.Status>()
+    let watching = try pair.sender.watchOutcomes { heard.add($0.status) }
     for number in 1...50 { try pair.phone.send(number, Self.soon) }
     try heard.wait("all") { $0.count == 50 }
     #expect(Set(heard.all) == [.expired])
@@ -46,17 +48,17 @@ import Testing
     try await pair.phone.send(1, Self.soon)
     await pair.sender.leave()
     let again = try await pair.meeting.another(stand).join(as: "phone")
-    let outstanding = try again.peer("watch").outstanding
+    let outstanding = try again.peer("watch").pendingMessages
     try #require(outstanding.count == 1)
     clock.withLock { $0 += 1_000_000_000 }
-    #expect(try await outstanding[0].outcome(within: patience) == .expired)
+    #expect(try await outstanding[0].waitForStatus(within: patience) == .expired)
     #expect(try pair.files("inbox") == [])
   }
 
   /// No sender waits for the outcomes of these messages, and the next sender finds space.
   @Test(.blocking) func whatHasExpiredFillsNoQueue() throws {
     let pair = try Pair()
-    let hole = try pair.meeting.another { $0.mail.largestQueue = 20 }
+    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 20 }
     let peer = hole.peer("watch")
     for number in 0..<20 {
       let life: Duration = number % 2 == 0 ? .milliseconds(1) : .seconds(3600)
@@ -84,11 +86,11 @@ import Testing
     let pair = try Pair()
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
-    var counts: [Wormhole.Outcome.End: [Int]] = [:]
+    var counts: [Wormhole.Outcome.Status: [Int]] = [:]
     for number in 0..<200 {
       let sent = try await pair.phone.send(
         number, .quick { $0.timeToLive = .microseconds(Int64(number) * 20) })
-      counts[try await sent.outcome(within: patience), default: []].append(number)
+      counts[try await sent.waitForStatus(within: patience), default: []].append(number)
     }
     receiving.stop()
     #expect(heard.all.map(\.number) == counts[.delivered] ?? [])
@@ -115,7 +117,7 @@ import Testing
     phone.leave()
     let later = try meeting.another {
       $0.environment.sinceEpoch = { clock.withLock { $0 } + 1_000_000_000 }
-      $0.mail.largestReceipts = 16 * 4096
+      $0.mailbox.maximumReceiptBytes = 16 * 4096
     }
     #expect(try later.peer("watch").queue.isEmpty)
     let left = try meeting.names("members/phone/receipts").count
@@ -150,20 +152,21 @@ import Testing
 
   /// The message was received in time, and a sender that retries a dead letter wants it handled.
   @Test func aDeadLetterIsRetriedAfterItsTimeToLive() async throws {
-    let timed = try Timed { $0.mail.attempts = 1 }
+    let timed = try Timed { $0.mailbox.attempts = 1 }
     let pair = timed.pair
     let sent = try await pair.phone.send("late", Self.never)
     let failing = try pair.watch.receive { _ in throw Refusal() }
-    _ = try await sent.outcome(within: patience)
+    _ = try await sent.waitForStatus(within: patience)
     failing.stop()
     timed.advance()
     #expect(try pair.phone.retry(id: sent.id))
     // A listing, a sender that finds the queue full, and the doctor leave the message alone.
     #expect(try pair.phone.queue.map(\.id) == [sent.id])
-    let home = try #require(try pair.meeting.hole.container.existingMember("watch"))
+    let home = try #require(try pair.meeting.hole.storage.existingMember("watch"))
     #expect(Expiry.sweep(home, pair.meeting.hole) == 0)
     #expect(pair.meeting.hole.inspectMail().map(\.what).contains("1 message waits"))
-    #expect(try pair.meeting.hole.peer("watch", from: "phone").outstanding.map(\.id) == [sent.id])
+    #expect(
+      try pair.meeting.hole.peer("watch", from: "phone").pendingMessages.map(\.id) == [sent.id])
     let heard = Heard<String>()
     let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
     try await heard.comes("it") { $0 == ["late"] }
@@ -180,13 +183,13 @@ import Testing
     try peer.send(contentsOf: [2, 3], life)
     life.timeToLive = nil
     let lasting = try peer.send(4, life)
-    #expect(try expiring.place == .waiting)
+    #expect(try expiring.state == .waiting)
     timed.advance()
     let reader = try timed.another { $0.isForReading = true }
     #expect(try reader.peer("watch").queue.map(\.id) == [lasting.id])
-    #expect(try peer.outstanding.map(\.id) == [lasting.id])
-    #expect(try expiring.place == .ended)
-    #expect(try lasting.place == .waiting)
+    #expect(try peer.pendingMessages.map(\.id) == [lasting.id])
+    #expect(try expiring.state == .ended)
+    #expect(try lasting.state == .waiting)
     #expect(
       hole.inspectMail().map(\.what) == ["1 message waits", "3 messages have expired"])
     // The calls so far have changed nothing; a listing by a program that may write removes

@@ -17,7 +17,7 @@ import Wormhole
     let error = try failure {
       try files.phone.send(file: files.path("log")) { _ in
         try? log.truncate(to: 30 << 20)
-        return .goOn
+        return .continue
       }
     }
     #expect(error.code == .conflict)
@@ -56,7 +56,7 @@ import Wormhole
     let before = try Digest(files.path("film"))
     var isReplaced = false
     let error = try failure {
-      try files.phone.send(file: files.path("film"), by: .moving) { _ in
+      try files.phone.send(file: files.path("film"), mode: .moving) { _ in
         if !isReplaced {
           isReplaced = true
           try? files.folder.write("new", to: "new")
@@ -64,7 +64,7 @@ import Wormhole
             try files.folder.descriptor.rename("new", to: files.folder.descriptor, "film")
           }
         }
-        return .goOn
+        return .continue
       }
     }
     #expect(isReplaced)
@@ -87,7 +87,7 @@ import Wormhole
     let rule = FaultRule(.rename, path: "inbox/", persistent: true, .fail(.inputOutput))
     var error: WormholeError?
     try FaultPoints.with([rule]) {
-      error = try failure { try files.phone.send(file: files.path("film"), by: .moving) }
+      error = try failure { try files.phone.send(file: files.path("film"), mode: .moving) }
     }
     #expect(error?.errno == Errno.inputOutput.rawValue)
     #expect(try film.status().mode & 0o777 == 0o640)
@@ -107,11 +107,11 @@ import Wormhole
       let inside = try Descriptor.open(path: file.path, [.readOnly])
       let mode = try inside.status().mode & 0o777
       try inside.setMode(mode | 0o002)
-      let error = try failure { try file.take(to: files.path("taken")) }
+      let error = try failure { try file.move(to: files.path("taken")) }
       #expect(error.code == .refused)
       #expect(error.reason.contains("others may write to it"))
       try inside.setMode(mode)
-      try file.take(to: files.path("taken"))
+      try file.move(to: files.path("taken"))
     }
     #expect(try Digest(files.path("taken")) == Digest(files.path("film")))
   }
@@ -137,7 +137,7 @@ import Wormhole
       let first = try Thread("first") {
         FaultPoints.with([slow]) {
           isDelayed.withLock { $0 = true }
-          let result = Result { try file.take(to: other.path + "/first") }
+          let result = Result { try file.move(to: other.path + "/first") }
           failure.withLock { failure in
             failure = nil
             if case .failure(let error) = result { failure = "\(error)" }
@@ -150,9 +150,9 @@ import Wormhole
       }
       // The second attempt is in the middle of its copy until the first has ended.
       do throws(WormholeError) {
-        try file.take(to: other.path + "/second") { _ in
+        try file.move(to: other.path + "/second") { _ in
           try? eventually("the first has ended") { failure.withLock { $0 != "did not end" } }
-          return .goOn
+          return .continue
         }
       } catch {
         // On a machine that is busy, the first attempt can be over before the second begins.

@@ -23,7 +23,7 @@ import Wormhole
     options.wantsOutcome = wantsOutcome
     let (files, sent) = try one(options)
     #expect(try files.names("files").count == 1)
-    #expect(try sent.cancel())
+    #expect(try sent.cancel() == .cancelled)
     try files.waitUntilNothingIsLeft()
   }
 
@@ -43,8 +43,8 @@ import Wormhole
     let (files, sent) = try one()
     let before = try Digest(files.path("film"))
     let refusing = try files.watch.receive { _ in throw Refusal() }
-    guard case .givenUp = try sent.waitForEnd() else {
-      Issue.record("\(String(describing: sent.end))")
+    guard case .deadLettered = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
       return
     }
     refusing.stop()
@@ -52,7 +52,7 @@ import Wormhole
     #expect(try files.phone.retry(id: sent.id))
     try files.handle { message in
       #expect(try message.digest() == before)
-      try #require(message.file).take(to: files.path("taken"))
+      try #require(message.file).move(to: files.path("taken"))
     }
     #expect(try Digest(files.path("taken")) == before)
     try files.waitUntilNothingIsLeft()
@@ -107,8 +107,8 @@ import Wormhole
     try damage.inflict(on: try #require(try files.names("files").first), in: files)
     let came = Heard<String>()
     let receiving = try files.watch.receive { came.add($0.kind) }
-    guard case .givenUp(let reason) = try sent.waitForEnd() else {
-      Issue.record("\(String(describing: sent.end))")
+    guard case .deadLettered(let reason) = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
       return
     }
     #expect(reason.hasPrefix("the file that came with it is "), "\(reason)")
@@ -131,8 +131,8 @@ import Wormhole
       "members/watch/inbox/\(message)", try BinaryEncoder().encode(forged))
     let came = Heard<String>()
     let receiving = try files.watch.receive { came.add($0.kind) }
-    guard case .givenUp = try sent.waitForEnd() else {
-      Issue.record("\(String(describing: sent.end))")
+    guard case .deadLettered = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
       return
     }
     receiving.stop()
@@ -146,17 +146,17 @@ import Wormhole
     try files.folder.write("mine", to: "there")
     try files.handle { message in
       let file = try #require(message.file)
-      let error = try failure { try file.take(to: files.path("there")) }
+      let error = try failure { try file.move(to: files.path("there")) }
       #expect(error.code == .conflict)
       #expect(try files.folder.read("there") == "mine")
       for name in ["", ".", "..", "a\0b"] {
-        #expect(try failure { try file.take(to: files.path(name)) }.code == .invalidName)
+        #expect(try failure { try file.move(to: files.path(name)) }.code == .invalidName)
       }
-      #expect(try failure { try file.take(to: files.path("no/where")) }.code == .notFound)
-      try file.take(to: files.path("there"), replacing: true)
-      #expect(try failure { try file.take(to: files.path("again")) }.code == .notFound)
+      #expect(try failure { try file.move(to: files.path("no/where")) }.code == .notFound)
+      try file.move(to: files.path("there"), replacing: true)
+      #expect(try failure { try file.move(to: files.path("again")) }.code == .notFound)
       try message.acknowledge()
-      #expect(try failure { try file.take(to: files.path("again")) }.code == .superseded)
+      #expect(try failure { try file.move(to: files.path("again")) }.code == .superseded)
     }
     #expect(try Digest(files.path("there")) == Digest(files.path("film")))
     try files.waitUntilNothingIsLeft()
@@ -169,10 +169,10 @@ import Wormhole
     try makeFile(there, size: 3)
     try files.handle { message in
       let file = try #require(message.file)
-      #expect(try failure { try file.take(to: there) }.code == .conflict)
+      #expect(try failure { try file.move(to: there) }.code == .conflict)
       #expect(try other.names() == ["there"])
       #expect(try Digest(there).size == 3)
-      try file.take(to: there, replacing: true)
+      try file.move(to: there, replacing: true)
     }
     #expect(try Digest(there) == Digest(files.path("film")))
     #expect(try other.names() == ["there"])
@@ -190,17 +190,17 @@ import Wormhole
       let file = try #require(message.file)
       var told: [Wormhole.FileProgress] = []
       let error = try failure {
-        try file.take(to: there) { progress in
+        try file.move(to: there) { progress in
           told.append(progress)
           return .cancel
         }
       }
       #expect(error.code == .cancelled)
       #expect(try other.names() == [])
-      #expect(try file.isThere)
-      try file.take(to: there) { progress in
+      #expect(try file.exists)
+      try file.move(to: there) { progress in
         told.append(progress)
-        return .goOn
+        return .continue
       }
       #expect(told.count > 2)
       #expect(told.last?.done == 20 << 20 && told.last?.total == 20 << 20)
@@ -213,9 +213,9 @@ import Wormhole
     let (files, _) = try one()
     try files.handle { message in
       let file = try #require(message.file)
-      #expect(try file.isThere == (message.attempt == 1))
+      #expect(try file.exists == (message.attempt == 1))
       guard message.attempt == 1 else { return }
-      try file.take(to: files.path("taken"))
+      try file.move(to: files.path("taken"))
       throw Refusal()
     }
     #expect(try Digest(files.path("taken")) == Digest(files.path("film")))
@@ -250,7 +250,7 @@ import Wormhole
   @Test func whoReceivesIsToldHowFarItIs() throws {
     let (heard, senders) = (Heard<Wormhole.FileProgress>(), Heard<String?>())
     let files = try FilePair { options in
-      options.mail.arriving = { from, progress in
+      options.mailbox.onFileProgress = { from, progress in
         senders.add(from)
         heard.add(progress)
       }

@@ -13,14 +13,14 @@ import Testing
   // MARK: Modes
 
   /// Otherwise the receiver, another user of the group, could not read the file.
-  @Test(arguments: [Wormhole.FileHanding.copying, .moving], [Sharing.owner, .group])
+  @Test(arguments: [Wormhole.TransferMode.copying, .moving], [Sharing.owner, .group])
   func aFileHasTheModeOfItsContainer(
-    _ handing: Wormhole.FileHanding, _ sharing: Sharing
+    _ mode: Wormhole.TransferMode, _ sharing: Sharing
   ) throws {
     let files = try FilePair { $0.sharing = sharing }
     try files.make("film", size: 1000)
     try files.folder.descriptor.open("film", [.readOnly]).setMode(0o644)
-    try files.phone.send(file: files.path("film"), by: handing)
+    try files.phone.send(file: files.path("film"), mode: mode)
     let folder = try Descriptor.open(path: files.home("files"), [.readOnly, .directory])
     let status = try folder.status(of: try #require(try files.names("files").first))
     #expect(status.mode & 0o777 == (sharing == .group ? 0o660 : 0o600))
@@ -39,10 +39,10 @@ import Testing
       var random = SeededRandom(seed: seed)
       try random.bytes(1000).withUnsafeBytes { try file.writeFully($0, at: offset) }
     }
-    for handing in [Wormhole.FileHanding.copying, .moving] {
+    for mode in [Wormhole.TransferMode.copying, .moving] {
       let sum = crc32(try file.contents())
-      let sent = try files.phone.send(file: files.path("film"), by: handing)
-      let home = try files.pair.meeting.hole.container.member("watch")
+      let sent = try files.phone.send(file: files.path("film"), mode: mode)
+      let home = try files.pair.meeting.hole.storage.member("watch")
       let header = try QueuedMessageReader(home, PropertyListLimits()).header(
         sent.name.text, .inbox)
       #expect(header?.file?.checksum == sum)
@@ -77,8 +77,8 @@ import Testing
     try files.change(try #require(try files.names("files").first), at: offset)
     let arrived = Heard<Int>()
     let receiving = try files.watch.receive { arrived.add($0.attempt) }
-    guard case .givenUp(let reason) = try sent.waitForEnd() else {
-      Issue.record("\(String(describing: sent.end))")
+    guard case .deadLettered(let reason) = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
       return
     }
     #expect(reason.hasSuffix("its checksum is wrong"), "\(reason)")
@@ -95,7 +95,7 @@ import Testing
     try files.handle { message in
       let file = try #require(message.file)
       try files.change(try #require(try files.names("files").first), at: 500)
-      let error = try failure { try file.take(to: other.path + "/taken") }
+      let error = try failure { try file.move(to: other.path + "/taken") }
       #expect(error.code == .damaged, "\(error)")
       #expect(error.reason.hasSuffix("its checksum is wrong"), "\(error)")
       #expect(try other.names() == [])
@@ -145,14 +145,14 @@ import Testing
   }
 
   /// A power cut must not leave a message without its file.
-  @Test(arguments: [Wormhole.FileHanding.copying, .moving])
-  func aFileIsDurableBeforeItsMessageIsThere(_ handing: Wormhole.FileHanding) throws {
+  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
+  func aFileIsDurableBeforeItsMessageIsThere(_ mode: Wormhole.TransferMode) throws {
     let files = try FilePair()
     // The first send syncs the directories as well.
     for name in ["first", "film"] {
       try files.make(name, size: 1000)
       let calls = try calls(["watch/files", "watch/inbox", "c/staging/"]) {
-        try files.phone.send(file: files.path(name), by: handing)
+        try files.phone.send(file: files.path(name), mode: mode)
       }.filter { $0.hasPrefix("fsync") || $0.hasPrefix("rename") }
       let first = try #require(calls.firstIndex(of: "rename watch/files"), "\(calls)")
       let second = try #require(calls.firstIndex(of: "rename watch/inbox"), "\(calls)")
@@ -162,7 +162,7 @@ import Testing
     }
     let quick = try calls(["watch/files", "watch/inbox", "c/staging/"]) {
       try files.make("quick", size: 1000)
-      try files.phone.send(file: files.path("quick"), by: handing, .quick())
+      try files.phone.send(file: files.path("quick"), mode: mode, .quick())
     }
     #expect(!quick.contains { $0.hasPrefix("fsync") }, "\(quick)")
   }
@@ -183,7 +183,7 @@ import Testing
         let file = try #require(message.file)
         let path = durability == .power ? folder + "/taken" : folder + "/quick"
         let syncs = try calls([folder]) {
-          try file.take(to: path, replacing: isReplacing)
+          try file.move(to: path, replacing: isReplacing)
         }.filter { $0 == "fsync \(folder)" }
         // A copied file is synced before it has its name; a moved file was synced when it was sent.
         #expect(syncs.count == (durability == .power ? isElsewhere ? 2 : 1 : 0), "\(syncs)")

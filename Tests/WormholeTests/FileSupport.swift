@@ -51,7 +51,7 @@ struct FilePair {
 
   init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
     pair = try Pair {
-      $0.mail.retryDelay = .milliseconds(1)
+      $0.mailbox.retryDelay = .milliseconds(1)
       adjust(&$0)
     }
     folder = try TemporaryDirectory()
@@ -113,8 +113,8 @@ func makeFile(_ path: String, size: Int, seed: UInt64 = 1) throws {
 
 extension Wormhole.Sent {
   /// Waits for the outcome on this thread.
-  func waitForEnd() throws -> Wormhole.Outcome.End {
-    try eventually("the sender is told") { end }
+  func waitForEnd() throws -> Wormhole.Outcome.Status {
+    try eventually("the sender is told") { status }
   }
 }
 

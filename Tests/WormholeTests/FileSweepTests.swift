@@ -145,7 +145,7 @@ struct FileSweepTests {
       let heard = Heard<Digest?>()
       let receiving = try member.receive { message in
         guard let file = message.file else { throw Missing() }
-        heard.add(try file.isThere ? Digest(file.path) : nil)
+        heard.add(try file.exists ? Digest(file.path) : nil)
       }
       try eventually("all messages are received") {
         try names("inbox").isEmpty && names("claimed").isEmpty

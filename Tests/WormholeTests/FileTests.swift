@@ -46,7 +46,7 @@ import Wormhole
       #expect(try message.value(as: Order.self).film == "Metropolis")
       let file = try #require(message.file)
       #expect(file.name == "report.pdf" && file.size == size)
-      #expect(try file.isThere)
+      #expect(try file.exists)
       #expect(try Digest(file.path) == before)
       #expect(try file.metadata(as: Order.self)?.film == "Metropolis")
     }
@@ -66,7 +66,7 @@ import Wormhole
     let receiving = try files.watch.receive { try relay.pass($0) }
     try relay.handle("the second attempt") { message in
       let file = try #require(message.file)
-      let lent = try file.lend { path in
+      let lent = try file.withOriginalName { path in
         #expect(path.hasSuffix("/report 1.pdf"))
         #expect(try Digest(path) == before)
         if message.attempt == 2 {
@@ -79,7 +79,7 @@ import Wormhole
       }
       #expect((try? Digest(lent)) == nil)
       attempts.append(message.attempt)
-      #expect(throws: Refusal.self) { try file.lend { _ in throw Refusal() } }
+      #expect(throws: Refusal.self) { try file.withOriginalName { _ in throw Refusal() } }
       if message.attempt == 1 { throw Refusal() }
     }
     #expect(try sent.waitForEnd() == .delivered)
@@ -102,7 +102,9 @@ import Wormhole
     try files.handle { message in
       let file = try #require(message.file)
       #expect(file.name.unicodeScalars.elementsEqual(received.unicodeScalars))
-      try file.lend { path in #expect(path.utf8.reversed().starts(with: received.utf8.reversed())) }
+      try file.withOriginalName { path in
+        #expect(path.utf8.reversed().starts(with: received.utf8.reversed()))
+      }
     }
     #expect(try sent.waitForEnd() == .delivered)
   }
@@ -137,7 +139,7 @@ import Wormhole
       #expect(try file.nextHole(from: 0) ?? size < size / 2)
       #expect(try file.nextData(from: 1 << 20) ?? size > size / 4)
       #expect(try Digest(path) == Digest(files.path("holes")))
-      try #require(message.file).take(to: files.path("taken"))
+      try #require(message.file).move(to: files.path("taken"))
     }
     let taken = try Descriptor.open(path: files.path("taken"), [.readOnly])
     #expect(try taken.nextHole(from: 0) ?? size < size / 2)
@@ -156,7 +158,7 @@ import Wormhole
       #expect(progress.name == "log" && progress.total == size)
       let file = try? Descriptor.open(path: files.path("log"), [.writeOnly, .append])
       _ = try? file?.write("one more line\n")
-      return .goOn
+      return .continue
     }
     #expect(calls > 1)
     #expect(try Digest(files.path("log")) != before, "something was appended")
@@ -172,21 +174,21 @@ import Wormhole
     let error = try failure {
       try files.phone.send(file: files.path("log")) { _ in
         try? Descriptor.open(path: files.path("log"), [.writeOnly]).truncate(to: 9 << 20)
-        return .goOn
+        return .continue
       }
     }
     #expect(error.code == .conflict)
     try files.waitUntilNothingIsLeft()
   }
 
-  @Test(arguments: [Wormhole.FileHanding.copying, .moving])
-  func whatIsCancelledMeanwhileIsNotSent(_ handing: Wormhole.FileHanding) throws {
+  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
+  func whatIsCancelledMeanwhileIsNotSent(_ mode: Wormhole.TransferMode) throws {
     let files = try FilePair()
     try files.make("film", size: 20 << 20)
     let before = try Digest(files.path("film"))
     let error = try failure {
-      try files.phone.send(file: files.path("film"), by: handing) {
-        $0.done > 8 << 20 ? .cancel : .goOn
+      try files.phone.send(file: files.path("film"), mode: mode) {
+        $0.done > 8 << 20 ? .cancel : .continue
       }
     }
     #expect(error.code == .cancelled)
@@ -270,10 +272,10 @@ import Wormhole
     let files = try FilePair()
     try files.make("film", size: 1 << 20)
     let before = try files.folder.descriptor.status(of: "film")
-    try files.phone.send(file: files.path("film"), by: .moving)
+    try files.phone.send(file: files.path("film"), mode: .moving)
     #expect(try files.folder.descriptor.names() == [])
     try files.handle { message in
-      try #require(message.file).take(to: files.path("arrived"))
+      try #require(message.file).move(to: files.path("arrived"))
     }
     #expect(try files.folder.descriptor.status(of: "arrived").isSameFile(as: before))
     try files.waitUntilNothingIsLeft()
@@ -286,31 +288,31 @@ import Wormhole
     try files.folder.descriptor.link("film", to: files.folder.descriptor, "other")
     try files.folder.descriptor.makeSymbolicLink("link", to: "other")
     let other = try Digest(files.path("other"))
-    try files.phone.send(file: files.path("film"), by: .moving)
+    try files.phone.send(file: files.path("film"), mode: .moving)
     #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
     try files.handle { message in
       let path = try #require(message.file).path
       #expect(try Digest(path) == other)
       #expect(try Descriptor.open(path: path, [.readOnly]).status().links == 1)
     }
-    let error = try failure { try files.phone.send(file: files.path("link"), by: .moving) }
+    let error = try failure { try files.phone.send(file: files.path("link"), mode: .moving) }
     #expect(error.code == .refused, "\(error)")
     #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
   }
 
-  @Test(arguments: [Wormhole.FileHanding.copying, .moving])
-  func fromAndToAnotherFileSystem(_ handing: Wormhole.FileHanding) throws {
+  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
+  func fromAndToAnotherFileSystem(_ mode: Wormhole.TransferMode) throws {
     guard let other = try AnotherFileSystem() else { return }
     let files = try FilePair()
     try makeFile(other.path + "/film", size: 10 << 20)
     let before = try Digest(other.path + "/film")
-    try files.phone.send(file: other.path + "/film", by: handing)
-    #expect((try? Digest(other.path + "/film")) == (handing == .moving ? nil : before))
+    try files.phone.send(file: other.path + "/film", mode: mode)
+    #expect((try? Digest(other.path + "/film")) == (mode == .moving ? nil : before))
     try files.handle { message in
       let file = try #require(message.file)
       #expect(try Digest(file.path) == before)
-      try file.take(to: other.path + "/taken")
-      #expect(try !file.isThere)
+      try file.move(to: other.path + "/taken")
+      #expect(try !file.exists)
     }
     #expect(try Digest(other.path + "/taken") == before)
     #expect(try other.names().allSatisfy { !$0.hasPrefix(".") })

@@ -19,7 +19,7 @@ import Wormhole
     _ = try run("cp", ["-R", source, folder.path + "/c"])
     _ = try run("chmod", ["-R", "go=,u+rwX", folder.path + "/c"])
     var options = Wormhole.Options()
-    options.mayCreate = false
+    options.createsIfMissing = false
     hole = try Wormhole(directory: folder.path + "/c", options: options)
   }
 
@@ -34,8 +34,8 @@ import Wormhole
     let latest = try #require(try speed.latest)
     #expect(latest.value == 88.5)
     #expect(latest.version == 2)
-    #expect(latest.metadata.from == "golden")
-    #expect(latest.metadata.sent == sent)
+    #expect(latest.metadata.writer == "golden")
+    #expect(latest.metadata.writtenAt == sent)
     #expect(!latest.metadata.isRecovered)
     #expect(try speed.put(89, ifVersion: 2) == 3)
   }

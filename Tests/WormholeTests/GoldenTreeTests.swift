@@ -49,8 +49,8 @@ private final class GoldenScript: Sendable {
     let numbers = Monitor(UInt64(0))
     var options = Wormhole.Options()
     options.sharing = sharing
-    options.name = "golden"
-    options.mail.attempts = 1
+    options.writerName = "golden"
+    options.mailbox.attempts = 1
     options.environment.random = {
       numbers.withLock { number in
         number += 1
@@ -112,7 +112,7 @@ private final class GoldenScript: Sendable {
       })
     try watch.send(contentsOf: [1, 2, 3], .quick())
     let cancelled = try watch.send(4, .quick { $0.id = "fourth" })
-    #expect(try cancelled.cancel())
+    #expect(try cancelled.cancel() == .cancelled)
     try hole.peer("watch", from: "stranger").send(5, .quick())
     phone.leave()
   }
@@ -146,7 +146,7 @@ private final class GoldenScript: Sendable {
   }
 
   private func starts() throws {
-    try hole.registerStart(of: "usher", program: "/bin/true", arguments: ["--quiet"])
+    try hole.registerLaunch(of: "usher", program: "/bin/true", arguments: ["--quiet"])
   }
 
   private func locks() throws {

@@ -14,11 +14,13 @@ import Wormhole
       heard.add(number)
       return number * 2
     }
-    let hearing = pair.watch.watchImmediate(kinds: ["told"]) { heard.add((try? $0.value()) ?? -1) }
+    let hearing = pair.watch.receiveImmediate(kinds: ["told"]) {
+      heard.add((try? $0.value()) ?? -1)
+    }
     let ended = Heard<(Int, Int?)>()
     for number in 0..<1000 {
       if number % 10 == 9 {
-        try pair.phone.send(number, .immediate, kind: "told", within: .seconds(600))
+        try pair.phone.sendImmediately(number, kind: "told", within: .seconds(600))
         continue
       }
       pair.phone.request(number, as: Int.self, within: .seconds(600)) { end in
@@ -92,7 +94,7 @@ import Wormhole
     let pair = try Pair()
     let first = pair.watch.respond(to: Int.self) { _ in 1 }
     let second = pair.watch.respond(to: Int.self) { _ in 2 }
-    let other = pair.watch.respond(toKind: nil) { try? $0.answer(3) }
+    let other = pair.watch.respond(toKind: nil) { try? $0.reply(3) }
     #expect(try pair.phone.request(0, as: Int.self) == 2)
     second.stop()
     #expect(try pair.phone.request(0, as: Int.self) == 1)
@@ -115,8 +117,8 @@ import Wormhole
     let calls = Heard<[String]>()
     let pair = try Pair { $0.log = { told.add($0.text) } }
     let responding = pair.watch.respond(toKind: nil) { request in
-      try? request.answer(1)
-      calls.add(FaultPoints.with { try? request.answer(2) })
+      try? request.reply(1)
+      calls.add(FaultPoints.with { try? request.reply(2) })
       request.refuse("no more")
     }
     #expect(try pair.phone.request(0, as: Int.self) == 1)
@@ -141,7 +143,7 @@ import Wormhole
     }
     try kept.wait("all") { $0.count == 3 }
     for (count, place) in [2, 0, 1].enumerated() {
-      try kept.all[place].answer(place)
+      try kept.all[place].reply(place)
       try ended.wait("the answer") { $0.count == count + 1 }
     }
     #expect(ended.all == [2, 0, 1])
@@ -153,7 +155,8 @@ import Wormhole
     let kept = Heard<Wormhole.Request>()
     let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
     let ended = Heard<WormholeError.Code?>()
-    func ask(_ peer: Wormhole.Peer, _ kind: String, _ timeout: Duration) -> Wormhole.Inquiry {
+    func ask(_ peer: Wormhole.Peer, _ kind: String, _ timeout: Duration) -> Wormhole.PendingRequest
+    {
       peer.request(1, as: Int.self, kind: kind, within: timeout) { end in
         if case .failure(let error) = end { ended.add(error.code) } else { ended.add(nil) }
       }
@@ -171,7 +174,7 @@ import Wormhole
     try ended.wait("the end") { $0.last == .timedOut }
     _ = ask(try pair.meeting.another().peer("watch"), "keep", .seconds(600))
     try kept.wait("that of one who has not joined") { $0.count == 3 }
-    try kept.all[2].answer(1)
+    try kept.all[2].reply(1)
     try ended.wait("the answer") { $0.last == .some(nil) }
     _ = ask(pair.phone, "keep", .seconds(600))
     try kept.wait("the last") { $0.count == 4 }
@@ -187,10 +190,10 @@ import Wormhole
     let meeting = try Meeting()
     let guest = try meeting.hole.guest()
     let responding = guest.respond(toKind: "Int") { request in
-      try? request.answer((try? request.value(as: Int.self)).map { $0 * 2 } ?? 0)
+      try? request.reply((try? request.value(as: Int.self)).map { $0 * 2 } ?? 0)
     }
     let heard = Heard<String>()
-    let hearing = guest.watchImmediate { heard.add($0.kind) }
+    let hearing = guest.receiveImmediate { heard.add($0.kind) }
     let other = try meeting.another()
     let member = try other.join(as: "phone")
     let second = try other.guest()
@@ -202,7 +205,7 @@ import Wormhole
       for number in 1...3 {
         #expect(try peer.request(number, as: Int.self) == 2 * number)
       }
-      try peer.send("now", .immediate, kind: "told")
+      try peer.sendImmediately("now", kind: "told")
     }
     try heard.wait("all three") { $0 == ["told", "told", "told"] }
     // A member with a guest's address as its name is not the guest.

@@ -31,7 +31,7 @@ import Wormhole
   }
 
   @Test func whatItThrowsIsAFailedAttempt() async throws {
-    let other = try meeting.another { $0.mail.retryDelay = .zero }
+    let other = try meeting.another { $0.mailbox.retryDelay = .zero }
     let watch = try await other.join(as: "watch")
     let desk = Desk()
     try watch.receive { (message: Wormhole.Message) async throws in
@@ -62,12 +62,12 @@ import Wormhole
     let screen = Screen()
     let all = [
       try watch.receive(Int.self) { @MainActor number, _ in screen.heard.append(number) },
-      watch.watchImmediate { @MainActor in screen.heard.append((try? $0.value()) ?? 0) },
+      watch.receiveImmediate { @MainActor in screen.heard.append((try? $0.value()) ?? 0) },
       try peer.watchReachability { @MainActor in screen.seen.append($0.rawValue) },
       try hole.watchMembers { @MainActor in screen.seen.append($0.name) },
     ]
     try await peer.send(1, .quick())
-    try await peer.send(2, .immediate)
+    try await peer.sendImmediately(2)
     while Set(screen.heard) != [1, 2] || screen.seen.count < 2 { await Task.yield() }
     #expect(Set(screen.seen).isSuperset(of: ["immediatelyReachable", "watch"]))
     for one in all { one.stop() }
@@ -86,7 +86,7 @@ import Wormhole
     try await desk.open(watch)
     let peer = hole.peer("watch")
     // Late messages are dropped, and tasks of other tests may occupy the threads for long.
-    for number in 1...20 { try await peer.send(number, .immediate, within: .seconds(600)) }
+    for number in 1...20 { try await peer.sendImmediately(number, within: .seconds(600)) }
     await desk.wait(for: 20)
     #expect(await desk.ended == Array(1...20))
   }
@@ -105,7 +105,7 @@ private actor Desk {
   private var waiting: [(Int, CheckedContinuation<Void, Never>)] = []
 
   func open(_ member: Wormhole.Member) throws {
-    member.watchImmediate { message in
+    member.receiveImmediate { message in
       await self.note((try? message.value(as: Int.self)) ?? 0)
     }
   }

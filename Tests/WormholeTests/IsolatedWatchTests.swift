@@ -91,7 +91,7 @@ import Wormhole
   @Test func aClosureMayStopItsOwnWatch() async throws {
     let (heard, told) = AsyncStream<Int?>.makeStream()
     let box = Monitor<Wormhole.Subscription?>(nil)
-    let watch = try number.watch(present: false) { @MainActor snapshot in
+    let watch = try number.watch(initial: false) { @MainActor snapshot in
       box.withLock { $0 }?.stop()
       told.yield(snapshot.value)
     }
@@ -150,7 +150,7 @@ import Wormhole
         @MainActor in note("prefix \($0.channel)")
       },
       try notice.watch { @MainActor in note("notice") },
-      try defaults.watch("key", of: Int.self, present: false) {
+      try defaults.watch("key", of: Int.self, initial: false) {
         @MainActor in note("key \($0 ?? 0)")
       },
     ]

@@ -21,24 +21,24 @@ import Wormhole
 
   @Test func whoJoinsIsThereUntilItLeaves() throws {
     let phone = hole.peer("phone")
-    #expect(try phone.reachability == .notReachable)
+    #expect(try phone.reachability == .neverJoined)
     #expect(try phone.profile == nil)
     let member = try hole.join(as: "phone", info: ["role": "screen"])
     #expect(member.name == "phone")
     #expect(member.isJoined)
     #expect(member.incarnation.rawValue.count == 16)
-    #expect(try phone.reachability == .immediatelyReachable)
+    #expect(try phone.reachability == .running)
     let profile = try #require(try phone.profile)
     #expect(profile.name == "phone")
     #expect(profile.incarnation == member.incarnation)
-    #expect(profile.process == Processes.current)
+    #expect(profile.processID == Processes.current)
     #expect(profile.info == ["role": "screen"])
     #expect(profile.isRunning)
     #expect(profile.isStopped == false)
     member.leave()
     member.leave()
     #expect(!member.isJoined)
-    #expect(try phone.reachability == .backgroundOnly)
+    #expect(try phone.reachability == .notRunning)
     #expect(try phone.profile?.isRunning == false)
     #expect(try phone.profile?.isStopped == nil)
   }
@@ -56,11 +56,11 @@ import Wormhole
       let other = try meeting.another()
       member = try other.join(as: "phone")
     }
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability == .running)
     #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
     member?.leave()
     #expect(member == nil)
-    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    #expect(try hole.peer("phone").reachability == .notRunning)
     _ = try hole.join(as: "phone")
   }
 
@@ -71,9 +71,9 @@ import Wormhole
       return member.name
     }
     #expect(name == "phone")
-    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    #expect(try hole.peer("phone").reachability == .notRunning)
     #expect(throws: Missing.self) { try hole.withMember(as: "phone") { _ in throw Missing() } }
-    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    #expect(try hole.peer("phone").reachability == .notRunning)
   }
 
   @Test func theSecondIsToldWhoIsTheFirst() throws {
@@ -90,7 +90,7 @@ import Wormhole
       "\(stopped)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
         + "stopped) has the name; let it go on with 'kill -CONT \(first.child.process)', or end it")
     #expect(try hole.peer("phone").profile?.isStopped == true)
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability == .running)
   }
 
   @Test func afterAKillTheNameIsFreeAtOnce() throws {
@@ -98,7 +98,7 @@ import Wormhole
       let first = try be("phone")
       try first.child.send(.kill)
       _ = try first.outcome()
-      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+      #expect(try hole.peer("phone").reachability == .notRunning)
       try hole.join(as: "phone").leave()
     }
   }
@@ -126,7 +126,7 @@ import Wormhole
   /// The name of a process that was killed a moment ago may be in this state.
   @Test func aNameThatIsAboutToBeFreeIsHad() throws {
     try hole.join(as: "phone").leave()
-    let home = try #require(try hole.container.existingMember("phone")).home
+    let home = try #require(try hole.storage.existingMember("phone")).home
     for _ in 0..<20 {
       let file = try home.descriptor.open("presence", [.readWrite])
       #expect(try file.tryPresenceLock())
@@ -152,8 +152,8 @@ import Wormhole
     #expect(try failure { _ = try other.join(as: "phone") }.code == .nameTaken)
     #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
     let watch = try other.join(as: "watch")
-    #expect(try watch.peer("phone").reachability == .immediatelyReachable)
-    #expect(try member.peer("watch").reachability == .immediatelyReachable)
+    #expect(try watch.peer("phone").reachability == .running)
+    #expect(try member.peer("watch").reachability == .running)
     member.leave()
     _ = try other.join(as: "phone")
   }
@@ -192,13 +192,13 @@ import Wormhole
       isForked ? .beForked(meeting.path, "phone") : .beSpawned(meeting.path, "phone"),
       saysMore: true)
     defer { try? Processes.send(.kill, to: other) }
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability == .running)
     try parent.child.send(.kill)
     _ = try parent.outcome()
     // After the forked child has reached its guard, or the spawned program its start.
     #expect(throws: Never.self) {
       try eventually("the name is free") {
-        try hole.peer("phone").reachability == .backgroundOnly
+        try hole.peer("phone").reachability == .notRunning
       }
     }
     try hole.join(as: "phone").leave()
@@ -215,10 +215,10 @@ import Wormhole
     defer { try? Processes.send(.kill, to: copy) }
     let heard = Heard<Wormhole.Reachability>()
     let watch = try hole.peer("phone").watchReachability { heard.add($0) }
-    try heard.waitForLast(.immediatelyReachable)
+    try heard.waitForLast(.running)
     try meeting.folder.write("", to: "may-leave")
     try eventually("it has left") { try parent.output.contains("left\n") }
-    try heard.waitForLast(.backgroundOnly)
+    try heard.waitForLast(.notRunning)
     try hole.join(as: "phone").leave()
     watch.stop()
   }
@@ -256,13 +256,13 @@ import Wormhole
     }
     let heard = Heard<Wormhole.Reachability>()
     let watch = try hole.peer("phone").watchReachability { heard.add($0) }
-    try heard.waitForLast(.immediatelyReachable)
+    try heard.waitForLast(.running)
     if leaves {
       try meeting.folder.write("", to: "may-leave")
     } else {
       try parent.child.send(.kill)
     }
-    try heard.waitForLast(.backgroundOnly)
+    try heard.waitForLast(.notRunning)
     try hole.join(as: "phone").leave()
     watch.stop()
   }

@@ -25,7 +25,7 @@ import Wormhole
       { _ = try pair.phone.send(contentsOf: [1, 2], options) },
       { _ = try pair.phone.send(file: file, metadata: 1, options) },
       { _ = try pair.phone.setContext(1, kind: kind) },
-      { try pair.phone.send(1, .immediate, kind: kind) },
+      { try pair.phone.sendImmediately(1, kind: kind) },
       { _ = try pair.phone.request(1, as: Int.self, kind: kind) },
     ]
     let problem =

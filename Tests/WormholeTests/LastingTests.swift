@@ -39,7 +39,7 @@ import Wormhole
   private func beginAll(by member: Wormhole.Member, _ heard: Heard<String>) throws {
     _ = try member.receive(Int.self) { number, _ in heard.add("received \(number)") }
     _ = try member.watchContexts { heard.add("context \((try? $0.value(as: Int.self)) ?? 0)") }
-    _ = member.watchImmediate { heard.add("immediate \((try? $0.value(as: Int.self)) ?? 0)") }
+    _ = member.receiveImmediate { heard.add("immediate \((try? $0.value(as: Int.self)) ?? 0)") }
     _ = member.respond(to: Int.self) { number in
       heard.add("asked \(number)")
       return number
@@ -50,7 +50,7 @@ import Wormhole
     let watch = phone.peer("watch")
     try await watch.send(number, .quick())
     try await watch.setContext(number)
-    try await watch.send(number, .immediate)
+    try await watch.sendImmediately(number)
     #expect(try await watch.request(number, as: Int.self) == number)
   }
 
@@ -83,12 +83,12 @@ import Wormhole
     try await gate.somebodyComes()
     let closing = Task.detached { await other.close() }
     // The close ends only after the running callbacks.
-    try await eventuallyAsync("it leaves") { other.begun.count == 0 }
+    try await eventuallyAsync("it leaves") { other.subscriptions.count == 0 }
     gate.open()
     await closing.value
     let count = heard.count
     #expect(!member.isJoined)
-    #expect(try hole.peer("watch").reachability == .backgroundOnly)
+    #expect(try hole.peer("watch").reachability == .notRunning)
     try await receiving.finished()
     try await contexts.finished()
     #expect(heard.count == count)
@@ -102,7 +102,7 @@ import Wormhole
     let member = try await hole.join(as: "watch")
     let all = [
       try member.receive { _ in }, try member.watchContexts { _ in },
-      try member.watchOutcomes { _ in }, member.watchImmediate { _ in },
+      try member.watchOutcomes { _ in }, member.receiveImmediate { _ in },
       member.respond(toKind: nil) { $0.refuse("no") },
     ]
     // A channel's watch does not end with the member.
@@ -123,7 +123,7 @@ import Wormhole
     }
     for task in waiting { try await task.value }
     #expect(ended.count == all.count)
-    #expect(hole.begun.count == (way == .close ? 0 : way == .leave ? 1 : 2))
+    #expect(hole.subscriptions.count == (way == .close ? 0 : way == .leave ? 1 : 2))
     // A second `stop()` changes nothing, and a second `finished()` returns.
     for one in all {
       one.stop()
@@ -155,7 +155,7 @@ import Wormhole
       let error = try await task.value
       #expect(error.code == .notAContainer)
     }
-    #expect(hole.begun.count == 0)
+    #expect(hole.subscriptions.count == 0)
     #expect(!member.isJoined)
   }
 
@@ -169,7 +169,7 @@ import Wormhole
     }
     try hole.peer("watch").send(1, .quick())
     try heard.wait("it is handled") { $0 == [1] }
-    try eventually("it has left") { hole.begun.count == 0 }
+    try eventually("it has left") { hole.subscriptions.count == 0 }
     #expect(try meeting.names("members/watch/inbox") == [])
     #expect(try meeting.names("members/watch/claimed") == [])
   }
@@ -188,7 +188,7 @@ import Wormhole
     try member.receive { _ in heard.add(1) }
     try member.watchContexts { _ in heard.add(1) }
     try member.watchOutcomes { _ in heard.add(1) }
-    member.watchImmediate { _ in heard.add(1) }
+    member.receiveImmediate { _ in heard.add(1) }
     member.respond(toKind: nil) { _ in heard.add(1) }
     return heard
   }
@@ -224,7 +224,7 @@ import Wormhole
       try member.receive { _ async in heard.add(1) },
       try member.watchContexts { _ in heard.add(1) },
       try member.watchOutcomes { _ in heard.add(1) },
-      member.watchImmediate { _ in heard.add(1) },
+      member.receiveImmediate { _ in heard.add(1) },
       member.respond(toKind: nil) { _ in heard.add(1) },
     ]
     return heard
@@ -244,10 +244,11 @@ import Wormhole
     let number = hole.channel("number", of: Int.self)
     let subscription =
       isResponder
-      ? try hole.join(as: "watch").watchImmediate { _ in body() } : try number.watch { _ in body() }
+      ? try hole.join(as: "watch").receiveImmediate { _ in body() }
+      : try number.watch { _ in body() }
     own.signal { $0 = subscription }
     if isResponder {
-      try hole.peer("watch").send(1, .immediate)
+      try hole.peer("watch").sendImmediately(1)
     } else {
       try number.put(1)
     }
@@ -276,7 +277,7 @@ import Wormhole
       }.detach()
       try eventually("it has stopped") { stopped.withLock { $0 } }
     }
-    try eventually("the others have, too") { hole.begun.count == 1 }
+    try eventually("the others have, too") { hole.subscriptions.count == 1 }
   }
 
   private final class Ending: Sendable {
@@ -289,7 +290,7 @@ import Wormhole
     _ index: Int, by member: Wormhole.Member, keeping kept: Ending?
   ) -> Wormhole.Subscription {
     switch index {
-    case 0: member.watchImmediate { _ in withExtendedLifetime(kept) {} }
+    case 0: member.receiveImmediate { _ in withExtendedLifetime(kept) {} }
     case 1: member.respond(toKind: nil) { _ in withExtendedLifetime(kept) {} }
     default: member.respond(to: Int.self) { number in withExtendedLifetime(kept) { number } }
     }

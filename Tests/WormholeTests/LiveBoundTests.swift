@@ -15,13 +15,13 @@ import Testing
   private func pair(youth: Duration = .zero) throws -> Pair {
     try Pair { options in
       options.youth = youth
-      options.largestValue = 100_000
+      options.maximumValueBytes = 100_000
     }
   }
 
   /// Waits until all earlier messages have been handled, or added to their queues.
   private func settle(_ pair: Pair) throws {
-    let responding = pair.watch.respond(toKind: "settle") { try? $0.answer(1) }
+    let responding = pair.watch.respond(toKind: "settle") { try? $0.reply(1) }
     #expect(
       try pair.phone.request(0, as: Int.self, kind: "settle", within: .seconds(60)) == 1)
     responding.stop()
@@ -41,15 +41,15 @@ import Testing
     let queue = DispatchQueue(label: "busy")
     let heard = Heard<String>()
     let all = [
-      pair.watch.watchImmediate(on: queue) { heard.add($0.kind) },
+      pair.watch.receiveImmediate(on: queue) { heard.add($0.kind) },
       pair.watch.respond(toKind: "Int", on: queue) { request in
         heard.add("request")
-        try? request.answer(1)
+        try? request.reply(1)
       },
     ]
     queue.suspend()
-    try pair.phone.send("late", .immediate, kind: "late", within: .milliseconds(100))
-    try pair.phone.send("in time", .immediate, kind: "in time", within: .seconds(600))
+    try pair.phone.sendImmediately("late", kind: "late", within: .milliseconds(100))
+    try pair.phone.sendImmediately("in time", kind: "in time", within: .seconds(600))
     let error = try failure {
       _ = try pair.phone.request(1, as: Int.self, within: .milliseconds(100))
     }
@@ -65,7 +65,7 @@ import Testing
   @Test func whatWaitsForOneThatIsStoppedIsRefused() throws {
     let pair = try pair()
     let queue = DispatchQueue(label: "busy")
-    let responding = pair.watch.respond(toKind: "Int", on: queue) { try? $0.answer(1) }
+    let responding = pair.watch.respond(toKind: "Int", on: queue) { try? $0.reply(1) }
     queue.suspend()
     let ends = Heard<WormholeError.Code?>()
     pair.phone.request(1, as: Int.self, within: .seconds(5)) { end in
@@ -83,12 +83,12 @@ import Testing
     let queue = DispatchQueue(label: "busy")
     let heard = Heard<Int>()
     let all = [
-      pair.watch.watchImmediate(kinds: ["Int"], on: queue) { heard.add((try? $0.value()) ?? 0) },
-      pair.watch.respond(toKind: "ask", on: queue) { try? $0.answer("done") },
+      pair.watch.receiveImmediate(kinds: ["Int"], on: queue) { heard.add((try? $0.value()) ?? 0) },
+      pair.watch.respond(toKind: "ask", on: queue) { try? $0.reply("done") },
     ]
     queue.suspend()
     for number in 1...1100 {
-      try pair.phone.send(number, .immediate, within: .seconds(600))
+      try pair.phone.sendImmediately(number, within: .seconds(600))
     }
     try settle(pair)
     let asked = Heard<String>()
@@ -109,7 +109,7 @@ import Testing
   @Test func requestsWaitingForAQueueAreLimitedByBytes() throws {
     let pair = try pair()
     let queue = DispatchQueue(label: "busy")
-    let responding = pair.watch.respond(toKind: "String", on: queue) { try? $0.answer("done") }
+    let responding = pair.watch.respond(toKind: "String", on: queue) { try? $0.reply("done") }
     queue.suspend()
     let ends = Heard<String>()
     for _ in 1...12 {
@@ -135,16 +135,16 @@ import Testing
     let pair = try pair()
     let queue = DispatchQueue(label: "busy")
     let heard = Heard<Int>()
-    let hearing = pair.watch.watchImmediate(on: queue) { message in
+    let hearing = pair.watch.receiveImmediate(on: queue) { message in
       heard.add((try? message.value(as: String.self))?.utf8.count ?? 0)
     }
     queue.suspend()
-    for _ in 0..<9 { try pair.phone.send(large, .immediate, within: .milliseconds(300)) }
+    for _ in 0..<9 { try pair.phone.sendImmediately(large, within: .milliseconds(300)) }
     let begin = Instant.now
     try settle(pair)
     try eventually("they are too late") { Instant.now - begin > .milliseconds(300) }
     // If the late messages remained, there would be no space for this message.
-    try pair.phone.send(large + large, .immediate, within: .seconds(600))
+    try pair.phone.sendImmediately(large + large, within: .seconds(600))
     try settle(pair)
     queue.resume()
     try heard.wait("the last") { $0 == [20_000] }
@@ -156,11 +156,11 @@ import Testing
   /// Blocks the member: a member whose handler does not return does not read.
   private func stuck(_ pair: Pair) throws -> (go: @Sendable () -> Void, [Wormhole.Subscription]) {
     let (block, isBlocked) = (Monitor(false), Monitor(false))
-    let blocking = pair.watch.watchImmediate(kinds: ["block"]) { _ in
+    let blocking = pair.watch.receiveImmediate(kinds: ["block"]) { _ in
       isBlocked.signal { $0 = true }
       _ = block.wait(until: nil) { $0 ? true : nil }
     }
-    try pair.phone.send(0, .immediate, kind: "block", within: .seconds(60))
+    try pair.phone.sendImmediately(0, kind: "block", within: .seconds(60))
     _ = isBlocked.wait(until: nil) { $0 ? true : nil }
     return ({ block.signal { $0 = true } }, [blocking])
   }
@@ -168,13 +168,13 @@ import Testing
   @Test func whatLiesThereIsBounded() throws {
     let pair = try pair()
     let (go, all) = try stuck(pair)
-    let stranger = try pair.meeting.another { $0.largestValue = 100_000 }.peer("watch")
+    let stranger = try pair.meeting.another { $0.maximumValueBytes = 100_000 }.peer("watch")
     var sent = 0
     let error = try failure {
       for _ in 0..<50 {
         // The two senders do not know of each other.
-        try (sent % 2 == 0 ? pair.phone : stranger).send(
-          large, .immediate, within: .seconds(600))
+        try (sent % 2 == 0 ? pair.phone : stranger).sendImmediately(
+          large, within: .seconds(600))
         sent += 1
       }
     }
@@ -184,7 +184,7 @@ import Testing
     #expect(try failure { _ = try pair.phone.request(large, as: Int.self) }.code == .full)
     go()
     try eventually("it is read") { try lying(pair) == 0 }
-    try pair.phone.send(large, .immediate)
+    try pair.phone.sendImmediately(large)
     for one in all { one.stop() }
   }
 
@@ -205,7 +205,7 @@ import Testing
     }
     // A sender that has not counted before.
     func send() throws {
-      try pair.meeting.another().peer("watch").send(1, .immediate, within: .seconds(600))
+      try pair.meeting.another().peer("watch").sendImmediately(1, within: .seconds(600))
     }
     #expect(try failure { try send() }.code == .full)
     try folder.unlink(name(1))
@@ -237,7 +237,7 @@ import Testing
     var sent = 0
     try eventually("a hundred have been sent") {
       do throws(WormholeError) {
-        try pair.phone.send(large, .immediate, within: .milliseconds(1))
+        try pair.phone.sendImmediately(large, within: .milliseconds(1))
         sent += 1
       } catch {
         guard error.code == .full else { throw error }
@@ -254,7 +254,7 @@ import Testing
     for _ in 0..<20 {
       try eventually("there is room") {
         do throws(WormholeError) {
-          try pair.phone.send(large, .immediate, within: .seconds(600))
+          try pair.phone.sendImmediately(large, within: .seconds(600))
           return true
         } catch {
           guard error.code == .full else { throw error }
@@ -268,11 +268,11 @@ import Testing
 
   @Test func theNumberOfEarlyMessagesIsLimited() throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
-    for number in 1...1010 { try pair.phone.send(number, .immediate, within: .seconds(600)) }
+    for number in 1...1010 { try pair.phone.sendImmediately(number, within: .seconds(600)) }
     try settle(pair)
     #expect(pair.watch.unclaimed == 1000)
     let heard = Heard<Int>()
-    let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? -1) }
+    let watching = pair.watch.receiveImmediate { heard.add((try? $0.value()) ?? -1) }
     try heard.wait("those") { $0.count == 1000 }
     #expect(heard.all == Array(1...1000))
     watching.stop()
@@ -286,7 +286,7 @@ import Testing
     let heard = Heard<String?>()
     let responding = pair.watch.respond(toKind: nil) { request in
       heard.add(request.from)
-      try? request.answer(42)
+      try? request.reply(42)
     }
     let asker = try Running(
       .request(pair.meeting.path, of: "watch", 21...21, as: "dead", milliseconds: 60_000))

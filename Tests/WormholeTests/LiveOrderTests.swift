@@ -130,7 +130,7 @@ private struct Listening {
 
   func send(_ count: Int) throws {
     for _ in 0..<count {
-      try sender.peer("watch").send(sent.withLock { $0 }, .immediate, within: .seconds(600))
+      try sender.peer("watch").sendImmediately(sent.withLock { $0 }, within: .seconds(600))
       sent.withLock { $0 += 1 }
     }
   }

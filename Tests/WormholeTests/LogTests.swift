@@ -17,7 +17,7 @@ import Wormhole
     let (meeting, entries) = (try Meeting(), Entries())
     hole = try meeting.another {
       $0.log = { entries.add($0) }
-      $0.mail.attempts = 1
+      $0.mailbox.attempts = 1
     }
     (self.meeting, self.entries) = (meeting, entries)
   }

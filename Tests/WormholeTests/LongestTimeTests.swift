@@ -18,14 +18,14 @@ import Wormhole
     #expect(try failure { try lock.hold(within: time) {} }.code == .timedOut)
     gate.open()
     thread.join()
-    try lock.hold(within: .seconds(Int64.max), breakAfter: .seconds(Int64.max)) { _ in }
-    try lock.hold(within: .seconds(Int64.max), breakAfter: .seconds(Int64.min)) { _ in }
+    try lock.hold(within: .seconds(Int64.max), takeOverAfter: .seconds(Int64.max)) { _ in }
+    try lock.hold(within: .seconds(Int64.max), takeOverAfter: .seconds(Int64.min)) { _ in }
   }
 
   /// Otherwise waiters would poll without a pause.
   @Test(.blocking, arguments: past) func aLeaseLastsForAMoment(_ time: Duration) throws {
     let meeting = try Meeting { $0.lease = time }
-    #expect(meeting.hole.container.options.lease == .milliseconds(10))
+    #expect(meeting.hole.storage.options.lease == .milliseconds(10))
   }
 
   @Test(arguments: past) func aRequestIsTooLate(_ time: Duration) async throws {
@@ -43,15 +43,17 @@ import Wormhole
   @Test(arguments: past) func aWaitForTheEndOfAMessageIsTooLate(_ time: Duration) async throws {
     let pair = try Pair()
     let sent = try pair.send([1])[0]
-    let error = await #expect(throws: WormholeError.self) { try await sent.outcome(within: time) }
+    let error = await #expect(throws: WormholeError.self) {
+      try await sent.waitForStatus(within: time)
+    }
     #expect(error?.code == .timedOut)
     let receiving = try pair.watch.receive(Int.self) { _, _ in }
-    #expect(try await sent.outcome(within: .seconds(Int64.max)) == .delivered)
+    #expect(try await sent.waitForStatus(within: .seconds(Int64.max)) == .delivered)
     receiving.stop()
   }
 
   @Test(.blocking) func whatIsPutBackForGoodHoldsUpNobody() throws {
-    let pair = try Pair { $0.mail.retryDelay = .seconds(Int64.max) }
+    let pair = try Pair { $0.mailbox.retryDelay = .seconds(Int64.max) }
     try pair.send([1, 2]) { $0.timeToLive = .seconds(Int64.max) }
     try pair.send([3])
     let heard = Heard<Int>()
@@ -61,7 +63,7 @@ import Wormhole
       if number == 2 { throw Refusal() }
       guard number == 1 else { return }
       let isFirst = heard.all.filter { $0 == 1 }.count == 1
-      message.putBack(after: .seconds(isFirst ? Int64.min : .max))
+      message.requeue(after: .seconds(isFirst ? Int64.min : .max))
     }
     try heard.wait("all") { $0.count == 4 }
     // A message that was redelivered at once would arrive before this message.

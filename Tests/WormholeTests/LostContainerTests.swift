@@ -53,7 +53,7 @@ import Wormhole
       } failure: {
         note("prefix", $0)
       },
-      try settings.watch("key", of: Int.self, present: false) { _ in
+      try settings.watch("key", of: Int.self, initial: false) { _ in
       } failure: {
         note("defaults", $0)
       },
@@ -83,7 +83,7 @@ import Wormhole
     #expect(Set(failures.all) == Set(expected.map { "\($0) notAContainer true" }))
     #expect(failures.count == expected.count)
     #expect(heard.all == [1])
-    #expect(hole.begun.count == 0)
+    #expect(hole.subscriptions.count == 0)
     // A new watch fails, because its first value would never arrive.
     let late = try failure { _ = try hole.channel("number", of: Int.self).watch { _ in } }
     #expect(late.code == .notAContainer)
@@ -205,14 +205,14 @@ import Wormhole
     let meeting = try Meeting()
     let heard = Heard<Int>()
     let watch = try meeting.hole.channel("number").watch { heard.add($0.value ?? 0) }
-    #expect(try meeting.hole.container.names(in: .channels) == [])
+    #expect(try meeting.hole.storage.names(in: .channels) == [])
     for number in 1...3 {
       try meeting.another().channel("number").put(number)
       try heard.waitForLast(number)
       let path = meeting.path + "/channels/number"
       #expect(try run("mv", [path, "\(meeting.folder.path)/away-\(number)"]).status == .exited(0))
     }
-    #expect(try meeting.hole.container.names(in: .channels) == [])
+    #expect(try meeting.hole.storage.names(in: .channels) == [])
     watch.stop()
   }
 }

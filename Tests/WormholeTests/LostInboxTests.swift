@@ -229,8 +229,8 @@ import Wormhole
   func receiptsAreListenedToAnew(_ way: Way) throws {
     let pair = try Pair()
     // The names are reversed: `watch`, whose directory goes, is the sender.
-    let heard = Heard<Wormhole.Outcome.End>()
-    let watching = try pair.watch.watchOutcomes { heard.add($0.end) }
+    let heard = Heard<Wormhole.Outcome.Status>()
+    let watching = try pair.watch.watchOutcomes { heard.add($0.status) }
     let receiving = try pair.sender.receive { _ in }
     let peer = pair.watch.peer("phone")
     try peer.send(1, .quick())

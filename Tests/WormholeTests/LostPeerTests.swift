@@ -50,7 +50,7 @@ import Testing
     ask(2, pair)
     try kept.wait("the second") { $0.count == 2 }
     looking.join()
-    try kept.all[1].answer(42)
+    try kept.all[1].reply(42)
     try ended.wait("the answer") { $0.count == 2 }
     #expect(ended.all == ["1 unreachable", "2 42"])
     first.stop()

@@ -24,7 +24,7 @@ import Testing
       guard case .work(.file(let file)) = mailbox.step(for: numbers[0], until: { false }) else {
         throw TooLate(description: "there is no message")
       }
-      let hand = Hand(file)
+      let hand = BatchCursor(file)
       while let message = hand.next() { try message.acknowledge() }
     }
     try pair.send([1])

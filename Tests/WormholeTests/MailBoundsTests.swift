@@ -68,9 +68,9 @@ import Testing
   @Test(arguments: [false, true])
   func manyThatFailHoldUpNobody(_ isDeadFull: Bool) throws {
     let pair = try Pair {
-      $0.mail.largestDeadLetters = isDeadFull ? 1 : 1000
-      $0.mail.attempts = 2
-      $0.mail.retryDelay = isDeadFull ? .milliseconds(1) : .seconds(100)
+      $0.mailbox.maximumDeadLetters = isDeadFull ? 1 : 1000
+      $0.mailbox.attempts = 2
+      $0.mailbox.retryDelay = isDeadFull ? .milliseconds(1) : .seconds(100)
     }
     for number in 0..<300 { try pair.phone.send(contentsOf: [-1, number], .quick()) }
     try pair.send([300])
@@ -264,8 +264,8 @@ import Testing
     let isLong = TestRun.isLong
     let count = isLong ? 1_000_000 : 10_000
     let meeting = try Meeting {
-      $0.mail.largestQueue = 10_000_000
-      $0.mail.largestQueueBytes = 1 << 40
+      $0.mailbox.maximumQueuedMessages = 10_000_000
+      $0.mailbox.maximumQueueBytes = 1 << 40
     }
     let beyondTheFirstListing = 140_000
     let peer = meeting.hole.peer("watch", from: "phone")

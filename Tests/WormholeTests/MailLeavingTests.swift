@@ -18,7 +18,7 @@ import Wormhole
   }
 
   private func join() throws -> Wormhole.Member {
-    try meeting.another { $0.mail.attempts = 60 }.join(as: "watch")
+    try meeting.another { $0.mailbox.attempts = 60 }.join(as: "watch")
   }
 
   private func leaveInHand(_ what: String) throws -> [String] {
@@ -52,9 +52,9 @@ import Wormhole
     }
     receiving.stop()
     #expect(try failure { _ = try sender.watchOutcomes { _ in } }.code == .notJoined)
-    let heard = Heard<Wormhole.Outcome.End>()
+    let heard = Heard<Wormhole.Outcome.Status>()
     let next = try meeting.another().join(as: "phone")
-    let watching = try next.watchOutcomes { heard.add($0.end) }
+    let watching = try next.watchOutcomes { heard.add($0.status) }
     try heard.wait("the outcome") { $0 == [.delivered] }
     watching.stop()
   }
@@ -137,7 +137,7 @@ import Wormhole
   /// All waits end when their member has left, and later calls are refused.
   @Test func allThatWaitsEndsWithTheMember() async throws {
     let sent = try await phone.send(1, .quick())
-    let outcome = Task { try await failure { _ = try await sent.outcome() }.code }
+    let outcome = Task { try await failure { _ = try await sent.waitForStatus() }.code }
     let outcomes = Task { [sender] in
       for try await _ in sender.outcomes { return false }
       return true
@@ -147,7 +147,7 @@ import Wormhole
       return true
     }
     let messages = Task { [sender] in
-      for try await _ in sender.messages { return false }
+      for try await _ in sender.deliveries { return false }
       return true
     }
     for _ in 1...100 { await Task.yield() }
@@ -159,18 +159,18 @@ import Wormhole
         #expect(error.code == .notJoined)
       }
     }
-    #expect(try await failure { _ = try await sent.outcome() }.code == .notJoined)
+    #expect(try await failure { _ = try await sent.waitForStatus() }.code == .notJoined)
     #expect(try failure { try phone.send(2, .quick()) }.code == .notJoined)
     #expect(try failure { try phone.send(contentsOf: [2, 3], .quick()) }.code == .notJoined)
     #expect(try failure { try phone.setContext(2) }.code == .notJoined)
     #expect(try failure { _ = try sender.receive { _ in } }.code == .notJoined)
     #expect(try failure { _ = try sender.watchContexts { _ in } }.code == .notJoined)
-    #expect(try failure { try phone.send(2, .immediate) }.code == .notJoined)
+    #expect(try failure { try phone.sendImmediately(2) }.code == .notJoined)
     let question = try await failure {
       let _: Int = try await phone.request(2, within: .milliseconds(200))
     }
     #expect(question.code == .notJoined)
-    let late = try await failure { for try await _ in sender.messages {} }
+    let late = try await failure { for try await _ in sender.deliveries {} }
     #expect(late.code == .notJoined)
     let guest = try await meeting.hole.guest()
     await guest.leave()
@@ -201,7 +201,7 @@ import Wormhole
     try await phone.send(1, .quick())
     let old = try join()
     var heard: [Handed] = []
-    for try await message in old.messages {
+    for try await message in old.deliveries {
       heard.append(try Handed(message))
       try message.acknowledge()
       await old.leave()

@@ -30,7 +30,7 @@ import Wormhole
     let sent = try sender.peer("watch").send(1, .quick())
     let receiver = try receive(until: 2, faults: "rename~watch/claimed:before:stop")
     try receiver.waitUntilStopped()
-    #expect(try sent.cancel())
+    #expect(try sent.cancel() == .cancelled)
     try sender.peer("watch").send(2, .quick())
     _ = try receiver.waitOrGo()
     #expect(try log == ["2 1 false", "2 done"])
@@ -98,29 +98,29 @@ import Wormhole
     let heard = Heard<Handed>()
     let member = try eventually("the name is free") { try? meeting.hole.join(as: "watch") }
     let receiving = try member.note(heard)
-    try eventually("the sender is told") { sent.end != nil }
+    try eventually("the sender is told") { sent.status != nil }
     receiving.stop()
     #expect(heard.all == [Handed(2, 2), Handed(3, 1)])
     // The sender is notified of the message that the earlier incarnation dead-lettered.
-    #expect(sent.end.map { if case .givenUp = $0 { true } else { false } } == true)
+    #expect(sent.status.map { if case .deadLettered = $0 { true } else { false } } == true)
     #expect(try sender.peer("watch").deadLetters.map(\.id) == [sent.id + ".0"])
   }
 
   /// A requeued message was not handled, and the next incarnation's delivery states so.
   @Test func whatWasPutBackCountsAsNoAttemptInALaterLife() throws {
-    let hole = try meeting.another { $0.mail.attempts = 3 }
+    let hole = try meeting.another { $0.mailbox.attempts = 3 }
     try meeting.hole.peer("watch").send(contentsOf: [1, 2], .quick())
     let member = try hole.join(as: "watch")
     let times = Monitor(0)
     let putting = try member.receive(acknowledging: .explicit) { message in
       times.signal { $0 += 1 }
-      message.putBack()
+      message.requeue()
     }
     let _: Void? = times.wait(until: .now + patience) { $0 >= 10 ? () : nil }
     putting.stop()
     member.leave()
     let heard = Heard<Handed>()
-    let next = try meeting.another { $0.mail.attempts = 3 }.join(as: "watch")
+    let next = try meeting.another { $0.mailbox.attempts = 3 }.join(as: "watch")
     let receiving = try next.note(heard)
     try heard.wait("both") { $0.count == 2 }
     receiving.stop()
@@ -145,11 +145,11 @@ import Wormhole
       ])
     #expect(try killed.outcome().status == .signalled(9))
     let next = try eventually("the name is free") { try? meeting.hole.join(as: "phone") }
-    let heard = Heard<Wormhole.Outcome.End>()
-    let watching = try next.watchOutcomes { heard.add($0.end) }
+    let heard = Heard<Wormhole.Outcome.Status>()
+    let watching = try next.watchOutcomes { heard.add($0.status) }
     #expect(throws: Never.self) {
       try eventually("it is told, or still there") {
-        try heard.all == [.cancelled] || !next.peer("watch").outstanding.isEmpty
+        try heard.all == [.cancelled] || !next.peer("watch").pendingMessages.isEmpty
       }
     }
     watching.stop()
@@ -177,7 +177,7 @@ import Wormhole
         var next = 0
         while next < count {
           next = max(next, progress.withLock { $0 } + step)
-          if next < count, (try? sent[next].cancel()) == true { cancelled.add(next) }
+          if next < count, (try? sent[next].cancel()) == .cancelled { cancelled.add(next) }
           next += Int(Clocks.sinceBoot % 3) + 1
           for _ in 0..<(Clocks.sinceBoot % 8) { Processes.yield() }
         }
@@ -198,7 +198,7 @@ import Wormhole
     let numbers = Dictionary(uniqueKeysWithValues: sent.enumerated().map { ($1.id, $0) })
     for outcome in told.all {
       let isTakenBack = takenBack.contains(numbers[outcome.id]!)
-      #expect(outcome.end == (isTakenBack ? .cancelled : .delivered))
+      #expect(outcome.status == (isTakenBack ? .cancelled : .delivered))
     }
     #expect(Set(told.all.map(\.id)).count == count)
     watching.stop()

@@ -27,7 +27,9 @@ import Wormhole
     let receiving = try pair.watch.note(heard)
     try await heard.comes("the last") { $0.last?.number == 5 }
     #expect(heard.all == [Handed(4), Handed(5)])
-    for sent in [late, batch] { #expect(try await sent.outcome(within: patience) == .expired) }
+    for sent in [late, batch] {
+      #expect(try await sent.waitForStatus(within: patience) == .expired)
+    }
     let error = try await failure { try await late.waitUntilDelivered() }
     #expect(error.code == .timedOut)
     try await eventuallyAsync("nothing is in hand") { try pair.files("claimed") == [] }
@@ -39,7 +41,7 @@ import Wormhole
     let clock = Clock()
     let pair = try Pair {
       $0.environment.sinceEpoch = { clock.now }
-      $0.mail.retryDelay = .milliseconds(1)
+      $0.mailbox.retryDelay = .milliseconds(1)
     }
     let sent = try pair.send([1]) { $0.timeToLive = .seconds(60) }[0]
     let heard = Heard<Handed>()
@@ -48,7 +50,7 @@ import Wormhole
       clock.pass(300)
       if message.attempt == 1 { throw Refusal() }
     }
-    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
     #expect(heard.all == [Handed(1), Handed(1, 2)])
     receiving.stop()
   }
@@ -83,7 +85,7 @@ import Wormhole
     #expect(try failure { try send(2) }.code == .conflict, "in hand")
     for message in messages { try message.acknowledge() }
     try send(5)
-    #expect(try pair.phone.outstanding[0].cancel())
+    #expect(try pair.phone.pendingMessages[0].cancel() == .cancelled)
     try send(6)
   }
 
@@ -94,7 +96,7 @@ import Wormhole
     let bound = 400
     let counts = Heard<Int>()
     let threads = try (0..<20).map { number in
-      let hole = try pair.meeting.another { $0.mail.largestQueue = bound }
+      let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
       return try Thread("sender") {
         let peer = hole.peer("watch", from: "s\(number)")
         var count = 0
@@ -112,7 +114,7 @@ import Wormhole
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
     try heard.wait("all") { $0.count == sum }
     receiving.stop()
-    let hole = try pair.meeting.another { $0.mail.largestQueue = bound }
+    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
     for number in 0..<bound { try hole.peer("watch").send(number, .quick()) }
     #expect(try failure { try hole.peer("watch").send(0, .quick()) }.code == .full)
   }
@@ -125,7 +127,7 @@ import Wormhole
     let room = try Descriptor.open(
       path: pair.meeting.path + "/members/watch/files/room", [.writeOnly])
     try room.truncate(to: 1000)
-    let hole = try pair.meeting.another { $0.mail.largestQueue = 1001 }
+    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 1001 }
     try hole.peer("watch").send(4, .quick())
     #expect(try room.status().size == 1001)
     // Now the queue seems to be full, and the messages are counted.
@@ -156,7 +158,7 @@ import Wormhole
       #expect(sent.all.count { $0 == nil } == 1, "\(sent.all)")
       #expect(sent.all.count { $0 == .conflict } == 7)
       if round % 2 == 0 {
-        #expect(try pair.meeting.hole.peer("watch").cancel(id: "ticket"))
+        #expect(try pair.meeting.hole.peer("watch").cancel(id: "ticket") == .cancelled)
       } else {
         for message in try pair.watch.take(1) { try message.acknowledge() }
       }
@@ -182,7 +184,7 @@ import Wormhole
     // The end of the first message is not the end of the second.
     #expect(try failure { try messages[0].acknowledge() }.code == .superseded)
     #expect(try failure { try pair.phone.send(5, options) }.code == .conflict)
-    #expect(try pair.phone.outstanding[0].cancel())
+    #expect(try pair.phone.pendingMessages[0].cancel() == .cancelled)
     #expect(try pair.files("files") == [])
     // An id without a message is removed when the receiver joins.
     try pair.phone.send(6, options)
@@ -213,7 +215,7 @@ import Wormhole
     let many = Array(1...65)
     let error = try failure { try pair.phone.send(contentsOf: many, .quick { $0.id = "x" }) }
     #expect(error.code == .tooLarge)
-    #expect(try pair.phone.outstanding.count == 1)
+    #expect(try pair.phone.pendingMessages.count == 1)
   }
 
   @Test(.blocking) func whatNobodyWantsWaits() throws {
@@ -270,9 +272,9 @@ import Wormhole
   @Test(.blocking, arguments: [false, true])
   func whatFailsHoldsUpTheOthersOnlyIfAsked(_ isStrict: Bool) throws {
     let pair = try Pair {
-      $0.mail.isStrict = isStrict
-      $0.mail.retryDelay = .milliseconds(30)
-      $0.mail.attempts = 1000
+      $0.mailbox.keepsOrderOnRetry = isStrict
+      $0.mailbox.retryDelay = .milliseconds(30)
+      $0.mailbox.attempts = 1000
     }
     try pair.send(1...3)
     let heard = Heard<Handed>()
@@ -301,9 +303,9 @@ import Wormhole
   @Test(.blocking, arguments: [Wormhole.Acknowledgement.automatic, .explicit])
   func strictOrderHoldsWithinABatch(_ acknowledgement: Wormhole.Acknowledgement) throws {
     let pair = try Pair {
-      $0.mail.isStrict = true
-      $0.mail.retryDelay = .milliseconds(5)
-      $0.mail.attempts = 2
+      $0.mailbox.keepsOrderOnRetry = true
+      $0.mailbox.retryDelay = .milliseconds(5)
+      $0.mailbox.attempts = 2
     }
     try pair.phone.send(contentsOf: Array(1...4), .quick())
     try pair.send([5])
@@ -327,9 +329,9 @@ import Wormhole
     let pair = try Pair()
     let tv = pair.sender.peer("tv")
     let sent = try tv.send("hello")
-    #expect(try sent.place == .waiting)
-    #expect(try tv.outstanding.map(\.id) == [sent.id])
-    #expect(try pair.sender.peer("nobody").outstanding.isEmpty)
+    #expect(try sent.state == .waiting)
+    #expect(try tv.pendingMessages.map(\.id) == [sent.id])
+    #expect(try pair.sender.peer("nobody").pendingMessages.isEmpty)
     let heard = Heard<String>()
     let member = try pair.meeting.another().join(as: "tv")
     let receiving = try member.receive(String.self) { value, _ in heard.add(value) }
@@ -338,7 +340,7 @@ import Wormhole
   }
 
   @Test(.blocking) func aHugeMessageArrivesAndALargerOneIsRefused() throws {
-    let pair = try Pair { $0.largestValue = 1 << 20 }
+    let pair = try Pair { $0.maximumValueBytes = 1 << 20 }
     let huge = (0..<(7 << 17)).map { UInt8(truncatingIfNeeded: $0) }
     let text = String(decoding: huge.map { $0 & 0x3f | 0x40 }, as: UTF8.self)
     try pair.phone.send(text, .quick())
@@ -372,14 +374,14 @@ import Wormhole
     #expect(
       try failure { try stranger.send(1, .quick { $0.wantsOutcome = true }) }.code == .notFound)
     let sent = try await stranger.send(1, .quick())
-    #expect(try await failure { _ = try await sent.outcome() }.code == .notFound)
+    #expect(try await failure { _ = try await sent.waitForStatus() }.code == .notFound)
     let quiet = try pair.send([2]) { $0.wantsOutcome = false }[0]
-    #expect(try await failure { _ = try await quiet.outcome() }.code == .notFound)
-    #expect(try quiet.cancel())
+    #expect(try await failure { _ = try await quiet.waitForStatus() }.code == .notFound)
+    #expect(try quiet.cancel() == .cancelled)
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
     try await heard.comes("the stranger's") { $0 == [Handed(1)] }
-    try await eventuallyAsync("nothing is left") { try sent.place == .ended }
+    try await eventuallyAsync("nothing is left") { try sent.state == .ended }
     #expect(try pair.files("receipts", of: "phone") == [])
     receiving.stop()
   }

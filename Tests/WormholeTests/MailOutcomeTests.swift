@@ -31,7 +31,7 @@ import Wormhole
     let sent = try (1...3).map { try peer.send($0, .quick { $0.kind = "n" }) }
     try peer.send(contentsOf: [4, 5], .quick())
     old.leave()
-    #expect(try sent[1].cancel())
+    #expect(try sent[1].cancel() == .cancelled)
     try handle(4)
     #expect(try meeting.names("members/phone/receipts").count == 4)
     let new = try join()
@@ -40,7 +40,7 @@ import Wormhole
     try heard.wait("all") { $0.count == 4 }
     try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
     #expect(heard.all.prefix(3).map(\.id) == sent.map(\.id))
-    #expect(heard.all.map(\.end) == [.delivered, .cancelled, .delivered, .delivered])
+    #expect(heard.all.map(\.status) == [.delivered, .cancelled, .delivered, .delivered])
     #expect(heard.all.map(\.to) == ["watch", "watch", "watch", "watch"])
     #expect(heard.all.map(\.kind) == ["n", "n", "n", "Int"])
     watching.stop()
@@ -60,7 +60,7 @@ import Wormhole
     try await peer.send(file: path, .quick())
     await old.leave()
     let new = try join()
-    let sent = try new.peer("watch").outstanding
+    let sent = try new.peer("watch").pendingMessages
     #expect(try sent.map { try $0.kind } == ["greeting", "Int", "Dictionary<String, Int>", "file"])
     #expect(try sent.map { try $0.file?.name } == [nil, nil, "ticket.png", "ticket.png"])
     #expect(try sent[0].value(as: String.self) == "hello")
@@ -69,9 +69,11 @@ import Wormhole
     #expect(try sent[2].value(as: [String: Int].self) == ["film": 7])
     #expect(try failure { _ = try sent[3].value(as: Int.self) }.code == .notFound)
     // A message that was not read before its outcome is known all the same.
-    let unseen = try #require(try new.peer("watch").outstanding.last)
+    let unseen = try #require(try new.peer("watch").pendingMessages.last)
     try handle(5)
-    for one in sent + [unseen] { #expect(try await one.outcome(within: patience) == .delivered) }
+    for one in sent + [unseen] {
+      #expect(try await one.waitForStatus(within: patience) == .delivered)
+    }
     #expect(try (unseen.kind, unseen.file?.name) == ("file", "ticket.png"))
     #expect(try sent[1].values(as: Int.self) == [4, 5])
   }
@@ -106,7 +108,7 @@ import Wormhole
     let forgotten = try await peer.send(1, .quick()).id
     let (kept, asked) = (try await peer.send(2, .quick()), try await peer.send(3, .quick()))
     try handle(3)
-    #expect(try await asked.outcome(within: patience) == .delivered)
+    #expect(try await asked.waitForStatus(within: patience) == .delivered)
     try await eventuallyAsync("it is no longer kept") {
       try meeting.names("members/phone/receipts").count == 2
     }
@@ -114,7 +116,7 @@ import Wormhole
     let watching = try member.watchOutcomes { heard.add($0.id) }
     try await heard.comes("both") { $0.count == 2 }
     #expect(heard.all == [forgotten, kept.id])
-    #expect(kept.end == .delivered)
+    #expect(kept.status == .delivered)
     try await eventuallyAsync("they are read") { try meeting.names("members/phone/receipts") == [] }
     watching.stop()
   }
@@ -130,7 +132,7 @@ import Wormhole
     try eventually("the oldest are dropped") {
       try meeting.names("members/phone/receipts").count <= 1024
     }
-    let kept = try meeting.hole.peer("phone").untoldOutcomes.map(\.id)
+    let kept = try meeting.hole.peer("phone").pendingOutcomes.map(\.id)
     #expect(Set(sent.suffix(800)).subtracting(kept).sorted() == [])
     receiving.stop()
   }
@@ -138,7 +140,8 @@ import Wormhole
   /// While a sender is away, its receipts keep to their limit of space, and the latest remain.
   @Test(.blocking) func receiptsOfASenderThatIsAwayAreBounded() throws {
     let room = 64
-    let receiver = try meeting.another { $0.mail.largestReceipts = room * 4096 }.join(as: "tv")
+    let receiver = try meeting.another { $0.mailbox.maximumReceiptBytes = room * 4096 }.join(
+      as: "tv")
     let member = try join()
     let receiving = try receiver.receive { _ in }
     var sent: [String] = []
@@ -158,14 +161,14 @@ import Wormhole
     try next.peer("tv").send(String(repeating: "x", count: room * 2048), .quick())
     next.leave()
     let peer = meeting.hole.peer("phone")
-    try eventually("it is handled") { try peer.untoldOutcomes.last?.kind == "String" }
+    try eventually("it is handled") { try peer.pendingOutcomes.last?.kind == "String" }
     again.stop()
-    let outcomes = try peer.untoldOutcomes
+    let outcomes = try peer.pendingOutcomes
     #expect(outcomes.count <= room / 2 + 4)
     #expect(outcomes.last?.kind == "String")
     #expect(Set(sent.suffix(room / 4)).isSubset(of: outcomes.map(\.id)))
-    #expect(try peer.clearUntoldOutcomes() == outcomes.count)
-    #expect(try peer.untoldOutcomes.isEmpty)
+    #expect(try peer.removePendingOutcomes() == outcomes.count)
+    #expect(try peer.pendingOutcomes.isEmpty)
   }
 
   /// Pending outcomes are not read again for each new outcome.
@@ -177,9 +180,9 @@ import Wormhole
     let receipts = try meeting.folder("members/phone/receipts")
     try meeting.folder("members/watch/inbox").link(name, to: receipts, name + ".ok")
     let second = try member.peer("tv").send(2, .quick())
-    #expect(try second.cancel())
+    #expect(try second.cancel() == .cancelled)
     #expect(second.waitForEnd(until: .now + patience) == .cancelled)
-    #expect(first.end == nil)
+    #expect(first.status == nil)
     let heard = Heard<String>()
     let watching = try member.watchOutcomes { heard.add($0.id) }
     try heard.wait("the first") { $0 == [first.id] }
@@ -200,7 +203,7 @@ import Wormhole
     try gate.waitForSomebody()
     let later = try (2...5).map { try peer.send($0, .quick()) }
     try handle(4)
-    try eventually("all have ended") { later.allSatisfy { $0.end == .delivered } }
+    try eventually("all have ended") { later.allSatisfy { $0.status == .delivered } }
     #expect(try meeting.names("members/phone/receipts").count == 5)
     gate.open()
     try heard.wait("all") { $0.count == 5 }
@@ -244,7 +247,7 @@ import Wormhole
     let told = heard.count
     let sent = try peer.send(4, .quick())
     try handle(1)
-    try eventually("the next has ended") { sent.end != nil }
+    try eventually("the next has ended") { sent.status != nil }
     let other = Heard<Wormhole.Outcome>()
     let next = try member.watchOutcomes { other.add($0) }
     try other.wait("the rest") { $0.count >= 3 - told }
@@ -263,7 +266,7 @@ import Wormhole
     // read.
     let sent = try peer.send(2, .quick())
     try handle(1)
-    try eventually("the later has ended") { sent.end != nil }
+    try eventually("the later has ended") { sent.status != nil }
     let heard = Heard<String>()
     let watching = try member.watchOutcomes { heard.add($0.id) }
     try heard.wait("the one that was missed") { $0.contains(missed) }
@@ -274,31 +277,31 @@ import Wormhole
     let old = try join()
     for number in 1...3 { try await old.peer("watch").send(number, .quick()) }
     try await old.peer("watch").send(contentsOf: [4, 5], .quick())
-    let ids = try old.peer("watch").outstanding.map(\.id)
+    let ids = try old.peer("watch").pendingMessages.map(\.id)
     await old.leave()
     let messages = try watch.take(2)
     let new = try join()
-    let sent = try new.peer("watch").outstanding
+    let sent = try new.peer("watch").pendingMessages
     #expect(sent.map(\.id) == ids)
     #expect(sent.map(\.count) == [1, 1, 1, 2])
-    #expect(try sent.map { try $0.place } == [.inHand, .inHand, .waiting, .waiting])
-    #expect(try !sent[0].cancel())
-    #expect(try sent[3].cancel())
+    #expect(try sent.map { try $0.state } == [.claimed, .claimed, .waiting, .waiting])
+    #expect(try sent[0].cancel() == .tooLate)
+    #expect(try sent[3].cancel() == .cancelled)
     for message in messages { try message.acknowledge() }
-    #expect(try await sent[0].outcome(within: patience) == .delivered)
-    #expect(try await sent[3].outcome(within: patience) == .cancelled)
-    #expect(try new.peer("watch").outstanding.map(\.id) == [ids[2]])
+    #expect(try await sent[0].waitForStatus(within: patience) == .delivered)
+    #expect(try await sent[3].waitForStatus(within: patience) == .cancelled)
+    #expect(try new.peer("watch").pendingMessages.map(\.id) == [ids[2]])
   }
 
   /// A request for the pending messages takes no outcome away from earlier waiters.
   @Test func askingWhatIsOutstandingDeafensNobody() async throws {
     let member = try join()
     let sent = try await member.peer("watch").send(1, .quick())
-    #expect(try member.peer("watch").outstanding.map(\.id) == [sent.id])
-    let again = try member.peer("watch").outstanding
+    #expect(try member.peer("watch").pendingMessages.map(\.id) == [sent.id])
+    let again = try member.peer("watch").pendingMessages
     try handle(1)
-    #expect(try await sent.outcome(within: patience) == .delivered)
-    #expect(try await again[0].outcome(within: patience) == .delivered)
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
+    #expect(try await again[0].waitForStatus(within: patience) == .delivered)
   }
 
   /// A message is settled during the request: either the message is not pending, or its outcome
@@ -309,8 +312,8 @@ import Wormhole
     let receiving = try watch.receive { _ in }
     for number in 1...100 {
       try await peer.send(number, .quick())
-      for sent in try peer.outstanding {
-        #expect(try await sent.outcome(within: patience) == .delivered)
+      for sent in try peer.pendingMessages {
+        #expect(try await sent.waitForStatus(within: patience) == .delivered)
       }
     }
     receiving.stop()
@@ -321,22 +324,22 @@ import Wormhole
     let sent = try await member.peer("watch").send(1, .quick())
     let error = try await failure { try await sent.waitUntilDelivered(within: .milliseconds(1)) }
     #expect(error.code == .timedOut)
-    #expect(try sent.place == .waiting)
+    #expect(try sent.state == .waiting)
     let waiting = Task { try await failure { try await sent.waitUntilDelivered() }.code }
     waiting.cancel()
     #expect(try await waiting.value == .cancelled)
-    let both = (0..<2).map { _ in Task { try await sent.outcome() } }
+    let both = (0..<2).map { _ in Task { try await sent.waitForStatus() } }
     try handle(1)
     for waiting in both { #expect(try await waiting.value == .delivered) }
-    #expect(try await sent.outcome() == .delivered)
-    #expect(sent.end == .delivered)
+    #expect(try await sent.waitForStatus() == .delivered)
+    #expect(sent.status == .delivered)
   }
 
   @Test func whoWaitsForACancelledMessageIsTold() async throws {
     let member = try join()
     let sent = try await member.peer("watch").send(1, .quick())
     let waiting = Task { try await failure { try await sent.waitUntilDelivered() }.code }
-    #expect(try sent.cancel())
+    #expect(try sent.cancel() == .cancelled)
     #expect(try await waiting.value == .cancelled)
   }
 
@@ -349,7 +352,7 @@ import Wormhole
     try meeting.folder("members/phone").removeContents()
     try meeting.folder("members").removeDirectory("phone")
     try messages[0].acknowledge()
-    #expect(try sent.place == .ended)
+    #expect(try sent.state == .ended)
   }
 
   /// A receipt that cannot be written now is written at a later acknowledgement.
@@ -363,8 +366,8 @@ import Wormhole
         #expect(error?.code == .exhausted)
       }
     #endif
-    #expect(try sent.place == .inHand)
+    #expect(try sent.state == .claimed)
     try message.acknowledge()
-    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
   }
 }

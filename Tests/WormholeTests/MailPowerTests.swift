@@ -17,7 +17,7 @@ struct MailPowerTests {
     var options = Wormhole.Options()
     options.environment = ContainerOptions.testing().environment
     options.environment.bootIdentifier = { "boot \(cuts)" }
-    options.mail.attempts = 60
+    options.mailbox.attempts = 60
     return try Wormhole(directory: disk.path + "/c", options: options)
   }
 
@@ -96,7 +96,7 @@ struct MailPowerTests {
       #expect(error.code == .full, "\(error)")
     }
     #expect(try failure { try sender.peer("tv").send(5) }.code == .full)
-    #expect(try peer.outstanding.count == 3)
+    #expect(try peer.pendingMessages.count == 3)
     // A receiver needs no free space, and frees some.
     let early = Heard<Handed>()
     let draining = try watch.note(early)
@@ -133,14 +133,14 @@ struct MailPowerTests {
     let receiving = try watch.note(heard)
     try heard.wait("what was there") { $0.count == 3 }
     #expect(heard.all.map(\.number) == [1, 2, 3])
-    #expect(try sender.peer("watch").reachability == .immediatelyReachable)
+    #expect(try sender.peer("watch").reachability == .running)
     receiving.stop()
     // The received messages have freed space; another program fills it.
     try disk.fill()
     for ask in [
       { try sender.peer("watch").request(0, as: Int.self, within: patience) },
       {
-        try sender.peer("watch").send(0, .immediate); return 0
+        try sender.peer("watch").sendImmediately(0); return 0
       },
     ] as [() throws -> Int] {
       let error = try failure { _ = try ask() }
@@ -150,7 +150,7 @@ struct MailPowerTests {
     try disk.makeRoom()
     // When the disk has space, requests succeed as before.
     let again = try hole.join(as: "watch")
-    let responding = again.respond(toKind: "ask") { try? $0.answer(7) }
+    let responding = again.respond(toKind: "ask") { try? $0.reply(7) }
     #expect(
       try hole.join(as: "phone").peer("watch").request(
         0, as: Int.self, kind: "ask", within: patience) == 7)

@@ -13,18 +13,18 @@ import Testing
     let pair = try Pair()
     let sent = try pair.send([1])[0]
     let message = try pair.watch.take(1)[0]
-    #expect(try sent.place == .inHand)
-    #expect(try pair.phone.outstanding.map(\.id) == [sent.id])
-    #expect(try !sent.cancel())
+    #expect(try sent.state == .claimed)
+    #expect(try pair.phone.pendingMessages.map(\.id) == [sent.id])
+    #expect(try sent.cancel() == .tooLate)
     try message.acknowledge()
     try message.acknowledge()
     try message.fail("too late")
-    #expect(try sent.place == .ended)
-    #expect(try pair.phone.outstanding.isEmpty)
+    #expect(try sent.state == .ended)
+    #expect(try pair.phone.pendingMessages.isEmpty)
   }
 
   @Test(.blocking) func whatIsLetGoOfWithoutAWordComesAgain() throws {
-    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    let pair = try Pair { $0.mailbox.retryDelay = .milliseconds(1) }
     try pair.send([1])
     try pair.phone.send(contentsOf: [2, 3], .quick())
     let heard = Heard<Handed>()
@@ -53,11 +53,13 @@ import Testing
     let last = Monitor<(Weak, Int)?>(nil)
     let receiving = try pair.watch.receive { message in
       let before = last.withLock { last in
-        defer { last = (Weak(message: message), message.place) }
+        defer { last = (Weak(message: message), message.batchIndex) }
         return last
       }
-      if let before, let old = before.0.message, old.place != before.1 { wrong.add(old.place) }
-      places.add(message.place)
+      if let before, let old = before.0.message, old.batchIndex != before.1 {
+        wrong.add(old.batchIndex)
+      }
+      places.add(message.batchIndex)
     }
     try pair.phone.send(contentsOf: Array(0..<64), .quick())
     try places.wait("all") { $0.count == 64 }
@@ -111,14 +113,14 @@ import Testing
   /// A requeued message has not been handed out: it is redelivered, as often as needed, as the same
   /// attempt.
   @Test(.blocking, arguments: [1, 2]) func whatIsPutBackIsNoAttempt(_ count: Int) throws {
-    let pair = try Pair { $0.mail.attempts = 2 }
+    let pair = try Pair { $0.mailbox.attempts = 2 }
     try pair.phone.send(contentsOf: Array(1...count), .quick())
     let heard = Heard<Handed>()
     let receiving = try pair.watch.receive { message in
       let handed = try Handed(message)
       let before = heard.all.count { $0 == handed }
       heard.add(handed)
-      if before < 20 { message.putBack(after: .microseconds(before % 2 * 200)) }
+      if before < 20 { message.requeue(after: .microseconds(before % 2 * 200)) }
     }
     try heard.wait("all") { $0.count == 21 * count }
     try eventually("all have ended") { try pair.files("claimed") == [] }
@@ -132,31 +134,32 @@ import Testing
     let places = Heard<Int>()
     let kept = Monitor<[Wormhole.Message]>([])
     let receiving = try pair.watch.receive { message in
-      if message.place % 3 == 0 { kept.withLock { $0.append(message) } }
-      places.add(message.place)
+      if message.batchIndex % 3 == 0 { kept.withLock { $0.append(message) } }
+      places.add(message.batchIndex)
     }
     try pair.phone.send(contentsOf: Array(0..<64), .quick())
     try places.wait("all") { $0.count == 64 }
     try eventually("the file has ended") { try pair.files("claimed") == [] }
     #expect(places.all == Array(0..<64))
     let messages = kept.withLock { $0 }
-    #expect(messages.map(\.place) == Array(stride(from: 0, to: 64, by: 3)))
+    #expect(messages.map(\.batchIndex) == Array(stride(from: 0, to: 64, by: 3)))
     for message in messages {
-      #expect(try message.value(as: Int.self) == message.place)
+      #expect(try message.value(as: Int.self) == message.batchIndex)
       #expect(message.attempt == 1)
     }
     receiving.stop()
   }
 
   @Test func theReasonOfAFailureIsTold() async throws {
-    let pair = try Pair { $0.mail.attempts = 2 }
+    let pair = try Pair { $0.mailbox.attempts = 2 }
     let sent = try pair.send([1])[0]
     let receiving = try pair.watch.receive(acknowledging: .explicit) { message in
       try message.fail("no seats left")
     }
-    #expect(try await sent.outcome(within: patience) == .givenUp("no seats left"))
+    #expect(
+      try await sent.waitForStatus(within: patience) == .deadLettered(reason: "no seats left"))
     let error = try await failure { try await sent.waitUntilDelivered() }
-    #expect(error.code == .undelivered)
+    #expect(error.code == .deadLettered)
     #expect(error.reason == "no seats left")
     #expect(try pair.files("dead").count == 2, "the letter and the reason")
     receiving.stop()
@@ -277,14 +280,14 @@ import Testing
   }
 
   @Test func aHandlerThatThrowsSupersededHasFailed() async throws {
-    let pair = try Pair { $0.mail.attempts = 1 }
+    let pair = try Pair { $0.mailbox.attempts = 1 }
     let sent = try pair.send([1])[0]
     let receiving = try pair.watch.receive { message in
       // An update inside the handler may throw this error.
       throw WormholeError(.superseded, "update channel", "speed", because: "it took too long")
     }
-    guard case .givenUp(let reason) = try await sent.outcome(within: patience) else {
-      Issue.record("\(String(describing: sent.end))")
+    guard case .deadLettered(let reason) = try await sent.waitForStatus(within: patience) else {
+      Issue.record("\(String(describing: sent.status))")
       return
     }
     #expect(reason.contains("speed"))
@@ -298,12 +301,12 @@ import Testing
     try await pair.phone.send(contentsOf: [1, 2, 3, 4], .quick())
     try pair.send([5])
     var heard: [Handed] = []
-    for try await message in pair.watch.messages {
+    for try await message in pair.watch.deliveries {
       heard.append(try Handed(message))
       try message.acknowledge()
       if heard.count == 2 { break }
     }
-    for try await message in pair.watch.messages {
+    for try await message in pair.watch.deliveries {
       heard.append(try Handed(message))
       try message.acknowledge()
       if heard.count == 5 { break }
@@ -318,7 +321,7 @@ import Testing
     let heard = Heard<Handed>()
     let watch = pair.watch
     let first = Task {
-      for try await message in watch.messages {
+      for try await message in watch.deliveries {
         heard.add(try Handed(message))
         try message.acknowledge()
         withUnsafeCurrentTask { $0?.cancel() }
@@ -338,7 +341,7 @@ import Testing
     for number in 1...30 {
       let waiting = Task { () -> [Handed] in
         var heard: [Handed] = []
-        for try await message in watch.messages {
+        for try await message in watch.deliveries {
           heard.append(try Handed(message))
           try message.acknowledge()
         }
@@ -351,7 +354,7 @@ import Testing
       sending.join()
       var heard = try await waiting.value
       if heard.isEmpty {
-        for try await message in pair.watch.messages(acknowledging: .automatic) {
+        for try await message in pair.watch.deliveries(acknowledging: .automatic) {
           heard.append(try Handed(message))
           try message.acknowledge()
           break
@@ -364,21 +367,21 @@ import Testing
   @Test func automaticAcknowledgementInALoop() async throws {
     let pair = try Pair()
     let sent = try pair.send(1...3)
-    var places: [Wormhole.Sent.Place] = []
-    for try await message in pair.watch.messages(acknowledging: .automatic) {
+    var places: [Wormhole.Sent.State] = []
+    for try await message in pair.watch.deliveries(acknowledging: .automatic) {
       let number = try message.value(as: Int.self)
-      places.append(try sent[number - 1].place)
-      if number > 1 { #expect(try sent[number - 2].place == .ended) }
+      places.append(try sent[number - 1].state)
+      if number > 1 { #expect(try sent[number - 2].state == .ended) }
       if number == 3 { break }
     }
-    #expect(places == [.inHand, .inHand, .inHand])
+    #expect(places == [.claimed, .claimed, .claimed])
   }
 
   @Test func aLoopThatForgetsAMessageGetsItAgain() async throws {
-    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    let pair = try Pair { $0.mailbox.retryDelay = .milliseconds(1) }
     try pair.send([1])
     var heard: [Handed] = []
-    for try await message in pair.watch.messages {
+    for try await message in pair.watch.deliveries {
       heard.append(try Handed(message))
       if heard.count == 3 {
         try message.acknowledge()

@@ -52,7 +52,7 @@ struct MailSweepTests {
         try watch.send(9, .quick { $0.timeToLive = .nanoseconds(1) })
       }
       try watch.send(4, .quick())
-      if operation == .outcomes { #expect(try watch.outstanding[0].cancel() == true) }
+      if operation == .outcomes { #expect(try watch.pendingMessages[0].cancel() == .cancelled) }
       phone.leave()
       if operation == .recover {
         let member = try meeting.hole.join(as: "watch")
@@ -114,8 +114,8 @@ struct MailSweepTests {
       }
       let other = try run.meeting.another().join(as: "other")
       let sent = try other.peer("watch").send(50, .quick())
-      #expect(try other.peer("watch").outstanding.map(\.id) == [sent.id], "\(place)")
-      #expect(try sent.cancel(), "\(place)")
+      #expect(try other.peer("watch").pendingMessages.map(\.id) == [sent.id], "\(place)")
+      #expect(try sent.cancel() == .cancelled, "\(place)")
       // A suspended receiver keeps its name as long as it lives, so its messages wait.
       let mayReceive = !["receive", "recover", "expire", "refuse"].contains(operation.rawValue)
       if mayReceive {
@@ -176,7 +176,7 @@ struct MailSweepTests {
   private func check(_ run: Run, _ output: String, _ place: String) throws {
     let said = output.split(separator: "\n").map(String.init)
     let meeting = run.meeting
-    let hole = try meeting.another { $0.mail.attempts = 30 }
+    let hole = try meeting.another { $0.mailbox.attempts = 30 }
     let member = try eventually("\(place): the name is free") { try? hole.join(as: "watch") }
     var (before, done) = ([Int](), Set<Int>())
     for line in try meeting.folder.read("log").split(separator: "\n") {

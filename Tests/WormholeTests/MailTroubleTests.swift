@@ -11,7 +11,7 @@ import Testing
 /// Full queues, foreign and damaged files, and directories that cannot be written.
 @Suite struct MailTroubleTests {
   @Test(.blocking) func aFullInboxIsAnErrorOrWaitedFor() throws {
-    let pair = try Pair { $0.mail.largestQueue = 10 }
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 10 }
     try pair.send(1...10)
     let begin = Instant.now
     #expect(try failure { try pair.send([11]) }.code == .full)
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(.blocking) func aFullInboxIsToldByItsBytes() throws {
-    let pair = try Pair { $0.mail.largestQueueBytes = 5000 }
+    let pair = try Pair { $0.mailbox.maximumQueueBytes = 5000 }
     let text = String(repeating: "x", count: 2000)
     try pair.phone.send(text, .quick())
     try pair.phone.send(text, .quick())
@@ -45,8 +45,8 @@ import Testing
   @Test(.blocking, arguments: [false, true])
   func withTooManyDeadLettersTheMessageIsKept(_ inBatch: Bool) throws {
     let pair = try Pair {
-      $0.mail.largestDeadLetters = 1
-      $0.mail.attempts = 1
+      $0.mailbox.maximumDeadLetters = 1
+      $0.mailbox.attempts = 1
     }
     try pair.send([1])
     if inBatch {
@@ -71,7 +71,7 @@ import Testing
       try pair.meeting.hole.peer("watch").discard(
         id: pair.meeting.hole.peer("watch").deadLetters[0].id))
     pair.watch.leave()
-    let next = try pair.meeting.another { $0.mail.attempts = 1 }.join(as: "watch")
+    let next = try pair.meeting.another { $0.mailbox.attempts = 1 }.join(as: "watch")
     let again = try next.receive { _ in throw Refusal() }
     try eventually("it is given up") {
       try pair.files("claimed") == []
@@ -82,7 +82,7 @@ import Testing
 
   /// Whatever files the directories contain, sent messages arrive, and no foreign file is removed.
   @Test(.blocking) func foreignFilesHoldUpNobody() throws {
-    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    let pair = try Pair { $0.mailbox.retryDelay = .milliseconds(1) }
     try pair.send([1])
     let form = try pair.files("inbox")[0]
     /// A name of the proper form, sent before all others.
@@ -116,7 +116,7 @@ import Testing
       Set(try pair.files("dead")).isSuperset(of: dead)
     }
     // A message reaches its handler before the acknowledgement.
-    try eventually("the sound ones have ended") { try pair.phone.outstanding.isEmpty }
+    try eventually("the sound ones have ended") { try pair.phone.pendingMessages.isEmpty }
     for part in ["inbox", "claimed", "dead", "receipts"] {
       let left = try pair.files(part).filter { !$0.contains("forged") }
       #expect(left == ["folder", "garbage", "link", "pipe"], "\(part)")
@@ -156,7 +156,7 @@ import Testing
   @Test(.blocking) func aDamagedFileThatCannotBeGivenUpIsCountedOnce() throws {
     let told = Heard<LogEntry>()
     let pair = try Pair { options in
-      options.mail.largestDeadLetters = 0
+      options.mailbox.maximumDeadLetters = 0
       options.log = { told.add($0) }
     }
     try pair.send([1])
@@ -172,8 +172,8 @@ import Testing
   @Test(.blocking) func anExistingDeadLetterNeedsNoMoreRoom() throws {
     let told = Heard<LogEntry>()
     let pair = try Pair { options in
-      options.mail.largestDeadLetters = 1
-      options.mail.attempts = 1
+      options.mailbox.maximumDeadLetters = 1
+      options.mailbox.attempts = 1
       options.log = { told.add($0) }
     }
     let sent = try pair.send([1])[0]
@@ -186,8 +186,8 @@ import Testing
     try member.open("dead", [.readOnly, .directory])
       .link(letter, to: member.open("claimed", [.readOnly, .directory]), letter + "~1")
     let heir = try pair.meeting.another {
-      $0.mail.largestDeadLetters = 1
-      $0.mail.attempts = 1
+      $0.mailbox.maximumDeadLetters = 1
+      $0.mailbox.attempts = 1
       $0.log = { told.add($0) }
     }.join(as: "watch")
     let again = try heir.receive { _ in throw Refusal() }
@@ -248,7 +248,7 @@ import Testing
     // In one step, because the receiver tries again and would make a missing folder.
     try phone.rename("away", to: phone, "receipts", .exchanging)
     try phone.unlink("away")
-    #expect(try await sent.outcome(within: patience) == .delivered)
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
     #expect(heard.all == (1...count).map { Handed($0) })
     #expect(try pair.files("claimed") == [])
     receiving.stop()

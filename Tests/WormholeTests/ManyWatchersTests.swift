@@ -39,7 +39,7 @@ import Wormhole
     for channel in channels { try channel.put(-1) }
     let heard = channels.map { _ in Heard<Int?>() }
     let watches = try zip(channels, heard).map { channel, heard in
-      try channel.watch(present: false) { heard.add($0.value) }
+      try channel.watch(initial: false) { heard.add($0.value) }
     }
     let third = stride(from: 0, to: 1000, by: 3)
     let deadline = Instant.now + patience

@@ -50,13 +50,13 @@ struct MemberSweepTests {
   private func check(_ run: Run, _ place: Comment) throws {
     let hole = run.meeting.hole
     let reachability = try hole.peer("phone").reachability
-    #expect(reachability != .immediatelyReachable, place)
+    #expect(reachability != .running, place)
     let member = try hole.join(as: "phone")
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable, place)
+    #expect(try hole.peer("phone").reachability == .running, place)
     #expect(try hole.peer("phone").profile?.incarnation == member.incarnation, place)
     member.leave()
-    #expect(try hole.peer("phone").reachability == .backgroundOnly, place)
-    let container = try run.meeting.another().container
+    #expect(try hole.peer("phone").reachability == .notRunning, place)
+    let container = try run.meeting.another().storage
     let home = try container.root.open("members/phone", [.readOnly, .directory])
     let names = MemberDirectory.Part.allCases.map(\.rawValue) + ["presence", "profile.plist"]
     #expect(try home.names().sorted() == names.sorted(), place)

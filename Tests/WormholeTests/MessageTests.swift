@@ -49,7 +49,7 @@ import Wormhole
     try await pair.phone.send("one")
     try await pair.phone.send(contentsOf: ["two", "three"])
     var heard: [String] = []
-    for try await message in pair.watch.messages {
+    for try await message in pair.watch.deliveries {
       heard.append(try message.value())
       try message.acknowledge()
       if heard.count == 3 { break }
@@ -59,16 +59,16 @@ import Wormhole
   }
 
   private func eventuallyEmpty(_ pair: Pair) async throws {
-    #expect(try pair.phone.outstanding.isEmpty)
+    #expect(try pair.phone.pendingMessages.isEmpty)
   }
 
   @Test func senderLearnsHowItEnded() async throws {
     let pair = try Pair()
     let sent = try await pair.phone.send(1)
-    #expect(try sent.place == .waiting)
+    #expect(try sent.state == .waiting)
     let receiving = try pair.watch.receive(Int.self) { _, _ in }
-    #expect(try await sent.outcome(within: patience) == .delivered)
-    #expect(try sent.place == .ended)
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
+    #expect(try sent.state == .ended)
     receiving.stop()
   }
 
@@ -76,9 +76,9 @@ import Wormhole
     let pair = try Pair()
     let first = try await pair.phone.send(1)
     try await pair.phone.send(2)
-    #expect(try first.cancel())
-    #expect(try !first.cancel())
-    #expect(try await first.outcome(within: patience) == .cancelled)
+    #expect(try first.cancel() == .cancelled)
+    #expect(try first.cancel() == .tooLate)
+    #expect(try await first.waitForStatus(within: patience) == .cancelled)
     let heard = Heard<Int>()
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
     try await heard.comes("the second") { $0 == [2] }
@@ -86,15 +86,15 @@ import Wormhole
   }
 
   @Test func failedComesAgainAndIsGivenUp() async throws {
-    let pair = try Pair { $0.mail.retryDelay = .milliseconds(1) }
+    let pair = try Pair { $0.mailbox.retryDelay = .milliseconds(1) }
     let sent = try await pair.phone.send(contentsOf: [1, 2, 3])[0]
     let heard = Heard<String>()
     let receiving = try pair.watch.receive(Int.self) { value, message in
       heard.add("\(value) \(message.attempt)")
       if value == 2 { throw Refusal() }
     }
-    let end = try await sent.outcome(within: patience)
-    guard case .givenUp = end else {
+    let end = try await sent.waitForStatus(within: patience)
+    guard case .deadLettered = end else {
       Issue.record("\(end)")
       return
     }

@@ -72,7 +72,7 @@ import Testing
 
   @Test(.blocking) func whatTheBodyThrowsComesThroughAndTheLockIsFree() throws {
     #expect(throws: Missing.self) { try till.hold { throw Missing() } }
-    #expect(try till.hold(breakAfter: nil) { $0 } == 1)
+    #expect(try till.hold(takeOverAfter: nil) { $0 } == 1)
   }
 
   @Test(.blocking) func whoeverWaitsTooLongIsToldWhoHasIt() throws {
@@ -92,7 +92,7 @@ import Testing
     let stopped = try Running(.holdLock(meeting.path, "lock.till"))
     try stopped.waitUntilStopped()
     let till = try meeting.another { $0.timeout = .seconds(3) }.lock("till")
-    #expect(try till.hold(breakAfter: .milliseconds(3500)) { $0 } == 2)
+    #expect(try till.hold(takeOverAfter: .milliseconds(3500)) { $0 } == 2)
     try stopped.child.send(.go)
     #expect(try stopped.outcome().output == "superseded\n")
   }
@@ -158,7 +158,7 @@ import Testing
   @Test(.timeLimit(.minutes(1))) func withoutAThreadATaskIsToldSo() async throws {
     let lanes = CallLanes(CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock })
     for _ in 0..<2 {
-      let stay = LockStay(Cancellation()) { stay in
+      let stay = LockSession(CancellationFlag()) { stay in
         stay.enter(1)
         return false
       }

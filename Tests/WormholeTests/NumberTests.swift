@@ -39,7 +39,7 @@ import Wormhole
     let dead = meeting.path + "/members/b/dead/" + name
     try put(try meeting.bytes(of: "members/b/inbox/\(name)"), dead)
     try put(try BinaryEncoder().encode(Reason()), dead + ",reason")
-    let wake = try hole.container.slot(.system, "wake.a")
+    let wake = try hole.storage.slot(.system, "wake.a")
     try wake.change("write") { _ in .put(try BinaryEncoder().encode(Wake())) }
   }
 
@@ -70,7 +70,7 @@ import Wormhole
     options.timeout = .seconds(2)
     guard let hole = try? Wormhole(directory: path, options: options) else { return false }
     let channel = hole.channel("c", of: Int.self)
-    _ = try? hole.container.inspect()
+    _ = try? hole.storage.inspect()
     _ = hole.inspectMail()
     _ = try? hole.unshaped("c")
     _ = try? channel.latest
@@ -82,7 +82,7 @@ import Wormhole
     let peer = hole.peer("b")
     _ = try? peer.queue
     for letter in (try? peer.deadLetters) ?? [] { _ = try? peer.retry(id: letter.id) }
-    if (try? hole.registerStart(of: "a", program: "true")) != nil {
+    if (try? hole.registerLaunch(of: "a", program: "true")) != nil {
       _ = try? hole.peer("a").wake(within: .milliseconds(1))
     }
     try? receive(hole)
@@ -150,7 +150,7 @@ import Wormhole
 
   @Test func noDeadlineOfARequestIsTrusted() throws {
     let member = try meeting.another { $0.youth = .zero }.join(as: "b")
-    let responding = member.respond(toKind: "Int") { request in try? request.answer(7) }
+    let responding = member.respond(toKind: "Int") { request in try? request.reply(7) }
     for (number, deadline) in [Int64.min, -1, 0, 1, .max - 1, .max].enumerated() {
       let list: PropertyListValue = [
         "from": "", "incarnation": "", "kind": "Int", "deadline": .integer(deadline), "value": 1,
@@ -179,7 +179,7 @@ import Wormhole
       for file in ["channels/c/lock/1", "members/a/presence"] {
         try put(bytes, meeting.path + "/" + file)
       }
-      _ = try hole.container.inspect()
+      _ = try hole.storage.inspect()
       _ = try hole.members()
       try channel.put(1)
       try hole.join(as: "a").leave()
@@ -227,8 +227,8 @@ import Wormhole
   }
 
   @Test func aStartThatHasFailedEverSoOftenIsNoMoreThanDamaged() throws {
-    try hole.registerStart(of: "a", program: "false")
-    let slot = try hole.container.slot(.system, "wake.a")
+    try hole.registerLaunch(of: "a", program: "false")
+    let slot = try hole.storage.slot(.system, "wake.a")
     for failed in [Int64.max, .min, -1] {
       let record: PropertyListValue = [
         "id": "0123456789abcdef", "started": 1, "by": "somebody", "program": "false",
@@ -246,8 +246,8 @@ import Wormhole
   @Test func filesOfAnySizeAreCounted() throws {
     guard let disk = try TestFileSystem.make(.memory, for: "files of any size") else { return }
     func adjust(_ options: inout Wormhole.Options) {
-      options.mail.largestQueue = 4
-      options.mail.largestReceipts = 4096
+      options.mailbox.maximumQueuedMessages = 4
+      options.mailbox.maximumReceiptBytes = 4096
     }
     var options = Wormhole.Options()
     adjust(&options)
@@ -288,7 +288,7 @@ import Wormhole
       try makeHuge(
         "clock/live/\(incarnation)/\(zeros.prefix(20)),q,\(id),7\(zeros.prefix(15))")
     }
-    let error = try failure { try phone.peer("clock").send(1, .immediate) }
+    let error = try failure { try phone.peer("clock").sendImmediately(1) }
     #expect(error.code == .full)
   }
 
@@ -327,7 +327,7 @@ import Wormhole
   /// No process reaches such a version by counting: another tool has written it.
   @Test func anImpossibleRemovedVersionIsIgnored() throws {
     let clock = { Int(ContainerOptions().environment.sinceEpoch() / 1000) }
-    let slot = try hole.container.slot(.system, "removed")
+    let slot = try hole.storage.slot(.system, "removed")
     for (number, version) in [1 << 62, (1 << 62) + 1, .max, -1, .min].enumerated() {
       let record: PropertyListValue = ["version": .integer(Int64(version))]
       try slot.change("write") { _ in .put(try BinaryEncoder().encode(record)) }
@@ -344,7 +344,7 @@ import Wormhole
   @Test func aFileThatIsTooLargeIsReplaced() throws {
     let channel = hole.channel("c", of: String.self)
     try channel.put(String(repeating: "x", count: 3000))
-    let small = try meeting.another { $0.largestValue = 1000 }.channel("c", of: String.self)
+    let small = try meeting.another { $0.maximumValueBytes = 1000 }.channel("c", of: String.self)
     #expect(try failure { _ = try small.value }.code == .tooLarge)
     #expect(try failure { try small.update { $0 = "y" } }.code == .tooLarge)
     #expect(try channel.value?.count == 3000, "an update replaces nothing that it has not read")

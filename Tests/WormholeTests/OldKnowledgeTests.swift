@@ -29,7 +29,7 @@ import Testing
     let message = try watch.take(1)[0]
     phone.leave()
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
-    let sent = try join().peer("watch").outstanding
+    let sent = try join().peer("watch").pendingMessages
     #expect(sent.count == 1)
     try message.acknowledge()
     #expect(sent.first?.waitForEnd(until: .now + patience) == .delivered)
@@ -61,7 +61,7 @@ import Testing
     let heard = Heard<Wormhole.Outcome>()
     let rule = FaultRule(.getdents, path: "receipts", .fail(.inputOutput))
     try FaultPoints.with([rule]) { try phone.watchOutcomes { heard.add($0) } }
-    try heard.wait("it is told") { $0.map(\.end) == [.delivered] }
+    try heard.wait("it is told") { $0.map(\.status) == [.delivered] }
   }
 
   /// A watcher that lacked a resource for a read still ends up with the latest value.
@@ -78,7 +78,7 @@ import Testing
             looks += 1
             return looks == 1
           }
-          return Finding(name: "n", stamp: isFirst ? .failed(error) : .posted(1))
+          return WatchResult(name: "n", stamp: isFirst ? .failed(error) : .posted(1))
         }, leave: {}))
     listener.change("n")
     try heard.wait("it is told") { $0 == [.failed(error), .posted(1)] }
@@ -184,11 +184,11 @@ import Testing
     live.peers.hold(address)
     let target = try live.peers.target(address, "ask")
     #expect(target.incarnation == watch.incarnation)
-    let ended = Heard<Asking.End>()
-    let name = LiveName(try MessageStamp(meeting.hole.container), .question, id: "1")
-    let question = Asking.Question(
+    let ended = Heard<PendingReplies.End>()
+    let name = LiveName(try MessageStamp(meeting.hole.storage), .question, id: "1")
+    let question = PendingReplies.Entry(
       peer: address, incarnation: try #require(Incarnation(rawValue: "0123456789abcdef")),
-      container: meeting.hole.container, file: name, deadline: .now + patience * 2,
+      container: meeting.hole.storage, file: name, deadline: .now + patience * 2,
       timeout: patience * 2, sight: Monitor(.unseen)
     ) { ended.add($0) }
     #expect(live.asking.expect(question, again: false))
@@ -205,10 +205,10 @@ import Testing
   @Test func aQuestionIsNotExpectedOnceItsAskerHasLeft() throws {
     let phone = try join()
     phone.leave()
-    let name = LiveName(try MessageStamp(meeting.hole.container), .question, id: "1")
-    let question = Asking.Question(
+    let name = LiveName(try MessageStamp(meeting.hole.storage), .question, id: "1")
+    let question = PendingReplies.Entry(
       peer: LiveAddress(folder: .members, name: "watch"), incarnation: watch.incarnation,
-      container: meeting.hole.container, file: name, deadline: .now + patience,
+      container: meeting.hole.storage, file: name, deadline: .now + patience,
       timeout: patience, sight: Monitor(.unseen)
     ) { _ in }
     #expect(!phone.live.asking.expect(question, again: false))

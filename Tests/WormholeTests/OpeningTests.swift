@@ -20,7 +20,7 @@ import Wormhole
   @Test func whatIsNotThereIsNotMadeUnlessItMay() throws {
     let folder = try TemporaryDirectory()
     var options = Wormhole.Options()
-    options.mayCreate = false
+    options.createsIfMissing = false
     let missing = try failure { _ = try Wormhole(directory: folder.path + "/c", options: options) }
     #expect(missing.code == .notFound)
     let foreign = try failure { _ = try Wormhole(directory: folder.path, options: options) }

@@ -14,14 +14,14 @@ import Wormhole
   init() throws { scene = try FileScene() }
 
   /// The accesses of one process, with the clock that the test sets.
-  private func room() throws -> AccessRoom {
+  private func room() throws -> AccessDirectory {
     var options = ContainerOptions.testing()
     options.environment.sinceEpoch = { [clock] in clock.withLock { $0 } ?? Clocks.sinceEpoch }
     let arbiters = Arbiters(options, root: scene.folder.path + "/groups")
     return try arbiters.room(for: AccessPath(scene.path("a")))
   }
 
-  private func present(in room: AccessRoom) throws -> PresenterName {
+  private func present(in room: AccessDirectory) throws -> PresenterName {
     let entry = PresenterEntry(
       [AccessPath(scene.path("a"))], purpose: "x", guest: "0123456789abcdef", mindsReaders: true)
     return try room.present(entry) { _ in }

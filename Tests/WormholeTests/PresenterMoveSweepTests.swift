@@ -37,8 +37,8 @@ struct PresenterMoveSweepTests {
       try scene.folder.write("", to: "files/a")
       var presenter = Wormhole.Coordinator.Presenter()
       let (heard, top) = (heard, scene.path("").utf8.count)
-      presenter.changed = { heard.add("changed \($0.path.dropping(bytes: top))") }
-      presenter.moved = { heard.add("moved to \($0.to.dropping(bytes: top))") }
+      presenter.didChange = { heard.add("changed \($0.path.dropping(bytes: top))") }
+      presenter.didMove = { heard.add("moved to \($0.to.dropping(bytes: top))") }
       subscription = try scene.another().present(scene.path("a"), as: presenter)
       mover = try Running(
         .moveInside(scene.path("a"), to: scene.path("b")),
@@ -142,7 +142,7 @@ struct PresenterMoveSweepTests {
       let (start, bystander) = (Instant.now, try Bystander())
       try move(scene)
       // The presenter is asked before the access, and notified of the move during the access.
-      let longest = Wormhole.Coordinator.Presenter.patience * 2 + .milliseconds(500)
+      let longest = Wormhole.Coordinator.Presenter.responseTimeout * 2 + .milliseconds(500)
       #expect(Instant.now - start < longest + bystander.allowance(), place)
       if fault == "kill" {
         // The threads make calls of their own, so the last points may not be reached.

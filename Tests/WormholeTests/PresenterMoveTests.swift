@@ -22,10 +22,11 @@ import Wormhole
       heard.add("\(use)")
       goOn { heard.add("resumed") }
     }
-    presenter.changed = { heard.add("changed \($0.path.dropping(bytes: top))") }
-    presenter.moved = { move in
+    presenter.didChange = { heard.add("changed \($0.path.dropping(bytes: top))") }
+    presenter.didMove = { move in
       let (from, to) = (move.from.dropping(bytes: top), move.to.dropping(bytes: top))
-      heard.add("\(from) to \(to), \(move.below ?? ".") to \(move.nowBelow ?? ".")")
+      heard.add(
+        "\(from) to \(to), \(move.oldRelativePath ?? ".") to \(move.newRelativePath ?? ".")")
     }
     adjust(&presenter)
     try (coordinator ?? scene.another()).present(scene.path(name), as: presenter)
@@ -70,7 +71,7 @@ import Wormhole
     try scene.folder.descriptor.makeDirectory("files/in", mode: 0o700)
     try scene.folder.write("", to: "files/in/a")
     let (top, folder, file) = (try present(""), try present("in"), try present("in/a"))
-    let plain = try present("in") { $0.moved = nil }
+    let plain = try present("in") { $0.didMove = nil }
     try move("in/a", "in/b")
     try eventually("the folder's is told") {
       folder.all.contains("in/a to in/b, a to b") && folder.all.contains("changed in/b")

@@ -23,7 +23,7 @@ extension FileScene {
 @Suite(.blocking, .notSanitized("many processes at once"))
 struct PresenterProcessTests {
   private let scene: FileScene
-  private let bound = Wormhole.Coordinator.Presenter.patience
+  private let bound = Wormhole.Coordinator.Presenter.responseTimeout
 
   init() throws { scene = try FileScene() }
 
@@ -117,7 +117,7 @@ struct PresenterProcessTests {
   @Test func aWriterThatDiesAtItsEndHasTold() throws {
     let (scene, late) = (scene, Heard<String>())
     var listener = Wormhole.Coordinator.Presenter()
-    listener.changed = { _ in late.add("changed") }
+    listener.didChange = { _ in late.add("changed") }
     var presenter = Wormhole.Coordinator.Presenter()
     let errors = Heard<String>()
     presenter.relinquish = { [listener] _, goOn in
@@ -216,7 +216,7 @@ struct PresenterProcessTests {
       heard.add("\(use)")
       goOn { heard.add("resumed") }
     }
-    presenter.changed = { _ in heard.add("changed") }
+    presenter.didChange = { _ in heard.add("changed") }
     let subscription = try scene.another().present(scene.path("a"), as: presenter)
     let peer = try scene.peer(.write, scene.path("a"), .linger)
     try eventually("it is inside") { try peer.output == "inside\n" }
@@ -235,7 +235,7 @@ struct PresenterProcessTests {
     try eventually("it is inside") { try peer.output == "inside\n" }
     let heard = Heard<String>()
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { _ in heard.add("changed") }
+    presenter.didChange = { _ in heard.add("changed") }
     let subscription = try scene.another().present(scene.path("a"), as: presenter)
     try peer.child.send(.kill)
     try eventually("it is told") { heard.all.contains("changed") }
@@ -254,7 +254,7 @@ struct PresenterProcessTests {
     presenter.relinquish = { _, goOn in
       early.add("asked")
       var second = Wormhole.Coordinator.Presenter()
-      second.changed = { _ in late.add("changed") }
+      second.didChange = { _ in late.add("changed") }
       let isFirst = isThere.withLock { isThere in
         defer { isThere = true }
         return !isThere
@@ -262,7 +262,7 @@ struct PresenterProcessTests {
       if isFirst { _ = try? other.present(scene.path("a"), as: second) }
       goOn { early.add("resumed") }
     }
-    presenter.changed = { _ in early.add("changed") }
+    presenter.didChange = { _ in early.add("changed") }
     let subscription = try scene.another().present(scene.path("a"), as: presenter)
     let peer = try scene.peer(.write, scene.path("a"), .linger)
     try eventually("it is inside") { try peer.output == "inside\n" }

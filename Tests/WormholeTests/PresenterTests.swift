@@ -35,7 +35,9 @@ import Wormhole
       heard.add("delete \(below)")
       done()
     }
-    presenter.changed = { heard.add("changed \($0.below ?? ".")\($0.isNew ? ", new" : "")") }
+    presenter.didChange = {
+      heard.add("changed \($0.relativePath ?? ".")\($0.isNew ? ", new" : "")")
+    }
     adjust(&presenter)
     let subscription = try (coordinator ?? scene.another()).present(
       scene.path(name), as: presenter)
@@ -50,7 +52,7 @@ import Wormhole
       let kept = Kept()
       weakly = kept
       let error = #expect(throws: WormholeError.self) {
-        try present("a") { $0.changed = { _ in withExtendedLifetime(kept) {} } }
+        try present("a") { $0.didChange = { _ in withExtendedLifetime(kept) {} } }
       }
       #expect(error?.code == .full)
     }
@@ -227,7 +229,7 @@ import Wormhole
     try scene.folder.write("", to: "files/" + old)
     let told = Monitor<[[UInt8]: Bool]>([:])
     _ = try present("folder") { presenter in
-      presenter.changed = { change in told.signal { $0[Array(change.path.utf8)] = change.isNew } }
+      presenter.didChange = { change in told.signal { $0[Array(change.path.utf8)] = change.isNew } }
     }
     let paths = [old, new].map { scene.path($0) }
     try scene.another().access(paths.map { .writing($0) }) { access in
@@ -262,7 +264,7 @@ import Wormhole
     let (path, other, isOver) = (scene.path("b"), scene.another(), Monitor(false))
     let (heard, _) = try present("b")
     var presenter = Wormhole.Coordinator.Presenter()
-    presenter.changed = { _ in
+    presenter.didChange = { _ in
       Task {
         while !isOver.withLock({ $0 }) { await Task.yield() }
         try? await other.access([.writing(path)]) { _ in await Task.yield() }
@@ -334,7 +336,7 @@ import Wormhole
     let (start, bystander) = (Instant.now, try Bystander())
     try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in }
     let time = Instant.now - start - bystander.allowance()
-    #expect(time < Wormhole.Coordinator.Presenter.patience / 2)
+    #expect(time < Wormhole.Coordinator.Presenter.responseTimeout / 2)
     try eventually("it is told") { heard.all.last == "changed ." }
     #expect(try folder.names().count == 12)
   }

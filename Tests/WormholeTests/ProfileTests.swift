@@ -16,7 +16,7 @@ import Wormhole
   init() throws { meeting = try Meeting() }
 
   private func home() throws -> Descriptor {
-    try hole.container.root.open("members/phone", [.readOnly, .directory])
+    try hole.storage.root.open("members/phone", [.readOnly, .directory])
   }
 
   private func entries() throws -> [String: PropertyListValue] {
@@ -46,18 +46,18 @@ import Wormhole
     #expect(abs(since.timeIntervalSince(before)) < 60)
     #expect(try home().status(of: "profile.plist").mode == 0o600)
     #expect(try home().status(of: "presence").mode == 0o600)
-    #expect(try hole.container.root.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(try hole.storage.root.open("staging", [.readOnly, .directory]).names() == [])
   }
 
   @Test func whatAMemberTellsCanChange() throws {
     let member = try hole.join(as: "phone", info: ["a": "b"])
-    let since = try hole.peer("phone").profile?.since
+    let since = try hole.peer("phone").profile?.joinedAt
     try member.update(info: ["c": "d"])
     #expect(member.info == ["c": "d"])
     let profile = try #require(try hole.peer("phone").profile)
     #expect(profile.info == ["c": "d"])
     #expect(profile.incarnation == member.incarnation)
-    #expect(profile.since == since)
+    #expect(profile.joinedAt == since)
     member.leave()
     let error = try failure { try member.update(info: [:]) }
     #expect(error.code == .notJoined)
@@ -82,7 +82,7 @@ import Wormhole
     #expect(try failure { try member.update(info: more) }.code == .tooLarge)
     #expect(member.info == largest)
     #expect(try failure { _ = try hole.join(as: "watch", info: more) }.code == .tooLarge)
-    #expect(try hole.container.existingMember("watch") == nil)
+    #expect(try hole.storage.existingMember("watch") == nil)
   }
 
   @Test func aNameThatCannotBeUsedIsAnError() throws {
@@ -93,7 +93,7 @@ import Wormhole
     let odd = "../ä\n%2F"
     let member = try hole.join(as: odd)
     #expect(try hole.members().map(\.name) == [odd])
-    #expect(try member.peer(odd).reachability == .immediatelyReachable)
+    #expect(try member.peer(odd).reachability == .running)
   }
 
   @Test func whatIsUnknownIsNotKept() throws {
@@ -122,7 +122,7 @@ import Wormhole
       if key == "process", value == -1 { continue }
       try replace(changed)
       #expect(try hole.peer("phone").profile == nil, "\(key) \(String(describing: value))")
-      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+      #expect(try hole.peer("phone").reachability == .notRunning)
     }
     try hole.join(as: "phone").leave()
     #expect(try hole.peer("phone").profile != nil)
@@ -135,7 +135,7 @@ import Wormhole
       try hole.join(as: "phone").leave()
       try meeting.overwrite(path, Array(junk.utf8))
       #expect(try hole.peer("phone").profile == nil)
-      #expect(try hole.peer("phone").reachability == .backgroundOnly)
+      #expect(try hole.peer("phone").reachability == .notRunning)
       #expect(try hole.members() == [])
       let before = messages.count
       let member = try hole.join(as: "phone")
@@ -160,14 +160,14 @@ import Wormhole
     let before = try home.status(of: name)
     let heard = Heard<Wormhole.Reachability>()
     let watch = try hole.peer("phone").watchReachability { heard.add($0) }
-    try heard.waitForLast(name == "presence" ? .backgroundOnly : .notReachable)
+    try heard.waitForLast(name == "presence" ? .notRunning : .neverJoined)
     watch.stop()
     #expect(try hole.members().count == (name == "presence" ? 1 : 0))
     let error = try failure { _ = try hole.join(as: "phone") }
     #expect(error.code == .refused, "\(error)")
     #expect("\(error)".hasPrefix("cannot join as 'phone': '\(name)' in its directory "), "\(error)")
     #expect(try home.status(of: name).isSameFile(as: before))
-    #expect(try hole.peer("phone").reachability != .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability != .running)
   }
 
   // MARK: Changes by other tools
@@ -175,9 +175,9 @@ import Wormhole
   @Test func aPresenceThatWasRemovedIsMadeAgain() throws {
     try hole.join(as: "phone").leave()
     try home().unlink("presence")
-    #expect(try hole.peer("phone").reachability == .backgroundOnly)
+    #expect(try hole.peer("phone").reachability == .notRunning)
     let member = try hole.join(as: "phone")
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability == .running)
     #expect(try home().status(of: "presence").mode == 0o600)
     member.leave()
   }
@@ -213,7 +213,7 @@ import Wormhole
   @Test func aMemberWhoseDirectoryWasRemovedIsTold() throws {
     let member = try hole.join(as: "phone")
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
-    #expect(try hole.peer("phone").reachability == .notReachable)
+    #expect(try hole.peer("phone").reachability == .neverJoined)
     #expect(try hole.members() == [])
     let error = try failure { try member.update(info: ["a": "b"]) }
     #expect(error.code == .notJoined)
@@ -223,7 +223,7 @@ import Wormhole
     let other = try meeting.another().join(as: "phone")
     #expect(try failure { try member.update(info: ["a": "b"]) }.code == .notJoined)
     member.leave()
-    #expect(try hole.peer("phone").reachability == .immediatelyReachable)
+    #expect(try hole.peer("phone").reachability == .running)
     #expect(try hole.peer("phone").profile?.incarnation == other.incarnation)
   }
 
@@ -242,7 +242,7 @@ import Wormhole
   @Test func aGroupSharesItsMembers() throws {
     let meeting = try Meeting { $0.sharing = .group }
     let member = try meeting.hole.join(as: "phone")
-    let home = try meeting.hole.container.root.open("members/phone", [.readOnly, .directory])
+    let home = try meeting.hole.storage.root.open("members/phone", [.readOnly, .directory])
     for name in ["presence", "profile.plist"] {
       #expect(try home.status(of: name).mode == 0o660, "\(name)")
     }

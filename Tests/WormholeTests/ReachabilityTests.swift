@@ -28,36 +28,36 @@ import Wormhole
   @Test(.blocking) func eachRealChangeIsHeardOnce() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
-    try heard.waitForLast(.notReachable)
+    try heard.waitForLast(.neverJoined)
     let other = try meeting.another()
     for _ in 0..<3 {
       let member = try other.join(as: "phone")
-      try heard.waitForLast(.immediatelyReachable)
+      try heard.waitForLast(.running)
       // No change of reachability.
       try member.update(info: ["a": "b"])
       #expect(throws: WormholeError.self) { try other.join(as: "phone") }
       member.leave()
-      try heard.waitForLast(.backgroundOnly)
+      try heard.waitForLast(.notRunning)
     }
     watch.stop()
     _ = try other.join(as: "phone")
     #expect(heard.all.count == 7)
-    #expect(heard.all.first == .notReachable)
+    #expect(heard.all.first == .neverJoined)
   }
 
   /// A watch makes no directory, and is notified when the directory is made.
   @Test(.blocking) func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("ä/b .c", heard)
-    try heard.waitForLast(.notReachable)
-    let members = try hole.container.root.open("members", [.readOnly, .directory])
+    try heard.waitForLast(.neverJoined)
+    let members = try hole.storage.root.open("members", [.readOnly, .directory])
     #expect(try members.names() == [])
     let member = try be("ä/b .c")
-    try heard.waitForLast(.immediatelyReachable)
+    try heard.waitForLast(.running)
     #expect(try members.names() == ["%C3%A4%2Fb%20.c"])
     try member.child.send(.kill)
-    try heard.waitForLast(.backgroundOnly)
-    #expect(heard.all == [.notReachable, .immediatelyReachable, .backgroundOnly])
+    try heard.waitForLast(.notRunning)
+    #expect(heard.all == [.neverJoined, .running, .notRunning])
     watch.stop()
   }
 
@@ -65,13 +65,13 @@ import Wormhole
   @Test(.blocking) func aDirectoryIsNoMember() throws {
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
-    try heard.waitForLast(.notReachable)
-    _ = try hole.container.member("phone")
-    #expect(try hole.peer("phone").reachability == .notReachable)
+    try heard.waitForLast(.neverJoined)
+    _ = try hole.storage.member("phone")
+    #expect(try hole.peer("phone").reachability == .neverJoined)
     #expect(try hole.members() == [])
     let member = try hole.join(as: "phone")
-    try heard.waitForLast(.immediatelyReachable)
-    #expect(heard.all == [.notReachable, .immediatelyReachable])
+    try heard.waitForLast(.running)
+    #expect(heard.all == [.neverJoined, .running])
     member.leave()
     watch.stop()
   }
@@ -82,10 +82,10 @@ import Wormhole
     var delays: [Duration] = []
     for _ in 0..<50 {
       let member = try be("phone")
-      try heard.wait("it is there") { $0.last?.0 == .immediatelyReachable }
+      try heard.wait("it is there") { $0.last?.0 == .running }
       let (killed, bystander) = (Instant.now, try Bystander())
       try member.child.send(.kill)
-      try heard.wait("it is gone") { $0.last?.0 == .backgroundOnly }
+      try heard.wait("it is gone") { $0.last?.0 == .notRunning }
       delays.append(heard.all.last!.1 - killed - bystander.allowance())
     }
     watch.stop()
@@ -99,12 +99,12 @@ import Wormhole
   /// Here the release takes longer, and no second notice arrives.
   @Test(.blocking) func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
     try hole.join(as: "phone").leave()
-    let home = try #require(try hole.container.existingMember("phone")).home
+    let home = try #require(try hole.storage.existingMember("phone")).home
     let holding = try home.descriptor.open("presence", [.readWrite])
     #expect(try holding.tryPresenceLock())
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
-    try heard.waitForLast(.immediatelyReachable)
+    try heard.waitForLast(.running)
     for _ in 0..<100 {
       let (begun, before) = (Instant.now, watch.wakeUps)
       try home.descriptor.open("presence", [.readWrite]).close()
@@ -114,7 +114,7 @@ import Wormhole
       if Instant.now - begun < .milliseconds(400) { break }
     }
     try holding.releasePresenceLock()
-    #expect(throws: Never.self) { try heard.waitForLast(.backgroundOnly) }
+    #expect(throws: Never.self) { try heard.waitForLast(.notRunning) }
     watch.stop()
   }
 
@@ -123,8 +123,8 @@ import Wormhole
     let member = try be("phone")
     let heard = Heard<Wormhole.Reachability>()
     let watch = try watch("phone", heard)
-    try heard.waitForLast(.immediatelyReachable)
-    let home = try #require(try hole.container.existingMember("phone")).home
+    try heard.waitForLast(.running)
+    let home = try #require(try hole.storage.existingMember("phone")).home
     try untilNobodyRescans(&rescans) {
       let before = watch.wakeUps
       try home.descriptor.open("presence", [.readWrite]).close()
@@ -135,8 +135,8 @@ import Wormhole
       return { #expect(watch.wakeUps == before + 10) }
     }
     try member.child.send(.kill)
-    try heard.waitForLast(.backgroundOnly)
-    #expect(heard.all == [.immediatelyReachable, .backgroundOnly])
+    try heard.waitForLast(.notRunning)
+    #expect(heard.all == [.running, .notRunning])
     watch.stop()
   }
 
@@ -162,7 +162,7 @@ import Wormhole
     let member = try be("phone")
     let heard = (0..<100).map { _ in Heard<Wormhole.Reachability>() }
     let watches = try heard.map { try watch("phone", $0) }
-    for heard in heard { try heard.waitForLast(.immediatelyReachable) }
+    for heard in heard { try heard.waitForLast(.running) }
     let first = watches.map(\.wakeUps)
     if Watcher.shared.rescanCount == rescans { #expect(first == Array(repeating: 1, count: 100)) }
     try untilNobodyRescans(&rescans) {
@@ -177,13 +177,13 @@ import Wormhole
       try hole.join(as: "watch").leave()
       let other = Heard<Wormhole.Reachability>()
       let last = try watch("watch", other)
-      try other.waitForLast(.backgroundOnly)
+      try other.waitForLast(.notRunning)
       last.stop()
       let after = watches.map(\.wakeUps)
       return { #expect(after == before) }
     }
     try member.child.send(.kill)
-    for heard in heard { try heard.waitForLast(.backgroundOnly) }
+    for heard in heard { try heard.waitForLast(.notRunning) }
     for watch in watches { watch.stop() }
   }
 
@@ -205,10 +205,10 @@ import Wormhole
         try prober.hasEnded || Processes.isStopped(prober.child.process)
       }
       let member = try hole.join(as: "phone")
-      try heard.waitForLast(.immediatelyReachable)
+      try heard.waitForLast(.running)
       member.leave()
-      try heard.waitForLast(.backgroundOnly)
-      #expect(try hole.peer("phone").reachability == .backgroundOnly, "call \(number)")
+      try heard.waitForLast(.notRunning)
+      #expect(try hole.peer("phone").reachability == .notRunning, "call \(number)")
       if !prober.hasEnded { try prober.child.send(.go) }
       #expect(try prober.outcome().output == "backgroundOnly\n", "call \(number)")
     }
@@ -247,7 +247,7 @@ import Wormhole
     #expect(try hole.members() == [])
     let (watch, phone) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
     try hole.join(as: "ä/b").leave()
-    _ = try hole.container.member("mailbox")
+    _ = try hole.storage.member("mailbox")
     let members = try hole.members()
     #expect(members.map(\.name) == ["phone", "watch", "ä/b"])
     #expect(members.map(\.isRunning) == [true, true, false])
@@ -270,7 +270,7 @@ import Wormhole
     phone.leave()
     try heard.wait("phone leaves") { $0.last?.name == "phone" && !$0.last!.isRunning }
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
-    try heard.wait("it is gone") { $0.last?.reachability == .notReachable }
+    try heard.wait("it is gone") { $0.last?.reachability == .neverJoined }
     let again = try hole.join(as: "phone")
     try heard.wait("it is back") { $0.last?.isRunning == true }
     #expect(heard.all.last?.incarnation == again.incarnation)
@@ -281,15 +281,15 @@ import Wormhole
   @Test func theSequencesTellTheSame() async throws {
     let phone = hole.peer("phone").reachabilities
     var reachabilities = phone.makeAsyncIterator()
-    #expect(try await reachabilities.next() == .notReachable)
+    #expect(try await reachabilities.next() == .neverJoined)
     var changes = hole.memberChanges.makeAsyncIterator()
     let member = try await hole.join(as: "phone")
-    #expect(try await reachabilities.next() == .immediatelyReachable)
+    #expect(try await reachabilities.next() == .running)
     var change = try await changes.next()
     while change?.isRunning != true { change = try await changes.next() }
     #expect(change?.incarnation == member.incarnation)
     await member.leave()
-    #expect(try await reachabilities.next() == .backgroundOnly)
+    #expect(try await reachabilities.next() == .notRunning)
     #expect(try await changes.next()?.isRunning == false)
   }
 }

@@ -34,7 +34,7 @@ import Testing
     #expect(error?.code == .refused)
     #expect(error?.reason == "messages wait for it")
     let message = try #require(try hole.peer("tv").queue.first)
-    #expect(try hole.peer("tv").cancel(id: message.id))
+    #expect(try hole.peer("tv").cancel(id: message.id) == .cancelled)
     #expect(try hole.removeMember("tv"))
     #expect(try !hole.removeMember("tv"))
     #expect(try names("members") == [])
@@ -60,7 +60,7 @@ import Testing
     var messages = 0
     func takeBack() throws {
       for message in try hole.peer("tv").queue {
-        if try hole.peer("tv").cancel(id: message.id) { messages += 1 }
+        if try hole.peer("tv").cancel(id: message.id) == .cancelled { messages += 1 }
       }
     }
     while !isOver.withLock({ $0 }) {
@@ -84,7 +84,7 @@ import Testing
     var messages = 0
     func takeBack() throws {
       for message in try hole.peer("tv").queue {
-        if try hole.peer("tv").cancel(id: message.id) { messages += message.count }
+        if try hole.peer("tv").cancel(id: message.id) == .cancelled { messages += message.count }
       }
     }
     while !sender.hasEnded {
@@ -157,7 +157,7 @@ import Testing
     let (_, source) = try feeds.source(for: listener, slot)
     let (left, errors) = (Monitor(false), Heard<String>())
     let nothing = Listener.Source(
-      look: { Finding(name: "speed", stamp: .nothing) },
+      look: { WatchResult(name: "speed", stamp: .nothing) },
       leave: { [weak listener] in
         do {
           if let listener { try feeds.join(listener, slot) }

@@ -66,7 +66,7 @@ struct RequestProcessTests {
     #expect(error.code == .timedOut)
     #expect(time >= .milliseconds(500))
     #expect(time < .seconds(2) + bystander.allowance())
-    #expect(try peer.reachability == .immediatelyReachable)
+    #expect(try peer.reachability == .running)
     // The reply arrives too late, and is not mistaken for the reply to another request.
     try responder.waitUntilStopped()
     try responder.child.send(.go)
@@ -88,14 +88,14 @@ struct RequestProcessTests {
     try hearer.child.send(.stop)
     try hearer.waitUntilStopped()
     let guest = try meeting.another().guest()
-    try guest.peer("watch").send(1, .immediate, within: .milliseconds(1))
-    try guest.peer("watch").send(2, .immediate, within: .seconds(60))
+    try guest.peer("watch").sendImmediately(1, within: .milliseconds(1))
+    try guest.peer("watch").sendImmediately(2, within: .seconds(60))
     let error = try failure {
       _ = try guest.peer("watch").request(3, as: Int.self, within: .milliseconds(100))
     }
     #expect(error.code == .timedOut)
     try hearer.child.send(.go)
-    try guest.peer("watch").send(4, .immediate, within: .seconds(60))
+    try guest.peer("watch").sendImmediately(4, within: .seconds(60))
     try eventually("it hears the last") { try lines(hearer, "heard").last?[1] == "4" }
     #expect(try lines(hearer, "heard").map { $0[1] } == ["2", "4"])
     guest.leave()
@@ -170,7 +170,7 @@ struct RequestProcessTests {
       let outcome = try asker.outcome(within: .seconds(isLong ? 600 : 120))
       #expect(outcome.output == "asking\ndone\n", "\(outcome.errors)")
     }
-    let container = try meeting.another().container
+    let container = try meeting.another().storage
     #expect(try container.root.open("staging", [.readOnly, .directory]).names() == [])
     #expect(try container.root.open("guests", [.readOnly, .directory]).names() == [])
     try kill(responder)
@@ -185,7 +185,7 @@ struct RequestProcessTests {
       let member = try hole.join(as: "watch")
       let isAnswered = Monitor(false)
       let responding = member.respond(toKind: nil) { request in
-        if isWord { try? request.answer(true) } else { try? request.answer(number * 2) }
+        if isWord { try? request.reply(true) } else { try? request.reply(number * 2) }
         isAnswered.signal { $0 = true }
       }
       let thread = try Thread("leaving") {
@@ -213,13 +213,13 @@ struct RequestProcessTests {
     let isKept = Monitor(true)
     let responding = watch.respond(toKind: nil) { request in
       if isKept.withLock({ $0 }) { return kept.add(request) }
-      try? request.answer(7)
+      try? request.reply(7)
     }
     let asker = try start(.request(meeting.path, of: "watch", 1...1, as: name))
     try kept.wait("the request") { $0.count == 1 }
     try kill(asker)
     // No requester waits for this reply, and sending it is not an error.
-    try kept.all[0].answer(2)
+    try kept.all[0].reply(2)
     isKept.withLock { $0 = false }
     if let name {
       let phone = try meeting.another().join(as: name)

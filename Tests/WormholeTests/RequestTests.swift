@@ -29,8 +29,8 @@ import Wormhole
   }
 
   @Test func typedQuestionKnowsItsAnswer() async throws {
-    struct Price: Wormhole.Askable {
-      typealias Answer = Double
+    struct Price: Wormhole.RequestValue {
+      typealias Reply = Double
       let film: String
     }
     let pair = try Pair()
@@ -45,8 +45,8 @@ import Wormhole
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     async let answer = pair.phone.request(1, as: Int.self, within: long)
     try await kept.comes("the request") { $0.count == 1 }
-    try kept.all[0].answer(2)
-    try kept.all[0].answer(3)  // A logged no-op.
+    try kept.all[0].reply(2)
+    try kept.all[0].reply(3)  // A logged no-op.
     #expect(try await answer == 2)
     responding.stop()
   }
@@ -82,10 +82,10 @@ import Wormhole
     let refused = Task {
       try await pair.phone.request("what", as: Int.self, within: long)
     }
-    try await pair.phone.send("now", .immediate, within: long)
+    try await pair.phone.sendImmediately("now", within: long)
     try await eventuallyAsync("all three wait") { pair.watch.unclaimed == 3 }
     let responding = pair.watch.respond(to: Int.self) { $0 * 2 }
-    let watching = pair.watch.watchImmediate { heard.add((try? $0.value()) ?? "damaged") }
+    let watching = pair.watch.receiveImmediate { heard.add((try? $0.value()) ?? "damaged") }
     #expect(try await answer.value == 4)
     try await heard.comes("the message") { $0 == ["now"] }
     #expect(pair.watch.unclaimed == 1)
@@ -126,7 +126,7 @@ import Wormhole
       #expect(error?.code == .timedOut)
     } while kept.count == 0
     // A late reply is dropped, and has no effect on later requests.
-    try kept.all[0].answer(2)
+    try kept.all[0].reply(2)
     responding.stop()
     let answering = pair.watch.respond(to: Int.self) { $0 }
     #expect(try await pair.phone.request(7, as: Int.self, within: long) == 7)
@@ -161,7 +161,7 @@ import Wormhole
     let (pair, senders) = (try Pair(), Heard<String?>())
     let responding = pair.watch.respond(toKind: nil) { request in
       senders.add(request.from)
-      try? request.answer("yes")
+      try? request.reply("yes")
     }
     let hole = try pair.meeting.another()
     #expect(try await hole.peer("watch").request("?", as: String.self, within: long) == "yes")
@@ -176,15 +176,15 @@ import Wormhole
   @Test(.blocking) func immediateMessageIsHeard() throws {
     let pair = try Pair()
     let (heard, senders) = (Heard<Int>(), Heard<String?>())
-    let watching = pair.watch.watchImmediate { message in
+    let watching = pair.watch.receiveImmediate { message in
       senders.add(message.from)
       heard.add((try? message.value()) ?? -1)
     }
-    for number in 1...20 { try pair.phone.send(number, .immediate) }
+    for number in 1...20 { try pair.phone.sendImmediately(number) }
     try heard.wait("twenty") { $0 == Array(1...20) }
     watching.stop()
     #expect(Set(senders.all) == ["phone"])
-    let error = try failure { try pair.sender.peer("nobody").send(1, .immediate) }
+    let error = try failure { try pair.sender.peer("nobody").sendImmediately(1) }
     #expect(error.code == .unreachable)
   }
 

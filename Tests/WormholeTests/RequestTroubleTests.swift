@@ -23,7 +23,7 @@ import Wormhole
     responding = watch.respond(toKind: "Int") { request in
       FaultPoints.with(rules.withLock { $0 }) {
         do {
-          try request.answer(try request.value(as: Int.self) * 2)
+          try request.reply(try request.value(as: Int.self) * 2)
         } catch {
           request.refuse("\(error)")
         }
@@ -54,7 +54,7 @@ import Wormhole
     try FaultPoints.with([rule]) {
       let begin = Instant.now
       #expect(try failure { _ = try ask(1) }.code == .full)
-      let send = try failure { try phone.peer("watch").send(1, .immediate) }
+      let send = try failure { try phone.peer("watch").sendImmediately(1) }
       #expect(send.code == .full)
       #expect(Instant.now - begin < .seconds(10))
     }
@@ -140,7 +140,7 @@ import Wormhole
     let calls = Monitor<[String]>([])
     let saying = watch.respond(toKind: "word") { request in
       let made = FaultPoints.with(rules) {
-        _ = try? request.answer((try? request.value(as: Bool.self)) ?? false)
+        _ = try? request.reply((try? request.value(as: Bool.self)) ?? false)
       }
       calls.withLock { $0 += made }
     }

@@ -37,7 +37,7 @@ import Wormhole
 
   @Test func withoutThePresentItBeginsWithTheCall() async throws {
     try await number.put(1)
-    let changes = number.snapshots(present: false)
+    let changes = number.snapshots(initial: false)
     try await number.put(2)
     var iterator = changes.makeAsyncIterator()
     #expect(try await iterator.next()?.value == 2)

@@ -24,7 +24,7 @@ import Wormhole
     let sent = try Digest(files.path("film"))
     _ = try files.phone.send(file: files.path("film"))
     try files.handle { message in
-      try #require(message.file).take(to: files.path("taken"), replacing: isReplacing)
+      try #require(message.file).move(to: files.path("taken"), replacing: isReplacing)
     }
     #expect(try Digest(files.path("taken")) == sent)
     #expect(try files.folder.descriptor.status(of: "taken").links == 1)
@@ -42,13 +42,13 @@ import Wormhole
         try folder.makeSymbolicLink(name, to: files.path("secret"))
       }
       let file = try #require(message.file)
-      let error = try failure { try file.take(to: files.path("taken")) }
+      let error = try failure { try file.move(to: files.path("taken")) }
       #expect(error.code == .refused, "\(error)")
       try exchange(files) { folder, name in
         try folder.open(name, [.writeOnly, .create], mode: 0o600).write(
           [UInt8](repeating: 1, count: 1000))
       }
-      #expect(try failure { try file.take(to: files.path("taken")) }.code == .damaged)
+      #expect(try failure { try file.move(to: files.path("taken")) }.code == .damaged)
     }
     #expect(try files.folder.descriptor.names().sorted() == ["film", "secret"])
   }

@@ -41,9 +41,9 @@ import Testing
     let end = FaultRule(.open, path: "receipts/", persistent: true, .fail(.tooManyOpenFiles))
     let sender = pair.meeting.hole.peer("phone")
     FaultPoints.with([end]) {
-      #expect(throws: WormholeError.self) { try sender.untoldOutcomes }
+      #expect(throws: WormholeError.self) { try sender.pendingOutcomes }
     }
-    #expect(try sender.untoldOutcomes.map(\.end) == [.delivered])
+    #expect(try sender.pendingOutcomes.map(\.status) == [.delivered])
   }
 
   @Test func anEndIsToldWithWhatWasSentOnceItCanBeRead() throws {
@@ -89,10 +89,10 @@ import Testing
 
   @Test func ofManyLooksThatArePlannedOneIsTaken() throws {
     let (later, looks) = (LaterLook(), Heard<Int>())
-    for _ in 0..<10 { later.plan(on: pair.meeting.hole.finding) { looks.add(1) } }
+    for _ in 0..<10 { later.plan(on: pair.meeting.hole.background) { looks.add(1) } }
     try looks.wait("the first") { !$0.isEmpty }
     // The earlier plan runs before the later plan.
-    later.plan(on: pair.meeting.hole.finding) { looks.add(2) }
+    later.plan(on: pair.meeting.hole.background) { looks.add(2) }
     try looks.wait("the second") { $0.contains(2) }
     #expect(looks.all == [1, 2])
   }

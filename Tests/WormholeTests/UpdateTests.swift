@@ -46,14 +46,14 @@ import Wormhole
     // Values of this type cannot be compared, so an equal value is written.
     try plain.update { $0?.number = 0 }
     #expect(try plain.metadata?.version == 2)
-    let after = try plain.decide { value in
+    let after = try plain.updateIfNeeded { value in
       value?.number = 5
-      return .discard
+      return .keep
     }
     #expect(after?.number == 0)
-    let kept = try plain.decide(default: Plain()) { value in
+    let kept = try plain.updateIfNeeded(default: Plain()) { value in
       value.number = 5
-      return value.number == 5 ? .discard : .commit
+      return value.number == 5 ? .keep : .commit
     }
     #expect(kept.number == 0)
     #expect(try plain.metadata?.version == 2)

@@ -78,7 +78,7 @@ import Wormhole
   // MARK: Refusals
 
   @Test func whatIsTooLargeIsRefused() throws {
-    let small = try meeting.another { $0.largestValue = 1000 }
+    let small = try meeting.another { $0.maximumValueBytes = 1000 }
     let channel = small.channel("data", of: Data.self)
     try channel.put(Data(count: 800))
     let error = try failure { try channel.put(Data(count: 1001)) }

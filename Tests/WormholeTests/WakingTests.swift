@@ -20,7 +20,7 @@ struct WakingTests {
       meeting = try Meeting { $0.wakeGrace = grace }
       try meeting.folder.write("", to: "started")
       guard register else { return }
-      try meeting.hole.registerStart(
+      try meeting.hole.registerLaunch(
         of: "watch", program: PeerJob.program,
         arguments: PeerJob.awaken(file, "watch", manner).arguments,
         environment: ["GREETING": "good day", "WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""])
@@ -64,7 +64,7 @@ struct WakingTests {
       #expect(try waker.outcome(within: .seconds(90)).output == "awake\n")
     }
     #expect(try scene.started.count == 1)
-    #expect(try scene.watch.reachability == .immediatelyReachable)
+    #expect(try scene.watch.reachability == .running)
     try scene.end()
   }
 
@@ -96,7 +96,7 @@ struct WakingTests {
     for count in 1...3 {
       try scene.watch.wake(within: .seconds(30))
       #expect(try scene.started.count == count)
-      try eventually("it has left") { try scene.watch.reachability == .backgroundOnly }
+      try eventually("it has left") { try scene.watch.reachability == .notRunning }
     }
     try scene.end()
   }
@@ -106,7 +106,7 @@ struct WakingTests {
     let peer = scene.watch
     #expect(try await peer.request(21, as: Int.self, within: .seconds(300), waking: true) == 42)
     #expect(try await peer.request(4, as: Int.self, waking: true) == 8)
-    try await peer.send(1, .immediate, waking: true)
+    try await peer.sendImmediately(1, waking: true)
     #expect(try scene.started.count == 1)
     try scene.end()
     let error = await #expect(throws: WormholeError.self) {
@@ -125,9 +125,9 @@ struct WakingTests {
     try eventually("it is awake") { try waker.output == "awake\n" }
     try waker.child.send(.kill)
     _ = try waker.outcome()
-    #expect(try scene.watch.reachability == .immediatelyReachable)
+    #expect(try scene.watch.reachability == .running)
     try scene.end()
-    #expect(try scene.watch.reachability == .backgroundOnly)
+    #expect(try scene.watch.reachability == .notRunning)
   }
 
   /// The waker reaps the started process, so no zombie stays in the table of processes.
@@ -155,7 +155,7 @@ struct WakingTests {
     let scene = try Scene()
     let program = scene.meeting.folder.path + "/program"
     _ = try run("cp", [PeerJob.program, program])
-    try scene.meeting.hole.registerStart(of: "watch", program: program)
+    try scene.meeting.hole.registerLaunch(of: "watch", program: program)
     try scene.meeting.folder.descriptor.unlink("program")
     let start = Instant.now
     for waker in try scene.wakers(5, within: 60_000) {
@@ -166,7 +166,7 @@ struct WakingTests {
     // A process that might still join would cost a wait of a minute.
     #expect(Instant.now - start < .seconds(40))
     let error = try failure {
-      try scene.meeting.hole.registerStart(of: "watch", program: program)
+      try scene.meeting.hole.registerLaunch(of: "watch", program: program)
     }
     #expect(error.code == .notFound)
   }
@@ -316,21 +316,21 @@ struct WakingTests {
 
   @Test(.blocking) func theFileIsForItsOwnerAlone() throws {
     let meeting = try Meeting()
-    try meeting.hole.registerStart(
+    try meeting.hole.registerLaunch(
       of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
       directory: "/")
     let path = meeting.path + "/members/watch/start.plist"
     let status = try Descriptor.open(path: path, [.readOnly]).status()
     #expect(status.mode == 0o600)
-    let start = try #require(try meeting.hole.start(of: "watch"))
+    let start = try #require(try meeting.hole.launchCommand(of: "watch"))
     #expect(start.program.hasPrefix("/") && start.program.hasSuffix("/sh"))
     #expect(start.arguments == ["-c", "exit"])
     #expect(start.environment == ["A": "b"])
     #expect(start.directory == "/")
-    #expect(try meeting.hole.removeStart(of: "watch"))
-    #expect(try !meeting.hole.removeStart(of: "watch"))
-    #expect(try meeting.hole.start(of: "watch") == nil)
-    #expect(try meeting.hole.peer("watch").reachability == .notReachable)
+    #expect(try meeting.hole.removeLaunch(of: "watch"))
+    #expect(try !meeting.hole.removeLaunch(of: "watch"))
+    #expect(try meeting.hole.launchCommand(of: "watch") == nil)
+    #expect(try meeting.hole.peer("watch").reachability == .neverJoined)
   }
 
   @Test(.blocking) func oneThatOthersMayWriteToIsRefused() throws {
@@ -340,7 +340,8 @@ struct WakingTests {
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
       #expect(error.code == .refused)
       #expect(error.reason.hasPrefix("others may write to its start.plist"))
-      #expect(try failure { _ = try scene.meeting.hole.start(of: "watch") }.code == .refused)
+      #expect(
+        try failure { _ = try scene.meeting.hole.launchCommand(of: "watch") }.code == .refused)
     }
     try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(0o600)
     let home = try Descriptor.open(path: scene.meeting.path + "/members/watch", [.readOnly])
@@ -356,7 +357,7 @@ struct WakingTests {
       return
     }
     let meeting = try Meeting()
-    try meeting.hole.registerStart(of: "watch", program: "true")
+    try meeting.hole.registerLaunch(of: "watch", program: "true")
     let path = meeting.path + "/members/watch/start.plist"
     #expect(try run("chown", ["12345", path]).status == .exited(0))
     let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
@@ -367,7 +368,7 @@ struct WakingTests {
   @Test(.blocking) func oneOfAnotherMemberOrFormIsRefused() throws {
     let scene = try Scene()
     let members = try Descriptor.open(path: scene.meeting.path + "/members", [.readOnly])
-    try scene.meeting.hole.registerStart(of: "phone", program: "true")
+    try scene.meeting.hole.registerLaunch(of: "phone", program: "true")
     let phone = try members.open("phone", [.readOnly, .directory])
     let watch = try members.open("watch", [.readOnly, .directory])
     try phone.rename("start.plist", to: watch, "start.plist")
@@ -379,24 +380,24 @@ struct WakingTests {
     try watch.unlink("start.plist")
     try watch.makeSymbolicLink("start.plist", to: "/dev/null")
     #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .refused)
-    try scene.meeting.hole.registerStart(of: "watch", program: "true")
-    #expect(try scene.meeting.hole.start(of: "watch") != nil)
+    try scene.meeting.hole.registerLaunch(of: "watch", program: "true")
+    #expect(try scene.meeting.hole.launchCommand(of: "watch") != nil)
     #expect(try scene.started == [])
   }
 
   @Test(.blocking) func whatCannotBeRunIsNotRegistered() throws {
     let hole = try Meeting().hole
-    #expect(throws: WormholeError.self) { try hole.registerStart(of: "a", program: "/dev/null") }
-    #expect(throws: WormholeError.self) { try hole.registerStart(of: "", program: "true") }
+    #expect(throws: WormholeError.self) { try hole.registerLaunch(of: "a", program: "/dev/null") }
+    #expect(throws: WormholeError.self) { try hole.registerLaunch(of: "", program: "true") }
     for variable in ["", "A=B", "A\0"] {
       let error = try failure {
-        try hole.registerStart(of: "a", program: "true", environment: [variable: "b"])
+        try hole.registerLaunch(of: "a", program: "true", environment: [variable: "b"])
       }
       #expect(error.code == .invalidValue)
     }
     #expect(
-      try failure { try hole.registerStart(of: "a", program: "true", directory: "here") }.code
+      try failure { try hole.registerLaunch(of: "a", program: "true", directory: "here") }.code
         == .invalidValue)
-    #expect(try hole.start(of: "a") == nil)
+    #expect(try hole.launchCommand(of: "a") == nil)
   }
 }

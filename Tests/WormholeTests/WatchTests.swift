@@ -21,7 +21,7 @@ import Wormhole
     let later = Heard<Int?>()
     let watches = [
       try number.watch { heard.add($0.value) },
-      try number.watch(present: false) { later.add($0.value) },
+      try number.watch(initial: false) { later.add($0.value) },
     ]
     try heard.waitForLast(1)
     try number.put(2)
@@ -161,16 +161,16 @@ import Wormhole
     try hole.notice("ready").post()
     try posts.waitForLast(1)
     // As long as the watch of the directory, which ends these watches.
-    #expect(opening == nil || opening?.begun.count == 3)
+    #expect(opening == nil || opening?.subscriptions.count == 3)
   }
 
   @Test func whatHasEndedIsNotKept() throws {
     for round in 0..<1000 {
       let watch = try hole.channel("\(round % 10)", of: Int.self).watch { _ in }
-      #expect(hole.begun.count == 1)
+      #expect(hole.subscriptions.count == 1)
       watch.stop()
     }
-    #expect(hole.begun.count == 0)
+    #expect(hole.subscriptions.count == 0)
     #expect(hole.watchers == 0)
   }
 
@@ -200,7 +200,7 @@ import Wormhole
     try number.put(2)
     try witness.waitForLast(2)
     #expect(heard.count == count)
-    #expect(other.begun.count == 0)
+    #expect(other.subscriptions.count == 0)
     #expect(try failure { _ = try other.notice("ready").watch {} }.code == .cancelled)
     // Calls without a subscription work as before.
     try other.channel("number").put(3)
@@ -305,7 +305,7 @@ import Wormhole
     try hole.channel("other").put(9)
     let watches = [
       try hole.watch(prefix: "seat.", of: Int.self) { heard.add([$0.channel: $0.value]) },
-      try hole.watch(prefix: "seat.", of: Int.self, present: false) {
+      try hole.watch(prefix: "seat.", of: Int.self, initial: false) {
         later.add([$0.channel: $0.value])
       },
     ]

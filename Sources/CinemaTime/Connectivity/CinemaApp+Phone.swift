@@ -13,7 +13,7 @@ extension CinemaApp {
       }
     }
     try member.watchOutcomes { [weak self] outcome in
-      guard outcome.end != .delivered, let note = try? outcome.value(as: ImageNote.self) else {
+      guard outcome.status != .delivered, let note = try? outcome.value(as: ImageNote.self) else {
         return
       }
       self?.sendAgain(note.qrCodes)

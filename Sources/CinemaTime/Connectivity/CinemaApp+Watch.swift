@@ -9,11 +9,11 @@ extension CinemaApp {
       try self?.receiveImage(message)
     }
     try member.watchOutcomes { [weak self] outcome in
-      guard outcome.end != .delivered, let payload = try? outcome.value(as: Payload.self) else {
+      guard outcome.status != .delivered, let payload = try? outcome.value(as: Payload.self) else {
         return
       }
       self?.forget(payload.qrCodes ?? [])
-      self?.tryLater("images were asked for in vain: \(outcome.end)")
+      self?.tryLater("images were asked for in vain: \(outcome.status)")
     }
     // The requests of an earlier run are still pending.
     let asked = try connectivity.asked
@@ -36,7 +36,7 @@ extension CinemaApp {
     guard !lacking.isEmpty else { return }
     try connectivity.send(Payload(qrCodes: lacking.map(\.movie)), by: .guaranteed)
     for ticket in lacking { state.asked[ticket.movie] = ticket.id }
-    guard try connectivity.peer.reachability != .immediatelyReachable else { return }
+    guard try connectivity.peer.reachability != .running else { return }
     DispatchQueue.global().async { [connectivity, weak self] in
       do {
         try connectivity.peer.wake()
@@ -60,7 +60,7 @@ extension CinemaApp {
       // If the ticket was returned in the meantime, the image is deleted with its message.
       try withTicket(for: movie) { state in
         forget(movie, &state)
-        try message.file?.take(to: album.path(of: movie), replacing: true)
+        try message.file?.move(to: album.path(of: movie), replacing: true)
       }
     } catch {
       // The image is requested again: another attempt at this message would end in the dead

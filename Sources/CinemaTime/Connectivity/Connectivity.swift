@@ -51,7 +51,7 @@ public final class Connectivity: Sendable {
   /// dead-lettered.
   public var asked: Set<Movie.ID> {
     get throws(WormholeError) {
-      Set(try peer.outstanding.flatMap { (try? $0.value(as: Payload.self))?.qrCodes ?? [] })
+      Set(try peer.pendingMessages.flatMap { (try? $0.value(as: Payload.self))?.qrCodes ?? [] })
     }
   }
 }

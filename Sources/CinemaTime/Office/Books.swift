@@ -71,7 +71,7 @@ public struct Books: Codable, Hashable, Sendable {
 
   /// All actions, the first one first: for all valid tickets, and for the tickets that were
   /// returned last.
-  public var history: [(ticket: Ticket, deed: Ticket.Deed)] {
+  public var history: [(ticket: Ticket, deed: Ticket.Event)] {
     (returned + tickets).flatMap { ticket in ticket.history.map { (ticket, $0) } }
       .sorted { $0.deed.date < $1.deed.date }
   }
@@ -92,7 +92,7 @@ public struct Books: Codable, Hashable, Sendable {
     if let ticket = ticket(for: id, of: customer) { throw .alreadySold(movie, ticket) }
     guard seatsLeft(for: movie) > 0 else { throw .soldOut(movie) }
     sold += 1
-    let deed = Ticket.Deed(action: .bought, role: role, date: date)
+    let deed = Ticket.Event(action: .bought, role: role, date: date)
     let ticket = Ticket(id: "\(id)-\(sold)", movie: id, customer: customer, history: [deed])
     tickets.append(ticket)
     return ticket
@@ -109,7 +109,7 @@ public struct Books: Codable, Hashable, Sendable {
     else { throw .notSold(movie, customer) }
     var ticket = tickets.remove(at: place)
     takenBack += 1
-    ticket.history.append(Ticket.Deed(action: .returned, role: role, date: date))
+    ticket.history.append(Ticket.Event(action: .returned, role: role, date: date))
     returned.append(ticket)
     returned.removeFirst(max(0, returned.count - Self.mostReturned))
     return ticket

@@ -9,10 +9,10 @@ public struct Ticket: Codable, Hashable, Identifiable, Sendable {
   /// The owner of the ticket.
   public let customer: String
   /// The actions on the ticket, the first one first.
-  public internal(set) var history: [Deed]
+  public internal(set) var history: [Event]
 
   /// One action on a ticket.
-  public struct Deed: Codable, Hashable, Sendable {
+  public struct Event: Codable, Hashable, Sendable {
     /// The kind of the action.
     public let action: Action
     /// The side on which the action took place.

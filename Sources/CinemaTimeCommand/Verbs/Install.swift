@@ -23,7 +23,7 @@ extension Verb {
       throw WormholeError(error, "find", "cinematime")
     }
     for role in Role.allCases {
-      try hole.registerStart(
+      try hole.registerLaunch(
         of: role.rawValue, program: program,
         arguments: ["--as", role.rawValue, "--for", invocation.customer, "run", "--idle", "60"])
     }

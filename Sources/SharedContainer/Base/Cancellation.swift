@@ -3,7 +3,7 @@ internal import Synchronization
 /// A request from another thread to end a wait.
 ///
 /// Waiters check for it every few milliseconds.
-package final class Cancellation: Sendable {
+package final class CancellationFlag: Sendable {
   private let wanted = Atomic<Bool>(false)
 
   package init() {}

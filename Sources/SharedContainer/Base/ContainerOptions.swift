@@ -41,9 +41,9 @@ package struct ContainerOptions: Sendable {
 /// The timeout of a call, and a cancellation that may end the wait earlier.
 package struct Patience: Sendable {
   package var deadline: Instant?
-  package var cancellation: Cancellation?
+  package var cancellation: CancellationFlag?
 
-  package init(until deadline: Instant? = nil, cancellation: Cancellation? = nil) {
+  package init(until deadline: Instant? = nil, cancellation: CancellationFlag? = nil) {
     self.deadline = deadline
     self.cancellation = cancellation
   }

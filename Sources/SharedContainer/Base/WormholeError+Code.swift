@@ -80,7 +80,7 @@ extension WormholeError {
     /// Nothing was changed.
     public static let cancelled = Code(rawValue: "cancelled")
     /// A message was not delivered: the receiver has dead-lettered it.
-    public static let undelivered = Code(rawValue: "undelivered")
+    public static let deadLettered = Code(rawValue: "deadLettered")
     /// The peer does not run, or has ended or left before its reply.
     public static let unreachable = Code(rawValue: "unreachable")
     /// The peer has no handler for the request, or the handler rejected it.
@@ -97,7 +97,7 @@ extension WormholeError {
       .notFound, .notAContainer, .laterFormat, .refused, .permissionDenied, .readOnly, .invalidName,
       .invalidValue, .tooLarge, .typeMismatch, .damaged, .full, .exhausted, .conflict, .superseded,
       .nameTaken, .notJoined, .forked, .nested, .deadlock, .stopped, .timedOut, .cancelled,
-      .undelivered, .unreachable,
+      .deadLettered, .unreachable,
       .rejected, .notDurable, .partlyDone, .system,
     ]
   }

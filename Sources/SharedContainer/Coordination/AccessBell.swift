@@ -4,7 +4,7 @@ internal import Syscalls
 ///
 /// All waits of a container share a bell. It starts to watch with the first wait, and stops at the
 /// first notice for which no thread waits: repeated waits do not pay for a new watch each time.
-final class AccessBell: Sendable {
+final class AccessNotifier: Sendable {
   private struct State {
     var rings = 0
     var waiters = 0
@@ -17,7 +17,7 @@ final class AccessBell: Sendable {
   var rings: Int { state.withLock { $0.rings } }
 
   /// Starts to watch for a thread that waits until ``leave()``.
-  func enter(_ room: AccessRoom) {
+  func enter(_ room: AccessDirectory) {
     let begins = state.withLock { state in
       state.waiters += 1
       return state.watches.isEmpty
@@ -51,7 +51,7 @@ final class AccessBell: Sendable {
   }
 }
 
-extension AccessRoom {
+extension AccessDirectory {
   fileprivate func watches(_ ring: @escaping @Sendable () -> Void) -> [NamedWatch] {
     // The kernel reports the end of a process when it closes the process's file.
     (AccessPlace.allCases.map(\.name) + [Self.processesName]).compactMap { name in

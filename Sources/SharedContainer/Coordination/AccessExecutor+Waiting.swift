@@ -26,9 +26,9 @@ extension AccessExecutor {
   private func isInRing() throws -> Bool {
     var rooms = [room.key: room]
     for other in request.others() where rooms[other.key] == nil { rooms[other.key] = other }
-    var all: [AccessRing.Seen] = []
+    var all: [WaitCycle.Seen] = []
     for room in rooms.values { all += try room.everyAccess() }
-    return AccessRing(all).closes(at: token)
+    return WaitCycle(all).closes(at: token)
   }
 
   func look(at name: AccessName) throws -> AccessMachine<AccessName>.Event {
@@ -109,16 +109,16 @@ extension AccessExecutor {
   }
 }
 
-extension AccessRoom {
+extension AccessDirectory {
   /// Returns all accesses, as far as their files can be read.
-  func everyAccess() throws(Errno) -> [AccessRing.Seen] {
+  func everyAccess() throws(Errno) -> [WaitCycle.Seen] {
     guard let home = try existingDirectory() else { return [] }
-    var found: [AccessName: AccessRing.Seen] = [:]
+    var found: [AccessName: WaitCycle.Seen] = [:]
     for place in AccessPlace.allCases {
       for name in try names(in: place, of: home) {
         guard let entry = try entry(of: name, in: place, of: home) else { continue }
         let token = AccessToken(container: container.id, name: name.text)
-        found[name] = AccessRing.Seen(token, name, place, entry)
+        found[name] = WaitCycle.Seen(token, name, place, entry)
       }
     }
     return Array(found.values)

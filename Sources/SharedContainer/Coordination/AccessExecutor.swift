@@ -13,7 +13,7 @@ package struct AccessRequest: Sendable {
   /// The caller's name for the access, for errors.
   package var subject: String
   /// Further access directories, in which holders of accesses here may wait.
-  package var others: @Sendable () -> [AccessRoom] = { [] }
+  package var others: @Sendable () -> [AccessDirectory] = { [] }
 
   package init(_ claim: AccessClaim, subject: String) {
     self.claim = claim
@@ -46,7 +46,7 @@ package final class AccessExecutor: @unchecked Sendable {
   var files: [HiddenFile] = []
   private(set) var name: AccessName?
 
-  let room: AccessRoom
+  let room: AccessDirectory
   var held: [AccessToken] = []
   package let request: AccessRequest
   let patience: Patience
@@ -57,7 +57,7 @@ package final class AccessExecutor: @unchecked Sendable {
   /// The paths for the new files, in the order of the replaced paths.
   package var newPaths: [String] { files.map(\.path) }
 
-  package init(_ room: AccessRoom, _ request: AccessRequest, _ patience: Patience) {
+  package init(_ room: AccessDirectory, _ request: AccessRequest, _ patience: Patience) {
     self.room = room
     self.request = request
     self.patience = patience

@@ -3,7 +3,7 @@
 /// A waiting access waits for all conflicting, earlier accesses. A running access waits for the
 /// blockers of its inner accesses. A process that starts an access inside another arrives first and
 /// checks for a cycle afterwards, so the last access of a cycle sees the whole cycle.
-package struct AccessRing {
+package struct WaitCycle {
   /// One access with its state in a listing.
   package struct Seen: Sendable {
     let token: AccessToken

@@ -1,7 +1,7 @@
 internal import Syscalls
 
 /// Checks whether the processes of accesses live, and run.
-extension AccessRoom {
+extension AccessDirectory {
   /// The visible state of a blocker.
   enum Sight {
     case gone

@@ -5,7 +5,7 @@ package import Syscalls
 /// `presenters/` exists only while a presenter is registered: otherwise an access needs only one
 /// call. A presenter removes its own file; after its process has died, an access that would have
 /// asked the presenter removes the file.
-extension AccessRoom {
+extension AccessDirectory {
   static let presentersName = "presenters"
   /// The limit of presenters that are read; further files are ignored.
   private static let mostPresenters = 10_000
@@ -253,7 +253,7 @@ package struct AskedProcesses {
 
   /// Whether waiting for the process is useless: it is dead, or its heartbeat has stopped for a
   /// lease since it was asked, or an earlier check with the same heartbeat has found a suspension.
-  package mutating func isLost(_ process: String, in room: AccessRoom) -> Bool {
+  package mutating func isLost(_ process: String, in room: AccessDirectory) -> Bool {
     guard process != room.ownName else { return false }
     // The process lived when it was found, and most have replied before the next check.
     if asked.insert(process).inserted, room.stopped.withLock({ $0[process] == nil }) {

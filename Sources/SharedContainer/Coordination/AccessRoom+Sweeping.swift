@@ -4,7 +4,7 @@ internal import Syscalls
 ///
 /// The removal may take long, since other users may fill the directories. It therefore never runs
 /// under the lock of arrivals, and the number of files is bounded.
-extension AccessRoom {
+extension AccessDirectory {
   /// The result of removing an access's hidden directories.
   enum Cleaning: Comparable {
     case done

@@ -16,7 +16,7 @@ package import Syscalls
 /// removed by the process that it blocks, its hidden directory first; an access that blocks no
 /// process is removed by the next process that opens the directory, and by `doctor --repair`. A
 /// holder of the lock of arrivals removes nothing.
-package final class AccessRoom: Sendable {
+package final class AccessDirectory: Sendable {
   package let container: Container
   /// Its lock is held only while an access arrives, and no other lock is taken in that time, so an
   /// update of another slot may enclose it.
@@ -26,7 +26,7 @@ package final class AccessRoom: Sendable {
   /// The claims of the accesses in the last listing; nil for an unreadable entry.
   private let known = Monitor<[AccessName: AccessEntry?]>([:])
   let standing = Monitor<[String: LeaseObservation<HolderMark>]>([:])
-  let bell = AccessBell()
+  let bell = AccessNotifier()
   let presented = Monitor(PresenterListing())
   /// Suspended processes with an unanswered request, and their heartbeats at the last check.
   let stopped = Monitor<[String: HolderMark]>([:])

@@ -1,7 +1,7 @@
 internal import Syscalls
 
 /// A result of an inspection.
-package struct Finding: Hashable, Sendable {
+package struct Diagnosis: Hashable, Sendable {
   package enum Severity: String, Sendable {
     /// As intended.
     case fine
@@ -32,14 +32,14 @@ package struct Finding: Hashable, Sendable {
   }
 }
 
-extension Finding {
+extension Diagnosis {
   /// Returns a finding for an inaccessible object, and lets the inspection continue; nil if the
   /// body succeeds, or the object is gone.
   ///
   /// - Parameter deed: the attempted operation.
   package static func obstacle(
     at path: String, to deed: String = "looked at", _ body: () throws -> Void
-  ) -> Finding? {
+  ) -> Diagnosis? {
     do {
       try body()
       return nil
@@ -47,7 +47,7 @@ extension Finding {
       let error =
         error as? WormholeError ?? (error as? Errno).map { WormholeError($0, deed, path) }
       guard error?.code != .notFound else { return nil }
-      return Finding(
+      return Diagnosis(
         .problem, path, "it cannot be \(deed): \(error?.reason ?? "the system fails")",
         advice: error?.hint)
     }
@@ -56,10 +56,10 @@ extension Finding {
 
 extension Container {
   /// As ``Finding/obstacle(at:to:_:)``, with the reason why a directory may not be used.
-  package func obstacle(at path: String, _ body: () throws -> Void) -> Finding? {
-    guard let obstacle = Finding.obstacle(at: path, body) else { return nil }
+  package func obstacle(at path: String, _ body: () throws -> Void) -> Diagnosis? {
+    guard let obstacle = Diagnosis.obstacle(at: path, body) else { return nil }
     let denial = options.sharing.denial(of: path, in: root, at: self.path)
-    return Finding(
+    return Diagnosis(
       .problem, path, obstacle.what, advice: denial ?? obstacle.advice,
       isRepairable: obstacle.isRepairable)
   }

@@ -6,12 +6,12 @@ extension Inspection {
   private static let mostAccesses = 50
 
   mutating func inspectAccesses() throws(Errno) {
-    guard let room = try? AccessRoom(container), let home = try room.existingDirectory() else {
+    guard let room = try? AccessDirectory(container), let home = try room.existingDirectory() else {
       return
     }
     var sound: Set<String> = []
-    for folder in AccessRoom.folders {
-      let path = "system/\(AccessRoom.slotName)/\(folder)"
+    for folder in AccessDirectory.folders {
+      let path = "system/\(AccessDirectory.slotName)/\(folder)"
       look(at: path) {
         _ = try $0.open(folder, in: home.descriptor)
         sound.insert(path)
@@ -29,39 +29,39 @@ extension Inspection {
         if let place { try $0.inspectStrangers(place, room, home) }
       }
     }
-    let presenters = "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)"
+    let presenters = "system/\(AccessDirectory.slotName)/\(AccessDirectory.presentersName)"
     if sound.contains(presenters) {
       look(at: presenters) { try $0.inspectPresenters(room, home) }
     }
     guard told > Self.mostAccesses else { return }
     add(
-      Finding(
-        .note, "system/\(AccessRoom.slotName)",
+      Diagnosis(
+        .note, "system/\(AccessDirectory.slotName)",
         "\(told - Self.mostAccesses) more accesses to files"))
   }
 
   /// - Parameter place: nil for skipped accesses.
   fileprivate static func path(_ place: AccessPlace?) -> String {
-    "system/\(AccessRoom.slotName)/\(place?.name ?? AccessRoom.passedName)"
+    "system/\(AccessDirectory.slotName)/\(place?.name ?? AccessDirectory.passedName)"
   }
 
   private static let adviceToSetAside = "'wormhole doctor --repair' moves it to damaged/"
 
   /// Reports ignored entries, not made by a coordinating program.
   private mutating func inspectStrangers(
-    _ place: AccessPlace, _ room: AccessRoom, _ home: AccessHome
+    _ place: AccessPlace, _ room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) {
     let strangers = try room.strangers(in: place, of: home)
     for name in strangers.prefix(Self.mostAccesses) {
       add(
-        Finding(
+        Diagnosis(
           .problem, "\(Self.path(place))/\(name.text)", "not a plain file: it is ignored",
           advice: Self.adviceToSetAside, isRepairable: true))
     }
   }
 
   private func names(
-    in place: AccessPlace?, of room: AccessRoom, _ home: AccessHome
+    in place: AccessPlace?, of room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) -> [AccessName] {
     let names =
       if let place { try room.names(in: place, of: home) } else { try room.passedNames(in: home) }
@@ -70,7 +70,7 @@ extension Inspection {
 
   /// - Parameter place: nil for a skipped access.
   private mutating func inspect(
-    _ name: AccessName, _ place: AccessPlace?, _ room: AccessRoom, _ home: AccessHome
+    _ name: AccessName, _ place: AccessPlace?, _ room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) {
     let path = "\(Self.path(place))/\(name.text)"
     let found =
@@ -85,7 +85,7 @@ extension Inspection {
     }
     guard !room.isTooFarAhead(name) else {
       add(
-        Finding(
+        Diagnosis(
           .problem, path, "its stamp is more than an hour ahead of the clock",
           advice: Self.adviceToSetAside, isRepairable: true))
       return
@@ -102,7 +102,7 @@ extension Inspection {
       }
     let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(
-      Finding(
+      Diagnosis(
         isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
         advice: holder?.advice))
   }
@@ -111,20 +111,20 @@ extension Inspection {
 extension Inspection {
   /// Reports the files of an access whose process has ended.
   private mutating func inspectDead(
-    _ name: AccessName, _ entry: AccessEntry, _ place: AccessPlace?, _ room: AccessRoom
+    _ name: AccessName, _ entry: AccessEntry, _ place: AccessPlace?, _ room: AccessDirectory
   ) {
     let path = "\(Self.path(place))/\(name.text)"
     let unproven = room.unproven(entry, of: name)
     for (directory, reason) in unproven.prefix(Self.mostAccesses) {
       add(
-        Finding(
+        Diagnosis(
           .problem, path,
           "'\(directory)' may be left of an access of a process that has ended: \(reason)",
           advice: "nothing is removed without proof: look what is in it, and whose it is"))
     }
     guard place != nil || unproven.isEmpty else { return }
     add(
-      Finding(
+      Diagnosis(
         .problem, path, "a process that has ended left it",
         advice: place == nil
           ? "the next program that coordinates files removes it"
@@ -132,14 +132,14 @@ extension Inspection {
   }
 
   private mutating func inspectPresenters(
-    _ room: AccessRoom, _ home: AccessHome
+    _ room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) {
     let all = try room.everyPresenter().sorted { $0.key.text < $1.key.text }
     for (name, entry) in all.prefix(Self.mostAccesses) {
-      let path = "system/\(AccessRoom.slotName)/\(AccessRoom.presentersName)/\(name.text)"
+      let path = "system/\(AccessDirectory.slotName)/\(AccessDirectory.presentersName)/\(name.text)"
       guard try room.isAlive(name.process, in: home) else {
         add(
-          Finding(
+          Diagnosis(
             .problem, path, "a process that has ended left it",
             advice: "the next access removes the entry", isRepairable: true))
         continue
@@ -147,12 +147,12 @@ extension Inspection {
       let holder = room.holder(of: name.process, in: home)
       let who = holder.map { "\($0)" } ?? "a process that left no name"
       let what = entry.paths.map { "'\($0.text)'" }.joined(separator: " and ")
-      add(Finding(.note, path, "\(who) presents \(what)"))
+      add(Diagnosis(.note, path, "\(who) presents \(what)"))
     }
     guard all.count > Self.mostAccesses else { return }
     add(
-      Finding(
-        .note, "system/\(AccessRoom.slotName)",
+      Diagnosis(
+        .note, "system/\(AccessDirectory.slotName)",
         "\(all.count - Self.mostAccesses) more presenters of files"))
   }
 }
@@ -163,8 +163,8 @@ extension Container {
   /// Entries that no program has made move to `damaged/`.
   ///
   /// - Parameter tell: receives the access directory, which has recorded the removed writers.
-  func sweepAccesses(_ tell: (AccessRoom) -> Void) throws(WormholeError) -> Int {
-    let room = try AccessRoom(self)
+  func sweepAccesses(_ tell: (AccessDirectory) -> Void) throws(WormholeError) -> Int {
+    let room = try AccessDirectory(self)
     do throws(Errno) {
       guard let home = try room.existingDirectory() else { return 0 }
       defer { tell(room) }
@@ -174,11 +174,11 @@ extension Container {
     } catch {
       guard error != .noSuchFile else { return 0 }
       throw WormholeError(
-        error, "sweep", path + "/system/\(AccessRoom.slotName)", accessesIn: self)
+        error, "sweep", path + "/system/\(AccessDirectory.slotName)", accessesIn: self)
     }
   }
   private func setAsideStrangers(
-    in place: AccessPlace, of room: AccessRoom, _ home: AccessHome
+    in place: AccessPlace, of room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) {
     for name in try room.strangers(in: place, of: home) {
       try setAside(name, from: place, in: home, "it was no plain file")

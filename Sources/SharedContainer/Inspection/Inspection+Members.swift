@@ -26,12 +26,12 @@ extension Inspection {
     case .missing, .sound: break
     case .damaged(let reason):
       add(
-        Finding(
+        Diagnosis(
           .problem, profile, "damaged (\(reason)): the profile of the member is unknown",
           advice: "it is written anew when a program joins as '\(home.name)'"))
     case .foreign(let reason):
       add(
-        Finding(
+        Diagnosis(
           .problem, profile, "not a profile: \(reason)",
           advice: "find out who made the file, and move it away; until then no program can join"))
     }
@@ -41,7 +41,7 @@ extension Inspection {
     let holder = home.presenceHolder()
     let who = holder.map { "\($0)" } ?? "a process that has not said who it is"
     add(
-      Finding(
+      Diagnosis(
         holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
         advice: holder?.advice))
   }
@@ -51,7 +51,7 @@ extension Inspection {
     let path = "\(home.path)/\(MemberDirectory.startName)"
     if home.hasForeignStart {
       add(
-        Finding(
+        Diagnosis(
           .problem, path, "nothing believes it here, where others of the group may have put it",
           advice: "remove it, and register again with 'wormhole wake \(home.name) --register'"))
     }
@@ -59,7 +59,7 @@ extension Inspection {
     do throws(WormholeError) {
       start = try home.readStart("inspect the start of")
     } catch {
-      add(Finding(.problem, path, error.reason, advice: error.hint))
+      add(Diagnosis(.problem, path, error.reason, advice: error.hint))
       return
     }
     guard let start else { return }
@@ -67,7 +67,7 @@ extension Inspection {
       try Processes.checkProgram(start.program)
     } catch {
       add(
-        Finding(
+        Diagnosis(
           .problem, path, "its program '\(start.program)' cannot be run: \(error)",
           advice: "register again with 'wormhole wake \(home.name) --register'"))
     }
@@ -107,7 +107,7 @@ extension Inspection {
         let home = try container.openMember(name, name, .guests)
         guard try home.isGuests(), try !home.isPresent() else { continue }
         add(
-          Finding(
+          Diagnosis(
             .problem, "\(Container.Folder.guests.rawValue)/\(name)",
             "a process that has ended was a guest, and left it",
             advice: "the next program that opens the container removes it", isRepairable: true))

@@ -58,12 +58,12 @@ extension Inspection {
 
   private mutating func inspectSlot(_ directory: OpenDirectory, _ path: String) throws(Errno) {
     var known: Set<String> = [Slot.valueName, Slot.keptName, "lock"]
-    if path == "system/\(AccessRoom.slotName)" { known.formUnion(AccessRoom.folders) }
+    if path == "system/\(AccessDirectory.slotName)" { known.formUnion(AccessDirectory.folders) }
     let names = try directory.descriptor.names()
     for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
     guard names.contains("lock") else {
-      add(Finding(.note, "\(path)/lock", "missing; the next change makes it"))
+      add(Diagnosis(.note, "\(path)/lock", "missing; the next change makes it"))
       return
     }
     look(at: "\(path)/lock") { inspection in
@@ -80,18 +80,18 @@ extension Inspection {
       else { return }
       if case .sound = try reading.read(Slot.keptName, in: directory.descriptor) {
         add(
-          Finding(
+          Diagnosis(
             .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the value before it",
             advice: "the next change heals it", isRepairable: true))
       } else {
         add(
-          Finding(
+          Diagnosis(
             .problem, "\(path)/value.plist", "damaged (\(reason)), and no earlier value is kept",
             advice: Self.advice(for: path)))
       }
     } catch {
       let meaning = error.error("read", path, Slot.valueName)
-      add(Finding(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint))
+      add(Diagnosis(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint))
     }
   }
 
@@ -128,7 +128,7 @@ extension Inspection {
       let staging = try inspection.open("\(highest).d", in: locks.descriptor)
       for name in try staging.descriptor.names() {
         inspection.add(
-          Finding(
+          Diagnosis(
             .problem, "\(lock).d/\(name)", "left by a process that has ended",
             advice: "the next change removes it", isRepairable: true))
       }
@@ -160,7 +160,7 @@ extension Inspection {
     let holder = LockHolder(try HolderMark(in: file))
     let who = holder.map { "\($0)" } ?? "a process that left no name"
     add(
-      Finding(
+      Diagnosis(
         holder?.state == .stopped ? .problem : .note, "\(path)/lock/\(generation)",
         "held by \(who)", advice: holder?.advice))
     return true

@@ -5,11 +5,11 @@ internal import Syscalls
 /// An inspection tries to take each lock for a moment, to find its holder.
 struct Inspection {
   let container: Container
-  private(set) var findings: [Finding] = []
+  private(set) var findings: [Diagnosis] = []
 
   init(_ container: Container) { self.container = container }
 
-  mutating func add(_ finding: Finding) { findings.append(finding) }
+  mutating func add(_ finding: Diagnosis) { findings.append(finding) }
 
   /// Runs a step of the inspection; a failure becomes a finding.
   mutating func look(at path: String, _ body: (inout Inspection) throws -> Void) {
@@ -39,7 +39,7 @@ struct Inspection {
       look(through: folder) { try $0.inspectMembers(in: $1, folder) }
     }
     look(through: .guests) { inspection, _ in try inspection.inspectDeadGuests() }
-    look(at: "system/\(AccessRoom.slotName)") { try $0.inspectAccesses() }
+    look(at: "system/\(AccessDirectory.slotName)") { try $0.inspectAccesses() }
     look(through: .notices) { try $0.inspectNotices(in: $1) }
     look(through: .damaged) { try $0.inspectDamaged(in: $1) }
   }
@@ -59,7 +59,7 @@ struct Inspection {
       isFile = try directory.descriptor.status(of: name).kind == .regular
       guard !isFile else { return }
       inspection.add(
-        Finding(
+        Diagnosis(
           .problem, path, "not a plain file",
           advice: "look who put it there; while it is there \(consequence)"))
     }
@@ -74,13 +74,13 @@ struct Inspection {
     let epoch =
       (try? container.recordedEpoch()).map { "epoch \($0)" } ?? "of an epoch that cannot be read"
     add(
-      Finding(
+      Diagnosis(
         .fine, "container",
         "format \(ContainerMarker.format), \(epoch), "
           + "owner \(status.owner), mode \(mode)"))
     if container.options.sharing == .owner, status.mode & 0o077 != 0 {
       add(
-        Finding(
+        Diagnosis(
           .note, "container", "others may look into it (mode \(mode))",
           advice: "chmod 700 '\(container.path)'"))
     }
@@ -97,7 +97,7 @@ struct Inspection {
     let name = path.parts(between: "/").last ?? ""
     if name.begins(with: ".fuse_hidden") || name.begins(with: ".nfs") {
       add(
-        Finding(
+        Diagnosis(
           .note, path, "a removed file that somebody has open still",
           advice: "the file system removes it when it is closed"))
       return
@@ -106,13 +106,13 @@ struct Inspection {
       Randomness.isName(String(name.dropFirst(Sharing.hiddenPrefix.utf8.count)))
     {
       add(
-        Finding(
+        Diagnosis(
           .note, path, "perhaps left by a process that was killed while it made a directory here",
           advice: "remove it with 'rmdir' if it is empty"))
       return
     }
     add(
-      Finding(
+      Diagnosis(
         .note, path, "a foreign file: nothing here made it, and it is left alone",
         advice: "move it elsewhere if it is not wanted"))
   }
@@ -121,13 +121,13 @@ struct Inspection {
     let status = try container.root.fileSystem()
     if status.isReadOnly {
       add(
-        Finding(
+        Diagnosis(
           .problem, "file system", "it is mounted read-only: values can be read but not changed",
           advice: "mount it for writing"))
     }
     if FileSystemStatus.withoutNotices[status.type] != nil {
       add(
-        Finding(
+        Diagnosis(
           .note, "file system",
           "\(status.name) does not tell of all changes, so watchers look every "
             + "\(Watcher.pollInterval); its locks may be unknown to who comes another way",
@@ -135,16 +135,16 @@ struct Inspection {
         ))
     } else if status.type == FileSystemStatus.tmpfs {
       add(
-        Finding(
+        Diagnosis(
           .note, "file system", "it lies in memory: a restart of the machine empties it",
           advice: "use a file system on a disk where values must outlive that"))
     } else {
-      add(Finding(.fine, "file system", "local; changes are told by inotify"))
+      add(Diagnosis(.fine, "file system", "local; changes are told by inotify"))
     }
     if status.freeBytes < 16 << 20 || status.freeFiles ?? .max < 1000 {
       let files = status.freeFiles.map { " and \($0) files" } ?? ""
       add(
-        Finding(
+        Diagnosis(
           .problem, "file system", "\(status.freeBytes >> 20) MiB\(files) are left",
           advice: "make room"))
     }
@@ -154,7 +154,7 @@ struct Inspection {
   private mutating func inspectProcesses() {
     guard ProcessIdentity.current.namespace == 0 else { return }
     add(
-      Finding(
+      Diagnosis(
         .problem, "/proc",
         "it is not there: who holds a lock, and whether that one is stopped, cannot be told, a "
           + "restart of the machine is not noticed, and watchers look every "
@@ -168,10 +168,10 @@ struct Inspection {
     do throws(Errno) {
       let inotify = try Inotify()
       _ = try inotify.watch(container.root, .movedTo)
-      add(Finding(.fine, "inotify", "an instance and a watch can be had"))
+      add(Diagnosis(.fine, "inotify", "an instance and a watch can be had"))
     } catch {
       add(
-        Finding(
+        Diagnosis(
           .problem, "inotify", "no watch can be had: \(error)",
           advice: "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches"))
     }
@@ -203,11 +203,11 @@ struct Inspection {
       switch try Staging.isAbandoned(name, in: directory.descriptor) {
       case true?:
         add(
-          Finding(
+          Diagnosis(
             .problem, path, "a process that has ended left it unfinished",
             advice: "the next program that opens the container removes it", isRepairable: true))
       case false?:
-        add(Finding(.note, path, "being written"))
+        add(Diagnosis(.note, path, "being written"))
       case nil:
         break
       }
@@ -235,7 +235,7 @@ struct Inspection {
       let bytes = try? damaged.descriptor.open(reason, [.readOnly, .nonBlocking]).readAll(size: 512)
       let words = bytes.map { String(decoding: $0.filter { $0 >= 0x20 }, as: UTF8.self) }
       add(
-        Finding(
+        Diagnosis(
           .problem, "damaged/\(name)",
           "a value that could not be read: \(words ?? "no reason given")",
           advice: "check whether the content is still needed, then delete the file"))
@@ -264,7 +264,7 @@ extension Container {
   /// file. Repairable findings are therefore reported only after a second, confirming inspection.
   ///
   /// - Parameter between: called between the two inspections, after a short wait.
-  package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Finding] {
+  package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Diagnosis] {
     let findings = try look()
     guard findings.contains(where: \.isRepairable) else { return findings }
     let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
@@ -273,7 +273,7 @@ extension Container {
     return findings.filter { !$0.isRepairable || again.contains($0) }
   }
 
-  private func look() throws(WormholeError) -> [Finding] {
+  private func look() throws(WormholeError) -> [Diagnosis] {
     var inspection = Inspection(self)
     do throws(Errno) {
       try inspection.run()
@@ -289,12 +289,12 @@ extension Container {
   /// - Parameter tell: receives the access directory, which has recorded the removed writers.
   /// - Returns: the repaired findings. Obstacles to other repairs are logged.
   package func repair(
-    _ tell: (AccessRoom) -> Void = { _ in }
-  ) throws(WormholeError) -> [Finding] {
+    _ tell: (AccessDirectory) -> Void = { _ in }
+  ) throws(WormholeError) -> [Diagnosis] {
     let findings = try inspect().filter(\.isRepairable)
     repair("staging") { try count(swept: staging.sweep()) }
     repair("guests") { try count(swept: sweepGuests()) }
-    repair("system/\(AccessRoom.slotName)") { try count(swept: sweepAccesses(tell)) }
+    repair("system/\(AccessDirectory.slotName)") { try count(swept: sweepAccesses(tell)) }
     for folder in [Folder.channels, .system] {
       for name in (try? names(in: folder)) ?? [] {
         let slot = try slot(folder, name)
@@ -312,7 +312,7 @@ extension Container {
 
   /// Continues with further repairs after a failure.
   package func repair(_ path: String, _ body: () throws -> Void) {
-    guard let obstacle = Finding.obstacle(at: path, to: "repaired", body) else { return }
+    guard let obstacle = Diagnosis.obstacle(at: path, to: "repaired", body) else { return }
     log(.error, "'\(path)': \(obstacle.what)")
   }
 }

@@ -84,13 +84,13 @@ final class LeaseKeeper: Service {
     ///
     /// The thread may not have noticed the release yet when the next container is opened. The
     /// thread then continues, and no second thread is started.
-    private struct Known {
+    private struct LeaseHolder {
       weak var keeper: LeaseKeeper?
       let monitor: Monitor<State>
       var isInUse: Bool { keeper != nil || monitor.withLock { $0.hasThread } }
     }
 
-    private let known = Monitor<[UInt64: Known]>([:])
+    private let known = Monitor<[UInt64: LeaseHolder]>([:])
 
     func keeper(of device: UInt64) -> LeaseKeeper {
       known.withLock { known in
@@ -99,7 +99,7 @@ final class LeaseKeeper: Service {
         let keeper = LeaseKeeper(monitor, hire: LeaseKeeper.startThread)
         // A device number may never come again.
         known = known.filter { $0.value.isInUse }
-        known[device] = Known(keeper: keeper, monitor: monitor)
+        known[device] = LeaseHolder(keeper: keeper, monitor: monitor)
         return keeper
       }
     }

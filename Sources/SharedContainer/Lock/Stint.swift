@@ -5,7 +5,7 @@ internal import Syscalls
 /// A process with an immediate relock beats the waiters that its unlock wakes, and would starve
 /// them. After a while it therefore checks for waiters and yields. Shorter periods would divide the
 /// time more fairly, but each costs the wake-up of a thread.
-struct Stint {
+struct LockTenure {
   /// The period before a check: the check is a system call, in a loop of a thousand calls.
   private static let length: Int64 = 4_000_000
   /// The longest time to yield: the requesting waiter may have been suspended.
@@ -34,7 +34,7 @@ struct Stint {
     ended = Instant.now.nanoseconds
     guard ended - began > Self.length else { return }
     began = ended
-    isOver = WaiterSign.take(from: file)
+    isOver = WaiterFlag.take(from: file)
   }
 
   /// Waits until another process has held the lock, if a waiter has requested it.

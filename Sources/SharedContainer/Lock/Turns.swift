@@ -1,7 +1,7 @@
 internal import Syscalls
 
 /// The queue of a process's own threads before a lock: first come, first served.
-final class Turns: Sendable {
+final class ThreadQueue: Sendable {
   private struct State {
     var isTaken = false
     var next = 0

@@ -8,7 +8,7 @@ internal import Syscalls
 /// A single request is enough for all waiters: the kernel selects the next holder, and the
 /// remaining waiters repeat the request at each check. The request only affects the order of
 /// holders, so a failed write, or a request of another waiter, does no harm.
-enum WaiterSign {
+enum WaiterFlag {
   static let place = HolderMark.size
   /// The largest size of a lock file.
   static let end = place + MemoryLayout<UInt64>.size

@@ -47,7 +47,7 @@ extension MemberDirectory {
     return try result!.get()
   }
 
-  private enum Taken {
+  private enum IdentifierUse {
     case not
     /// The link itself is locked, if the lock on the file is not visible through the link.
     case had(LockedFile?)
@@ -56,7 +56,7 @@ extension MemberDirectory {
   private func take(
     _ unique: String, for staged: String, in files: OpenDirectory,
     _ isOver: () throws(Errno) -> Bool
-  ) throws(Errno) -> Taken {
+  ) throws(Errno) -> IdentifierUse {
     let staging = container.staging
     for _ in 0..<100 {
       do throws(Errno) {

@@ -15,7 +15,7 @@ package final class Arbiters: Sendable {
 
   private let options: ContainerOptions
   private let root: String?
-  private let rooms = Monitor<[String: AccessRoom]>([:])
+  private let rooms = Monitor<[String: AccessDirectory]>([:])
 
   package convenience init() { self.init(ContainerOptions(), root: nil) }
 
@@ -35,7 +35,7 @@ package final class Arbiters: Sendable {
   }
 
   /// Returns the access directory for the user's files that belong to no group.
-  private func userRoom() throws(WormholeError) -> AccessRoom {
+  private func userRoom() throws(WormholeError) -> AccessDirectory {
     try room(location(Self.userGroup)) { (location) throws(WormholeError) in
       try location.prepare(.owner)
       return try Container.open(location.container, options: self.options)
@@ -43,7 +43,7 @@ package final class Arbiters: Sendable {
   }
 
   /// Returns the access directory for a path without links.
-  package func room(for path: AccessPath) throws(WormholeError) -> AccessRoom {
+  package func room(for path: AccessPath) throws(WormholeError) -> AccessDirectory {
     guard let group = try group(of: path), group != Self.userGroup else { return try userRoom() }
     return try room(location(group)) { (location) throws(WormholeError) in
       try self.open(location)
@@ -106,10 +106,10 @@ package final class Arbiters: Sendable {
   private func room(
     _ location: ContainerLocation,
     _ open: (ContainerLocation) throws(WormholeError) -> Container
-  ) throws(WormholeError) -> AccessRoom {
+  ) throws(WormholeError) -> AccessDirectory {
     let path = location.container
     if let room = rooms.withLock({ $0[path] }), room.container.isInPlace { return room }
-    let fresh = try AccessRoom(open(location))
+    let fresh = try AccessDirectory(open(location))
     return rooms.withLock { rooms in
       if let other = rooms[path], other.container.identity == fresh.container.identity {
         return other
@@ -120,8 +120,8 @@ package final class Arbiters: Sendable {
   }
 
   /// Returns the access directories of all groups with accesses, and that of the user.
-  package func all() -> [AccessRoom] {
-    var found: [AccessRoom] = []
+  package func all() -> [AccessDirectory] {
+    var found: [AccessDirectory] = []
     if let room = try? userRoom() { found.append(room) }
     guard let groups = try? groupsDirectory(),
       let listing = try? Descriptor.open(path: groups.text, [.readOnly, .directory]),
@@ -129,7 +129,7 @@ package final class Arbiters: Sendable {
     else { return found }
     for name in names.prefix(Self.most) where EscapedName.unescape(name) != Self.userGroup {
       // A group without accesses stays as it is: its container is not opened.
-      let room = "\(name)/.wormhole/system/\(AccessRoom.slotName)"
+      let room = "\(name)/.wormhole/system/\(AccessDirectory.slotName)"
       guard let group = EscapedName.unescape(name), (try? listing.status(of: room)) != nil,
         let location = try? location(group)
       else { continue }

@@ -7,7 +7,7 @@ extension LockExecutor {
   /// Each check also requests the holder to yield.
   mutating func wait(_ generation: Int) throws(Errno) -> LockMachine.Event {
     let file = state.file!
-    defer { WaiterSign.withdraw(from: file.file) }
+    defer { WaiterFlag.withdraw(from: file.file) }
     let now = slot.container.options.environment.now
     // On every exit: no caller would use a lock that the thread gets later.
     defer { file.giveUp() }
@@ -15,7 +15,7 @@ extension LockExecutor {
     var observation = LeaseObservation<HolderMark>(
       lease: policy.lease ?? .seconds(1_000_000_000), now: now())
     while true {
-      WaiterSign.leave(in: file.file)
+      WaiterFlag.leave(in: file.file)
       let look = min(patience.deadline ?? .distantFuture, now() + observation.interval)
       if try file.wait(until: look) {
         state.stint.begin()

@@ -300,7 +300,7 @@ struct LockExecutor {
   private func checked(_ file: consuming Descriptor) throws(Errno) -> Descriptor {
     let status = try file.status()
     // The mark is written into the file: a link to some other file must not pass for a lock.
-    guard status.kind == .regular, status.size <= WaiterSign.end else { throw .noDevice }
+    guard status.kind == .regular, status.size <= WaiterFlag.end else { throw .noDevice }
     return file
   }
 

@@ -21,7 +21,7 @@ final class LockState: @unchecked Sendable {
   @exclusivity(unchecked) var committed: CommittedFile?
   /// Made for the first tenure: readers need none.
   @exclusivity(unchecked) var mark: HolderMark?
-  @exclusivity(unchecked) var stint = Stint()
+  @exclusivity(unchecked) var stint = LockTenure()
 
   deinit { file?.retire() }
 

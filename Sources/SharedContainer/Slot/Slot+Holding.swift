@@ -17,15 +17,15 @@ extension Slot {
   /// Waits for a suspended holder, until the deadline or a cancellation.
   ///
   /// - Parameters:
-  ///   - breakAfter: take the lock over from a holder that has not run for that long. No shorter
+  ///   - takeOverAfter: take the lock over from a holder that has not run for that long. No shorter
   ///     than the lease, which is the interval in which a running holder renews its heartbeat.
   ///   - isOutermost: whether the body may change values in the container.
   ///   - body: gets the generation in which the lock is held: it rises with every takeover.
   package func hold<Result>(
-    _ operation: String, breakAfter: Duration? = nil, patience: Patience = .unlimited,
+    _ operation: String, takeOverAfter: Duration? = nil, patience: Patience = .unlimited,
     isOutermost: Bool = false, _ body: (_ generation: Int) throws -> Result
   ) throws -> Held<Result> {
-    let lease = breakAfter.map { max($0, container.options.lease) }
+    let lease = takeOverAfter.map { max($0, container.options.lease) }
     return try holdingTurn(operation, patience) {
       var executor = LockExecutor(self, LockPolicy(lease: lease, cap: nil), patience, operation)
       var action = executor.advance(.begin)

@@ -22,7 +22,7 @@ package final class Slot: Sendable {
   let valuePath: [CChar]
   private let opened = Monitor<SlotDirectory?>(nil)
   private let hasNewName = Atomic<Bool>(false)
-  let turns = Turns()
+  let turns = ThreadQueue()
   let lockState = LockState()
 
   init(

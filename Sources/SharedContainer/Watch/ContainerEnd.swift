@@ -5,7 +5,7 @@ internal import Syscalls
 /// Changes made through the open instance are then invisible to processes that open the path, and
 /// their changes are invisible to it.
 package struct ContainerEnd: Sendable, Equatable {
-  package enum Way: Sendable, Equatable {
+  package enum Reason: Sendable, Equatable {
     /// Its directory, or `container.plist` in it, is gone.
     case removed
     /// It was moved away, and may be open elsewhere.
@@ -14,7 +14,7 @@ package struct ContainerEnd: Sendable, Equatable {
     case replaced
   }
 
-  package let way: Way
+  package let way: Reason
   let path: String
 
   package func error(_ operation: String, _ subject: String) -> WormholeError {
@@ -66,7 +66,7 @@ extension Container {
       ?? WormholeError(error, operation, subject, in: self, path)
   }
 
-  private func way(at place: String?) -> ContainerEnd.Way? {
+  private func way(at place: String?) -> ContainerEnd.Reason? {
     if isRemoved { return .removed }
     if let place {
       do throws(Errno) {

@@ -6,8 +6,8 @@ internal import Syscalls
 /// The watch is a listener in the container's ``WatchTree``.
 package final class NamedWatch: Sendable {
   private let tree: WatchTree
-  private let ear: WatchTree.Ear
-  private let node: WatchTree.Node
+  private let ear: WatchTree.WatchObserver
+  private let node: WatchTree.WatchedDirectory
 
   /// Starts to watch; the directory need not exist yet.
   ///
@@ -27,7 +27,7 @@ package final class NamedWatch: Sendable {
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) {
     tree = container.watchTree()
-    ear = WatchTree.Ear(mask, name: name, pauses: pauses, ended: ended, handler)
+    ear = WatchTree.WatchObserver(mask, name: name, pauses: pauses, ended: ended, handler)
     node = try tree.add(ear, at: path)
   }
 

@@ -14,7 +14,7 @@ internal import Syscalls
 /// A directory that cannot be watched is polled, and is not kept open for polling.
 final class WatchTree: Sendable {
   /// A listener.
-  final class Ear: Sendable {
+  final class WatchObserver: Sendable {
     let mask: InotifyMask
     /// The only name that is reported to the listener; nil for all names.
     let name: String?
@@ -40,13 +40,13 @@ final class WatchTree: Sendable {
 
   /// A directory: a name, and the directory that has the name now.
   // The mutable properties are used only under the lock of the tree.
-  final class Node: @unchecked Sendable {
+  final class WatchedDirectory: @unchecked Sendable {
     let name: String
-    let parent: Node?
-    fileprivate var children: [String: Node] = [:]
+    let parent: WatchedDirectory?
+    fileprivate var children: [String: WatchedDirectory] = [:]
     /// Listeners for all names, and listeners for a single name.
-    fileprivate var ears: [Ear] = []
-    fileprivate var earsByName: [String: [Ear]] = [:]
+    fileprivate var ears: [WatchObserver] = []
+    fileprivate var earsByName: [String: [WatchObserver]] = [:]
     fileprivate var watch: Watch?
     fileprivate var directory: FileIdentity?
     /// The open directory, for nodes with children or with a listener that may pause.
@@ -60,12 +60,12 @@ final class WatchTree: Sendable {
     fileprivate var isUntold = false
     fileprivate var nextUpgrade = Instant.distantFuture
 
-    fileprivate init(_ name: String, in parent: Node?) {
+    fileprivate init(_ name: String, in parent: WatchedDirectory?) {
       self.name = name
       self.parent = parent
     }
 
-    fileprivate var allEars: [Ear] {
+    fileprivate var allEars: [WatchObserver] {
       earsByName.isEmpty ? ears : ears + earsByName.values.flatMap { $0 }
     }
 
@@ -84,7 +84,7 @@ final class WatchTree: Sendable {
 
   private struct State {
     /// The nodes to check, and whether each is registered again even if it seems unchanged.
-    var pending: [ObjectIdentifier: (node: Node, isForced: Bool)] = [:]
+    var pending: [ObjectIdentifier: (node: WatchedDirectory, isForced: Bool)] = [:]
     var end: ContainerEnd?
     /// The reason for polling; reported once.
     var reason: String?
@@ -94,7 +94,7 @@ final class WatchTree: Sendable {
   private let container: Container
   /// The absolute path of the container, whatever the process's working directory.
   private let place: String?
-  private let root = Node("", in: nil)
+  private let root = WatchedDirectory("", in: nil)
   /// Also protects the nodes.
   private let state = Monitor(State())
   /// Held while directories are opened and registered: if two threads do so at once, the later
@@ -117,8 +117,8 @@ final class WatchTree: Sendable {
   // MARK: Listeners
 
   /// Adds a listener to a directory; the missing nodes on the path are made.
-  func add(_ ear: Ear, at path: [String]) throws(Errno) -> Node {
-    let (node, failure) = changing.withLock { _ -> (Node, Errno?) in
+  func add(_ ear: WatchObserver, at path: [String]) throws(Errno) -> WatchedDirectory {
+    let (node, failure) = changing.withLock { _ -> (WatchedDirectory, Errno?) in
       let chain = join(ear, path)
       let failure = Errno.of { () throws(Errno) in
         // The first listener checks whether the container still has its path.
@@ -134,13 +134,13 @@ final class WatchTree: Sendable {
     throw failure
   }
 
-  private func join(_ ear: Ear, _ path: [String]) -> [Node] {
+  private func join(_ ear: WatchObserver, _ path: [String]) -> [WatchedDirectory] {
     state.withLock { _ in
       var chain = [root]
       for name in path {
         let parent = chain[chain.count - 1]
         parent.mask.formUnion(Self.names)
-        let node = parent.children[name] ?? Node(name, in: parent)
+        let node = parent.children[name] ?? WatchedDirectory(name, in: parent)
         parent.children[name] = node
         chain.append(node)
       }
@@ -157,7 +157,7 @@ final class WatchTree: Sendable {
 
   /// Removes a listener and the nodes that become unused; a call of the listener may be in
   /// progress.
-  func remove(_ ear: Ear, at node: Node) {
+  func remove(_ ear: WatchObserver, at node: WatchedDirectory) {
     let unused = state.withLock { state -> [Watch] in
       if let name = ear.name {
         node.earsByName[name]?.removeAll { $0 === ear }
@@ -166,7 +166,7 @@ final class WatchTree: Sendable {
         node.ears.removeAll { $0 === ear }
       }
       var unused: [Watch] = []
-      var next: Node? = node
+      var next: WatchedDirectory? = node
       while let last = next, !last.isUsed, !last.isOut {
         if let watch = last.watch.take() { unused.append(watch) }
         last.open = nil
@@ -182,14 +182,14 @@ final class WatchTree: Sendable {
     for watch in unused { watch.stop() }
   }
 
-  func isPolling(_ node: Node) -> Bool {
+  func isPolling(_ node: WatchedDirectory) -> Bool {
     state.withLock { _ in
       sequence(first: node, next: \.parent).contains { $0.watch?.isPolling ?? false }
     }
   }
 
   /// Fails if the directory has further listeners.
-  func pause(_ node: Node) -> Bool {
+  func pause(_ node: WatchedDirectory) -> Bool {
     state.withLock { _ in
       guard node.ears.count == 1, node.earsByName.isEmpty, node.children.isEmpty else {
         return false
@@ -201,11 +201,11 @@ final class WatchTree: Sendable {
     }
   }
 
-  func resume(_ node: Node) { state.withLock { _ in node.watch?.resume() } }
+  func resume(_ node: WatchedDirectory) { state.withLock { _ in node.watch?.resume() } }
 
   // MARK: Notices of the watcher
 
-  private func hear(_ signal: Watcher.Signal, _ node: Node) {
+  private func hear(_ signal: Watcher.Signal, _ node: WatchedDirectory) {
     switch signal {
     case .changed(let names): hear(names, node)
     case .lookAgain:
@@ -228,10 +228,10 @@ final class WatchTree: Sendable {
     }
   }
 
-  private func hear(_ names: [String], _ node: Node) {
+  private func hear(_ names: [String], _ node: WatchedDirectory) {
     let (ears, signal, named, isWorkDue) = state.withLock {
-      state -> ([Ear], Watcher.Signal, [(Ear, String)], Bool) in
-      var named: [(Ear, String)] = []
+      state -> ([WatchObserver], Watcher.Signal, [(WatchObserver, String)], Bool) in
+      var named: [(WatchObserver, String)] = []
       if !node.earsByName.isEmpty {
         for name in Set(names) {
           for ear in node.earsByName[name] ?? [] { named.append((ear, name)) }
@@ -254,7 +254,7 @@ final class WatchTree: Sendable {
     if isWorkDue { ask() }
   }
 
-  private func note(_ node: Node, isForced: Bool, _ state: inout State) {
+  private func note(_ node: WatchedDirectory, isForced: Bool, _ state: inout State) {
     guard !node.isOut, state.end == nil else { return }
     let known = state.pending[ObjectIdentifier(node)]?.isForced ?? false
     state.pending[ObjectIdentifier(node)] = (node, isForced || known)
@@ -267,7 +267,7 @@ final class WatchTree: Sendable {
   /// Checks the recorded nodes, and notifies the listeners of changes.
   private func lookAtPending() {
     while let (node, isForced) = state.withLock({ $0.pending.popFirst()?.value }) {
-      var told: [(Node, [Ear], Watcher.Signal)] = []
+      var told: [(WatchedDirectory, [WatchObserver], Watcher.Signal)] = []
       var end: ContainerEnd?
       changing.withLock { _ in
         if node === root { end = endNow() }
@@ -291,9 +291,9 @@ final class WatchTree: Sendable {
 
   /// Sends the last notice to all listeners.
   private func tellAll(of end: ContainerEnd) {
-    let (ears, watches) = state.withLock { state -> ([Ear], [Watch]) in
+    let (ears, watches) = state.withLock { state -> ([WatchObserver], [Watch]) in
       state.pending = [:]
-      var (ears, watches): ([Ear], [Watch]) = ([], [])
+      var (ears, watches): ([WatchObserver], [Watch]) = ([], [])
       var nodes = [root]
       while let node = nodes.popLast() {
         ears += node.allEars
@@ -310,7 +310,8 @@ final class WatchTree: Sendable {
   }
 
   private func refresh(
-    _ node: Node, _ isForced: Bool, _ told: inout [(Node, [Ear], Watcher.Signal)]
+    _ node: WatchedDirectory, _ isForced: Bool,
+    _ told: inout [(WatchedDirectory, [WatchObserver], Watcher.Signal)]
   ) {
     let (isOut, isUpgradeDue) = state.withLock { _ in
       (node.isOut, node.watch?.isPolling == true && Instant.now >= node.nextUpgrade)
@@ -325,7 +326,7 @@ final class WatchTree: Sendable {
   }
 
   /// Whether the watched directory still has the name, or both are missing.
-  private func isSame(_ node: Node) -> Bool {
+  private func isSame(_ node: WatchedDirectory) -> Bool {
     guard let parent = node.parent else { return state.withLock { _ in root.watch != nil } }
     let (open, known) = state.withLock { _ in (parent.open, node.directory) }
     let status = try? open?.descriptor.status(of: node.name)
@@ -333,7 +334,9 @@ final class WatchTree: Sendable {
   }
 
   /// Opens the directories again by their names, from one node downward.
-  private func renewAll(_ node: Node, _ told: inout [(Node, [Ear], Watcher.Signal)]) {
+  private func renewAll(
+    _ node: WatchedDirectory, _ told: inout [(WatchedDirectory, [WatchObserver], Watcher.Signal)]
+  ) {
     var isThere = false
     state.withLock { _ in node.isUntold = true }
     do throws(Errno) {
@@ -348,7 +351,7 @@ final class WatchTree: Sendable {
   }
 
   /// Watches the directory that has the name now; false if there is none.
-  private func renew(_ node: Node) throws(Errno) -> Bool {
+  private func renew(_ node: WatchedDirectory) throws(Errno) -> Bool {
     let (mask, keepsOpen) = state.withLock { _ in (node.mask, node.keepsOpen) }
     let open = try directory(of: node)
     var watch: Watch?
@@ -389,7 +392,7 @@ final class WatchTree: Sendable {
       "looking at a directory every \(Watcher.pollInterval) instead of being told: \(reason)")
   }
 
-  private func retry(_ node: Node, _ error: Errno) {
+  private func retry(_ node: WatchedDirectory, _ error: Errno) {
     let watch = Watcher.shared.poll { [weak self, node] signal in self?.hear(signal, node) }
     let old = state.withLock { state -> Watch? in
       state.reason = state.reason ?? "\(error)"
@@ -406,7 +409,7 @@ final class WatchTree: Sendable {
     old?.stop()
   }
 
-  private func directory(of node: Node) throws(Errno) -> OpenDirectory? {
+  private func directory(of node: WatchedDirectory) throws(Errno) -> OpenDirectory? {
     guard let parent = node.parent else {
       return OpenDirectory(try container.root.duplicate())
     }

@@ -14,16 +14,16 @@ extension Wormhole {
 
   /// The decision of a progress closure.
   @nonexhaustive
-  public enum FileDecision: Hashable, Sendable {
+  public enum ProgressDecision: Hashable, Sendable {
     /// Continue the transfer.
-    case goOn
+    case `continue`
     /// End the call with ``WormholeError/Code-swift.struct/cancelled``; nothing is sent then.
     case cancel
   }
 
   /// The treatment of the sender's file.
   @nonexhaustive
-  public enum FileHanding: Hashable, Sendable {
+  public enum TransferMode: Hashable, Sendable {
     /// The file stays; the message receives a copy of the content at the moment of the call.
     case copying
     /// The file no longer exists when the call returns: it was moved, or copied and removed where

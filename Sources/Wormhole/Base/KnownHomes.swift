@@ -2,8 +2,8 @@ internal import SharedContainer
 internal import Syscalls
 
 /// A cache of open member directories to which files were moved.
-final class KnownHomes<Name: Hashable & Sendable>: Sendable {
-  private struct Known {
+final class MemberDirectoryCache<Name: Hashable & Sendable>: Sendable {
+  private struct CachedDirectory {
     let home: MemberDirectory
     /// When the directory's name was last checked.
     var seen: Instant
@@ -15,7 +15,7 @@ final class KnownHomes<Name: Hashable & Sendable>: Sendable {
   /// before.
   private let trust = Duration.milliseconds(100)
 
-  private let known = Monitor<[Name: Known]>([:])
+  private let known = Monitor<[Name: CachedDirectory]>([:])
 
   /// Returns nil if the directory is unknown, or has lost its name.
   func home(of name: Name) -> MemberDirectory? {
@@ -35,7 +35,7 @@ final class KnownHomes<Name: Hashable & Sendable>: Sendable {
     known.withLock { known in
       // Each entry keeps descriptors open, and directories come and go; used ones are opened again.
       if known.count >= 64 { known = [:] }
-      known[name] = Known(home: home, seen: .now)
+      known[name] = CachedDirectory(home: home, seen: .now)
     }
   }
 

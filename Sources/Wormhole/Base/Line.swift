@@ -1,5 +1,5 @@
 /// A sorted queue: elements are taken from the front, and new elements mostly go to the end.
-struct Line<Element> {
+struct SortedQueue<Element> {
   private var elements: [Element]
   /// The index of the first element that is not taken.
   private var start = 0
@@ -42,12 +42,12 @@ struct Line<Element> {
   }
 }
 
-extension Line: Equatable where Element: Equatable {}
-extension Line: Hashable where Element: Hashable {}
+extension SortedQueue: Equatable where Element: Equatable {}
+extension SortedQueue: Hashable where Element: Hashable {}
 
 extension Dictionary {
   /// Takes the first element of the key's queue, which must exist; removes an empty queue.
-  mutating func takeFirst<Element>(of key: Key) -> Element where Value == Line<Element> {
+  mutating func takeFirst<Element>(of key: Key) -> Element where Value == SortedQueue<Element> {
     let index = self.index(forKey: key)!
     let taken = values[index].removeFirst()
     if values[index].isEmpty { remove(at: index) }

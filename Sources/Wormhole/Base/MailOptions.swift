@@ -2,7 +2,7 @@ internal import Syscalls
 
 extension Wormhole {
   /// Options for the messages that members send and receive through one container instance.
-  public struct MailOptions: Sendable {
+  public struct MailboxOptions: Sendable {
     /// The number of attempts before a message goes to the dead letters; at most 60.
     public var attempts = 5
 
@@ -12,22 +12,22 @@ extension Wormhole {
     public var retryDelay = Duration.milliseconds(100)
 
     /// Whether a failed message blocks all messages sent after it.
-    public var isStrict = false
+    public var keepsOrderOnRetry = false
 
     /// How many files of messages may wait in one inbox.
     ///
     /// A batch is one file. Concurrent senders may exceed the limit by a little. All senders to a
     /// member must set the same value, as they share one account of its inbox.
-    public var largestQueue = 262_144
+    public var maximumQueuedMessages = 262_144
 
     /// How many bytes may wait in one inbox; the same rules apply.
-    public var largestQueueBytes = 1 << 30
+    public var maximumQueueBytes = 1 << 30
 
     /// How many dead letters are stored.
     ///
     /// While the limit is reached, a message that would become a dead letter stays in the queue,
     /// and is tried again every minute.
-    public var largestDeadLetters = 1000
+    public var maximumDeadLetters = 1000
 
     /// How many bytes of pending outcomes are stored for a sender.
     ///
@@ -36,13 +36,13 @@ extension Wormhole {
     ///
     /// Each pending outcome contains the whole message, and takes at least 4096 bytes. The receiver
     /// enforces the limit from time to time, so the outcomes may exceed it by a sixteenth.
-    public var largestReceipts = 64 << 20
+    public var maximumReceiptBytes = 64 << 20
 
     /// Called from time to time with the progress of comparing a received file with the sent one,
     /// before its message is delivered.
     ///
     /// The receiving thread makes the call, which should return soon.
-    public var arriving: (@Sendable (_ from: String?, FileProgress) -> Void)?
+    public var onFileProgress: (@Sendable (_ from: String?, FileProgress) -> Void)?
 
     /// Makes the options that suit most programs.
     public init() {}

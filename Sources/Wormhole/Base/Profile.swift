@@ -7,11 +7,11 @@ extension Wormhole {
   @nonexhaustive
   public enum Reachability: String, Hashable, Sendable, CaseIterable {
     /// No process has ever joined under the name.
-    case notReachable
+    case neverJoined
     /// The member has joined before and does not run: messages to it wait.
-    case backgroundOnly
+    case notRunning
     /// The member runs. Its process may be suspended; see ``Profile/isStopped``.
-    case immediatelyReachable
+    case running
   }
 
   /// The properties of a member at one moment.
@@ -21,11 +21,11 @@ extension Wormhole {
     /// The incarnation of the latest join; it differs from all earlier incarnations.
     public let incarnation: Incarnation
     /// The ID of the process that joined last, in the PID namespace of that process.
-    public let process: Int32
+    public let processID: Int32
     /// The name of the program.
     public let program: String
     /// The time of the last join, by the member's clock.
-    public let since: Date
+    public let joinedAt: Date
     /// The information that the member publishes about itself.
     public let info: [String: String]
     /// The reachability at that moment; `notReachable` if the member's directory has been removed.
@@ -35,18 +35,18 @@ extension Wormhole {
     public private(set) var isStopped: Bool?
 
     /// Whether the member's process lives, according to the kernel.
-    public var isRunning: Bool { reachability == .immediatelyReachable }
+    public var isRunning: Bool { reachability == .running }
 
     init(_ profile: MemberProfile, _ reachability: Reachability) {
       name = profile.name
       incarnation = profile.incarnation
-      process = profile.process
+      processID = profile.process
       program = profile.program
-      since = profile.since
+      joinedAt = profile.since
       info = profile.info
       self.reachability = reachability
       isStopped =
-        switch reachability == .immediatelyReachable ? profile.holder.state : .gone {
+        switch reachability == .running ? profile.holder.state : .gone {
         case .stopped: true
         case .running: false
         case .gone, .unknown: nil

@@ -29,19 +29,19 @@ extension Wormhole {
 
     /// The size limit, in bytes, of the file for a value; the file takes about 150 bytes more than
     /// the value.
-    public var largestValue = ContainerOptions.defaultLargestFile
+    public var maximumValueBytes = ContainerOptions.defaultLargestFile
 
     /// The options for messages between members.
-    public var mail = MailOptions()
+    public var mailbox = MailboxOptions()
 
     /// Whether a missing container is made.
     ///
     /// Otherwise a missing container is an error, ``WormholeError/Code-swift.struct/notFound`` or
     /// ``WormholeError/Code-swift.struct/notAContainer``.
-    public var mayCreate = true
+    public var createsIfMissing = true
 
     /// The writer of values, as shown to readers: by default the program and its process ID.
-    public var name: String {
+    public var writerName: String {
       get { givenName ?? Self.ownName }
       set { givenName = newValue }
     }
@@ -93,7 +93,7 @@ extension Wormhole {
       options.lease = max(lease, .milliseconds(10))
       options.cap = cap
       options.isForReading = isForReading
-      options.largestFile = largestValue
+      options.largestFile = maximumValueBytes
       options.environment = environment
       options.environment.log = log
       return options
@@ -102,8 +102,8 @@ extension Wormhole {
     /// The limits for the size of one value.
     var limits: PropertyListLimits {
       var limits = PropertyListLimits()
-      limits.bytes = largestValue
-      limits.expandedBytes = max(limits.expandedBytes, largestValue.multipliedCapped(by: 2))
+      limits.bytes = maximumValueBytes
+      limits.expandedBytes = max(limits.expandedBytes, maximumValueBytes.multipliedCapped(by: 2))
       return limits
     }
   }

@@ -70,11 +70,11 @@ extension Wormhole.Channel {
   /// The async overload; the call and its body run off the task's thread. If the task is cancelled
   /// while it waits, the body does not run, and nothing is changed.
   @discardableResult
-  public func decide(
+  public func updateIfNeeded(
     durability: Durability? = nil,
-    _ body: @escaping @Sendable (inout Value?) throws -> Wormhole.Decision
+    _ body: @escaping @Sendable (inout Value?) throws -> Wormhole.UpdateDecision
   ) async throws -> Value? {
-    try await offPoolAny("update") { try decide(durability: durability, body) }
+    try await offPoolAny("update") { try updateIfNeeded(durability: durability, body) }
   }
 
   /// Changes the value under the channel's lock; a channel without a value starts from a default.
@@ -98,13 +98,13 @@ extension Wormhole.Channel {
   /// The async overload; the call and its body run off the task's thread. If the task is cancelled
   /// while it waits, the body does not run, and nothing is changed.
   @discardableResult
-  public func decide(
+  public func updateIfNeeded(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
-    _ body: @escaping @Sendable (inout Value) throws -> Wormhole.Decision
+    _ body: @escaping @Sendable (inout Value) throws -> Wormhole.UpdateDecision
   ) async throws -> Value {
     let first = first()
     return try await offPoolAny("update") {
-      try decide(default: first, durability: durability, body)
+      try updateIfNeeded(default: first, durability: durability, body)
     }
   }
 

@@ -4,11 +4,11 @@ public import SharedContainer
 extension Wormhole {
   /// The result of an update's body.
   @nonexhaustive
-  public enum Decision: Hashable, Sendable {
+  public enum UpdateDecision: Hashable, Sendable {
     /// The changed value is put.
     case commit
     /// The changed value is discarded: nothing has happened.
-    case discard
+    case keep
   }
 }
 
@@ -35,7 +35,7 @@ extension Wormhole.Channel {
   public func update(
     durability: Durability? = nil, _ body: (inout Value?) throws -> Void
   ) throws -> Value? {
-    try decide(durability: durability) { value in
+    try updateIfNeeded(durability: durability) { value in
       try body(&value)
       return .commit
     }
@@ -46,16 +46,16 @@ extension Wormhole.Channel {
   /// As `update(durability:_:)`, with a body that decides whether its change is put: for values
   /// that are not `Equatable`, and for decisions that do not depend on the value.
   @discardableResult
-  public func decide(
-    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.Decision
+  public func updateIfNeeded(
+    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.UpdateDecision
   ) throws -> Value? {
-    try decideVersion(durability: durability, body).value
+    try updateVersionIfNeeded(durability: durability, body).value
   }
 
   /// As ``decide(durability:_:)``, and also returns the version of the value afterwards; 0 if the
   /// channel was never written.
-  package func decideVersion(
-    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.Decision
+  package func updateVersionIfNeeded(
+    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.UpdateDecision
   ) throws -> (value: Value?, version: Int) {
     let writer = try writer()
     let reader = reader("update channel")
@@ -88,7 +88,7 @@ extension Wormhole.Channel {
     default first: @autoclosure () -> Value, durability: Durability? = nil,
     _ body: (inout Value) throws -> Void
   ) throws -> Value {
-    try decide(default: first(), durability: durability) { value in
+    try updateIfNeeded(default: first(), durability: durability) { value in
       try body(&value)
       return .commit
     }
@@ -99,21 +99,21 @@ extension Wormhole.Channel {
   ///
   /// As `decide(durability:_:)`.
   @discardableResult
-  public func decide(
+  public func updateIfNeeded(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
-    _ body: (inout Value) throws -> Wormhole.Decision
+    _ body: (inout Value) throws -> Wormhole.UpdateDecision
   ) throws -> Value {
     var after = first()
     let begin = after
-    try decide(durability: durability) { value in
+    try updateIfNeeded(durability: durability) { value in
       after = value ?? begin
       guard try body(&after) == .commit else {
         after = value ?? begin
-        return .discard
+        return .keep
       }
       // A channel without a value also stays without a value if the body leaves the default
       // unchanged.
-      if value == nil, isUnchanged(begin, after) { return .discard }
+      if value == nil, isUnchanged(begin, after) { return .keep }
       value = after
       return .commit
     }

@@ -19,7 +19,7 @@ extension Wormhole {
     init(_ name: String, _ hole: Wormhole) {
       self.name = name
       self.hole = hole
-      slot = Result { () throws(WormholeError) in try hole.container.slot(.channels, name) }
+      slot = Result { () throws(WormholeError) in try hole.storage.slot(.channels, name) }
     }
 
     /// Puts a value in place of the present content, damaged or not.

@@ -25,7 +25,7 @@ struct SlotWriter {
     let now = hole.options.environment.sinceEpoch()
     // A channel that is written for the first time may have the name of a removed channel.
     if case .nothing = content {
-      return VersionCount(removed: hole.container.removedVersion(), sinceEpoch: now)
+      return VersionCount(removed: hole.storage.removedVersion(), sinceEpoch: now)
     }
     return VersionCount(content, limits: hole.options.limits, sinceEpoch: now)
   }
@@ -42,7 +42,7 @@ struct SlotWriter {
     _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(version: version, sent: sent, from: hole.options.name, encoder)
+      try Envelope.seal(version: version, sent: sent, from: hole.options.writerName, encoder)
     }
   }
 
@@ -50,7 +50,7 @@ struct SlotWriter {
     value: Value, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(value, version: version, sent: sent, from: hole.options.name, encoder)
+      try Envelope.seal(value, version: version, sent: sent, from: hole.options.writerName, encoder)
     }
   }
 

@@ -16,7 +16,7 @@ extension Wormhole {
     /// The error that iterating throws.
     public typealias Failure = WormholeError
 
-    typealias Source = (listener: Brief<Listener>, interpret: Interpreter<Element>)
+    typealias Source = (listener: StopOnRelease<Listener>, interpret: Interpreter<Element>)
 
     let begin: @Sendable () throws(WormholeError) -> Source
 

@@ -41,7 +41,7 @@ extension CallGate {
 /// The element is passed on and not returned. To return a value of a generic type, the runtime
 /// looks up each type that the value is wrapped in, which takes half as long as decoding.
 typealias Interpreter<Element> =
-  @Sendable (_ finding: Finding, _ pass: (Element) -> Void) throws(WormholeError) -> Void
+  @Sendable (_ finding: WatchResult, _ pass: (Element) -> Void) throws(WormholeError) -> Void
 
 /// The sources of a watch, and the interpretation of their findings: the common basis of closures
 /// and sequences.
@@ -56,7 +56,8 @@ struct WatchPlan<Element: Sendable>: Sendable {
 
   /// Calls closures until the subscription is stopped.
   func observe(
-    in begun: Begun, on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
+    in begun: ActiveSubscriptions, on queue: DispatchQueue?,
+    _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
     let listener = try listener(on: queue, handler, failure)
@@ -67,8 +68,8 @@ struct WatchPlan<Element: Sendable>: Sendable {
   func observeBriefly(
     on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
-  ) throws(WormholeError) -> Brief<Listener> {
-    Brief(try listener(on: queue, handler, failure))
+  ) throws(WormholeError) -> StopOnRelease<Listener> {
+    StopOnRelease(try listener(on: queue, handler, failure))
   }
 
   private func listener(
@@ -95,7 +96,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   }
 
   private func goOn(
-    _ listener: Listener, in begun: Begun
+    _ listener: Listener, in begun: ActiveSubscriptions
   ) throws(WormholeError) -> Wormhole.Subscription {
     do throws(WormholeError) {
       return try listener.goOn(in: begun)
@@ -107,7 +108,8 @@ struct WatchPlan<Element: Sendable>: Sendable {
 
   /// Calls closures from a task, one at a time.
   func observe(
-    in begun: Begun, _ handler: IsolatedHandler<Element>, _ failure: IsolatedHandler<WormholeError>
+    in begun: ActiveSubscriptions, _ handler: IsolatedHandler<Element>,
+    _ failure: IsolatedHandler<WormholeError>
   ) throws(WormholeError) -> Wormhole.Subscription {
     try WormholeError.checkQueues("watch with", "an asynchronous closure")
     let listener = Listener(seen: seen)
@@ -147,7 +149,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
       try WormholeError.checkQueues("wait for", "changes")
       let listener = Listener(seen: seen)
       try begin(listener)
-      return (Brief(listener), interpreter())
+      return (StopOnRelease(listener), interpreter())
     }
   }
 }
@@ -157,7 +159,7 @@ extension Wormhole {
   func failureHandler(
     _ given: (@Sendable (WormholeError) -> Void)?, about subject: LogSubject = LogSubject()
   ) -> @Sendable (WormholeError) -> Void {
-    let container = container
+    let container = storage
     return given ?? { container.log(.error, $0, about: subject) }
   }
 
@@ -165,26 +167,26 @@ extension Wormhole {
     _ given: (@isolated(any) @Sendable (WormholeError) async -> Void)?,
     about subject: LogSubject = LogSubject()
   ) -> IsolatedHandler<WormholeError> {
-    let container = container
+    let container = storage
     return IsolatedHandler(given ?? { container.log(.error, $0, about: subject) })
   }
 
   func watching<Value: Codable & Sendable>(
-    _ channels: [Channel<Value>], present: Bool
+    _ channels: [Channel<Value>], initial: Bool
   ) -> WatchPlan<Snapshot<Value>> {
     WatchPlan(
-      seen: present ? [:] : known(channels.compactMap { try? $0.slot.get() }),
+      seen: initial ? [:] : known(channels.compactMap { try? $0.slot.get() }),
       join: { (listener) throws(WormholeError) in
         for channel in channels { try self.feeds.join(listener, channel.slot.get()) }
       }, interpreter: { self.snapshots() })
   }
 
   func watching<Value: Codable & Sendable>(
-    prefix: String, of type: Value.Type, present: Bool
+    prefix: String, of type: Value.Type, initial: Bool
   ) -> WatchPlan<Snapshot<Value>> {
-    let names = present ? [] : (try? channels(prefix: prefix)) ?? []
+    let names = initial ? [] : (try? channels(prefix: prefix)) ?? []
     return WatchPlan(
-      seen: known(names.compactMap { try? container.slot(.channels, $0) }),
+      seen: known(names.compactMap { try? storage.slot(.channels, $0) }),
       join: { (listener) throws(WormholeError) in
         try self.joinAll(prefix, listener)
       }, interpreter: { self.snapshots() })
@@ -192,7 +194,7 @@ extension Wormhole {
 
   private func known(_ slots: [Slot]) -> [String: Stamp] {
     let limits = options.limits
-    return Dictionary(slots.map { ($0.escaped, Finding(reading: $0, limits).stamp) }) { $1 }
+    return Dictionary(slots.map { ($0.escaped, WatchResult(reading: $0, limits).stamp) }) { $1 }
   }
 
   private func snapshots<Value: Codable & Sendable>() -> Interpreter<Snapshot<Value>> {
@@ -207,7 +209,7 @@ extension Wormhole {
   /// Adds a listener for all channels with the prefix, including channels that are made later.
   private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
     try WormholeError.checkNoCopy("watch channels with", prefix)
-    let (container, feeds, queue) = (container, feeds, finding)
+    let (container, feeds, queue) = (storage, feeds, background)
     let watch = try container.watchNames(in: .channels) { [weak listener] change in
       switch change {
       case .came(let name) where name.begins(with: prefix):

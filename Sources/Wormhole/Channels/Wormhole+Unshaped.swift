@@ -29,7 +29,7 @@ extension Wormhole {
   /// Setting up `Codable` and its generic types takes a program longer than reading the file, so
   /// the usual form is decoded by hand. All other forms take the usual path.
   package func unshaped(_ name: String) throws(WormholeError) -> UntypedSnapshot? {
-    let content = try container.slot(.channels, name).read()
+    let content = try storage.slot(.channels, name).read()
     let limits = options.limits
     if case .value(let bytes, let isRecovered) = content,
       case .dictionary(let entries)? = try? BinaryPropertyList.decode(bytes, limits: limits),

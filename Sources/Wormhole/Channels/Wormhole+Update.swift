@@ -43,7 +43,7 @@ extension Wormhole {
     _ parts: [any UpdatePart], _ durability: Durability?, _ body: () throws -> Void
   ) throws {
     guard !parts.isEmpty else { return try body() }
-    try container.change(
+    try storage.change(
       parts.map(\.slot), "update channels", durability: durability ?? options.durability,
       patience: patience
     ) { contents in

@@ -10,7 +10,7 @@ extension Wormhole {
     /// The sender's name.
     public let from: String
     /// The time of sending, by the sender's clock.
-    public let sent: Date
+    public let sentAt: Date
     /// The kind of the context: by default the name of the value's type.
     public let kind: String
     /// Whether the context has been received, as far as can be determined.
@@ -41,7 +41,7 @@ extension Wormhole {
     /// Creates a context for a test.
     init(_ from: String, _ header: MessageFile.Header, _ bytes: [UInt8]) {
       self.from = from
-      sent = header.sent
+      sentAt = header.sent
       kind = header.kind
       isReceived = true
       self.bytes = bytes
@@ -67,7 +67,7 @@ extension Wormhole {
           }
           self.bytes = bytes
           self.from = EscapedName.unescape(from) ?? from
-          sent = header.sent
+          sentAt = header.sent
           kind = header.kind
           isReceived = file == from
         }
@@ -117,7 +117,7 @@ extension Wormhole.Peer {
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
-    let home = try hole.receivers.home(of: name, in: hole.container)
+    let home = try hole.receivers.home(of: name, in: hole.storage)
     let header = MessageFile.Header(
       kind: kind,
       sent: Date(sinceEpoch: hole.options.environment.sinceEpoch()), to: name, expires: nil)
@@ -125,10 +125,11 @@ extension Wormhole.Peer {
     let bytes = try WormholeError.writing(operation, name) {
       try BinaryEncoder(limits: limits).seal(header, value)
     }
-    guard bytes.count <= hole.options.largestValue else {
+    guard bytes.count <= hole.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, name,
-        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.largestValue)")
+        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.maximumValueBytes)"
+      )
     }
     if !evenIfSame, isSame(bytes, header, from, home) { return false }
     let durability = durability ?? hole.options.durability
@@ -166,7 +167,7 @@ extension Wormhole.Peer {
   /// The latest context from this sender to the peer, received or not; nil without any.
   public var sentContext: Wormhole.Context? {
     get throws(WormholeError) {
-      guard let from = escapedSender, let home = try hole.container.existingMember(name) else {
+      guard let from = escapedSender, let home = try hole.storage.existingMember(name) else {
         return nil
       }
       return try Wormhole.Context(latestFrom: from, in: home, hole)
@@ -197,7 +198,7 @@ extension Wormhole.Peer {
   /// senders' names.
   package var toldContexts: [Wormhole.Context] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name) else { return [] }
+      guard let home = try hole.storage.existingMember(name) else { return [] }
       var senders: Set<String> = []
       do throws(Errno) {
         try home.list(.context) { file in

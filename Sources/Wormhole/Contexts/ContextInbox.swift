@@ -52,11 +52,11 @@ final class ContextInbox: Service {
     on queue: (any CallQueue)?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool,
     left: @escaping @Sendable () -> Void = {}
   ) -> MemberListener<Wormhole.Context> {
-    MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
+    MemberListener(of: hole.storage, on: queue, handler, left: left) { self.remove($0) }
   }
 
   func add(_ listener: MemberListener<Wormhole.Context>) throws(WormholeError) {
-    try hole.container.checkOwner("watch contexts of", home.name)
+    try hole.storage.checkOwner("watch contexts of", home.name)
     guard !isClosed.withLock({ $0 }) else {
       throw WormholeError(
         .notJoined, "receive contexts of", home.name, because: "it has left", hint: "join again")

@@ -33,7 +33,7 @@ extension Wormhole.Coordinator.Access {
   }
 }
 
-extension AccessStay {
+extension AccessSession {
   fileprivate func moved(_ old: String, to new: String) throws(WormholeError) {
     let paths = try [old, new].map { (path) throws(WormholeError) in
       // If the path is a link, the link was moved and not its target.

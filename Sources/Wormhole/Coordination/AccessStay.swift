@@ -6,7 +6,7 @@ internal import Syscalls
 ///
 /// Every access visits the containers in the same order, by their identifiers, so two accesses
 /// never wait for each other between containers.
-final class AccessStay: Sendable {
+final class AccessSession: Sendable {
   private let executors: [AccessExecutor]
   private let intents: [Wormhole.Coordinator.Intent]
   private let resolved: [[AccessPath]]
@@ -36,7 +36,8 @@ final class AccessStay: Sendable {
     }
     self.intents = intents
     var resolved: [[AccessPath]] = []
-    var parts: [String: (room: AccessRoom, parts: [AccessClaim.Part], replaced: [AccessPath])] = [:]
+    var parts:
+      [String: (room: AccessDirectory, parts: [AccessClaim.Part], replaced: [AccessPath])] = [:]
     var seen: [String: PresenterRound.Place] = [:]
     for intent in intents {
       let paths = try AccessPath.resolve(intent.path)

@@ -57,13 +57,13 @@ extension Wormhole.Coordinator {
     /// The paths of the intents, without links on the way to them.
     public let originals: [String]
 
-    let stay: AccessStay
+    let stay: AccessSession
 
     /// Whether the access still holds, because no other process has taken it over.
     ///
     /// If false, this process was suspended until another access took over. Both may use the files
     /// now, and a file to be *replaced* will not be replaced. Each call reads the disk.
-    public var stands: Bool { stay.stands }
+    public var isValid: Bool { stay.stands }
 
     /// Runs the body as if it were inside the access, on any thread.
     package func within<Result>(_ body: () -> Result) -> Result { stay.held.within(body) }

@@ -26,7 +26,7 @@ extension Wormhole.Coordinator {
       public let isNew: Bool
       /// The path relative to the presented folder; nil for the presented item itself and for a
       /// folder above.
-      public let below: String?
+      public let relativePath: String?
     }
 
     /// Called before another access uses the file: pause, and call `goOn`.
@@ -54,7 +54,7 @@ extension Wormhole.Coordinator {
       (@Sendable (_ below: String, _ done: @escaping @Sendable () -> Void) -> Void)?
 
     /// Called after the file may have changed: read it again.
-    public var changed: @Sendable (Change) -> Void = { _ in }
+    public var didChange: @Sendable (Change) -> Void = { _ in }
 
     /// A move by another access.
     public struct Move: Hashable, Sendable {
@@ -65,9 +65,9 @@ extension Wormhole.Coordinator {
       public let to: String
       /// The old path relative to the presented folder; nil for the presented item itself, which is
       /// presented at ``to`` from now on.
-      public let below: String?
+      public let oldRelativePath: String?
       /// The new path relative to the presented folder; nil if the item is not in the folder.
-      public let nowBelow: String?
+      public let newRelativePath: String?
     }
 
     /// Called after another access has moved the presented item, or an item in the presented
@@ -76,7 +76,7 @@ extension Wormhole.Coordinator {
     /// A moved item is presented at its new path from then on, without another call of `present`,
     /// and ``changed`` follows. If this closure is nil, only ``changed`` is called. The access in
     /// which the item was moved has not ended yet.
-    public var moved: (@Sendable (Move) -> Void)?
+    public var didMove: (@Sendable (Move) -> Void)?
 
     /// Whether the presenter has work to do before another access reads.
     var mindsReaders: Bool { relinquish != nil || save != nil }
@@ -85,7 +85,7 @@ extension Wormhole.Coordinator {
     public init() {}
 
     /// The longest time that an access waits for the presenters of its paths.
-    public static let patience = Duration.seconds(2)
+    public static let responseTimeout = Duration.seconds(2)
   }
 
   /// Registers a presenter, which is asked before other accesses use a file, or anything in a

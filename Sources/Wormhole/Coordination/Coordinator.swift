@@ -37,7 +37,7 @@ extension Wormhole {
     /// The purpose of this coordinator's own presenter: its accesses neither ask nor notify that
     /// presenter.
     private let presenter: String?
-    private let waits = Monitor<[Int: Cancellation]>([:])
+    private let waits = Monitor<[Int: CancellationFlag]>([:])
     private let numbers = Monitor(0)
 
     /// Creates a coordinator of a purpose.
@@ -230,7 +230,7 @@ extension Wormhole {
     /// A call whose wait ``cancel()`` can end.
     package struct AnnouncedCall: Sendable {
       fileprivate let number: Int
-      fileprivate let cancellation: Cancellation
+      fileprivate let cancellation: CancellationFlag
       /// Whether the call is made inside a presenter's closure.
       fileprivate let isAnswering: Bool
     }
@@ -241,7 +241,7 @@ extension Wormhole {
         number += 1
         return number
       }
-      let cancellation = OffPool.cancellation ?? Cancellation()
+      let cancellation = OffPool.cancellation ?? CancellationFlag()
       waits.withLock { $0[number] = cancellation }
       return AnnouncedCall(
         number: number, cancellation: cancellation, isAnswering: PresenterCall.isUnderWay)
@@ -252,9 +252,9 @@ extension Wormhole {
 
     private func stay(
       _ intents: [Intent], _ timeout: Duration?, _ takeOver: Duration?,
-      _ cancellation: Cancellation, _ isAnswering: Bool
-    ) throws(WormholeError) -> AccessStay {
-      try AccessStay(
+      _ cancellation: CancellationFlag, _ isAnswering: Bool
+    ) throws(WormholeError) -> AccessSession {
+      try AccessSession(
         // In a forked child, the presenter belongs to the parent.
         intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
         Patience(until: .now + Self.timeout(timeout, takeOver), cancellation: cancellation),

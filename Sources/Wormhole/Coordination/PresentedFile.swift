@@ -6,9 +6,9 @@ internal import Syscalls
 /// The process that asked the presenter reports the end of its access. A dead process reports
 /// nothing. So while the presenter has relinquished for any access, it checks once a second whether
 /// the process of that access lives.
-final class PresentedFile: Lasting {
+final class PresentedFile: Stoppable {
   private struct Hold {
-    let room: AccessRoom
+    let room: AccessDirectory
     /// The name of the access's process.
     let process: String
     let writes: Bool
@@ -18,7 +18,7 @@ final class PresentedFile: Lasting {
 
   /// A request of an access, under one name of the presenter: in each container that orders some of
   /// its paths, the presenter has a name of its own.
-  private struct Asking: Hashable {
+  private struct PresenterAccess: Hashable {
     /// The receiving guest.
     let guest: String
     let presenter: Int
@@ -26,15 +26,15 @@ final class PresentedFile: Lasting {
   }
 
   private struct State {
-    var holds: [Asking: Hold] = [:]
+    var holds: [PresenterAccess: Hold] = [:]
     /// The pending replies.
     ///
     /// Requests of accesses that have ended are kept too: until the reply arrives, the requesting
     /// process does not wait for this presenter again.
-    var answers: [Asking: @Sendable (_ holdsOff: Bool) -> Void] = [:]
+    var answers: [PresenterAccess: @Sendable (_ holdsOff: Bool) -> Void] = [:]
     /// Accesses that may have written before the registration; if their process dies, no process
     /// notifies this presenter.
-    var awaited: [(room: AccessRoom, name: AccessName)] = []
+    var awaited: [(room: AccessDirectory, name: AccessName)] = []
     var isLooking = false
     var isStopped = false
     /// The changes still to report, by path; a call for each is queued already.
@@ -43,8 +43,8 @@ final class PresentedFile: Lasting {
 
   /// A registration, where accesses find the presenter.
   private struct Place {
-    let room: AccessRoom
-    let desk: PresenterDesk
+    let room: AccessDirectory
+    let desk: PresenterEndpoint
     let name: PresenterName
   }
 
@@ -97,7 +97,7 @@ final class PresentedFile: Lasting {
       guard let hole = places.first?.desk.hole else {
         preconditionFailure("every path has its room")
       }
-      return try hole.begun.keep(self)
+      return try hole.subscriptions.keep(self)
     } catch {
       end()
       throw error
@@ -111,7 +111,7 @@ final class PresentedFile: Lasting {
   private func show(
     _ paths: [AccessPath], but known: Set<String> = []
   ) throws(WormholeError) -> [Place] {
-    var rooms: [String: (room: AccessRoom, paths: [AccessPath])] = [:]
+    var rooms: [String: (room: AccessDirectory, paths: [AccessPath])] = [:]
     for path in paths {
       let room = try arbiters.room(for: path)
       rooms[room.key, default: (room, [])].paths.append(path)
@@ -119,7 +119,7 @@ final class PresentedFile: Lasting {
     var places: [Place] = []
     do throws(WormholeError) {
       for (room, paths) in rooms.sorted(by: { $0.key < $1.key }).map(\.value) {
-        let desk = try PresenterDesk.of(room)
+        let desk = try PresenterEndpoint.of(room)
         let entry = PresenterEntry(
           paths, purpose: purpose, guest: desk.address, mindsReaders: calls.mindsReaders)
         let name = try show(entry, in: room, desk)
@@ -142,7 +142,7 @@ final class PresentedFile: Lasting {
   }
 
   private func show(
-    _ entry: PresenterEntry, in room: AccessRoom, _ desk: PresenterDesk
+    _ entry: PresenterEntry, in room: AccessDirectory, _ desk: PresenterEndpoint
   ) throws(WormholeError) -> PresenterName {
     var number: Int?
     do throws(WormholeError) {
@@ -206,10 +206,10 @@ final class PresentedFile: Lasting {
   ///   - guest: the receiving guest.
   ///   - answer: called once, with whether the presenter needs a notice when the access is over.
   func ask(
-    _ question: PresenterQuestion, as guest: String, in room: AccessRoom,
+    _ question: PresenterQuestion, as guest: String, in room: AccessDirectory,
     _ answer: @escaping @Sendable (_ holdsOff: Bool) -> Void
   ) {
-    let asking = Asking(
+    let asking = PresenterAccess(
       guest: guest, presenter: question.presenter, access: question.access)
     let isOver = state.withLock { state in
       guard !state.isStopped else { return true }
@@ -231,7 +231,7 @@ final class PresentedFile: Lasting {
   }
 
   /// Records that the presenter has relinquished.
-  private func holdOff(_ asking: Asking, _ resume: (@Sendable () -> Void)?) {
+  private func holdOff(_ asking: PresenterAccess, _ resume: (@Sendable () -> Void)?) {
     let isOver = state.withLock { state in
       guard state.holds[asking] != nil else { return true }
       state.holds[asking]?.resume = resume
@@ -240,7 +240,7 @@ final class PresentedFile: Lasting {
     if isOver, let resume { call(resume) }
   }
 
-  private func prepare(_ question: PresenterQuestion, _ asking: Asking) {
+  private func prepare(_ question: PresenterQuestion, _ asking: PresenterAccess) {
     var steps: [@Sendable (@escaping @Sendable () -> Void) -> Void] = []
     let isDeleted = question.deletes == true
     if let step = isDeleted ? calls.delete : question.saves == true ? calls.save : nil {
@@ -255,7 +255,8 @@ final class PresentedFile: Lasting {
   }
 
   private func prepare(
-    _ steps: ArraySlice<@Sendable (@escaping @Sendable () -> Void) -> Void>, _ asking: Asking
+    _ steps: ArraySlice<@Sendable (@escaping @Sendable () -> Void) -> Void>,
+    _ asking: PresenterAccess
   ) {
     guard let step = steps.first else { return finish(asking) }
     callAndAwait { [self] call in
@@ -267,7 +268,7 @@ final class PresentedFile: Lasting {
     }
   }
 
-  private func finish(_ asking: Asking) {
+  private func finish(_ asking: PresenterAccess) {
     let (answer, holdsOff) = state.withLock { state in
       let hold = state.holds[asking]
       // The end of a reader does not matter if no closure has to be called, even if the reader
@@ -282,12 +283,12 @@ final class PresentedFile: Lasting {
   // MARK: After an access
 
   func tell(_ news: PresenterNews, as guest: String) {
-    resume(Asking(guest: guest, presenter: news.presenter, access: news.access))
+    resume(PresenterAccess(guest: guest, presenter: news.presenter, access: news.access))
     let made = Set(news.made.map(AccessPath.init(_:)))
     for path in news.changed { noteChange(path, isNew: made.contains(AccessPath(path))) }
   }
 
-  private func resume(_ asking: Asking) {
+  private func resume(_ asking: PresenterAccess) {
     let hold = state.withLock { $0.holds.removeValue(forKey: asking) }
     if let resume = hold?.resume { call(resume) }
   }
@@ -307,7 +308,7 @@ final class PresentedFile: Lasting {
     guard let path else { return }
     call { [self] in
       guard let isNew = state.withLock({ $0.changes.removeValue(forKey: path) }) else { return }
-      calls.changed(.init(path: path.text, isNew: isNew, below: below(path.text)))
+      calls.didChange(.init(path: path.text, isNew: isNew, relativePath: below(path.text)))
     }
   }
 
@@ -338,14 +339,20 @@ final class PresentedFile: Lasting {
     }
     guard move.tells else { return }
     if let own {
-      if let moved = calls.moved {
-        call { moved(.init(from: own.from.text, to: own.to.text, below: nil, nowBelow: nil)) }
+      if let moved = calls.didMove {
+        call {
+          moved(
+            .init(from: own.from.text, to: own.to.text, oldRelativePath: nil, newRelativePath: nil))
+        }
       }
       // Another access may have written at the new path before this presenter was registered there.
       noteChange(ownPath ?? own.to.text, isNew: false)
-    } else if let moved = calls.moved, let below = below(from.text) {
+    } else if let moved = calls.didMove, let below = below(from.text) {
       let nowBelow = self.below(to.text)
-      call { moved(.init(from: from.text, to: to.text, below: below, nowBelow: nowBelow)) }
+      call {
+        moved(
+          .init(from: from.text, to: to.text, oldRelativePath: below, newRelativePath: nowBelow))
+      }
     } else {
       noteChange(from.text, isNew: false)
       if below(to.text) != nil { noteChange(to.text, isNew: true) }

@@ -5,7 +5,7 @@ internal import Syscalls
 ///
 /// Here the process receives requests for its own presenters, and sends requests to presenters in
 /// other processes.
-final class PresenterDesk: Sendable {
+final class PresenterEndpoint: Sendable {
   /// How long a request or a change notice stays valid: a suspended process reads both when it
   /// resumes.
   private static let longest = Duration.seconds(3600)
@@ -31,16 +31,16 @@ final class PresenterDesk: Sendable {
   /// The name of the guest that receives requests.
   var address: String { guest.address }
 
-  static func of(_ room: AccessRoom) throws(WormholeError) -> PresenterDesk {
+  static func of(_ room: AccessDirectory) throws(WormholeError) -> PresenterEndpoint {
     try room.desk.withLock { desk throws(WormholeError) in
-      if let desk = desk as? PresenterDesk { return desk }
-      let made = try PresenterDesk(room)
+      if let desk = desk as? PresenterEndpoint { return desk }
+      let made = try PresenterEndpoint(room)
       desk = made
       return made
     }
   }
 
-  private init(_ room: AccessRoom) throws(WormholeError) {
+  private init(_ room: AccessDirectory) throws(WormholeError) {
     hole = Wormhole(room.container, Wormhole.Options())
     guest = try hole.guest()
     _ = guest.respond(toKind: PresenterQuestion.kind) { [weak self, weak room] request in
@@ -54,9 +54,9 @@ final class PresenterDesk: Sendable {
         return request.refuse("it is no word of a move")
       }
       file(move.presenter)?.move(move)
-      Self.send(true, to: request, hole.finding)
+      Self.send(true, to: request, hole.background)
     }
-    _ = guest.watchImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
+    _ = guest.receiveImmediate(kinds: [PresenterNews.kind]) { [weak self, weak room] message in
       guard let self, let news = try? message.value(as: PresenterNews.self) else { return }
       // Renew the heartbeat, to show that a suspended process has resumed.
       room?.showRunning()()
@@ -66,8 +66,8 @@ final class PresenterDesk: Sendable {
 
   /// Whether this process has asked the presenter's process before and has received no notice of
   /// its end.
-  static func knows(_ entry: PresenterEntry, in room: AccessRoom) -> Bool {
-    guard let desk = room.desk.withLock({ $0 as? PresenterDesk }) else { return false }
+  static func knows(_ entry: PresenterEntry, in room: AccessDirectory) -> Bool {
+    guard let desk = room.desk.withLock({ $0 as? PresenterEndpoint }) else { return false }
     return desk.guest.live.peers.isKnown(LiveAddress(folder: .guests, name: entry.guest))
   }
 
@@ -79,7 +79,7 @@ final class PresenterDesk: Sendable {
 
   private func file(_ number: Int) -> PresentedFile? { state.withLock { $0.files[number] } }
 
-  private func answer(_ request: Wormhole.Request, in room: AccessRoom) {
+  private func answer(_ request: Wormhole.Request, in room: AccessDirectory) {
     let hide = room.showRunning()
     let question: PresenterQuestion
     do throws(WormholeError) {
@@ -88,7 +88,7 @@ final class PresenterDesk: Sendable {
       hide()
       return request.refuse("\(error)")
     }
-    let end: @Sendable (Bool) -> Void = { [queue = hole.finding] holdsOff in
+    let end: @Sendable (Bool) -> Void = { [queue = hole.background] holdsOff in
       hide()
       Self.send(holdsOff, to: request, queue)
     }
@@ -104,7 +104,7 @@ final class PresenterDesk: Sendable {
   ) {
     do throws(WormholeError) {
       // The requesting process may have ended; `answer` does not throw for a dead requester.
-      try request.answer(answer)
+      try request.reply(answer)
     } catch {
       guard error.errno != nil, request.timeLeft > .zero else { return }
       queue.soon(after: pause) {
@@ -120,7 +120,7 @@ final class PresenterDesk: Sendable {
   /// - Returns: whether to wait for the reply; false if an earlier request has no reply yet.
   func ask(
     _ question: PresenterQuestion, _ name: PresenterName, _ entry: PresenterEntry,
-    in room: AccessRoom, _ end: @escaping @Sendable (Bool) -> Void
+    in room: AccessDirectory, _ end: @escaping @Sendable (Bool) -> Void
   ) -> Bool {
     let open = Open(presenter: name, access: question.access)
     let isSilent = state.withLock { state in
@@ -182,12 +182,12 @@ final class PresenterDesk: Sendable {
       return
     }
     do throws(WormholeError) {
-      try guest.peer(guest: entry.guest).send(
-        news, .immediate, kind: PresenterNews.kind, within: Self.longest)
+      try guest.peer(guest: entry.guest).sendImmediately(
+        news, kind: PresenterNews.kind, within: Self.longest)
     } catch {
       // A presenter that no longer runs needs no notice.
       guard error.code != .unreachable, tries > 0 else { return }
-      hole.finding.soon(after: .seconds(1)) { [weak self] in
+      hole.background.soon(after: .seconds(1)) { [weak self] in
         self?.tell(news, entry, tries: tries - 1)
       }
     }

@@ -15,17 +15,17 @@ final class PresenterRound: Sendable {
     let manner: Wormhole.Coordinator.Intent.Manner
   }
 
-  typealias Place = (room: AccessRoom, parts: [Part])
+  typealias Place = (room: AccessDirectory, parts: [Part])
 
-  private struct Asked {
-    let room: AccessRoom
-    let desk: PresenterDesk
+  private struct AskedPresenter {
+    let room: AccessDirectory
+    let desk: PresenterEndpoint
     let name: PresenterName
     let entry: PresenterEntry
   }
 
   private struct State {
-    var asked: [Asked] = []
+    var asked: [AskedPresenter] = []
     /// The presenters that have not paused and need no notice when the access is over.
     var careless: Set<PresenterName> = []
     var access = ""
@@ -56,7 +56,7 @@ final class PresenterRound: Sendable {
 
   /// Asks all presenters, and waits until each has replied or further waiting is useless.
   func ask(_ patience: Patience) {
-    var asked: [Asked] = []
+    var asked: [AskedPresenter] = []
     for (room, parts) in places {
       do throws(WormholeError) {
         let written = parts.filter(\.writes).map(\.path)
@@ -64,8 +64,8 @@ final class PresenterRound: Sendable {
           entry.mindsReaders || entry.isRelated(to: written)
         }
         guard !found.isEmpty else { continue }
-        let desk = try PresenterDesk.of(room)
-        asked += found.map { Asked(room: room, desk: desk, name: $0, entry: $1) }
+        let desk = try PresenterEndpoint.of(room)
+        asked += found.map { AskedPresenter(room: room, desk: desk, name: $0, entry: $1) }
       } catch {
         // The access continues even if its presenters cannot be asked.
         room.container.log(.warning, error)
@@ -87,10 +87,10 @@ final class PresenterRound: Sendable {
   }
 
   private func look(
-    _ room: AccessRoom, _ paths: [AccessPath], but purposes: Set<String>
+    _ room: AccessDirectory, _ paths: [AccessPath], but purposes: Set<String>
   ) throws(WormholeError) -> [PresenterName: PresenterEntry] {
     do throws(Errno) {
-      return try room.presenters(of: paths, but: purposes) { PresenterDesk.knows($0, in: room) }
+      return try room.presenters(of: paths, but: purposes) { PresenterEndpoint.knows($0, in: room) }
     } catch {
       throw WormholeError(
         error, "look for presenters in", room.container.path, in: room.container,
@@ -98,7 +98,7 @@ final class PresenterRound: Sendable {
     }
   }
 
-  private func askEach(_ asked: [Asked], _ access: String, _ patience: Patience) {
+  private func askEach(_ asked: [AskedPresenter], _ access: String, _ patience: Patience) {
     wait(for: asked, patience) { one, end in
       guard let process = try? one.room.showProcess() else { return false }
       let parts = parts(of: one)
@@ -122,11 +122,12 @@ final class PresenterRound: Sendable {
   /// - Parameter ask: sends a request to a presenter, and passes on the closure to call when the
   ///   presenter has replied; returns whether the closure will be called.
   private func wait(
-    for asked: [Asked], _ patience: Patience,
-    _ ask: (Asked, @escaping @Sendable () -> Void) -> Bool, giveUp: (Asked) -> Void
+    for asked: [AskedPresenter], _ patience: Patience,
+    _ ask: (AskedPresenter, @escaping @Sendable () -> Void) -> Bool,
+    giveUp: (AskedPresenter) -> Void
   ) {
     let end = min(
-      .now + Wormhole.Coordinator.Presenter.patience, patience.deadline ?? .distantFuture)
+      .now + Wormhole.Coordinator.Presenter.responseTimeout, patience.deadline ?? .distantFuture)
     let open = Monitor<Set<PresenterName>>([])
     for one in asked {
       open.withLock { _ = $0.insert(one.name) }
@@ -152,7 +153,7 @@ final class PresenterRound: Sendable {
     for one in asked where open.withLock({ $0.contains(one.name) }) { giveUp(one) }
   }
 
-  private func parts(of one: Asked) -> [Part] {
+  private func parts(of one: AskedPresenter) -> [Part] {
     places.filter { $0.room === one.room }.flatMap(\.parts).filter {
       one.entry.isRelated(to: CollectionOfOne($0.path))
     }
@@ -168,20 +169,20 @@ final class PresenterRound: Sendable {
   ///
   /// - Parameter names: the accesses that the caller is inside of.
   func tellMove(
-    from: AccessPath, to: AccessPath, in room: AccessRoom, inside names: [String]
+    from: AccessPath, to: AccessPath, in room: AccessDirectory, inside names: [String]
   ) -> Move {
     var move = Move(from: from, to: to)
-    var asked: [Asked] = []
+    var asked: [AskedPresenter] = []
     do throws(WormholeError) {
       // Include presenters of this purpose: they follow the move without a notification.
       let found = try look(room, [from], but: [])
       guard !found.isEmpty else { return move }
-      let desk = try PresenterDesk.of(room)
+      let desk = try PresenterEndpoint.of(room)
       for (name, entry) in found {
         let isOwn = entry.paths.contains { from.isAtOrAbove($0) }
         guard isOwn || !purposes.contains(entry.purpose) else { continue }
         if !isOwn { move.folders.insert(name) }
-        asked.append(Asked(room: room, desk: desk, name: name, entry: entry))
+        asked.append(AskedPresenter(room: room, desk: desk, name: name, entry: entry))
       }
     } catch {
       room.container.log(.warning, error)
@@ -205,7 +206,7 @@ final class PresenterRound: Sendable {
       defer { state.asked = [] }
       return state
     }
-    var left: [PresenterName: Asked] = [:]
+    var left: [PresenterName: AskedPresenter] = [:]
     for one in before.asked where !before.careless.contains(one.name) { left[one.name] = one }
     var untold: Set<String> = []
     for (room, parts) in places {
@@ -230,7 +231,7 @@ final class PresenterRound: Sendable {
   }
 
   /// Notifies presenters for dead writers whose accesses this process has removed.
-  func tellOfBuried(in room: AccessRoom) {
+  func tellOfBuried(in room: AccessDirectory) {
     for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
       let written = claim.parts.filter(\.writes).map(\.path)
       // The dead access is of no purpose of this program, so no purpose is left out.
@@ -240,14 +241,14 @@ final class PresenterRound: Sendable {
 
   /// Notifies the presenters of the paths; returns whether the presenters could be listed.
   private func tell(
-    _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessRoom,
+    _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessDirectory,
     _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
   ) -> Bool {
     guard !paths.isEmpty else { return true }
     do throws(WormholeError) {
       let found = try look(room, paths, but: purposes)
       guard !found.isEmpty else { return true }
-      let desk = try PresenterDesk.of(room)
+      let desk = try PresenterEndpoint.of(room)
       for (name, entry) in found {
         // A presenter of the folder knows already that the old path is gone and that the new path
         // exists.

@@ -125,7 +125,7 @@ enum LiveFile {
     }
   }
 
-  struct Asking<Value: Encodable>: Encodable {
+  struct RequestBody<Value: Encodable>: Encodable {
     let header: Header
     let value: Value
 
@@ -139,7 +139,7 @@ enum LiveFile {
     }
   }
 
-  struct Answering<Value: Encodable>: Encodable {
+  struct ReplyBody<Value: Encodable>: Encodable {
     let value: Value
 
     func encode(to encoder: any Encoder) throws {
@@ -148,7 +148,7 @@ enum LiveFile {
     }
   }
 
-  struct Refusing: Codable {
+  struct RefusalBody: Codable {
     let error: String
   }
 
@@ -184,14 +184,14 @@ enum LiveAnswer: Sendable {
     if Value.self == Bool.self, let word = value as? Bool {
       self = .word(word)
     } else {
-      self = .content(try BinaryEncoder(limits: limits).encode(LiveFile.Answering(value: value)))
+      self = .content(try BinaryEncoder(limits: limits).encode(LiveFile.ReplyBody(value: value)))
     }
   }
 
   /// Returns the content of a file with this reply.
   func bytes() throws -> [UInt8] {
     switch self {
-    case .word(let word): try BinaryEncoder().encode(LiveFile.Answering(value: word))
+    case .word(let word): try BinaryEncoder().encode(LiveFile.ReplyBody(value: word))
     case .content(let bytes): bytes
     }
   }

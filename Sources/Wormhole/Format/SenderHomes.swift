@@ -4,7 +4,7 @@ internal import Syscalls
 /// The directories of senders that want receipts.
 final class SenderHomes: Sendable {
   private let container: Container
-  private let known = KnownHomes<MessageName.Sender>()
+  private let known = MemberDirectoryCache<MessageName.Sender>()
 
   init(_ container: Container) { self.container = container }
 

@@ -39,7 +39,7 @@ extension Wormhole {
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () throws -> Result
     ) throws -> Result {
-      try hold(within: timeout, breakAfter: nil) { _ in try body() }
+      try hold(within: timeout, takeOverAfter: nil) { _ in try body() }
     }
 
     /// Waits until the lock is free, or its holder has been suspended for a given time, and holds
@@ -48,19 +48,19 @@ extension Wormhole {
     /// As `hold(within:_:)`. If the suspended holder resumes, both bodies may run at once.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait; by default as in the options, plus `breakAfter`.
-    ///   - breakAfter: how long the holder must have been suspended; at least the lease.
+    ///   - timeout: how long to wait; by default as in the options, plus `takeOverAfter`.
+    ///   - takeOverAfter: how long the holder must have been suspended; at least the lease.
     ///   - body: receives the generation, a number that rises with each takeover: a resource that
     ///     the body changes can refuse an older generation.
     public func hold<Result>(
-      within timeout: Duration? = nil, breakAfter: Duration?,
+      within timeout: Duration? = nil, takeOverAfter: Duration?,
       _ body: (_ generation: Int) throws -> Result
     ) throws -> Result {
       let mark = try HeldLock.begin(name)
       defer { mark.end() }
       let held = try naming {
         try slot().hold(
-          "hold lock", breakAfter: breakAfter, patience: patience(timeout, breakAfter),
+          "hold lock", takeOverAfter: takeOverAfter, patience: patience(timeout, takeOverAfter),
           isOutermost: true
         ) { generation in
           HeldLock.$current.withValue(mark) { Swift.Result { try body(generation) } }
@@ -81,7 +81,7 @@ extension Wormhole {
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () async throws -> Result
     ) async throws -> Result {
-      try await hold(within: timeout, breakAfter: nil) { (_: Int) async throws -> Result in
+      try await hold(within: timeout, takeOverAfter: nil) { (_: Int) async throws -> Result in
         try await body()
       }
     }
@@ -92,17 +92,19 @@ extension Wormhole {
     /// The async overload. No thread of the pool waits. If the task is cancelled while it waits,
     /// the body does not run.
     public func hold<Result>(
-      within timeout: Duration? = nil, breakAfter: Duration?,
+      within timeout: Duration? = nil, takeOverAfter: Duration?,
       _ body: (_ generation: Int) async throws -> Result
     ) async throws -> Result {
       try WormholeError.checkQueues("hold lock", name)
       let mark = try HeldLock.begin(name)
       defer { mark.end() }
       let (slot, name) = (try slot(), name)
-      let cancellation = Cancellation()
-      let patience = patience(timeout, breakAfter, cancellation)
-      let stay = LockStay(cancellation) { stay in
-        try slot.hold("hold lock", breakAfter: breakAfter, patience: patience, isOutermost: true) {
+      let cancellation = CancellationFlag()
+      let patience = patience(timeout, takeOverAfter, cancellation)
+      let stay = LockSession(cancellation) { stay in
+        try slot.hold(
+          "hold lock", takeOverAfter: takeOverAfter, patience: patience, isOutermost: true
+        ) {
           stay.enter($0)
         }.wasSuperseded
       }
@@ -139,7 +141,7 @@ extension Wormhole {
     public func hold<Result>(
       within timeout: Duration? = nil, _ body: () throws -> Result
     ) async throws -> Result {
-      try await hold(within: timeout, breakAfter: nil) { (_: Int) async throws -> Result in
+      try await hold(within: timeout, takeOverAfter: nil) { (_: Int) async throws -> Result in
         try body()
       }
     }
@@ -149,10 +151,10 @@ extension Wormhole {
     ///
     /// As the overload with an async body. The body runs where the task runs.
     public func hold<Result>(
-      within timeout: Duration? = nil, breakAfter: Duration?,
+      within timeout: Duration? = nil, takeOverAfter: Duration?,
       _ body: (_ generation: Int) throws -> Result
     ) async throws -> Result {
-      try await hold(within: timeout, breakAfter: breakAfter) {
+      try await hold(within: timeout, takeOverAfter: takeOverAfter) {
         (generation: Int) async throws -> Result in
         try body(generation)
       }
@@ -161,17 +163,17 @@ extension Wormhole {
     // MARK: Its slot
 
     private func slot() throws(WormholeError) -> Slot {
-      try hole.container.slot(.system, "lock." + name)
+      try hole.storage.slot(.system, "lock." + name)
     }
 
     /// Returns the deadline and the cancellation of a call.
     ///
     /// A caller that passes no timeout and asks for takeover waits long enough for the takeover.
     private func patience(
-      _ timeout: Duration?, _ breakAfter: Duration?, _ cancellation: Cancellation? = nil
+      _ timeout: Duration?, _ takeOverAfter: Duration?, _ cancellation: CancellationFlag? = nil
     ) -> Patience {
       Patience(
-        until: .now + (timeout ?? hole.options.timeout + max(breakAfter ?? .zero, .zero)),
+        until: .now + (timeout ?? hole.options.timeout + max(takeOverAfter ?? .zero, .zero)),
         cancellation: cancellation ?? OffPool.cancellation)
     }
 

@@ -2,7 +2,7 @@ internal import SharedContainer
 internal import Syscalls
 
 /// A lock that a thread holds for a task, because a task may change threads.
-final class LockStay: Sendable {
+final class LockSession: Sendable {
   private struct State {
     var generation: Int?
     var hasBegun = false
@@ -13,12 +13,12 @@ final class LockStay: Sendable {
   }
 
   private let state = Monitor(State())
-  private let cancellation: Cancellation
-  private let hold: @Sendable (LockStay) throws -> Bool
+  private let cancellation: CancellationFlag
+  private let hold: @Sendable (LockSession) throws -> Bool
 
   /// - Parameter hold: takes the lock, calls ``enter(_:)``, and returns whether another process
   ///   took the lock over.
-  init(_ cancellation: Cancellation, _ hold: @escaping @Sendable (LockStay) throws -> Bool) {
+  init(_ cancellation: CancellationFlag, _ hold: @escaping @Sendable (LockSession) throws -> Bool) {
     self.cancellation = cancellation
     self.hold = hold
   }

@@ -9,5 +9,5 @@ struct LinkLine: Sendable {
 
 extension Wormhole.Reachability {
   /// The reachability of a running member behind a cut link.
-  var whenCut: Self { self == .immediatelyReachable ? .backgroundOnly : self }
+  var whenCut: Self { self == .running ? .notRunning : self }
 }

@@ -51,7 +51,7 @@ extension Wormhole {
     /// directory was removed by another tool.
     public func update(info: [String: String]) throws(WormholeError) {
       try Self.check(info, name)
-      try hole.container.checkOwner("update info of", name)
+      try hole.storage.checkOwner("update info of", name)
       try profile.withLock { profile throws(WormholeError) in
         guard try keepsPresence else {
           throw WormholeError(

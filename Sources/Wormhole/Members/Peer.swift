@@ -22,14 +22,14 @@ extension Wormhole {
     /// no process and never waits.
     public var reachability: Reachability {
       get throws(WormholeError) {
-        let found = try Sighting(name, in: hole.container, folder).reachability
+        let found = try PresenceReading(name, in: hole.storage, folder).reachability
         return line?.isCut == true ? found.whenCut : found
       }
     }
 
     /// The peer's profile; nil if the peer has never joined or its profile is damaged.
     public var profile: Profile? {
-      get throws(WormholeError) { try Sighting(name, in: hole.container).profile }
+      get throws(WormholeError) { try PresenceReading(name, in: hole.storage).profile }
     }
 
     /// Calls a closure with the peer's reachability, and again after each change.
@@ -48,7 +48,7 @@ extension Wormhole {
       failure: (@Sendable (WormholeError) -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
       try watching.observe(
-        in: hole.begun, on: queue, handler,
+        in: hole.subscriptions, on: queue, handler,
         hole.failureHandler(failure, about: LogSubject(member: name)))
     }
 
@@ -66,7 +66,7 @@ extension Wormhole {
       failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
       try watching.observe(
-        in: hole.begun, IsolatedHandler(handler),
+        in: hole.subscriptions, IsolatedHandler(handler),
         hole.isolatedFailureHandler(failure, about: LogSubject(member: name)))
     }
 
@@ -84,7 +84,7 @@ extension Wormhole {
       failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
       try watching.observe(
-        in: hole.begun, IsolatedHandler(handler),
+        in: hole.subscriptions, IsolatedHandler(handler),
         hole.isolatedFailureHandler(failure, about: LogSubject(member: name)))
     }
 
@@ -92,7 +92,7 @@ extension Wormhole {
     public var reachabilities: Updates<Reachability> { watching.updates }
 
     private var watching: WatchPlan<Reachability> {
-      let (container, name, line) = (hole.container, name, line)
+      let (container, name, line) = (hole.storage, name, line)
       return WatchPlan(
         join: { (listener) throws(WormholeError) in
           try PresenceFeed.join(listener, name, container, .reachability, line)

@@ -90,19 +90,19 @@ final class PresenceFeed: Sendable {
     listener?.change(escaped)
   }
 
-  func look() -> Finding {
+  func look() -> WatchResult {
     let stamp: Stamp
     do throws(WormholeError) {
-      let sighting = try Sighting(name, in: container, folder)
+      let sighting = try PresenceReading(name, in: container, folder)
       if sighting.isPresent { planNextLook() }
       stamp = self.stamp(of: sighting)
     } catch {
       stamp = .failed(error)
     }
-    return Finding(name: name, stamp: stamp)
+    return WatchResult(name: name, stamp: stamp)
   }
 
-  private func stamp(of sighting: Sighting) -> Stamp {
+  private func stamp(of sighting: PresenceReading) -> Stamp {
     switch interest {
     case .reachability:
       let found = sighting.reachability

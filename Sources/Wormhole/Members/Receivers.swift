@@ -2,7 +2,7 @@ internal import SharedContainer
 
 /// The directories of the receivers of sent messages.
 final class Receivers: Service {
-  private let known = KnownHomes<String>()
+  private let known = MemberDirectoryCache<String>()
 
   /// Returns the directory of a member, and makes it if the member has never joined.
   func home(

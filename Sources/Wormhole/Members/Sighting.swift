@@ -2,7 +2,7 @@ internal import SharedContainer
 internal import Syscalls
 
 /// The result of reading a member's presence and profile.
-struct Sighting: Sendable {
+struct PresenceReading: Sendable {
   let isPresent: Bool
   let found: FoundProfile
 
@@ -24,10 +24,10 @@ struct Sighting: Sendable {
   }
 
   var reachability: Wormhole.Reachability {
-    if isPresent { return .immediatelyReachable }
+    if isPresent { return .running }
     return switch found {
-    case .missing, .foreign: .notReachable
-    case .sound, .damaged: .backgroundOnly
+    case .missing, .foreign: .neverJoined
+    case .sound, .damaged: .notRunning
     }
   }
 

@@ -7,8 +7,8 @@ extension Wormhole {
   /// Members with a damaged profile are left out until they join again.
   public func members() throws(WormholeError) -> [Profile] {
     var members: [Profile] = []
-    for name in try container.names(in: .members) {
-      if let profile = try Sighting(name, in: container).profile { members.append(profile) }
+    for name in try storage.names(in: .members) {
+      if let profile = try PresenceReading(name, in: storage).profile { members.append(profile) }
     }
     return members
   }
@@ -29,7 +29,7 @@ extension Wormhole {
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Profile) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
   ) throws(WormholeError) -> Subscription {
-    try watchingMembers.observe(in: begun, on: queue, handler, failureHandler(failure))
+    try watchingMembers.observe(in: subscriptions, on: queue, handler, failureHandler(failure))
   }
 
   /// Calls a closure of the main actor with each member that has ever joined, and again after each
@@ -47,7 +47,7 @@ extension Wormhole {
     failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
   ) throws(WormholeError) -> Subscription {
     try watchingMembers.observe(
-      in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
+      in: subscriptions, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
   /// Calls an asynchronous closure with each member that has ever joined, and again after each
@@ -65,7 +65,7 @@ extension Wormhole {
     failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
   ) throws(WormholeError) -> Subscription {
     try watchingMembers.observe(
-      in: begun, IsolatedHandler(handler), isolatedFailureHandler(failure))
+      in: subscriptions, IsolatedHandler(handler), isolatedFailureHandler(failure))
   }
 
   /// Each member that has ever joined, and then each change of a member.
@@ -79,7 +79,7 @@ extension Wormhole {
 
   private func joinAllMembers(_ listener: Listener) throws(WormholeError) {
     try WormholeError.checkNoCopy("watch members of", directory)
-    let (container, queue) = (container, finding)
+    let (container, queue) = (storage, background)
     let watch = try container.watchNames(in: .members) { [weak listener] change in
       // The watch on a member itself sees its removal, and reports the member again if it returns.
       guard case .came(let name) = change else { return }

@@ -89,7 +89,7 @@ final class Delivery: Sendable {
   }
 
   /// A taken message and its started attempt, which is nil if all attempts were used up.
-  struct Taken {
+  struct StartedAttempt {
     let index: Int
     let attempt: Int?
   }
@@ -97,7 +97,7 @@ final class Delivery: Sendable {
   /// - Parameter finished: a message that has just finished and is not recorded yet. Both are
   ///   recorded by one call, because the call is the cost of a message in a batch.
   @inline(__always)
-  private func take(_ slots: inout BatchSlots, after finished: Int? = nil) -> Taken? {
+  private func take(_ slots: inout BatchSlots, after finished: Int? = nil) -> StartedAttempt? {
     if mailbox.isClosed || (mailbox.isStrict && slots.hasGivenOut) {
       if let finished { note(finished...finished, slots) }
       return nil
@@ -108,7 +108,7 @@ final class Delivery: Sendable {
     if let first = finished ?? begun, let second = begun ?? finished {
       note(min(first, second)...max(first, second), slots)
     }
-    return index.map { Taken(index: $0, attempt: isBatch ? attempt : claimed.attempt) }
+    return index.map { StartedAttempt(index: $0, attempt: isBatch ? attempt : claimed.attempt) }
   }
 
   /// Writes a range of slots to the record; unchanged slots inside the range keep their values.
@@ -224,7 +224,8 @@ final class Delivery: Sendable {
   ///
   /// - Returns: the next message, if requested and available now.
   @discardableResult
-  func acknowledge(_ index: Int, takingNext: Bool = false) throws(WormholeError) -> Taken? {
+  func acknowledge(_ index: Int, takingNext: Bool = false) throws(WormholeError) -> StartedAttempt?
+  {
     if mailbox.isAcknowledgementLost(name, index) {
       mailbox.cutOff(self, index)
       return nil
@@ -233,7 +234,7 @@ final class Delivery: Sendable {
       try end(.ok)
       return nil
     }
-    var taken: Taken?
+    var taken: StartedAttempt?
     var isAtRest = false
     let isLast = withSlots { slots -> Bool? in
       if mailbox.isClosed { return nil }
@@ -413,12 +414,12 @@ struct OpenedFile: Sendable {
 }
 
 /// A file held by one receiver; on its release, the messages not given out go to other receivers.
-final class Hand: Sendable {
+final class BatchCursor: Sendable {
   private let file: OpenedFile
 
   init(_ file: OpenedFile) { self.file = file }
 
-  deinit { if file.delivery.mailbox.hole.container.isOwned { release() } }
+  deinit { if file.delivery.mailbox.hole.storage.isOwned { release() } }
 
   /// Leaves the messages not given out to other receivers, before the reference is dropped.
   func release() { file.delivery.release() }

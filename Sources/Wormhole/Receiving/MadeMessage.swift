@@ -34,7 +34,7 @@ package final class MadeMessage: MessageSource {
 
   var file: Wormhole.ReceivedFile? { madeFile.map { Wormhole.ReceivedFile($0, of: self) } }
 
-  func acknowledge(_ index: Int, takingNext: Bool) -> Delivery.Taken? {
+  func acknowledge(_ index: Int, takingNext: Bool) -> Delivery.StartedAttempt? {
     handled.withLock { $0 = .acknowledged }
     madeFile?.remove()
     return nil
@@ -81,7 +81,7 @@ package final class MadeFile: Sendable {
     var options = Wormhole.SendOptions()
     options.durability = .process
     let sent = try hole.peer("made").send(file: path, options)
-    home = try hole.container.member("made")
+    home = try hole.storage.member("made")
     fileName = sent.name.fileName
     self.keeper = keeper
     let header = try QueuedMessageReader(home, hole.options.limits).header(sent.name.text, .inbox)
@@ -122,7 +122,7 @@ package final class MadeRequest: Requester {
   /// The reason for the refusal; nil if the request was not refused.
   package var refusal: String? {
     guard let given = ended.withLock({ $0 }) else { return nil }
-    return (try? BinaryDecoder().decode(LiveFile.Refusing.self, from: given.bytes()))?.error
+    return (try? BinaryDecoder().decode(LiveFile.RefusalBody.self, from: given.bytes()))?.error
   }
 }
 
@@ -166,7 +166,7 @@ extension LiveMessage {
       incarnation: nil, kind: kind ?? MessageKind.name(of: Value.self),
       deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds)
     let document = try WormholeError.writing(operation, header.kind) {
-      let bytes = try BinaryEncoder().encode(LiveFile.Asking(header: header, value: value))
+      let bytes = try BinaryEncoder().encode(LiveFile.RequestBody(header: header, value: value))
       return try BinaryDecoder().open(bytes)
     }
     self.init(nil, header, document)
@@ -209,7 +209,7 @@ package struct MadeContent: Sendable {
 
 extension Wormhole.Outcome {
   package init(
-    made id: String, to: String, count: Int, end: End, _ content: MadeContent
+    made id: String, to: String, count: Int, end: Status, _ content: MadeContent
   ) throws(WormholeError) {
     let name = MessageName(
       isUrgent: false, MessageStamp(epoch: 1, nanoseconds: Clocks.sinceBoot), wantsReceipt: true,

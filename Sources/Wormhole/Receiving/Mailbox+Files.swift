@@ -19,7 +19,7 @@ extension Mailbox {
     }
     let from: String? =
       if case .member(let name) = claimed.name.sender { name } else { nil }
-    let (arriving, name) = (hole.options.mail.arriving, file.receivedName)
+    let (arriving, name) = (hole.options.mailbox.onFileProgress, file.receivedName)
     do throws(MemberDirectory.AttachmentProblem) {
       try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
         arriving?(from, Wormhole.FileProgress(name: name, done: $0, total: file.size))
@@ -67,11 +67,11 @@ extension Wormhole {
   ///
   /// - Parameter isLooking: whether to report only, without removing.
   /// - Returns: the removed files, or the files to remove, as findings of an inspection.
-  package func sweepFiles(isLooking: Bool) -> [SharedContainer.Finding] {
-    var swept: [SharedContainer.Finding] = []
-    for name in (try? container.names(in: .members)) ?? [] {
+  package func sweepFiles(isLooking: Bool) -> [SharedContainer.Diagnosis] {
+    var swept: [SharedContainer.Diagnosis] = []
+    for name in (try? storage.names(in: .members)) ?? [] {
       // The inspection of members reports an entry that is not a member's directory.
-      guard let home = try? container.existingMember(name) else { continue }
+      guard let home = try? storage.existingMember(name) else { continue }
       let path = "\(home.path)/files"
       func sweep() throws(Errno) {
         // A member whose presence cannot be determined is not swept.
@@ -79,16 +79,18 @@ extension Wormhole {
         swept += try home.sweepFiles(isLooking: isLooking) {
           MessageName.messages(ofFile: $0)
         }.map {
-          SharedContainer.Finding(
+          SharedContainer.Diagnosis(
             .problem, "\(path)/\($0)", "a file whose message is no more",
             advice: "it is removed when '\(name)' joins", isRepairable: true)
         }
       }
       guard isLooking else {
-        container.repair(path, sweep)
+        storage.repair(path, sweep)
         continue
       }
-      if let obstacle = SharedContainer.Finding.obstacle(at: path, sweep) { swept.append(obstacle) }
+      if let obstacle = SharedContainer.Diagnosis.obstacle(at: path, sweep) {
+        swept.append(obstacle)
+      }
     }
     return swept
   }

@@ -55,12 +55,12 @@ final class Mailbox: Service {
     self.hole = hole
     self.home = home
     self.epoch = epoch
-    deadLimit = hole.options.mail.largestDeadLetters
-    isStrict = hole.options.mail.isStrict
-    attempts = hole.options.mail.machine.attempts
+    deadLimit = hole.options.mailbox.maximumDeadLetters
+    isStrict = hole.options.mailbox.keepsOrderOnRetry
+    attempts = hole.options.mailbox.machine.attempts
     hasLink = hole.options.link != nil
     senders = SenderHomes(home.container)
-    var settings = hole.options.mail.machine
+    var settings = hole.options.mailbox.machine
     settings.trustsListings = Mutants.has(.trustListing)
     state = Monitor(State(machine: MailboxMachine(settings)))
     linkWatching.withLock { watching in
@@ -77,7 +77,7 @@ final class Mailbox: Service {
   func add(
     _ runner: CoalescingWorker, kinds: Set<String>?, takesFiles: Bool = true
   ) throws(WormholeError) -> Int {
-    try hole.container.checkOwner("receive as", home.name)
+    try hole.storage.checkOwner("receive as", home.name)
     try begin()
     return state.withLock { state in
       state.lastReceiver += 1
@@ -301,7 +301,7 @@ final class Mailbox: Service {
       return state.awaited == nil
     }
     guard isFirst else { return }
-    hole.finding.soon(after: .nanoseconds(moment.nanoseconds - now.nanoseconds)) { [weak self] in
+    hole.background.soon(after: .nanoseconds(moment.nanoseconds - now.nanoseconds)) { [weak self] in
       guard let self else { return }
       state.withLock { $0.awaited = nil }
       wake(urgent: true)
@@ -353,7 +353,7 @@ extension Mailbox {
   func remakeInbox() { remakeInbox(unlessChangedSince: home.lastChange) }
 
   private func remakeInbox(unlessChangedSince change: Int64?) {
-    hole.finding.soon(after: Self.pause) { [weak self] in
+    hole.background.soon(after: Self.pause) { [weak self] in
       guard let self, !isClosed, !home.isStale else { return }
       let latest = home.lastChange
       guard latest == change else { return remakeInbox(unlessChangedSince: latest) }

@@ -21,15 +21,15 @@ package struct MailboxMachine: Hashable {
   let settings: Settings
   private var recovery = Recovery.none
   /// Files claimed by dead processes, by kind, in order.
-  private var leftovers: [MessageLabel?: Line<Claimed>] = [:]
+  private var leftovers: [MessageLabel?: SortedQueue<Claimed>] = [:]
   /// Failed files and messages, by kind, and by due time.
-  private var failed: [MessageLabel?: Line<Claimed>] = [:]
+  private var failed: [MessageLabel?: SortedQueue<Claimed>] = [:]
   /// Settled files without a written outcome, by the time of the next try.
-  private var unended = Line<Unended>()
+  private var unended = SortedQueue<Unended>()
   /// The names known to be in the inbox, in order.
-  private var ready = Line<MessageName>()
+  private var ready = SortedQueue<MessageName>()
   /// Messages left to another receiver when their kind was read, by kind, in order.
-  private var shelves: [MessageLabel?: Line<MessageName>] = [:]
+  private var shelves: [MessageLabel?: SortedQueue<MessageName>] = [:]
   /// Messages whose kind is being read: any kind is possible, so no later message overtakes them.
   private var looking: Set<MessageName> = []
   /// The known kinds of unclaimed messages.
@@ -297,7 +297,7 @@ package struct MailboxMachine: Hashable {
   /// Takes the list of files found in `claimed/`.
   package mutating func recovered(_ found: [Claimed]) {
     leftovers = Dictionary(grouping: found, by: \.kind)
-      .mapValues { Line($0.sorted { $0.claimed.name < $1.claimed.name }) }
+      .mapValues { SortedQueue($0.sorted { $0.claimed.name < $1.claimed.name }) }
     recovery = .done
   }
 
@@ -357,9 +357,9 @@ package struct MailboxMachine: Hashable {
     }
     for name in heard where end.map({ name < $0 }) ?? true { add(name) }
     heard = []
-    shelves = sorted.mapValues { Line($0.sorted()) }
+    shelves = sorted.mapValues { SortedQueue($0.sorted()) }
     unknown.sort()
-    ready = Line(unknown)
+    ready = SortedQueue(unknown)
     return awaited
   }
 
@@ -388,7 +388,7 @@ package struct MailboxMachine: Hashable {
       _ = claim(name, receiver)
       return true
     }
-    shelves[kind, default: Line()].insert(name, comesBefore: <)
+    shelves[kind, default: SortedQueue()].insert(name, comesBefore: <)
     return false
   }
 
@@ -445,6 +445,6 @@ package struct MailboxMachine: Hashable {
   }
 
   private mutating func keep(_ entry: Claimed) {
-    failed[entry.kind, default: Line()].insert(entry) { $0.due < $1.due }
+    failed[entry.kind, default: SortedQueue()].insert(entry) { $0.due < $1.due }
   }
 }

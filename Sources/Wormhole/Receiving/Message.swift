@@ -18,7 +18,7 @@ extension Wormhole {
     private let isFinished = Atomic<Bool>(false)
 
     /// The message's index in its batch; 0 for a message sent alone.
-    public let place: Int
+    public let batchIndex: Int
     /// The number of the current attempt; 1 for the first.
     public let attempt: Int
 
@@ -26,7 +26,7 @@ extension Wormhole {
       source = OpenedFile(delivery: delivery, contents: contents)
       self.delivery = .passUnretained(delivery)
       self.contents = .passUnretained(contents)
-      place = index
+      batchIndex = index
       self.attempt = attempt
     }
 
@@ -35,14 +35,14 @@ extension Wormhole {
       self.source = source
       delivery = nil
       contents = nil
-      place = 0
+      batchIndex = 0
       self.attempt = attempt
     }
 
     deinit {
       // No other reference is left that could change the flag.
       guard !isFinished.load(ordering: .acquiring) else { return }
-      source.abandon(place, attempt: attempt)
+      source.abandon(batchIndex, attempt: attempt)
     }
 
     static let abandoned = "it was received and never acknowledged"
@@ -61,7 +61,7 @@ extension Wormhole {
     public var kind: String { header.kind }
 
     /// When the message was sent, by the sender's clock.
-    public var sent: Date { header.sent }
+    public var sentAt: Date { header.sent }
 
     /// Whether the message was sent to the front of the queue.
     public var isUrgent: Bool { source.isUrgent }
@@ -81,10 +81,10 @@ extension Wormhole {
     ) throws(WormholeError) -> Value {
       if let contents {
         return try contents.borrowed { (contents) throws(WormholeError) in
-          try contents.value(place, as: type)
+          try contents.value(batchIndex, as: type)
         }
       }
-      return try source.value(place, as: type)
+      return try source.value(batchIndex, as: type)
     }
 
     /// The file sent with the message; nil for none.
@@ -98,15 +98,15 @@ extension Wormhole {
     public func acknowledge() throws(WormholeError) { try acknowledge(takingNext: false) }
 
     @discardableResult
-    private func acknowledge(takingNext: Bool) throws(WormholeError) -> Delivery.Taken? {
+    private func acknowledge(takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt? {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
       do throws(WormholeError) {
         if let delivery {
           return try delivery.borrowed { (delivery) throws(WormholeError) in
-            try delivery.acknowledge(place, takingNext: takingNext)
+            try delivery.acknowledge(batchIndex, takingNext: takingNext)
           }
         }
-        return try source.acknowledge(place, takingNext: takingNext)
+        return try source.acknowledge(batchIndex, takingNext: takingNext)
       } catch {
         if ![.superseded, .notJoined].contains(error.code) {
           isFinished.store(false, ordering: .releasing)
@@ -121,7 +121,7 @@ extension Wormhole {
     /// - Parameter reason: the reason, stored with the dead letter and reported to the sender.
     public func fail(_ reason: String) throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      try source.fail(place, attempt: attempt, reason)
+      try source.fail(batchIndex, attempt: attempt, reason)
     }
 
     /// Requeues the message for the next receiver, as if never given out: no attempt is counted.
@@ -130,9 +130,9 @@ extension Wormhole {
     /// order, also to the same receiver, so a receiver that continues sets a pause.
     ///
     /// - Parameter pause: the time before the redelivery.
-    public func putBack(after pause: Duration = .zero) {
+    public func requeue(after pause: Duration = .zero) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      source.putBack(place, after: pause)
+      source.putBack(batchIndex, after: pause)
     }
 
     /// Returns the message to another process, as if never claimed.
@@ -141,7 +141,7 @@ extension Wormhole {
     /// once.
     package func unclaim() throws(WormholeError) {
       guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-      try source.unclaim(place)
+      try source.unclaim(batchIndex)
     }
 
     /// As ``acknowledge()``, but an acknowledgement refused by the system is tried until it
@@ -149,7 +149,7 @@ extension Wormhole {
     ///
     /// - Returns: the next message of the same file; see ``Delivery/acknowledge(_:takingNext:)``.
     @discardableResult
-    func acknowledgeForSure(takingNext: Bool = false) -> Delivery.Taken? {
+    func acknowledgeForSure(takingNext: Bool = false) -> Delivery.StartedAttempt? {
       do throws(WormholeError) {
         return try acknowledge(takingNext: takingNext)
       } catch {

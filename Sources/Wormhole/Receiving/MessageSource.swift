@@ -16,7 +16,7 @@ protocol MessageSource: Sendable {
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value
 
-  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.Taken?
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt?
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
   func putBack(_ index: Int, after pause: Duration)
   func unclaim(_ index: Int) throws(WormholeError)
@@ -43,7 +43,8 @@ extension OpenedFile: MessageSource {
     try contents.value(index, as: type)
   }
 
-  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.Taken? {
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt?
+  {
     try delivery.acknowledge(index, takingNext: takingNext)
   }
 
@@ -55,7 +56,7 @@ extension OpenedFile: MessageSource {
   func unclaim(_ index: Int) throws(WormholeError) { try delivery.unclaim(index) }
 
   func abandon(_ index: Int, attempt: Int) {
-    guard delivery.mailbox.hole.container.isOwned else { return }
+    guard delivery.mailbox.hole.storage.isOwned else { return }
     delivery.mailbox.abandon(delivery, index, attempt)
   }
 

@@ -4,17 +4,17 @@ internal import Syscalls
 
 extension Wormhole.Member {
   /// The messages sent to this member, each to be acknowledged after its handling.
-  public var messages: Wormhole.Messages { messages(acknowledging: .explicit) }
+  public var deliveries: Wormhole.Deliveries { deliveries(acknowledging: .explicit) }
 
   /// Returns the messages sent to this member, one at a time.
   ///
   /// - Parameters:
   ///   - kinds: the wanted kinds, as given by the sender; nil for all.
   ///   - acknowledgement: whether asking for the next message acknowledges the last.
-  public func messages(
+  public func deliveries(
     kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement
-  ) -> Wormhole.Messages {
-    Wormhole.Messages(mailbox: mailbox, kinds: kinds, acknowledgement: acknowledgement)
+  ) -> Wormhole.Deliveries {
+    Wormhole.Deliveries(mailbox: mailbox, kinds: kinds, acknowledgement: acknowledgement)
   }
 }
 
@@ -25,7 +25,7 @@ extension Wormhole {
   /// handling. Several loops take turns. The sequence ends when the task is cancelled, or when the
   /// member leaves. After a member has left, its sequence throws
   /// ``WormholeError/Code-swift.struct/notJoined``.
-  public struct Messages: AsyncSequence, Sendable {
+  public struct Deliveries: AsyncSequence, Sendable {
     /// The errors of the iteration.
     public typealias Failure = WormholeError
 
@@ -36,19 +36,20 @@ extension Wormhole {
     /// Starts to receive.
     public func makeAsyncIterator() -> Iterator {
       Iterator(
-        Result { () throws(WormholeError) in Brief(try Pump(mailbox, kinds)) }, acknowledgement)
+        Result { () throws(WormholeError) in StopOnRelease(try Pump(mailbox, kinds)) },
+        acknowledgement)
     }
 
     /// A receiver for one task.
     public struct Iterator: AsyncIteratorProtocol {
       /// Nil after the error of a failed start was thrown.
-      private var pump: Result<Brief<Pump>, WormholeError>?
+      private var pump: Result<StopOnRelease<Pump>, WormholeError>?
       private let acknowledgement: Acknowledgement
-      private var hand: Hand?
+      private var hand: BatchCursor?
       private var last: Message?
 
       fileprivate init(
-        _ pump: Result<Brief<Pump>, WormholeError>, _ acknowledgement: Acknowledgement
+        _ pump: Result<StopOnRelease<Pump>, WormholeError>, _ acknowledgement: Acknowledgement
       ) {
         self.pump = pump
         self.acknowledgement = acknowledgement
@@ -77,7 +78,7 @@ extension Wormhole {
           if let message = hand?.next() { return message }
           hand = nil
           switch await pump.one.next() {
-          case .file(let file): hand = Hand(file)
+          case .file(let file): hand = BatchCursor(file)
           case .message(let message): return message
           case nil: return nil
           }
@@ -88,7 +89,7 @@ extension Wormhole {
 }
 
 /// A receiver for asynchronous callers: claims a file at each request.
-final class Pump: Lasting {
+final class Pump: Stoppable {
   private struct State {
     var asking: CheckedContinuation<Void, Never>?
     /// The work for the waiting task.
@@ -115,7 +116,7 @@ final class Pump: Lasting {
 
   /// Throws in a forked child, to which no message is delivered.
   func checkOwner() throws(WormholeError) {
-    try mailbox.hole.container.checkOwner("receive as", mailbox.home.name)
+    try mailbox.hole.storage.checkOwner("receive as", mailbox.home.name)
   }
 
   /// Returns the next file or message; nil once the task is cancelled.
@@ -154,7 +155,7 @@ final class Pump: Lasting {
           // Claimed for a task that no longer asks.
           switch work {
           case .file(let file): file.delivery.release()
-          case .message(let message): message.putBack()
+          case .message(let message): message.requeue()
           }
         }
       }
@@ -164,7 +165,7 @@ final class Pump: Lasting {
 
   /// Stops the receiver; a waiting task gets nil.
   func stop() {
-    guard mailbox.hole.container.isOwned else { return }
+    guard mailbox.hole.storage.isOwned else { return }
     let asking = state.withLock { state in
       state.isStopped = true
       return state.asking.take()

@@ -50,7 +50,7 @@ extension Wormhole {
 
     /// Whether the file exists; false once it was taken, possibly by an earlier attempt to handle
     /// the message.
-    public var isThere: Bool {
+    public var exists: Bool {
       get throws(WormholeError) {
         do throws(Errno) {
           return try home.status(of: fileName, in: .files) != nil
@@ -79,9 +79,9 @@ extension Wormhole {
     ///   - progress: called at intervals during a copy, on this thread; returns whether to
     ///     continue. If the closure cancels, the file can still be taken, and the call throws
     ///     ``WormholeError/Code-swift.struct/cancelled``. A file that is moved is moved at once.
-    public func take(
+    public func move(
       to path: String, replacing isReplacing: Bool = false,
-      progress: ((FileProgress) -> FileDecision)? = nil
+      progress: ((FileProgress) -> ProgressDecision)? = nil
     ) throws(WormholeError) {
       let operation = "take file to"
       let target = UserPath(path)
@@ -106,12 +106,12 @@ extension Wormhole {
     ///
     /// The async overload; runs off the task's thread, including the progress closure. If the task
     /// is cancelled during a copy, the file can still be taken.
-    public func take(
+    public func move(
       to path: String, replacing isReplacing: Bool = false,
-      progress: (@Sendable (FileProgress) -> FileDecision)? = nil
+      progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
     ) async throws(WormholeError) {
       try await OffPool.run("take file to", path) { () throws(WormholeError) in
-        try self.take(to: path, replacing: isReplacing, progress: OffPool.heeding(progress))
+        try self.move(to: path, replacing: isReplacing, progress: OffPool.heeding(progress))
       }
     }
 
@@ -124,7 +124,7 @@ extension Wormhole {
     /// the file for another attempt.
     ///
     /// - Parameter body: receives the path.
-    public func lend<Value>(_ body: (String) throws -> Value) throws -> Value {
+    public func withOriginalName<Value>(_ body: (String) throws -> Value) throws -> Value {
       let operation = "lend file"
       try checkClaim(operation, name)
       let lent: Result<Value, any Error>
@@ -145,7 +145,7 @@ extension Wormhole {
           .conflict, operation, path, because: "something of that name is there",
           hint: "take it elsewhere, or with 'replacing'", errno: .fileExists)
       case .missing, .system(.noSuchFile):
-        guard try !isThere else { break }
+        guard try !exists else { break }
         return WormholeError(
           .notFound, operation, path, because: "'\(name)' was taken before", errno: .noSuchFile)
       default: break

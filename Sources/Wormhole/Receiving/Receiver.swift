@@ -71,7 +71,7 @@ extension Wormhole.Member {
 }
 
 /// A receiver with a closure.
-final class Receiver: Lasting {
+final class Receiver: Stoppable {
   private let mailbox: Mailbox
   private let number: Int
   private let runner: CoalescingWorker
@@ -90,7 +90,7 @@ final class Receiver: Lasting {
   private struct Queued {
     var message: Message?
     /// The file from which more messages follow.
-    var hand: Hand?
+    var hand: BatchCursor?
   }
 
   /// The action to perform after the call in progress has returned.
@@ -124,7 +124,7 @@ final class Receiver: Lasting {
       switch step {
       case .idle, .ended: break
       case .work(.message(let message)): handle(message)
-      case .work(.file(let file)): handle(Hand(file))
+      case .work(.file(let file)): handle(BatchCursor(file))
       }
       leave()
       switch step {
@@ -144,7 +144,7 @@ final class Receiver: Lasting {
   }
 
   private func handle(_ message: Message) {
-    guard !hasStopped else { return message.putBack() }
+    guard !hasStopped else { return message.requeue() }
     guard let queue else { return call(message) }
     queued.withLock { $0.message = message }
     leave()
@@ -155,7 +155,7 @@ final class Receiver: Lasting {
         return queued.message.take()
       }
       guard let message else { return }
-      if hasStopped { message.putBack() } else { call(message) }
+      if hasStopped { message.requeue() } else { call(message) }
       leave()
     }
   }
@@ -165,7 +165,7 @@ final class Receiver: Lasting {
   }
 
   /// Without a queue, all messages of a file are one call for a thread that waits for its end.
-  private func handle(_ hand: Hand) {
+  private func handle(_ hand: BatchCursor) {
     guard queue == nil else {
       queued.withLock { $0.hand = hand }
       while !hasStopped, let message = hand.next() {
@@ -206,7 +206,7 @@ final class Receiver: Lasting {
   ///
   /// Claimed messages not given out yet are requeued by then: the next receiver gets them first.
   func stop() {
-    guard mailbox.hole.container.isOwned else { return }
+    guard mailbox.hole.storage.isOwned else { return }
     isStopped.store(true, ordering: .sequentiallyConsistent)
     mailbox.remove(number)
     mailbox.closures.remove(self)
@@ -218,7 +218,7 @@ final class Receiver: Lasting {
         defer { queued = Queued() }
         return queued
       }
-      queued.message?.putBack()
+      queued.message?.requeue()
       queued.hand?.release()
     } while !isOutside
   }

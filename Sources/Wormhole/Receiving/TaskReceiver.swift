@@ -89,7 +89,7 @@ extension Wormhole.Member {
   ) throws(WormholeError) -> Wormhole.Subscription {
     try WormholeError.checkQueues("receive with", "an asynchronous closure")
     let receiver = TaskReceiver(
-      Brief(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
+      StopOnRelease(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
     let subscription = live.subscribe(receiver)
     Task.detached { await receiver.run() }
     return subscription
@@ -97,15 +97,16 @@ extension Wormhole.Member {
 }
 
 /// A receiver with an asynchronous closure.
-private final class TaskReceiver: Lasting {
-  private let pump: Brief<Pump>
+private final class TaskReceiver: Stoppable {
+  private let pump: StopOnRelease<Pump>
   private let acknowledgement: Wormhole.Acknowledgement
   private let isolation: (any Actor)?
   private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
   private let isStopped = Atomic<Bool>(false)
 
   init(
-    _ pump: Brief<Pump>, _ acknowledgement: Wormhole.Acknowledgement, isolation: (any Actor)?,
+    _ pump: StopOnRelease<Pump>, _ acknowledgement: Wormhole.Acknowledgement,
+    isolation: (any Actor)?,
     _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
   ) {
     self.pump = pump
@@ -121,7 +122,7 @@ private final class TaskReceiver: Lasting {
       switch work {
       case .message(let message): await handle(message)
       case .file(let file):
-        let hand = Hand(file)
+        let hand = BatchCursor(file)
         while !hasStopped, let message = hand.next() { await handle(message) }
       }
     }
@@ -129,7 +130,7 @@ private final class TaskReceiver: Lasting {
 
   private func handle(_ message: Message) async {
     do {
-      guard try await call(message, on: isolation) else { return message.putBack() }
+      guard try await call(message, on: isolation) else { return message.requeue() }
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
       pump.one.mailbox.reject(message, error)

@@ -5,14 +5,14 @@ internal import Syscalls
 ///
 /// Each ends exactly once, by the first of these events: the reply, the end of the peer, the
 /// deadline, a cancellation, or the leave of the requester.
-final class Asking: Sendable {
+final class PendingReplies: Sendable {
   typealias End = Result<LiveAnswer, WormholeError>
 
   /// Whether the peer has seen a request, as far as is known.
   enum Sight { case unseen, perhaps, answered }
 
   /// One request.
-  struct Question: Sendable {
+  struct Entry: Sendable {
     let peer: LiveAddress
     /// The incarnation to which the request was sent; no other process ever reads the file.
     let incarnation: Incarnation
@@ -36,7 +36,7 @@ final class Asking: Sendable {
   }
 
   private struct State {
-    var waiting: [String: Question] = [:]
+    var waiting: [String: Entry] = [:]
     /// Whether no more replies are taken.
     var isClosed = false
     /// The moments for which the clock is set.
@@ -54,7 +54,7 @@ final class Asking: Sendable {
   /// - Parameter again: whether the request was registered before, for another incarnation.
   /// - Returns: false if an earlier registration has ended, or no more replies are taken: the
   ///   request must not be sent in this case.
-  func expect(_ question: Question, again: Bool) -> Bool {
+  func expect(_ question: Entry, again: Bool) -> Bool {
     let (isOpen, isEarliest) = state.withLock { state in
       if state.isClosed || again && state.waiting[question.file.id] == nil { return (false, false) }
       state.waiting[question.file.id] = question
@@ -73,7 +73,7 @@ final class Asking: Sendable {
     }
   }
 
-  private func take(_ id: String) -> Question? {
+  private func take(_ id: String) -> Entry? {
     state.withLock { $0.waiting.removeValue(forKey: id) }
   }
 
@@ -158,7 +158,7 @@ final class Asking: Sendable {
     if let question = take(id) { timeOut(question) }
   }
 
-  private func timeOut(_ question: Question) {
+  private func timeOut(_ question: Entry) {
     question.withdraw()
     question.end(
       .failure(

@@ -18,11 +18,11 @@ extension Wormhole {
     private let presence: Presence
 
     init(_ hole: Wormhole) throws(WormholeError) {
-      try hole.container.checkOwner("become a guest of", hole.directory)
+      try hole.storage.checkOwner("become a guest of", hole.directory)
       try WormholeError.checkNoCopy("become a guest of", hole.directory)
       self.hole = hole
-      joined = try MessageStamp(hole.container)
-      (home, presence) = try hole.container.makeGuest()
+      joined = try MessageStamp(hole.storage)
+      (home, presence) = try hole.storage.makeGuest()
       guard let incarnation = Incarnation(rawValue: home.escaped) else {
         preconditionFailure("a guest is called as an incarnation is")
       }
@@ -47,10 +47,10 @@ extension Wormhole {
 
     /// Ends the guest; a second call does nothing.
     public func leave() {
-      guard hole.container.isOwned else { return }
+      guard hole.storage.isOwned else { return }
       services.close()
       _ = live.begun.end(nil)
-      hole.container.removeGuest(home, presence)
+      hole.storage.removeGuest(home, presence)
     }
   }
 

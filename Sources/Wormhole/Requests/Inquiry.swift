@@ -4,8 +4,8 @@ internal import Syscalls
 
 extension Wormhole {
   /// A handle for a request whose result a closure receives; it need not be retained.
-  public struct Inquiry: Sendable {
-    fileprivate let asked: Asked?
+  public struct PendingRequest: Sendable {
+    fileprivate let asked: OutgoingRequest?
 
     /// Cancels the request, if it has not ended; the closure receives
     /// ``WormholeError/Code-swift.struct/cancelled``.
@@ -20,7 +20,7 @@ extension Wormhole.Peer {
   /// Sends a request, and calls a closure with the result.
   ///
   /// When this function returns, the request has been placed. So the requests of one thread, and
-  /// its messages by `send(_:_:kind:within:waking:)`, reach the peer in the order of the calls; no
+  /// its messages by `sendImmediately(_:kind:within:waking:)`, reach the peer in the order of the calls; no
   /// call waits for the reply to the previous request. The replies arrive in the order of the peer.
   ///
   /// The closure is called exactly once. On the caller's own serial queue, the call never precedes
@@ -40,12 +40,12 @@ extension Wormhole.Peer {
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
     within timeout: Duration = .seconds(10), on queue: DispatchQueue? = nil,
     _ end: @escaping @Sendable (Result<Answer, WormholeError>) -> Void
-  ) -> Wormhole.Inquiry {
+  ) -> Wormhole.PendingRequest {
     let queue: any CallQueue = queue ?? Self.ends
     do throws(WormholeError) {
       let deadline = hole.options.time.now + timeout
       let stranger = member == nil && guest == nil ? try hole.guest() : nil
-      let asked = try Asked(
+      let asked = try OutgoingRequest(
         self, live ?? stranger!.live, question, kind ?? MessageKind.name(of: Question.self),
         timeout, until: deadline, "ask")
       asked.put { result in
@@ -55,10 +55,10 @@ extension Wormhole.Peer {
           end(Result { () throws(WormholeError) in try asked.result(result) })
         }
       }
-      return Wormhole.Inquiry(asked: asked)
+      return Wormhole.PendingRequest(asked: asked)
     } catch {
       queue.soon { end(.failure(error)) }
-      return Wormhole.Inquiry(asked: nil)
+      return Wormhole.PendingRequest(asked: nil)
     }
   }
 
@@ -74,7 +74,7 @@ extension Wormhole.Peer {
   ) {
     do throws(WormholeError) {
       guard let live = live else { preconditionFailure("it is a guest, or a member, who asks") }
-      let asked = try Asked(
+      let asked = try OutgoingRequest(
         self, live, question, kind, timeout, until: hole.options.time.now + timeout, "ask")
       asked.put { end in ended(try? asked.result(end)) }
     } catch {

@@ -13,15 +13,15 @@ struct LiveAddress: Hashable, Sendable {
 
   /// Returns whether the receiver runs, and its incarnation; a guest's only incarnation is its
   /// name.
-  func look(in container: Container) throws(WormholeError) -> Look {
-    let sighting = try Sighting(name, in: container, folder)
+  func look(in container: Container) throws(WormholeError) -> PeerStatus {
+    let sighting = try PresenceReading(name, in: container, folder)
     let incarnation =
       folder == .guests ? Incarnation(rawValue: name) : sighting.found.profile?.incarnation
-    return Look(
+    return PeerStatus(
       isPresent: sighting.isPresent, incarnation: incarnation, reachability: sighting.reachability)
   }
 
-  struct Look: Sendable {
+  struct PeerStatus: Sendable {
     let isPresent: Bool
     /// The incarnation of the last join.
     let incarnation: Incarnation?

@@ -6,13 +6,13 @@ internal import Syscalls
 ///
 /// Their number is bounded, and each is delivered before its deadline or not at all.
 final class LiveCalls<Item: Sendable>: Sendable {
-  private struct Waiting {
+  private struct WaitingRequest {
     let item: Item
     let arrival: LiveMessage
   }
 
   private struct State {
-    var waiting: [Waiting] = []
+    var waiting: [WaitingRequest] = []
     var bytes = 0
     /// The number of calls added to the queue that have not run: one for each waiting item, or
     /// more.
@@ -45,7 +45,7 @@ final class LiveCalls<Item: Sendable>: Sendable {
         state.bytes = state.waiting.reduce(0) { $0 + $1.arrival.size }
       }
       guard hasRoom(state, arrival) else { return (false, false) }
-      state.waiting.append(Waiting(item: item, arrival: arrival))
+      state.waiting.append(WaitingRequest(item: item, arrival: arrival))
       state.bytes += arrival.size
       guard state.turns < state.waiting.count else { return (true, false) }
       state.turns += 1

@@ -6,7 +6,7 @@ internal import Syscalls
 extension LiveMailbox {
   func refuse(_ name: LiveName, _ core: LiveMessage, _ reason: String) {
     reply(name, core) {
-      .content(try BinaryEncoder().encode(LiveFile.Refusing(error: reason)))
+      .content(try BinaryEncoder().encode(LiveFile.RefusalBody(error: reason)))
     }
   }
 
@@ -24,12 +24,12 @@ extension LiveMailbox {
     _ request: LiveFile.Header, _ id: String, _ answer: LiveAnswer
   ) throws(WormholeError) {
     guard let folder = try askers.folder(request.from, request.incarnation) else { return }
-    let stamp = try MessageStamp(hole.container)
+    let stamp = try MessageStamp(hole.storage)
     if case .word(let word) = answer, say(word, in: folder, stamp, id) { return }
     let bytes = try WormholeError.writing("answer request of", request.from, answer.bytes)
     let name = LiveName(stamp, .answer, id: id)
     do throws(Errno) {
-      try hole.container.place(bytes, in: folder, as: name.text)
+      try hole.storage.place(bytes, in: folder, as: name.text)
     } catch {
       guard error == .noSuchFile else {
         throw WormholeError(error, "answer request of", request.from)

@@ -15,7 +15,7 @@ final class LiveMailbox: Service {
   let incarnation: Incarnation
   /// The folder's name for other processes: the escaped name of a member, or the mark of a guest.
   let mark: String
-  let asking: Asking
+  let asking: PendingReplies
   let peers: LivePeers
   let home: MemberDirectory
   private let folder: OpenDirectory
@@ -36,7 +36,7 @@ final class LiveMailbox: Service {
   /// The number of messages that are being delivered to handlers.
   private let confirming = Monitor(0)
   /// The subscriptions, each until it is stopped or the member leaves.
-  let begun: Begun
+  let begun: ActiveSubscriptions
   private let endWatch = Monitor<NamedWatch?>(nil)
   private let threadHold = Monitor<ThreadHold?>(nil)
 
@@ -74,11 +74,11 @@ final class LiveMailbox: Service {
     self.folder = folder
     self.incarnation = incarnation
     self.mark = mark
-    begun = Begun(hole.directory)
-    let asking = Asking(hole.options.time)
+    begun = ActiveSubscriptions(hole.directory)
+    let asking = PendingReplies(hole.options.time)
     self.asking = asking
     peers = LivePeers(hole, asking, of: home.name)
-    askers = LiveFolders(hole.container)
+    askers = LiveFolders(hole.storage)
     youngUntil = .now + hole.options.youth
   }
 
@@ -114,7 +114,7 @@ final class LiveMailbox: Service {
   /// Calls a closure if the container is removed or moved away.
   func watchEnd(_ ended: @escaping @Sendable (WormholeError) -> Void) throws(WormholeError) {
     let name = home.name
-    let watch = try hole.container.watchEnd { end in
+    let watch = try hole.storage.watchEnd { end in
       // On another thread: the closure may wait for subscriptions of this member.
       CallThreads.background.add { ended(end.error("go on as", name)) }
     }
@@ -169,7 +169,7 @@ final class LiveMailbox: Service {
 
   private func listLater() {
     guard watch.withLock({ $0 != nil }) else { return }
-    later.plan(on: hole.finding) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+    later.plan(on: hole.background) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -192,7 +192,7 @@ final class LiveMailbox: Service {
 
   private func content(of name: LiveName) -> [UInt8]? {
     do throws(WormholeError) {
-      switch try hole.container.take(name.text, from: folder) {
+      switch try hole.storage.take(name.text, from: folder) {
       case .sound(let bytes, _)?: return bytes
       case .damaged(let reason, _)?:
         log(.error, "dropped something that came for '\(home.name)': it is damaged: \(reason)")
@@ -353,7 +353,7 @@ final class LiveMailbox: Service {
         return (.answering(last.1), false)
       }
       guard isBehind || Instant.now < youngUntil, handlers.early.count < Self.mostEarly,
-        handlers.early.isEmpty || handlers.earlyBytes + core.size <= hole.options.largestValue
+        handlers.early.isEmpty || handlers.earlyBytes + core.size <= hole.options.maximumValueBytes
       else { return (.nobody, false) }
       handlers.early.append((name, core))
       handlers.earlyBytes += core.size
@@ -395,7 +395,7 @@ final class LiveMailbox: Service {
   // MARK: Handlers
 
   /// Keeps a subscription of this member until the subscription has ended.
-  func subscribe(_ one: any Lasting) -> Wormhole.Subscription {
+  func subscribe(_ one: any Stoppable) -> Wormhole.Subscription {
     if let subscription = begun.keepIfOpen(one) { return subscription }
     one.stop()
     return Wormhole.Subscription(one, in: begun, hasEnded: true)
@@ -403,7 +403,7 @@ final class LiveMailbox: Service {
 
   /// Returns whether the process is a forked child, which cannot receive anything.
   private var isDeaf: Bool {
-    guard !hole.container.isOwned else { return false }
+    guard !hole.storage.isOwned else { return false }
     log(
       .error, "'\(home.name)' hears nothing: \(WormholeError(.ownerDied, "listen as", home.name))")
     return true

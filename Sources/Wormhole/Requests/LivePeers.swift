@@ -8,11 +8,11 @@ internal import Syscalls
 /// without a pending request and without a send in progress, the least recently used ones are
 /// forgotten.
 final class LivePeers: Sendable {
-  fileprivate struct Known {
+  fileprivate struct CachedPeer {
     var incarnation: Incarnation?
     var folder: OpenDirectory?
-    var room: LiveRoom?
-    var watching: Brief<Listener>?
+    var room: LiveCapacity?
+    var watching: StopOnRelease<Listener>?
     /// The number of notices about the peer; each notice may invalidate a status that was read
     /// earlier.
     var changes = 0
@@ -23,7 +23,7 @@ final class LivePeers: Sendable {
   }
 
   private struct State {
-    var known: [LiveAddress: Known] = [:]
+    var known: [LiveAddress: CachedPeer] = [:]
     var turn = 0
     /// The number of known peers above which some are forgotten.
     var limit = LivePeers.most
@@ -33,14 +33,14 @@ final class LivePeers: Sendable {
   static let most = 64
 
   private let hole: Wormhole
-  private let asking: Asking
+  private let asking: PendingReplies
   /// The name of the sending member or guest.
   private let owner: String
   /// Takes all replies in the folder: a reply counts if the peer gave it before the peer ended.
   let beforeLoss = Monitor(Action {})
   private let state = Monitor(State())
 
-  init(_ hole: Wormhole, _ asking: Asking, of owner: String) {
+  init(_ hole: Wormhole, _ asking: PendingReplies, of owner: String) {
     self.hole = hole
     self.asking = asking
     self.owner = owner
@@ -63,7 +63,7 @@ final class LivePeers: Sendable {
   func hold(_ peer: LiveAddress) {
     state.withLock { state in
       state.turn += 1
-      state.known[peer, default: Known()].users += 1
+      state.known[peer, default: CachedPeer()].users += 1
       state.known[peer]?.used = state.turn
     }
   }
@@ -78,7 +78,7 @@ final class LivePeers: Sendable {
 
   private func forgetSome() {
     let asked = asking.peers
-    let left = state.withLock { state -> [Brief<Listener>?] in
+    let left = state.withLock { state -> [StopOnRelease<Listener>?] in
       let idle = state.known.filter { $0.value.users == 0 && !asked.contains($0.key) }
       let oldest = idle.sorted { $0.value.used < $1.value.used }
         .prefix(max(0, idle.count - Self.most / 2))
@@ -135,13 +135,13 @@ final class LivePeers: Sendable {
   func lives(_ incarnation: Incarnation, of peer: LiveAddress) -> Bool {
     if cached(peer)?.incarnation == incarnation { return true }
     // The peer may have been forgotten while the incarnation runs.
-    return (try? peer.look(in: hole.container))?.living == incarnation
+    return (try? peer.look(in: hole.storage))?.living == incarnation
   }
 
   private func watch(_ peer: LiveAddress) throws(WormholeError) {
-    let container = hole.container
+    let container = hole.storage
     // A guest has no profile.
-    let watching: Brief<Listener>
+    let watching: StopOnRelease<Listener>
     if peer.folder == .guests {
       watching = try WatchPlan<Wormhole.Reachability>(
         join: { (listener) throws(WormholeError) in
@@ -155,7 +155,7 @@ final class LivePeers: Sendable {
         }, interpreter: { PresenceFeed.profile }
       ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
     }
-    let extra = state.withLock { state -> Brief<Listener>? in
+    let extra = state.withLock { state -> StopOnRelease<Listener>? in
       guard state.known[peer] != nil, state.known[peer]?.watching == nil else { return watching }
       state.known[peer]?.watching = watching
       return nil
@@ -173,14 +173,14 @@ final class LivePeers: Sendable {
     state.withLock { $0.known[peer]?.changes += 1 }
     let living: Incarnation?
     do throws(WormholeError) {
-      living = try peer.look(in: hole.container).living
+      living = try peer.look(in: hole.storage).living
     } catch {
       hole.log(.error, error)
       // The next request checks the peer again. A peer with pending requests may have ended, and no
       // further notice will report its end.
       forget(peer)
       guard !asked.isEmpty else { return }
-      return hole.finding.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
+      return hole.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
     }
     state.withLock { state in
       guard state.known[peer]?.incarnation != living else { return }
@@ -201,7 +201,7 @@ final class LivePeers: Sendable {
   ) throws(WormholeError) -> (folder: OpenDirectory, incarnation: Incarnation) {
     for pause in [1, 2, 5, 10, 20, 50, 0] {
       let changes = state.withLock { $0.known[peer]?.changes }
-      let look = try peer.look(in: hole.container)
+      let look = try peer.look(in: hole.storage)
       guard look.isPresent else { throw Self.unreachable(peer, operation, look.reachability) }
       if let incarnation = look.incarnation,
         let folder = try folder(peer, incarnation, operation)
@@ -225,7 +225,7 @@ final class LivePeers: Sendable {
   /// A process that joins on a full disk has the name and no profile. A small file shows whether
   /// the disk is still full.
   private func nameless(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    let container = hole.container
+    let container = hole.storage
     guard (try? peer.look(in: container))?.isPresent == true else {
       return Self.gone(peer, operation)
     }
@@ -245,7 +245,7 @@ final class LivePeers: Sendable {
   private func folder(
     _ peer: LiveAddress, _ incarnation: Incarnation, _ operation: String
   ) throws(WormholeError) -> OpenDirectory? {
-    guard let home = try peer.home(in: hole.container) else { return nil }
+    guard let home = try peer.home(in: hole.storage) else { return nil }
     do throws(Errno) {
       return try home.live(incarnation)
     } catch {
@@ -262,8 +262,8 @@ final class LivePeers: Sendable {
     for size: Int, in folder: OpenDirectory, of peer: LiveAddress, _ operation: String
   ) throws(WormholeError) {
     if state.withLock({ $0.known[peer]?.room?.take(size) ?? false }) { return }
-    let room = LiveRoom(
-      counting: folder, for: size, mostBytes: hole.options.largestValue,
+    let room = LiveCapacity(
+      counting: folder, for: size, mostBytes: hole.options.maximumValueBytes,
       now: hole.options.time.sinceBoot)
     guard let room else {
       throw WormholeError(
@@ -288,13 +288,13 @@ final class LivePeers: Sendable {
   ) -> WormholeError {
     WormholeError(
       .unreachable, operation, peer.name,
-      because: reachability == .notReachable
+      because: reachability == .neverJoined
         ? "nobody has ever joined under that name" : "it does not run",
       hint: "a guaranteed message waits for it; 'wake' starts it where somebody has said how")
   }
 }
 
-extension LivePeers.Known {
+extension LivePeers.CachedPeer {
   fileprivate mutating func forget() {
     incarnation = nil
     folder = nil

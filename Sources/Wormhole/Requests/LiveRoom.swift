@@ -9,7 +9,7 @@ internal import Syscalls
 /// of the remaining capacity. So several independent senders nearly always stay below the limit. A
 /// receiver without a backlog costs a listing of an empty folder now and then. Each count also
 /// removes files whose deadline has passed.
-struct LiveRoom: Sendable {
+struct LiveCapacity: Sendable {
   /// The number of files that a folder may contain.
   static let mostFiles = 10_000
 

@@ -3,17 +3,10 @@ public import SharedContainer
 package import Syscalls
 
 extension Wormhole {
-  /// The way in which an immediate message is sent.
-  @nonexhaustive
-  public enum Immediacy: Hashable, Sendable {
-    /// Delivery to the running process, or not at all.
-    case immediate
-  }
-
   /// A request with a known type of reply.
-  public protocol Askable: Codable, Sendable {
+  public protocol RequestValue: Codable, Sendable {
     /// The type of the reply.
-    associatedtype Answer: Codable & Sendable
+    associatedtype Reply: Codable & Sendable
   }
 }
 
@@ -27,13 +20,12 @@ extension Wormhole.Peer {
   ///
   /// - Parameters:
   ///   - value: the content of the message.
-  ///   - immediacy: distinguishes the call from that for a guaranteed message.
   ///   - kind: the kind of the message; by default the name of the value's type.
   ///   - timeout: the time after which the message is not delivered any more.
   ///   - waking: whether the peer is started if it does not run. The call waits for the start,
   ///     whose time counts towards the timeout.
-  public func send<Value: Encodable>(
-    _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
+  public func sendImmediately<Value: Encodable>(
+    _ value: Value, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
     let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
@@ -52,11 +44,11 @@ extension Wormhole.Peer {
 
   /// Sends an immediate message, and waits until a handler of the peer has received it.
   ///
-  /// As ``send(_:_:kind:within:waking:)``. If the peer has no handler for the message, it throws
+  /// As ``sendImmediately(_:kind:within:waking:)``. If the peer has no handler for the message, it throws
   /// ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received the
   /// message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
   package func sendAndWait<Value: Encodable>(
-    _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
+    _ value: Value, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
     do throws(WormholeError) {
@@ -77,7 +69,7 @@ extension Wormhole.Peer {
     _ value: Value, _ kind: String, _ timeout: Duration, until deadline: Instant
   ) throws(WormholeError) -> Incarnation {
     try withLive { (live) throws(WormholeError) in
-      let asked = try Asked(
+      let asked = try OutgoingRequest(
         self, live, value, kind, timeout, until: deadline, "send message to")
       return try asked.place(.message) { _ in }
     }
@@ -131,11 +123,11 @@ extension Wormhole.Peer {
         throw Unanswered(error: error)
       }
     }
-    let end: Asking.End
-    let asked: Asked
+    let end: PendingReplies.End
+    let asked: OutgoingRequest
     do throws(Unanswered) {
       asked = try Unanswered.unless { () throws(WormholeError) in
-        try Asked(
+        try OutgoingRequest(
           self, live ?? stranger!.live, question, kind, timeout, until: deadline, "ask")
       }
       end = await asked.end()
@@ -148,10 +140,10 @@ extension Wormhole.Peer {
   }
 
   /// Sends a request with a known type of reply.
-  public func request<Question: Wormhole.Askable>(
+  public func request<Question: Wormhole.RequestValue>(
     _ question: Question, within timeout: Duration = .seconds(10), waking: Bool = false
-  ) async throws(WormholeError) -> Question.Answer {
-    try await request(question, as: Question.Answer.self, within: timeout, waking: waking)
+  ) async throws(WormholeError) -> Question.Reply {
+    try await request(question, as: Question.Reply.self, within: timeout, waking: waking)
   }
 
   /// Sends a request, and waits for the reply on the calling thread: for code without tasks.
@@ -193,9 +185,9 @@ extension Wormhole.Peer {
     until deadline: Instant, _ letter: LiveName.Letter
   ) throws(Unanswered) -> Answer {
     let asked = try Unanswered.unless { () throws(WormholeError) in
-      try Asked(self, live, question, kind, timeout, until: deadline, "ask")
+      try OutgoingRequest(self, live, question, kind, timeout, until: deadline, "ask")
     }
-    let ended = Monitor<Asking.End?>(nil)
+    let ended = Monitor<PendingReplies.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
     // The caller's thread waits for the deadline itself: the thread for all deadlines may be busy.
     let isReal = hole.options.time.moved == nil && !Mutants.has(.oneClock)
@@ -211,7 +203,7 @@ extension Wormhole.Peer {
   private func withLive<Result>(
     _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
-    try hole.container.checkOwner("ask", name)
+    try hole.storage.checkOwner("ask", name)
     if let live { return try body(live) }
     let guest = try hole.guest()
     defer { guest.leave() }
@@ -233,7 +225,7 @@ private struct Unanswered: Error {
 }
 
 /// One outgoing request or message.
-struct Asked: Sendable {
+struct OutgoingRequest: Sendable {
   private let live: LiveMailbox
   private let peer: LiveAddress
   private let operation: String
@@ -243,7 +235,7 @@ struct Asked: Sendable {
   /// The deadline in the file, in nanoseconds since the machine was started.
   private let lastMoment: Int64
   private let timeout: Duration
-  private let sight = Monitor(Asking.Sight.unseen)
+  private let sight = Monitor(PendingReplies.Sight.unseen)
   /// Whether the peer may have seen the request.
   var wasSeen: Bool { sight.withLock { $0 != .unseen } }
   private var hole: Wormhole { live.hole }
@@ -269,12 +261,13 @@ struct Asked: Sendable {
       from: live.mark, incarnation: live.incarnation, kind: kind, deadline: lastMoment)
     let limits = live.hole.options.limits
     bytes = try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: limits).encode(LiveFile.Asking(header: header, value: value))
+      try BinaryEncoder(limits: limits).encode(LiveFile.RequestBody(header: header, value: value))
     }
-    guard bytes.count <= live.hole.options.largestValue else {
+    guard bytes.count <= live.hole.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "it takes \(bytes.count) bytes, and the limit is \(live.hole.options.largestValue)"
+        because:
+          "it takes \(bytes.count) bytes, and the limit is \(live.hole.options.maximumValueBytes)"
       )
     }
   }
@@ -294,10 +287,10 @@ struct Asked: Sendable {
       let target = try live.peers.target(peer, operation)
       try live.peers.makeRoom(for: bytes.count, in: target.folder, of: peer, operation)
       let name = LiveName(
-        try MessageStamp(hole.container), letter, id: id, deadline: lastMoment)
+        try MessageStamp(hole.storage), letter, id: id, deadline: lastMoment)
       try prepare(LivePlace(folder: target.folder, incarnation: target.incarnation, name: name))
       do throws(Errno) {
-        try hole.container.place(bytes, in: target.folder, as: name.text)
+        try hole.storage.place(bytes, in: target.folder, as: name.text)
         return target.incarnation
       } catch {
         guard error == .noSuchFile else { throw WormholeError(error, operation, peer.name) }
@@ -311,14 +304,14 @@ struct Asked: Sendable {
 
   /// - Parameter end: is called once.
   func put(
-    _ letter: LiveName.Letter = .question, _ end: @escaping @Sendable (Asking.End) -> Void
+    _ letter: LiveName.Letter = .question, _ end: @escaping @Sendable (PendingReplies.End) -> Void
   ) {
     let (peer, timeout, deadline) = (peer, timeout, deadline)
-    var expected: Asking.Question?
+    var expected: PendingReplies.Entry?
     do throws(WormholeError) {
       let incarnation = try place(letter) { (target) throws(WormholeError) in
-        let question = Asking.Question(
-          peer: peer, incarnation: target.incarnation, container: hole.container, file: target.name,
+        let question = PendingReplies.Entry(
+          peer: peer, incarnation: target.incarnation, container: hole.storage, file: target.name,
           deadline: deadline, timeout: timeout, sight: sight, end: end)
         // The deadline may have passed while the request was placed for a process that has ended.
         // Or the requester has left.
@@ -347,8 +340,8 @@ struct Asked: Sendable {
   /// Sends the request off the threads of the pool, and waits for its end.
   ///
   /// If the task is cancelled, the request is withdrawn.
-  func end() async -> Asking.End {
-    let cancellation = Cancellation()
+  func end() async -> PendingReplies.End {
+    let cancellation = CancellationFlag()
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         CallThreads.quick.add {
@@ -371,7 +364,8 @@ struct Asked: Sendable {
       id, WormholeError(.cancelled, operation, peer.name, because: "the task was cancelled"))
   }
 
-  fileprivate func answer<Answer: Decodable>(_ end: Asking.End) throws(Unanswered) -> Answer {
+  fileprivate func answer<Answer: Decodable>(_ end: PendingReplies.End) throws(Unanswered) -> Answer
+  {
     switch end {
     case .success(let given):
       return try Unanswered.unless { () throws(WormholeError) in try answer(given) }
@@ -381,7 +375,7 @@ struct Asked: Sendable {
     }
   }
 
-  func result<Answer: Decodable>(_ end: Asking.End) throws(WormholeError) -> Answer {
+  func result<Answer: Decodable>(_ end: PendingReplies.End) throws(WormholeError) -> Answer {
     try answer(end.get())
   }
 

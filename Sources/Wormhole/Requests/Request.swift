@@ -63,7 +63,7 @@ extension Wormhole {
     ///
     /// A second reply does nothing, and a warning is logged. A reply to a requester that is gone
     /// does nothing.
-    public func answer<Value: Encodable>(_ value: Value) throws(WormholeError) {
+    public func reply<Value: Encodable>(_ value: Value) throws(WormholeError) {
       let limits = core.limits
       try end(
         WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
@@ -74,7 +74,7 @@ extension Wormhole {
       do throws(WormholeError) {
         try end(
           WormholeError.writing("refuse request", kind) {
-            .content(try BinaryEncoder().encode(LiveFile.Refusing(error: reason)))
+            .content(try BinaryEncoder().encode(LiveFile.RefusalBody(error: reason)))
           })
       } catch {
         core.hole?.log(.error, error, about: core.subject)
@@ -145,7 +145,7 @@ extension Wormhole.Member {
   ) -> Wormhole.Subscription {
     respond(toKind: kind ?? MessageKind.name(of: type), on: queue) { request in
       do {
-        try request.answer(answer(request.value(as: type)))
+        try request.reply(answer(request.value(as: type)))
       } catch {
         request.refuse("\(error)")
       }
@@ -158,14 +158,14 @@ extension Wormhole.Member {
     to type: Question.Type, kind: String? = nil,
     _ answer: @escaping @Sendable (Question) async throws -> Answer
   ) -> Wormhole.Subscription {
-    let hands = LiveHands(mostBytes: live.hole.options.largestValue)
+    let hands = LiveHands(mostBytes: live.hole.options.maximumValueBytes)
     return respond(toKind: kind ?? MessageKind.name(of: type)) { request in
       guard hands.take(request.core) else { return request.refuse(LiveMailbox.tooMuch) }
       Task {
         defer { hands.release(request.core) }
         guard !request.core.isLate else { return request.core.tellLate() }
         do {
-          try request.answer(await answer(request.value(as: type)))
+          try request.reply(await answer(request.value(as: type)))
         } catch {
           request.refuse("\(error)")
         }
@@ -196,7 +196,7 @@ extension Wormhole.Member {
   ///   - queue: the queue for the closure; by default a thread that no other code waits for.
   ///   - handler: receives each message.
   @discardableResult
-  public func watchImmediate(
+  public func receiveImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
   ) -> Wormhole.Subscription {
@@ -213,7 +213,7 @@ extension Wormhole.Member {
     kinds: Set<String>?, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
   ) -> Wormhole.Subscription {
-    live.watchImmediate(kinds: kinds, on: queue, handler)
+    live.receiveImmediate(kinds: kinds, on: queue, handler)
   }
 }
 
@@ -231,11 +231,11 @@ extension Wormhole.Member {
   ///   - kinds: the kinds that the senders gave; nil for all.
   ///   - handler: receives each message.
   @discardableResult
-  public func watchImmediate(
+  public func receiveImmediate(
     kinds: Set<String>? = nil,
     _ handler: @escaping @isolated(any) @Sendable (Wormhole.ImmediateMessage) async -> Void
   ) -> Wormhole.Subscription {
-    live.watchImmediate(kinds: kinds, IsolatedHandler(handler))
+    live.receiveImmediate(kinds: kinds, IsolatedHandler(handler))
   }
 
   /// Calls a closure of the main actor with immediate messages, until the subscription is stopped
@@ -245,22 +245,22 @@ extension Wormhole.Member {
   ///   - kinds: the kinds that the senders gave; nil for all.
   ///   - handler: receives each message.
   @discardableResult
-  public func watchImmediate(
+  public func receiveImmediate(
     kinds: Set<String>? = nil,
     _ handler: @escaping @MainActor @Sendable (Wormhole.ImmediateMessage) -> Void
   ) -> Wormhole.Subscription {
-    live.watchImmediate(kinds: kinds, IsolatedHandler(handler))
+    live.receiveImmediate(kinds: kinds, IsolatedHandler(handler))
   }
 }
 
 extension LiveMailbox {
-  fileprivate func watchImmediate(
+  fileprivate func receiveImmediate(
     kinds: Set<String>?, _ handler: IsolatedHandler<Wormhole.ImmediateMessage>
   ) -> Wormhole.Subscription {
     let gate = CallGate()
     let (messages, feed) = AsyncStream<Wormhole.ImmediateMessage>.makeStream()
-    let hands = LiveHands(mostBytes: hole.options.largestValue)
-    let (container, subject) = (hole.container, LogSubject(member: home.name))
+    let hands = LiveHands(mostBytes: hole.options.maximumValueBytes)
+    let (container, subject) = (hole.storage, LogSubject(member: home.name))
     let number = add(hearing: kinds) { message in
       guard hands.take(message.core) else {
         container.log(
@@ -299,11 +299,11 @@ extension Wormhole.Guest {
   }
 
   /// As the member's function.
-  package func watchImmediate(
+  package func receiveImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
   ) -> Wormhole.Subscription {
-    live.watchImmediate(kinds: kinds, on: queue) {
+    live.receiveImmediate(kinds: kinds, on: queue) {
       handler($0)
       return true
     }
@@ -330,7 +330,7 @@ extension Wormhole.Member {
 }
 
 /// A handler of requests, or of immediate messages.
-private final class LiveHandler: Lasting {
+private final class LiveHandler: Stoppable {
   private let live: LiveMailbox
   private let number: Int
   private let gate: CallGate
@@ -348,7 +348,7 @@ private final class LiveHandler: Lasting {
   var callGate: CallGate? { gate }
 
   func stop() {
-    guard live.hole.container.isOwned else { return }
+    guard live.hole.storage.isOwned else { return }
     end()
     gate.drain()
   }
@@ -374,7 +374,7 @@ extension LiveMailbox {
       request.refuse("'\(name)' answers no requests of kind '\(request.kind)' any more")
     }
     let calls = queue.map { queue in
-      LiveCalls<Wormhole.Request>(on: queue, mostBytes: hole.options.largestValue, call)
+      LiveCalls<Wormhole.Request>(on: queue, mostBytes: hole.options.maximumValueBytes, call)
     }
     let number = add(answering: kind) { request in
       guard let calls else { return call(request) }
@@ -383,17 +383,17 @@ extension LiveMailbox {
     return subscribe(LiveHandler(self, number, gate))
   }
 
-  fileprivate func watchImmediate(
+  fileprivate func receiveImmediate(
     kinds: Set<String>?, on queue: DispatchQueue?,
     _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
   ) -> Wormhole.Subscription {
     let gate = CallGate()
     let calls = queue.map { queue in
-      LiveCalls<Wormhole.ImmediateMessage>(on: queue, mostBytes: hole.options.largestValue) {
+      LiveCalls<Wormhole.ImmediateMessage>(on: queue, mostBytes: hole.options.maximumValueBytes) {
         message in gate.call { _ = handler(message) }
       }
     }
-    let (container, subject) = (hole.container, LogSubject(member: home.name))
+    let (container, subject) = (hole.storage, LogSubject(member: home.name))
     let number = add(hearing: kinds) { message in
       guard let calls else {
         var isHeard = false

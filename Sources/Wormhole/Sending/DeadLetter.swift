@@ -13,7 +13,7 @@ extension Wormhole {
     /// The kind given by the sender; nil if the file is unreadable.
     public let kind: String?
     /// When the message was sent, by the sender's clock; nil if the file is unreadable.
-    public let sent: Date?
+    public let sentAt: Date?
     /// How many messages the file contains.
     public let count: Int
     /// The size of the file in bytes.
@@ -23,7 +23,7 @@ extension Wormhole {
     /// How many attempts have failed.
     public let attempts: Int
     /// When the message was dead-lettered; nil if the time is no longer stored.
-    public let given: Date?
+    public let failedAt: Date?
   }
 }
 
@@ -31,7 +31,7 @@ extension Wormhole.Peer {
   /// The peer's dead letters, in the order in which they were sent.
   public var deadLetters: [Wormhole.DeadLetter] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name) else { return [] }
+      guard let home = try hole.storage.existingMember(name) else { return [] }
       var found: [MessageName] = []
       do throws(Errno) {
         try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
@@ -43,9 +43,9 @@ extension Wormhole.Peer {
         guard let message = glance.message(name, name.text, .dead, 0) else { return nil }
         let why = DeathReason.read(name, in: home)
         return Wormhole.DeadLetter(
-          id: message.id, from: message.from, kind: message.kind, sent: message.sent,
+          id: message.id, from: message.from, kind: message.kind, sentAt: message.sentAt,
           count: message.count, size: message.size, reason: why?.reason ?? message.damage,
-          attempts: why?.attempts ?? 0, given: why?.when)
+          attempts: why?.attempts ?? 0, failedAt: why?.when)
       }
     }
   }
@@ -79,7 +79,7 @@ extension Wormhole.Peer {
     _ id: String, _ operation: String,
     _ end: (MessageName, MemberDirectory) throws(Errno) -> Bool
   ) throws(WormholeError) -> Bool {
-    guard let home = try hole.container.existingMember(name) else { return false }
+    guard let home = try hole.storage.existingMember(name) else { return false }
     var isDone = false
     for file in try files(id, in: .dead, of: home) {
       do throws(Errno) {

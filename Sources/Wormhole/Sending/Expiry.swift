@@ -20,7 +20,7 @@ enum Expiry {
     } catch {
       throw WormholeError(error, "end message", name.id)
     }
-    return try Cancelling.end(name, at: home, .expired, sender, hole)
+    return try MessageCancellation.end(name, at: home, .expired, sender, hole)
   }
 
   /// How many files, and how many bytes, one sweep of an inbox reads: a message's deadline is known
@@ -59,7 +59,7 @@ enum Expiry {
   ) -> Int {
     let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
     let (glance, senders) = (
-      QueuedMessageReader(home, hole.options.limits), SenderHomes(hole.container)
+      QueuedMessageReader(home, hole.options.limits), SenderHomes(hole.storage)
     )
     var (count, bytes) = (0, 0)
     for name in names {
@@ -108,7 +108,7 @@ final class Expiries: Sendable {
   }
 
   private struct State {
-    var line = Line<Entry>()
+    var line = SortedQueue<Entry>()
     /// The messages in `line` that are not settled, as far as known.
     var open: Set<MessageName> = []
     /// The times of the planned checks.
@@ -129,7 +129,7 @@ final class Expiries: Sendable {
 
   init(_ hole: Wormhole) {
     self.hole = hole
-    senders = SenderHomes(hole.container)
+    senders = SenderHomes(hole.storage)
   }
 
   /// Plans to settle a message at a moment, in nanoseconds since 1970.
@@ -158,7 +158,7 @@ final class Expiries: Sendable {
   func close() {
     state.withLock { state in
       state.isClosed = true
-      (state.line, state.open) = (Line(), [])
+      (state.line, state.open) = (SortedQueue(), [])
     }
   }
 
@@ -180,7 +180,7 @@ final class Expiries: Sendable {
     guard let moment else { return }
     let pause = max(1_000_000, moment - now)
     let time = hole.options.time
-    time.ring(at: time.now + .nanoseconds(pause), on: hole.finding) { [weak self] in
+    time.ring(at: time.now + .nanoseconds(pause), on: hole.background) { [weak self] in
       self?.look(moment)
     }
   }

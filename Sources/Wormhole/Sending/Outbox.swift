@@ -98,11 +98,11 @@ final class Outbox: Service {
     on queue: any CallQueue, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool,
     left: @escaping @Sendable () -> Void = {}
   ) -> MemberListener<Wormhole.Outcome> {
-    MemberListener(of: hole.container, on: queue, handler, left: left) { self.remove($0) }
+    MemberListener(of: hole.storage, on: queue, handler, left: left) { self.remove($0) }
   }
 
   func add(_ listener: MemberListener<Wormhole.Outcome>) throws(WormholeError) {
-    try hole.container.checkOwner("watch outcomes of", home.name)
+    try hole.storage.checkOwner("watch outcomes of", home.name)
     guard !isClosed else {
       throw WormholeError(
         .notJoined, "receive outcomes of", home.name, because: "it has left", hint: "join again")
@@ -139,7 +139,7 @@ final class Outbox: Service {
           // Reading would make the directory again, and the member's whole directory may go.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
-          hole.finding.afterTelling { self.look() }
+          hole.background.afterTelling { self.look() }
         }
       } catch {
         throw WormholeError(error, "watch receipts of", home.name, at: home)
@@ -186,7 +186,7 @@ final class Outbox: Service {
         found = try Receipts.list(home)
       } catch {
         news.withLock { $0 = .lookAgain }
-        later.plan(on: hole.finding) { [weak self] in self?.look() }
+        later.plan(on: hole.background) { [weak self] in self?.look() }
         return hole.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)
@@ -222,7 +222,7 @@ final class Outbox: Service {
   }
 
   /// Removes the receipt of a message after a caller has asked for its outcome and received it.
-  func heard(_ name: MessageName, _ end: Wormhole.Outcome.End) {
+  func heard(_ name: MessageName, _ end: Wormhole.Outcome.Status) {
     let receipt = ReceiptName(name, MessageEnd(end))
     let isOver = state.withLock { $0.kept.remove(receipt) != nil }
     if isOver, !isClosed { remove(receipt) }
@@ -308,24 +308,24 @@ final class Outbox: Service {
     (try? Wormhole.Outcome.content(of: receipt, in: home, hole)) ?? nil
   }
 
-  private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.End {
-    Wormhole.Outcome.End(receipt, to: name, home.container)
+  private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.Status {
+    Wormhole.Outcome.Status(receipt, to: name, home.container)
   }
 }
 
 extension MessageEnd {
-  fileprivate init(_ end: Wormhole.Outcome.End) {
+  fileprivate init(_ end: Wormhole.Outcome.Status) {
     self =
       switch end {
       case .delivered: .ok
       case .cancelled: .cancelled
       case .expired: .expired
-      case .givenUp: .dead
+      case .deadLettered: .dead
       }
   }
 }
 
-extension Wormhole.Outcome.End {
+extension Wormhole.Outcome.Status {
   fileprivate init(_ receipt: ReceiptName, to name: String?, _ container: Container) {
     switch receipt.end {
     case .ok: self = .delivered
@@ -335,7 +335,8 @@ extension Wormhole.Outcome.End {
       let peer = name.flatMap { try? container.existingMember($0) }
       let why = peer.flatMap { DeathReason.read(receipt.name, in: $0) }
       let several = receipt.name.count > 1 ? "some of its messages were given up" : nil
-      self = .givenUp(why?.reason ?? several ?? "the reason is no longer kept")
+      self = .deadLettered(
+        reason: why?.reason ?? several ?? "the reason is no longer kept")
     }
   }
 }
@@ -349,7 +350,7 @@ extension Wormhole.Outcome {
     _ receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
   ) throws(WormholeError) {
     guard let content = try Self.content(of: receipt, in: home, hole) else { return nil }
-    let end = End(receipt, to: content?.to, home.container)
+    let end = Status(receipt, to: content?.to, home.container)
     self.init(receipt.name, end, content)
   }
 

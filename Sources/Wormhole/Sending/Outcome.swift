@@ -7,7 +7,7 @@ extension Wormhole {
   public struct Outcome: Hashable, Sendable {
     /// How a message ended.
     @nonexhaustive
-    public enum End: Hashable, Sendable {
+    public enum Status: Hashable, Sendable {
       /// The receiver has handled the message.
       case delivered
       /// The message was cancelled before the receiver had it.
@@ -16,7 +16,7 @@ extension Wormhole {
       case expired
       /// The receiver could not handle the message, for this reason; its dead letters contain the
       /// message.
-      case givenUp(String)
+      case deadLettered(reason: String)
     }
 
     /// The id given by the sender.
@@ -26,7 +26,7 @@ extension Wormhole {
     /// The kind given by the sender.
     public let kind: String
     /// How the message ended.
-    public let end: End
+    public let status: Status
     /// How many messages were sent together under the id.
     public let count: Int
     /// The file sent with the message; nil for none.
@@ -37,16 +37,16 @@ extension Wormhole {
     ///
     /// To make an outcome with a value, see `WormholeTesting`.
     public init(
-      id: String, to: String, kind: String, end: End, count: Int = 1, file: SentFile? = nil
+      id: String, to: String, kind: String, end: Status, count: Int = 1, file: SentFile? = nil
     ) {
-      (self.id, self.to, self.kind, self.end) = (id, to, kind, end)
+      (self.id, self.to, self.kind, self.status) = (id, to, kind, end)
       (self.count, self.file) = (count, file)
       content = nil
     }
 
-    init(_ name: MessageName, _ end: End, _ content: SentContent?) {
+    init(_ name: MessageName, _ end: Status, _ content: SentContent?) {
       (id, to, kind) = (name.id, content?.to ?? "", content?.kind ?? "")
-      (self.end, count, file) = (end, name.count, content?.file)
+      (self.status, count, file) = (end, name.count, content?.file)
       self.content = content
     }
 
@@ -75,7 +75,7 @@ extension Wormhole {
 
     /// The same outcome, without the sent values.
     var withoutContent: Outcome {
-      Outcome(id: id, to: to, kind: kind, end: end, count: count, file: file)
+      Outcome(id: id, to: to, kind: kind, end: status, count: count, file: file)
     }
   }
 }

@@ -20,18 +20,18 @@ extension Wormhole.Peer {
   /// - Parameters:
   ///   - path: the file; relative paths start at the working directory.
   ///   - metadata: any value, received as the value of the message.
-  ///   - handing: whether the file stays at its path.
+  ///   - mode: whether the file stays at its path.
   ///   - options: the send options. Without a kind, the message has the kind of the metadata's
   ///     type.
   ///   - progress: called at intervals, on this thread; returns whether to continue.
   @discardableResult
   public func send<Metadata: Encodable>(
-    file path: String, metadata: Metadata, by handing: Wormhole.FileHanding = .copying,
+    file path: String, metadata: Metadata, mode: Wormhole.TransferMode = .copying,
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+    progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Metadata.self))
-    return try sending.send(file: path, handing, progress, metadata)
+    return try sending.send(file: path, mode, progress, metadata)
   }
 
   /// Sends a file without a value, as a message of the kind `file`.
@@ -39,12 +39,12 @@ extension Wormhole.Peer {
   /// As `send(file:metadata:by:_:progress:)`.
   @discardableResult
   public func send(
-    file path: String, by handing: Wormhole.FileHanding = .copying,
+    file path: String, mode: Wormhole.TransferMode = .copying,
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+    progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
   ) throws(WormholeError) -> Wormhole.Sent {
     let sending = try Sending(self, options, "file")
-    return try sending.send(file: path, handing, progress, String?.none)
+    return try sending.send(file: path, mode, progress, String?.none)
   }
 }
 
@@ -57,16 +57,16 @@ extension Sending {
   /// the message is in the peer's inbox, the file is in the peer's `files/`. Until then the file is
   /// locked.
   fileprivate func send<Metadata: Encodable>(
-    file path: String, _ handing: Wormhole.FileHanding,
-    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?, _ metadata: Metadata?
+    file path: String, _ mode: Wormhole.TransferMode,
+    _ progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)?, _ metadata: Metadata?
   ) throws(WormholeError) -> Wormhole.Sent {
     let source = try UserPath(path).open(fileOperation)
-    if handing == .moving, source.path.isLink {
+    if mode == .moving, source.path.isLink {
       throw WormholeError(
         .refused, fileOperation, path, because: "it is a symbolic link, which is not moved",
         hint: "name the file that it leads to")
     }
-    let attachment = try stage(source, isMoving: handing == .moving, progress)
+    let attachment = try stage(source, isMoving: mode == .moving, progress)
     let name = source.path.name
     let attached = MessageFile.Attached(
       name: name, size: attachment.size, checksum: attachment.checksum,
@@ -89,18 +89,18 @@ extension Sending {
     }
     attachment.keep()
     if let failure { throw failure }
-    if handing == .moving { try remove(source) }
+    if mode == .moving { try remove(source) }
     return sent!  // There is no failure.
   }
 
   private func stage(
     _ source: borrowing UserFile, isMoving: Bool,
-    _ progress: ((Wormhole.FileProgress) -> Wormhole.FileDecision)?
+    _ progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)?
   ) throws(WormholeError) -> Attachment {
     let (path, size) = (source.path, source.status.size)
     do throws(FileCopy.Failure) {
       return try Attachment.stage(
-        source, in: hole.container, moving: isMoving, durability: options.durability
+        source, in: hole.storage, moving: isMoving, durability: options.durability
       ) { done in
         let now = Wormhole.FileProgress(name: path.name, done: done, total: max(size, done))
         return progress?(now) != .cancel

@@ -47,10 +47,10 @@ extension Wormhole.Peer {
   /// in an earlier incarnation.
   ///
   /// An expired message is listed only if its outcome is still to be reported to the sender.
-  public var outstanding: [Wormhole.Sent] {
+  public var pendingMessages: [Wormhole.Sent] {
     get throws(WormholeError) {
       let sender = senderMark
-      guard let home = try hole.container.existingMember(name), !sender.isEmpty else { return [] }
+      guard let home = try hole.storage.existingMember(name), !sender.isEmpty else { return [] }
       let found = try messages(from: sender, to: home)
       let glance = QueuedMessageReader(home, hole.options.limits)
       var sent: [Wormhole.Sent] = []
@@ -119,7 +119,7 @@ struct Sending {
         hint: "join, and send through the member, or be a guest")
     }
     // The last step, because it makes a missing directory.
-    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.container)
+    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.storage)
   }
 
   var operation: String { "send message to" }
@@ -203,10 +203,11 @@ struct Sending {
     _ bytes: [UInt8], count: Int, _ file: Wormhole.SentFile? = nil,
     _ attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil, tries: Int = 0
   ) throws(WormholeError) -> Wormhole.Sent {
-    guard bytes.count <= hole.options.largestValue else {
+    guard bytes.count <= hole.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.largestValue)")
+        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.maximumValueBytes)"
+      )
     }
     // Only at the first try: an inbox made again is empty, and a further check would leave time to
     // remove it again.
@@ -237,7 +238,7 @@ struct Sending {
             hint: "see who removes it", errno: error)
         }
         var again = self
-        again.home = try hole.receivers.home(of: peer.name, in: hole.container)
+        again.home = try hole.receivers.home(of: peer.name, in: hole.storage)
         return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
       }
       throw WormholeError(error, operation, home, .inbox)

@@ -55,7 +55,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
   private let peer: Wormhole.Peer
   private let options: Wormhole.SendOptions
   private let sent: (@Sendable (Int) -> Void)?
-  private let cancellation = Cancellation()
+  private let cancellation = CancellationFlag()
   private var limit: Int { BatchProgress.slotCount * 4 }
 
   init(

@@ -13,7 +13,7 @@ extension Wormhole {
     /// The kind given by the sender; nil if the file is unreadable.
     public let kind: String?
     /// When the message was sent, by the sender's clock; nil if the file is unreadable.
-    public let sent: Date?
+    public let sentAt: Date?
     /// How many messages the file contains.
     public let count: Int
     /// The size of the file in bytes.
@@ -27,7 +27,7 @@ extension Wormhole {
     public let damage: String?
 
     /// The state of the message.
-    public var place: Sent.Place { attempt == 0 ? .waiting : .inHand }
+    public var state: Sent.State { attempt == 0 ? .waiting : .claimed }
   }
 }
 
@@ -41,7 +41,7 @@ extension Wormhole.Peer {
   /// with the cause.
   public var queue: [Wormhole.QueuedMessage] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name) else { return [] }
+      guard let home = try hole.storage.existingMember(name) else { return [] }
       // Nil for an expired message.
       var found: [MessageName: Wormhole.QueuedMessage?] = [:]
       // Files moved before they were read are looked up again; at first, all files are.
@@ -71,8 +71,8 @@ extension Wormhole.Peer {
   ) -> [MessageName: Wormhole.QueuedMessage?] {
     let glance = QueuedMessageReader(home, hole.options.limits)
     let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
-    let senders = SenderHomes(hole.container)
-    let mayEnd = !hole.container.options.isForReading
+    let senders = SenderHomes(hole.storage)
+    let mayEnd = !hole.storage.options.isForReading
     var found: [MessageName: Wormhole.QueuedMessage?] = [:]
     for place in places {
       switch place {
@@ -96,14 +96,13 @@ extension Wormhole.Peer {
   /// Cancels a waiting message in the peer's inbox, whichever process has sent it; the sender is
   /// notified on request.
   ///
-  /// If the result is true, no receiver ever sees the message. If several senders have given the
-  /// same id, the messages of all of them are cancelled.
+  /// If several senders have given the same id, the messages of all of them are cancelled.
   ///
-  /// - Returns: whether a message was cancelled; claimed messages are not.
-  public func cancel(id: String) throws(WormholeError) -> Bool {
-    guard let home = try hole.container.existingMember(name) else { return false }
+  /// - Returns: `cancelled` if at least one message was cancelled; claimed messages are not.
+  public func cancel(id: String) throws(WormholeError) -> Wormhole.Cancellation {
+    guard let home = try hole.storage.existingMember(name) else { return .tooLate }
     var isDone = false
-    let senders = SenderHomes(hole.container)
+    let senders = SenderHomes(hole.storage)
     for file in try files(id, in: .inbox, of: home) {
       let sender: MemberDirectory?
       do throws(Errno) {
@@ -111,10 +110,10 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "cancel message", id, at: home)
       }
-      let taken = try Cancelling.end(file, at: home, .cancelled, sender, hole)
+      let taken = try MessageCancellation.end(file, at: home, .cancelled, sender, hole)
       isDone = isDone || taken
     }
-    return isDone
+    return Wormhole.Cancellation(isDone)
   }
 
   /// Returns the files of a part with an id, in order.
@@ -150,14 +149,14 @@ struct QueuedMessageReader {
   }
 
   /// A waiting message, or an expired one.
-  enum Waiting {
+  enum WaitingContent {
     case message(Wormhole.QueuedMessage)
     /// The message's time to live has passed.
     case expired
   }
 
   /// Returns a waiting message; nil if the message is gone.
-  func waiting(_ name: MessageName, at now: Date) -> Waiting? {
+  func waiting(_ name: MessageName, at now: Date) -> WaitingContent? {
     var hasExpired = false
     let message = message(name, name.text, .inbox, 0) { header in
       hasExpired = header.hasExpired(name, by: now)
@@ -183,7 +182,7 @@ struct QueuedMessageReader {
       (header, damage) = (nil, error.reason)
     }
     return Wormhole.QueuedMessage(
-      id: name.id, from: name.senderName, kind: header?.kind, sent: header?.sent,
+      id: name.id, from: name.senderName, kind: header?.kind, sentAt: header?.sent,
       count: name.count, size: status.size, isUrgent: name.isUrgent, attempt: attempt,
       damage: damage)
   }

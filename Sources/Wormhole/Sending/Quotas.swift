@@ -18,7 +18,7 @@ final class Quotas: Service {
   }
 
   /// The known state of an inbox.
-  private struct Known {
+  private struct CountedQueue {
     let home: MemberDirectory
     var room: MemberDirectory.Room?
     /// Units reserved by this process and not used.
@@ -27,9 +27,9 @@ final class Quotas: Service {
     var step = 1
   }
 
-  private let options: Wormhole.MailOptions
+  private let options: Wormhole.MailboxOptions
   private let time: MailTime
-  private let inboxes = Monitor<[String: Known]>([:])
+  private let inboxes = Monitor<[String: CountedQueue]>([:])
   /// Held while an inbox is counted, so that concurrent threads of this process need not count too.
   private let counting = Monitor(0)
 
@@ -40,10 +40,10 @@ final class Quotas: Service {
 
   /// The quota of an inbox in units.
   private var most: Int {
-    max(1, min(options.largestQueue, options.largestQueueBytes / Self.unit))
+    max(1, min(options.maximumQueuedMessages, options.maximumQueueBytes / Self.unit))
   }
 
-  init(_ options: Wormhole.Options) { (self.options, time) = (options.mail, options.time) }
+  init(_ options: Wormhole.Options) { (self.options, time) = (options.mailbox, options.time) }
 
   /// Waits for free space, or throws.
   ///
@@ -53,7 +53,7 @@ final class Quotas: Service {
     sweep: () -> Bool
   ) throws(WormholeError) {
     guard !take(bytes, home) else { return }
-    var waiting: Waiting?
+    var waiting: RoomWaiter?
     while true {
       let reserve = waiting?.reserve ?? 1
       let free = try counting.withLock { _ throws(WormholeError) -> Free? in
@@ -71,16 +71,16 @@ final class Quotas: Service {
       }
       guard let free else { return }
       if waiting == nil {
-        waiting = try Waiting(home, whenFull, time, reserve: options.largestQueue / 4)
+        waiting = try RoomWaiter(home, whenFull, time, reserve: options.maximumQueuedMessages / 4)
       }
       guard let waiting, waiting.wait() else {
         try OffPool.checkCancellation("send message to", home.name)
         throw WormholeError(
           .full, "send message to", home.name,
           because: free.files < 1
-            ? "\(options.largestQueue - free.files) files wait in its inbox, as many as may"
-            : "\(options.largestQueueBytes - free.bytes) bytes wait in its inbox, and "
-              + "\(options.largestQueueBytes) may",
+            ? "\(options.maximumQueuedMessages - free.files) files wait in its inbox, as many as may"
+            : "\(options.maximumQueueBytes - free.bytes) bytes wait in its inbox, and "
+              + "\(options.maximumQueueBytes) may",
           hint: "try again once it has received some")
       }
     }
@@ -94,8 +94,8 @@ final class Quotas: Service {
     return inboxes.withLock { inboxes in
       // Each entry keeps a descriptor open.
       if inboxes[home.name]?.home !== home, inboxes.count >= 64 { inboxes = [:] }
-      var known = inboxes[home.name] ?? Known(home: home)
-      if known.home !== home { known = Known(home: home) }
+      var known = inboxes[home.name] ?? CountedQueue(home: home)
+      if known.home !== home { known = CountedQueue(home: home) }
       defer { inboxes[home.name] = known }
       if known.left >= units {
         known.left -= units
@@ -124,16 +124,16 @@ final class Quotas: Service {
     _ home: MemberDirectory, _ room: MemberDirectory.Room?, _ free: Free, _ bytes: Int?
   ) {
     let most = Double(self.most)
-    let files = 1 - Double(free.files) / Double(max(1, options.largestQueue))
-    let size = 1 - Double(free.bytes) / Double(max(1, options.largestQueueBytes))
+    let files = 1 - Double(free.files) / Double(max(1, options.maximumQueuedMessages))
+    let size = 1 - Double(free.bytes) / Double(max(1, options.maximumQueueBytes))
     // The larger share counts: it is nearer to its limit.
     let taken = Int((max(0, files, size) * most).rounded(.up))
     room?.note(taken: taken + (bytes.map(Self.units) ?? 0))
-    inboxes.withLock { $0[home.name] = Known(home: home, room: room) }
+    inboxes.withLock { $0[home.name] = CountedQueue(home: home, room: room) }
   }
 
   private func free(in home: MemberDirectory) throws(WormholeError) -> Free {
-    var free = Free(files: options.largestQueue, bytes: options.largestQueueBytes)
+    var free = Free(files: options.maximumQueuedMessages, bytes: options.maximumQueueBytes)
     do throws(Errno) {
       try home.list(.inbox) { name in
         guard MessageName(name) != nil else { return }
@@ -152,7 +152,7 @@ final class Quotas: Service {
   }
 
   /// A wait for a departure from an inbox.
-  private final class Waiting {
+  private final class RoomWaiter {
     private let time: MailTime
     private let deadline: Instant
     private let departures = Monitor(0)

@@ -45,7 +45,7 @@ enum Receipts {
   /// As ``bound(_:after:largest:)``, for a process that has placed a receipt: a failure is logged.
   static func bound(_ home: MemberDirectory, after size: Int, _ hole: Wormhole) {
     do throws(Errno) {
-      try bound(home, after: size, largest: hole.options.mail.largestReceipts)
+      try bound(home, after: size, largest: hole.options.mailbox.maximumReceiptBytes)
     } catch {
       hole.log(
         .warning, "cannot drop old receipts of '\(home.name)': \(error)",
@@ -68,9 +68,9 @@ extension Wormhole.Peer {
   /// values.
   ///
   /// Reading changes nothing: the outcomes are still reported when the peer asks.
-  public var untoldOutcomes: [Wormhole.Outcome] {
+  public var pendingOutcomes: [Wormhole.Outcome] {
     get throws(WormholeError) {
-      guard let home = try hole.container.existingMember(name) else { return [] }
+      guard let home = try hole.storage.existingMember(name) else { return [] }
       var untold: [Wormhole.Outcome] = []
       for receipt in try receipts(of: home) {
         if let outcome = try Wormhole.Outcome(receipt, in: home, hole) {
@@ -85,8 +85,8 @@ extension Wormhole.Peer {
   ///
   /// - Returns: how many outcomes were removed.
   @discardableResult
-  public func clearUntoldOutcomes() throws(WormholeError) -> Int {
-    guard let home = try hole.container.existingMember(name) else { return 0 }
+  public func removePendingOutcomes() throws(WormholeError) -> Int {
+    guard let home = try hole.storage.existingMember(name) else { return 0 }
     var count = 0
     for receipt in try receipts(of: home) {
       do throws(Errno) {

@@ -18,7 +18,7 @@ extension Wormhole {
     /// Nil for a message of an earlier incarnation, which is unknown until it is read.
     private let note: Note?
     private let limits: PropertyListLimits
-    private let state = Monitor(State())
+    private let progress = Monitor(Progress())
 
     /// The properties of a message sent by this incarnation.
     struct Note {
@@ -26,15 +26,15 @@ extension Wormhole {
       let file: SentFile?
     }
 
-    private struct State {
-      var end: Outcome.End?
+    private struct Progress {
+      var end: Outcome.Status?
       /// Whether a caller has asked for the outcome and received it.
       var isHeard = false
       /// The content of an earlier incarnation's message, once it has been read.
       var content: SentContent?
       /// Whether the sender has left, and is no longer notified of the outcome.
       var isAbandoned = false
-      var waiting: [Int: CheckedContinuation<Outcome.End?, Never>] = [:]
+      var waiting: [Int: CheckedContinuation<Outcome.Status?, Never>] = [:]
       var next = 0
       /// The tickets of waits that timed out or were cancelled, perhaps before they began.
       var givenUp: Set<Int> = []
@@ -57,7 +57,7 @@ extension Wormhole {
       self.name = name
       note = content == nil ? Note(kind: "", file: nil) : nil
       limits = PropertyListLimits()
-      state.withLock { $0.content = content }
+      progress.withLock { $0.content = content }
       self.to = to
       (time, receiver, outbox) = (MailTime(), nil, nil)
     }
@@ -74,23 +74,23 @@ extension Wormhole {
 
     /// The state of a sent message.
     @nonexhaustive
-    public enum Place: String, Hashable, Sendable {
+    public enum State: String, Hashable, Sendable {
       /// In the receiver's inbox.
       case waiting
       /// Claimed by the receiver.
-      case inHand
+      case claimed
       /// Settled, or past its time to live.
       case ended
     }
 
     /// The current state of the message.
-    public var place: Place {
+    public var state: State {
       get throws(WormholeError) {
-        guard let receiver else { return end == nil ? .waiting : .ended }
+        guard let receiver else { return status == nil ? .waiting : .ended }
         do throws(Errno) {
           return switch try receiver.place(of: name) {
           case .waiting: hasExpired(in: receiver) ? .ended : .waiting
-          case .inHand: .inHand
+          case .inHand: .claimed
           case nil: .ended
           }
         } catch {
@@ -139,18 +139,18 @@ extension Wormhole {
     }
 
     /// Whether a receipt is the only remaining source of the sent content.
-    var wantsContent: Bool { note == nil && state.withLock { $0.content } == nil }
+    var wantsContent: Bool { note == nil && progress.withLock { $0.content } == nil }
 
     private func content() throws(WormholeError) -> SentContent {
-      if let content = state.withLock({ $0.content }) { return content }
+      if let content = progress.withLock({ $0.content }) { return content }
       guard let content = try read() else {
         // The receipt may have been reported in the meantime.
-        if let content = state.withLock({ $0.content }) { return content }
+        if let content = progress.withLock({ $0.content }) { return content }
         throw WormholeError(
           .notFound, "read message", id, because: "it has ended, and what was sent is not kept")
       }
       // Not stored for a message of this incarnation, whose content the program knows.
-      if note == nil { state.withLock { $0.content = content } }
+      if note == nil { progress.withLock { $0.content = content } }
       return content
     }
 
@@ -193,13 +193,11 @@ extension Wormhole {
 
     // MARK: Cancellation
 
-    /// Cancels the message, if the receiver has not claimed it yet; returns whether it was
-    /// cancelled.
-    ///
-    /// If the result is true, no receiver ever sees the message.
-    public func cancel() throws(WormholeError) -> Bool {
-      guard let receiver else { return end(.cancelled) }
-      return try Cancelling.end(name, at: receiver, .cancelled, outbox?.home, outbox?.hole)
+    /// Cancels the message, if the receiver has not claimed it yet.
+    public func cancel() throws(WormholeError) -> Cancellation {
+      guard let receiver else { return Cancellation(end(.cancelled)) }
+      return Cancellation(
+        try MessageCancellation.end(name, at: receiver, .cancelled, outbox?.home, outbox?.hole))
     }
 
     // MARK: Outcome
@@ -208,17 +206,17 @@ extension Wormhole {
     ///
     /// An outcome read here, or returned by a wait, counts as reported: later listeners of the
     /// member are not notified of it again.
-    public var end: Outcome.End? {
-      let end = state.withLock { $0.end }
+    public var status: Outcome.Status? {
+      let end = progress.withLock { $0.end }
       if let end { hear(end) }
       return end
     }
 
     /// Whether the message is settled; a read of this property does not count as a report.
-    var hasEnded: Bool { state.withLock { $0.end != nil } }
+    var hasEnded: Bool { progress.withLock { $0.end != nil } }
 
-    private func hear(_ end: Outcome.End) {
-      let isFirst = state.withLock { state in
+    private func hear(_ end: Outcome.Status) {
+      let isFirst = progress.withLock { state in
         defer { state.isHeard = true }
         return !state.isHeard
       }
@@ -232,7 +230,8 @@ extension Wormhole {
     ///
     /// - Parameter timeout: the time limit, after which the call throws
     ///   ``WormholeError/Code-swift.struct/timedOut``; nil to wait for as long as the task runs.
-    public func outcome(within timeout: Duration? = nil) async throws(WormholeError) -> Outcome.End
+    public func waitForStatus(within timeout: Duration? = nil) async throws(WormholeError)
+      -> Outcome.Status
     {
       guard outbox != nil || receiver == nil else {
         throw WormholeError(
@@ -242,7 +241,7 @@ extension Wormhole {
       }
       try receiver?.container.checkOwner("wait for the end of message", id)
       try TaskPool.start("wait for the end of message", id)
-      if let end { return end }
+      if let status { return status }
       let ticket = takeTicket()
       let timer = timeout.flatMap { giveUp(ticket, after: $0) }
       defer { if let timer { CallThreads.background.cancel(timer) } }
@@ -255,7 +254,7 @@ extension Wormhole {
         hear(end)
         return end
       }
-      if state.withLock({ $0.isAbandoned }) {
+      if progress.withLock({ $0.isAbandoned }) {
         throw WormholeError(
           .notJoined, "wait for the end of message", id,
           because: "its sender has left, and is told no more",
@@ -272,17 +271,17 @@ extension Wormhole {
     public func waitUntilDelivered(
       within timeout: Duration? = nil
     ) async throws(WormholeError) {
-      switch try await outcome(within: timeout) {
+      switch try await waitForStatus(within: timeout) {
       case .delivered: return
       case .cancelled: throw undelivered(.cancelled, "it was cancelled")
       case .expired: throw undelivered(.timedOut, "it was not received in time")
-      case .givenUp(let reason): throw undelivered(.undelivered, reason)
+      case .deadLettered(let reason): throw undelivered(.deadLettered, reason)
       }
     }
 
     /// Waits on this thread until the message is settled; returns nil if the deadline passes first.
-    package func waitForEnd(until deadline: Instant?) -> Outcome.End? {
-      let end = state.wait(until: deadline) { state -> Outcome.End?? in
+    package func waitForEnd(until deadline: Instant?) -> Outcome.Status? {
+      let end = progress.wait(until: deadline) { state -> Outcome.Status?? in
         state.end != nil || state.isAbandoned ? .some(state.end) : nil
       }
       if case .some(.some(let end)) = end { hear(end) }
@@ -294,14 +293,14 @@ extension Wormhole {
     }
 
     private func takeTicket() -> Int {
-      state.withLock { state in
+      progress.withLock { state in
         state.next += 1
         return state.next
       }
     }
 
-    private func wait(_ continuation: CheckedContinuation<Outcome.End?, Never>, _ ticket: Int) {
-      let now = state.withLock { state -> (Outcome.End?, Bool) in
+    private func wait(_ continuation: CheckedContinuation<Outcome.Status?, Never>, _ ticket: Int) {
+      let now = progress.withLock { state -> (Outcome.Status?, Bool) in
         if let end = state.end { return (end, true) }
         // The wait was over before it could begin.
         if state.isAbandoned || state.givenUp.contains(ticket) { return (nil, true) }
@@ -322,7 +321,7 @@ extension Wormhole {
     }
 
     private func giveUp(_ ticket: Int) {
-      let waiting = state.withLock { state in
+      let waiting = progress.withLock { state in
         state.givenUp.insert(ticket)
         return state.waiting.removeValue(forKey: ticket)
       }
@@ -331,7 +330,7 @@ extension Wormhole {
 
     /// Ends all waits, because the sender has left.
     func abandon() {
-      let waiting = state.signal { state in
+      let waiting = progress.signal { state in
         state.isAbandoned = true
         defer { state.waiting = [:] }
         return Array(state.waiting.values)
@@ -341,12 +340,12 @@ extension Wormhole {
 
     /// - Returns: whether the message was not settled before.
     @discardableResult
-    package func end(_ end: Outcome.End) -> Bool { self.end(end, nil) }
+    package func end(_ end: Outcome.Status) -> Bool { self.end(end, nil) }
 
     /// - Parameter content: the sent content, if unknown before.
     @discardableResult
-    func end(_ end: Outcome.End, _ content: SentContent?) -> Bool {
-      let waiting = state.signal { state -> [CheckedContinuation<Outcome.End?, Never>]? in
+    func end(_ end: Outcome.Status, _ content: SentContent?) -> Bool {
+      let waiting = progress.signal { state -> [CheckedContinuation<Outcome.Status?, Never>]? in
         guard state.end == nil else { return nil }
         state.end = end
         if let content { state.content = content }
@@ -361,7 +360,7 @@ extension Wormhole {
 }
 
 /// Settles a waiting message from outside its receiver.
-enum Cancelling {
+enum MessageCancellation {
   /// Moves a message out of the inbox; returns false if the message is gone.
   ///
   /// One rename decides: a concurrent claim wins, or this call does. The message must not be taken

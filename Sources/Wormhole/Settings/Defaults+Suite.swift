@@ -44,7 +44,7 @@ extension Wormhole.Defaults {
     _ handler: @escaping @Sendable (Int) -> Void
   ) throws(WormholeError) -> Wormhole.Subscription {
     let slot = try slot.get()
-    let present = Finding(reading: slot, hole.options.limits)
+    let present = WatchResult(reading: slot, hole.options.limits)
     let reader = reader
     let plan = WatchPlan<Int>(
       seen: [slot.escaped: present.stamp],
@@ -55,6 +55,7 @@ extension Wormhole.Defaults {
         }
       })
     return try plan.observe(
-      in: hole.begun, on: nil, handler, hole.failureHandler(nil, about: LogSubject(suite: suite)))
+      in: hole.subscriptions, on: nil, handler,
+      hole.failureHandler(nil, about: LogSubject(suite: suite)))
   }
 }

@@ -12,52 +12,52 @@ extension Wormhole.Defaults {
   /// - Parameters:
   ///   - key: the key, which need not have a value yet.
   ///   - type: the type as which the value is decoded.
-  ///   - present: whether the first call is for the present value.
+  ///   - initial: whether the first call is for the present value.
   ///   - queue: the queue for the closures; by default a thread of the module.
   ///   - handler: receives the value; nil if it was removed and no value is registered.
   ///   - failure: is called instead when a value cannot be read; the watch continues. Without this
   ///     closure, errors go to the log.
   @discardableResult
   public func watch<Value: Decodable & Sendable>(
-    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Value?) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
   ) throws(WormholeError) -> Wormhole.Subscription {
-    try watching(key, of: type, present: present)
+    try watching(key, of: type, initial: initial)
       .observe(
-        in: hole.begun, on: queue, handler,
+        in: hole.subscriptions, on: queue, handler,
         hole.failureHandler(failure, about: LogSubject(suite: suite)))
   }
 
   /// Calls a closure of the main actor with the value of a key, and again after each change of the
   /// value: `watch("key") { @MainActor value in … }`.
   ///
-  /// As ``watch(_:of:present:on:_:failure:)``.
+  /// As ``watch(_:of:initial:on:_:failure:)``.
   @discardableResult
   public func watch<Value: Decodable & Sendable>(
-    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     _ handler: @escaping @MainActor @Sendable (Value?) -> Void,
     failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
   ) throws(WormholeError) -> Wormhole.Subscription {
-    try watching(key, of: type, present: present).observe(
-      in: hole.begun, IsolatedHandler(handler),
+    try watching(key, of: type, initial: initial).observe(
+      in: hole.subscriptions, IsolatedHandler(handler),
       hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
   /// Calls an asynchronous closure with the value of a key, and again after each change of the
   /// value.
   ///
-  /// As ``watch(_:of:present:on:_:failure:)``; the closures are called from a task of the watch,
+  /// As ``watch(_:of:initial:on:_:failure:)``; the closures are called from a task of the watch,
   /// each on the actor of its isolation, if any.
   @discardableResult
   public func watch<Value: Decodable & Sendable>(
-    _ key: String, of type: Value.Type = Value.self, present: Bool = true,
+    _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     _ handler: @escaping @isolated(any) @Sendable (Value?) async -> Void,
     failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
   ) throws(WormholeError) -> Wormhole.Subscription {
-    try watching(key, of: type, present: present)
+    try watching(key, of: type, initial: initial)
       .observe(
-        in: hole.begun, IsolatedHandler(handler),
+        in: hole.subscriptions, IsolatedHandler(handler),
         hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
@@ -67,26 +67,27 @@ extension Wormhole.Defaults {
   /// - Parameters:
   ///   - key: the key, which need not have a value yet.
   ///   - type: the type as which the value is decoded.
-  ///   - present: whether the first element is the present value.
+  ///   - initial: whether the first element is the present value.
   public func values<Value: Decodable & Sendable>(
-    forKey key: String, of type: Value.Type = Value.self, present: Bool = true
+    forKey key: String, of type: Value.Type = Value.self, initial: Bool = true
   ) -> Wormhole.Updates<Value?> {
-    watching(key, of: type, present: present).updates
+    watching(key, of: type, initial: initial).updates
   }
 
   private func watching<Value: Decodable & Sendable>(
-    _ key: String, of type: Value.Type, present: Bool
+    _ key: String, of type: Value.Type, initial: Bool
   ) -> WatchPlan<Value?> {
-    watchingStamped(key, of: type, present: present).map { $0.value }
+    watchingStamped(key, of: type, initial: initial).map { $0.value }
   }
 
   /// As `watching`, with the version of the suite for each value.
   func watchingStamped<Value: Decodable & Sendable>(
-    _ key: String, of type: Value.Type, present: Bool
+    _ key: String, of type: Value.Type, initial: Bool
   ) -> WatchPlan<(stamp: Stamp, value: Value?)> {
     let slot = slot
     // The known state: the stamp of the file, and the value of the key.
-    let known = present ? nil : (try? slot.get()).map { Finding(reading: $0, hole.options.limits) }
+    let known =
+      initial ? nil : (try? slot.get()).map { WatchResult(reading: $0, hole.options.limits) }
     let knownValue: PropertyListValue? = known.flatMap { try? stored(key, in: $0) }
     return WatchPlan(
       seen: known.flatMap { known in (try? slot.get()).map { [$0.escaped: known.stamp] } } ?? [:],
@@ -115,7 +116,7 @@ extension Wormhole.Defaults {
     at key: String
   ) throws(WormholeError) -> (stamp: Stamp, value: PropertyListValue?) {
     try Self.naming("read defaults", suite) { () throws(WormholeError) in
-      let finding = Finding(reading: try slot.get(), hole.options.limits)
+      let finding = WatchResult(reading: try slot.get(), hole.options.limits)
       if let value: PropertyListValue = try stored(key, in: finding) {
         return (finding.stamp, value)
       }
@@ -124,7 +125,7 @@ extension Wormhole.Defaults {
   }
 
   private func stored<Value: Decodable & Sendable>(
-    _ key: String, in finding: Finding
+    _ key: String, in finding: WatchResult
   ) throws(WormholeError) -> Value? {
     try reader.entry(key, of: finding)
   }

@@ -21,7 +21,7 @@ extension Wormhole {
       self.hole = hole
       slot = Result { () throws(WormholeError) in
         try Self.naming("use defaults", suite) { () throws(WormholeError) in
-          try hole.container.slot(.system, Container.Folder.suitePrefix + suite)
+          try hole.storage.slot(.system, Container.Folder.suitePrefix + suite)
         }
       }
     }
@@ -190,7 +190,7 @@ extension SlotReader {
   }
 
   func entry<Value: Decodable & Sendable>(
-    _ key: String, of finding: Finding
+    _ key: String, of finding: WatchResult
   ) throws(WormholeError) -> Value? {
     let reader = looking(for: key, of: Value.self)
     guard let (file, isRecovered) = try reader.open(finding) else { return nil }

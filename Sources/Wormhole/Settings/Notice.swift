@@ -14,7 +14,7 @@ extension Wormhole {
     let hole: Wormhole
 
     /// Notifies all watchers; does not wait for their closures.
-    public func post() throws(WormholeError) { try hole.container.post(name) }
+    public func post() throws(WormholeError) { try hole.storage.post(name) }
 
     /// Calls a closure whenever the notice is posted.
     ///
@@ -28,7 +28,7 @@ extension Wormhole {
       on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void,
       failure: (@Sendable (WormholeError) -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
-      try watching.observe(in: hole.begun, on: queue, handler, hole.failureHandler(failure))
+      try watching.observe(in: hole.subscriptions, on: queue, handler, hole.failureHandler(failure))
     }
 
     /// Calls a closure of the main actor whenever the notice is posted:
@@ -41,7 +41,7 @@ extension Wormhole {
       failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
       try watching.observe(
-        in: hole.begun, IsolatedHandler { @MainActor _ in handler() },
+        in: hole.subscriptions, IsolatedHandler { @MainActor _ in handler() },
         hole.isolatedFailureHandler(failure))
     }
 
@@ -55,7 +55,8 @@ extension Wormhole {
       failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
     ) throws(WormholeError) -> Subscription {
       try watching.observe(
-        in: hole.begun, IsolatedHandler(isolation: handler.isolation) { _ in await handler() },
+        in: hole.subscriptions,
+        IsolatedHandler(isolation: handler.isolation) { _ in await handler() },
         hole.isolatedFailureHandler(failure))
     }
 
@@ -68,14 +69,14 @@ extension Wormhole {
         seen: [name: .posted(0)],
         join: { (listener) throws(WormholeError) in
           let posts = Monitor(0)
-          let watch = try hole.container.watchNotice(name) { [weak listener] in
+          let watch = try hole.storage.watchNotice(name) { [weak listener] in
             posts.withLock { $0 += 1 }
             listener?.change(name)
           } ended: { [weak listener] end in
             listener?.fail(end.error("watch notice", name))
           }
           let look = { @Sendable in
-            Finding(name: name, stamp: .posted(posts.withLock { $0 }))
+            WatchResult(name: name, stamp: .posted(posts.withLock { $0 }))
           }
           listener.join(name, Listener.Source(look: look, leave: { watch.stop() }))
         },

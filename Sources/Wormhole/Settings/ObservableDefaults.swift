@@ -52,7 +52,7 @@ extension Wormhole {
       do throws(WormholeError) {
         // The watch begins before the reading: no change in between is missed.
         if cell.watch == nil {
-          cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, present: false)
+          cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, initial: false)
             .observeBriefly(
               on: .main,
               { [weak cell] found in MainActor.assumeIsolated { cell?.hear(found) } }, log)
@@ -73,7 +73,7 @@ extension Wormhole {
 @MainActor @Observable
 private final class Cell {
   private(set) var value: PropertyListValue?
-  @ObservationIgnored var watch: Brief<Listener>?
+  @ObservationIgnored var watch: StopOnRelease<Listener>?
   /// The version of the suite from which the value was read here; nil once the watch has reached
   /// it.
   @ObservationIgnored private var shown: Stamp?

@@ -9,7 +9,7 @@ final class CallLanes: Sendable {
   static let waiting = CallLanes(.waiting)
   static let holding = CallLanes(.holding)
 
-  private struct Waiting {
+  private struct WaitingCall {
     let call: Action
     let deadline: Instant
     let expire: Action
@@ -17,7 +17,7 @@ final class CallLanes: Sendable {
 
   private struct State {
     /// The waiting calls of each lane in use.
-    var lanes: [ObjectIdentifier: [Waiting]] = [:]
+    var lanes: [ObjectIdentifier: [WaitingCall]] = [:]
     /// The moment of the next check for passed deadlines: a single alarm, however many calls are
     /// made before the alarm rings.
     var alarm: Instant?
@@ -53,7 +53,7 @@ final class CallLanes: Sendable {
         return (true, nil)
       }
       state.lanes[lane]?.append(
-        Waiting(call: Action(call), deadline: deadline, expire: Action(expire)))
+        WaitingCall(call: Action(call), deadline: deadline, expire: Action(expire)))
       guard deadline < state.alarm ?? .distantFuture else { return (false, nil) }
       state.alarm = deadline
       return (false, deadline)
@@ -82,11 +82,11 @@ final class CallLanes: Sendable {
 
   /// Ends the calls whose deadline has passed, and sets the alarm for the next deadline.
   private func expire(_ moment: Instant) {
-    let (late, next) = state.withLock { state -> ([Waiting], Instant?) in
+    let (late, next) = state.withLock { state -> ([WaitingCall], Instant?) in
       // An earlier alarm has replaced the current alarm.
       guard state.alarm == moment else { return ([], nil) }
       let now = Instant.now
-      var late: [Waiting] = []
+      var late: [WaitingCall] = []
       var next = Instant.distantFuture
       for (lane, waiting) in state.lanes {
         let isLate = waiting.filter { $0.deadline <= now }

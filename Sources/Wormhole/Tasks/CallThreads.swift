@@ -40,10 +40,10 @@ final class CallThreads: Sendable {
     var lastNeed = Instant(nanoseconds: 0)
 
     /// Takes the call that is to be made now, by a thread that does not count as idle.
-    mutating func takeNext(_ most: Int) -> Taken? {
+    mutating func takeNext(_ most: Int) -> StartedCall? {
       guard let call = later.takeDue() ?? calls.take() else { return nil }
       if idle == 0 { lastNeed = .now }
-      return Taken(call: call, needsClock: needsClock(most))
+      return StartedCall(call: call, needsClock: needsClock(most))
     }
 
     /// Counts one more thread, if all are busy and a later call needs a thread that waits for its
@@ -71,7 +71,7 @@ final class CallThreads: Sendable {
     }
   }
 
-  private struct Taken {
+  private struct StartedCall {
     let call: Action
     /// Whether a thread was counted that the caller has to start.
     let needsClock: Bool
@@ -170,7 +170,7 @@ final class CallThreads: Sendable {
   private func next() -> Action? {
     // A call may fork: the work of this thread continues in the parent alone.
     guard owner.isCurrent else { return nil }
-    let now = state.withLock { state -> Taken? in
+    let now = state.withLock { state -> StartedCall? in
       if let taken = state.takeNext(most) { return taken }
       state.idle += 1
       return nil
@@ -181,13 +181,13 @@ final class CallThreads: Sendable {
   }
 
   private enum Wake {
-    case taken(Taken)
+    case taken(StartedCall)
     case end
     /// Wait until another moment.
     case again
   }
 
-  private func rest() -> Taken? {
+  private func rest() -> StartedCall? {
     while true {
       let deadline = state.withLock { $0.deadline }
       let woken = state.wait(until: deadline) { state -> Wake? in

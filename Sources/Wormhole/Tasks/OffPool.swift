@@ -7,7 +7,7 @@ enum OffPool {
   /// The limits of the call in progress on this thread.
   struct Terms: Sendable {
     /// Cancelled when no task waits for the call any more.
-    let cancellation: Cancellation
+    let cancellation: CancellationFlag
     /// The end of the time for which the call may wait; nil for no limit.
     let deadline: Instant?
   }
@@ -29,7 +29,7 @@ enum OffPool {
 
   @TaskLocal static var terms: Terms?
 
-  static var cancellation: Cancellation? { terms?.cancellation }
+  static var cancellation: CancellationFlag? { terms?.cancellation }
 
   /// Whether no task waits any more for the call in progress on this thread.
   static var isCancelled: Bool { cancellation?.isCancelled == true }
@@ -107,10 +107,10 @@ enum OffPool {
 
   /// Reports the progress of a copy, and ends the copy once the task is cancelled.
   static func heeding(
-    _ progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.FileDecision)?
-  ) -> (Wormhole.FileProgress) -> Wormhole.FileDecision {
+    _ progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)?
+  ) -> (Wormhole.FileProgress) -> Wormhole.ProgressDecision {
     { now in
-      let decision = progress?(now) ?? .goOn
+      let decision = progress?(now) ?? .continue
       return isCancelled ? .cancel : decision
     }
   }
@@ -163,7 +163,7 @@ private final class Call<Success: Sendable, Failure: Error>: Sendable {
 
   private let state = Monitor(State())
   private let lane: OffPool.Lane?
-  private let cancellation = Cancellation()
+  private let cancellation = CancellationFlag()
   private let body: @Sendable () -> Result<Success, Failure>
 
   init(in lane: OffPool.Lane?, _ body: @escaping @Sendable () -> Result<Success, Failure>) {

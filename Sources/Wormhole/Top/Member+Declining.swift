@@ -57,7 +57,7 @@ extension Wormhole.Peer {
         throw WormholeError(.notJoined, "ask", name, because: "no member asks")
       }
       let deadline = hole.options.time.now + timeout
-      let asked = try Asked(self, live, question, kind, timeout, until: deadline, "ask")
+      let asked = try OutgoingRequest(self, live, question, kind, timeout, until: deadline, "ask")
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
         queue.async {

@@ -2,7 +2,7 @@ internal import SharedContainer
 internal import Synchronization
 internal import Syscalls
 
-extension Wormhole.Member: Lasting {
+extension Wormhole.Member: Stoppable {
   /// Releases the name; a second call does nothing.
   ///
   /// Watchers of the member are notified. The profile of the member stays. Messages to the member
@@ -18,7 +18,7 @@ extension Wormhole.Member: Lasting {
   /// - Returns: a function that waits for closures in progress.
   func leave(because reason: WormholeError?) -> @Sendable () -> Void {
     // A forked child is not a member and has no name to release.
-    guard hole.container.isOwned else { return {} }
+    guard hole.storage.isOwned else { return {} }
     guard !isLeaving.exchange(true, ordering: .acquiringAndReleasing) else { return {} }
     let rest = Monitor(Action {})
     mailbox.closures.end { [self] in
@@ -28,7 +28,7 @@ extension Wormhole.Member: Lasting {
       presence.release()
       let others = live.begun.end(reason)
       rest.withLock { $0 = Action(others) }
-      hole.begun.forget(self, reason)
+      hole.subscriptions.forget(self, reason)
     }
     return rest.withLock { $0 }.perform
   }

@@ -36,13 +36,13 @@ extension Wormhole.Peer {
   /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send<Metadata: Encodable & Sendable>(
-    file path: String, metadata: Metadata, by handing: Wormhole.FileHanding = .copying,
+    file path: String, metadata: Metadata, mode: Wormhole.TransferMode = .copying,
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
   ) async throws(WormholeError) -> Wormhole.Sent {
     try await OffPool.run("send file", path) { () throws(WormholeError) in
       try self.send(
-        file: path, metadata: metadata, by: handing, options, progress: OffPool.heeding(progress))
+        file: path, metadata: metadata, mode: mode, options, progress: OffPool.heeding(progress))
     }
   }
 
@@ -52,12 +52,12 @@ extension Wormhole.Peer {
   /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send(
-    file path: String, by handing: Wormhole.FileHanding = .copying,
+    file path: String, mode: Wormhole.TransferMode = .copying,
     _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.FileDecision)? = nil
+    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
   ) async throws(WormholeError) -> Wormhole.Sent {
     try await OffPool.run("send file", path) { () throws(WormholeError) in
-      try self.send(file: path, by: handing, options, progress: OffPool.heeding(progress))
+      try self.send(file: path, mode: mode, options, progress: OffPool.heeding(progress))
     }
   }
 
@@ -68,12 +68,11 @@ extension Wormhole.Peer {
   ///
   /// - Parameters:
   ///   - value: the content.
-  ///   - immediacy: distinguishes an immediate message from a guaranteed message.
   ///   - kind: the kind of the message; by default the name of the value's type.
   ///   - timeout: the time after which the message is no longer delivered.
   ///   - waking: whether to start the peer if it does not run.
-  public func send<Value: Encodable & Sendable>(
-    _ value: Value, _ immediacy: Wormhole.Immediacy, kind: String? = nil,
+  public func sendImmediately<Value: Encodable & Sendable>(
+    _ value: Value, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) {
     let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)

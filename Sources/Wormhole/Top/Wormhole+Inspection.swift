@@ -6,25 +6,25 @@ extension Wormhole {
   /// Makes all repairs without loss of data; returns the repairs.
   ///
   /// Presenters of files that dead programs may have written are notified of a change.
-  package func repair() throws -> [SharedContainer.Finding] {
-    try container.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
+  package func repair() throws -> [SharedContainer.Diagnosis] {
+    try storage.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
   }
 
   /// Returns findings about the members' messages, for the maintainer of the container.
   ///
   /// Nothing is changed. Each message is read, as by its receiver. Entries that are not directories
   /// of members or guests are reported by the inspection of members.
-  package func inspectMail() -> [SharedContainer.Finding] {
-    var findings: [SharedContainer.Finding] = []
-    for name in (try? container.names(in: .members)) ?? [] {
-      guard let home = try? container.existingMember(name) else { continue }
+  package func inspectMail() -> [SharedContainer.Diagnosis] {
+    var findings: [SharedContainer.Diagnosis] = []
+    for name in (try? storage.names(in: .members)) ?? [] {
+      guard let home = try? storage.existingMember(name) else { continue }
       var inspection = MailInspection(home, options)
       inspection.run()
       findings += inspection.findings
     }
-    for name in (try? container.names(in: .guests)) ?? [] {
+    for name in (try? storage.names(in: .guests)) ?? [] {
       // Another inspection reports dead guests.
-      guard let home = try? container.existingMember(name, in: .guests),
+      guard let home = try? storage.existingMember(name, in: .guests),
         (try? home.isPresent()) == true
       else { continue }
       var inspection = MailInspection(home, options)
@@ -40,7 +40,7 @@ private struct MailInspection {
   private let home: MemberDirectory
   private let glance: QueuedMessageReader
   private let now: Date
-  private(set) var findings: [SharedContainer.Finding] = []
+  private(set) var findings: [SharedContainer.Diagnosis] = []
 
   /// The number of findings of a kind that are reported individually.
   private static let most = 20
@@ -242,5 +242,5 @@ private struct MailInspection {
     findings.append(Finding(.problem, subject, what, advice: advice))
   }
 
-  private typealias Finding = SharedContainer.Finding
+  private typealias Finding = SharedContainer.Diagnosis
 }

@@ -27,12 +27,12 @@ extension Wormhole {
   public func join(
     as name: String, info: [String: String] = [:]
   ) throws(WormholeError) -> Member {
-    try container.checkOwner("join as", name)
+    try storage.checkOwner("join as", name)
     try WormholeError.checkNoCopy("join as", name)
     try Member.check(info, name)
     // If another tool removes the directory in the meantime, make it again.
     for _ in 0..<10 {
-      let home = try container.member(name)
+      let home = try storage.member(name)
       guard let presence = try takePresence(home) else { continue }
       let joined = try stampOfJoining()
       let (profile, folder) = try introduce(home, info)
@@ -41,7 +41,7 @@ extension Wormhole {
       do throws(WormholeError) {
         let live = member.live
         try live.begin()
-        try begun.keep(member)
+        try subscriptions.keep(member)
         try live.watchEnd { [weak member] error in _ = member?.leave(because: error) }
       } catch {
         member.leave()
@@ -59,11 +59,11 @@ extension Wormhole {
   /// the next epoch, so that all earlier messages count as sent in an earlier epoch.
   private func stampOfJoining() throws(WormholeError) -> MessageStamp {
     do throws(WormholeError) {
-      return try MessageStamp(container)
+      return try MessageStamp(storage)
     } catch {
       guard error.code == .full else { throw error }
       return MessageStamp(
-        epoch: try container.recordedEpoch() + 1, nanoseconds: options.environment.sinceBoot())
+        epoch: try storage.recordedEpoch() + 1, nanoseconds: options.environment.sinceBoot())
     }
   }
 
@@ -145,7 +145,7 @@ extension Wormhole {
     case .missing, .sound: break
     }
     let profile = MemberProfile(
-      name: home.name, info: info, container.options.environment)
+      name: home.name, info: info, storage.options.environment)
     // Make the folder before the profile: a reader of the profile must find the folder.
     let folder: OpenDirectory
     do throws(WormholeError) {

@@ -13,7 +13,7 @@ extension Wormhole {
   /// if a foreign file is in the channel's directory.
   @discardableResult
   public func removeChannel(_ name: String) throws(WormholeError) -> Bool {
-    try remove("remove channel", name, container.slot(.channels, name))
+    try remove("remove channel", name, storage.slot(.channels, name))
   }
 
   /// Removes the settings of a suite permanently; false if there are none.
@@ -58,7 +58,7 @@ extension Wormhole {
   public func removeMember(_ name: String) throws(WormholeError) -> Bool {
     // Listing the queue ends the expired messages, which the listing does not show.
     _ = try peer(name).queue
-    return try container.removeMember(name)
+    return try storage.removeMember(name)
   }
 }
 
@@ -70,7 +70,7 @@ extension Wormhole {
   /// wait, nothing is removed.
   @discardableResult
   public func removeChannel(_ name: String) async throws(WormholeError) -> Bool {
-    let lane = OffPool.Lane(try? container.slot(.channels, name), within: options.timeout)
+    let lane = OffPool.Lane(try? storage.slot(.channels, name), within: options.timeout)
     return try await OffPool.run("remove channel", name, in: lane) { () throws(WormholeError) in
       try self.removeChannel(name)
     }

@@ -4,7 +4,7 @@ internal import Syscalls
 
 extension Wormhole {
   /// The program that starts a member, and its arguments, environment and directory.
-  public struct Start: Hashable, Sendable {
+  public struct LaunchCommand: Hashable, Sendable {
     /// The absolute path of the program.
     public let program: String
     /// The arguments of the program, without its own name.
@@ -36,11 +36,11 @@ extension Wormhole {
   ///   - environment: variables in addition to those of the starting process; `WORMHOLE_CONTAINER`
   ///     contains ``directory`` in any case.
   ///   - directory: an absolute path in which the program starts; by default the root.
-  public func registerStart(
+  public func registerLaunch(
     of name: String, program: String, arguments: [String] = [],
     environment: [String: String] = [:], directory: String? = nil
   ) throws(WormholeError) {
-    _ = try WakeRecord.slot(of: name, in: container)
+    _ = try WakeRecord.slot(of: name, in: storage)
     let path: String
     do throws(Errno) {
       path = try Processes.path(ofProgram: program)
@@ -52,7 +52,7 @@ extension Wormhole {
     let start = MemberStart(
       program: path, arguments: arguments, environment: environment, directory: directory)
     try Self.check(start, name)
-    try container.member(name).write(start)
+    try storage.member(name).write(start)
     tellStartsChanged()
   }
 
@@ -64,7 +64,7 @@ extension Wormhole {
   ///   - queue: the queue for the closure; by default a thread of the library.
   ///   - handler: is called once for several changes if it is too slow for each.
   @discardableResult
-  public func watchStarts(
+  public func watchLaunches(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable () -> Void
   ) throws(WormholeError) -> Subscription {
     try notice(Self.startsNotice).watch(on: queue, handler)
@@ -85,12 +85,12 @@ extension Wormhole {
   /// earlier registration.
   ///
   /// As the overload without `await`, off the task's thread.
-  public func registerStart(
+  public func registerLaunch(
     of name: String, program: String, arguments: [String] = [],
     environment: [String: String] = [:], directory: String? = nil
   ) async throws(WormholeError) {
     try await OffPool.run("register the start of", name) { () throws(WormholeError) in
-      try self.registerStart(
+      try self.registerLaunch(
         of: name, program: program, arguments: arguments, environment: environment,
         directory: directory)
     }
@@ -117,15 +117,15 @@ extension Wormhole {
   ///
   /// It throws ``WormholeError/Code-swift.struct/refused`` if another user can have written the
   /// registration.
-  public func start(of name: String) throws(WormholeError) -> Start? {
-    guard let home = try container.existingMember(name) else { return nil }
-    return try home.readStart("read the start of").map(Start.init)
+  public func launchCommand(of name: String) throws(WormholeError) -> LaunchCommand? {
+    guard let home = try storage.existingMember(name) else { return nil }
+    return try home.readStart("read the start of").map(LaunchCommand.init)
   }
 
   /// Removes the registration of a member; false if there was none.
   @discardableResult
-  public func removeStart(of name: String) throws(WormholeError) -> Bool {
-    guard let home = try container.existingMember(name), try home.removeStart() else {
+  public func removeLaunch(of name: String) throws(WormholeError) -> Bool {
+    guard let home = try storage.existingMember(name), try home.removeStart() else {
       return false
     }
     tellStartsChanged()
@@ -137,22 +137,22 @@ extension Wormhole.Member {
   /// Registers the program that starts this member when a process wakes the member.
   ///
   /// As `Wormhole.registerStart(of:program:arguments:environment:directory:)`.
-  public func registerStart(
+  public func registerLaunch(
     program: String, arguments: [String] = [], environment: [String: String] = [:],
     directory: String? = nil
   ) throws(WormholeError) {
-    try hole.registerStart(
+    try hole.registerLaunch(
       of: name, program: program, arguments: arguments, environment: environment,
       directory: directory)
   }
   /// Registers the program that starts this member when a process wakes the member.
   ///
   /// As the overload without `await`, off the task's thread.
-  public func registerStart(
+  public func registerLaunch(
     program: String, arguments: [String] = [], environment: [String: String] = [:],
     directory: String? = nil
   ) async throws(WormholeError) {
-    try await hole.registerStart(
+    try await hole.registerLaunch(
       of: name, program: program, arguments: arguments, environment: environment,
       directory: directory)
   }

@@ -19,7 +19,7 @@ final class Waking: Sendable {
   /// Whether the member is present already.
   let isPresent: Bool
   private let changes = Monitor(0)
-  private let cancellation = Cancellation()
+  private let cancellation = CancellationFlag()
 
   init(_ peer: Wormhole.Peer, _ timeout: Duration) throws(WormholeError) {
     hole = peer.hole
@@ -28,7 +28,7 @@ final class Waking: Sendable {
     deadline = .now + timeout
     begun = peer.hole.options.environment.sinceBoot()
     // In this order: if a process takes the free name, it writes its profile after this read.
-    let home = try hole.container.existingMember(name)
+    let home = try hole.storage.existingMember(name)
     do throws(Errno) {
       before = try home?.readProfile().profile?.incarnation.rawValue
       isPresent = try home?.isPresentStill() ?? false
@@ -46,9 +46,9 @@ final class Waking: Sendable {
   func run() throws(WormholeError) {
     if isPresent { return }
     let start = try registered()
-    let slot = try WakeRecord.slot(of: name, in: hole.container)
+    let slot = try WakeRecord.slot(of: name, in: hole.storage)
     let changes = changes
-    let presence = try hole.container.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
+    let presence = try hole.storage.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
     defer { presence.stop() }
     let watch = try slot.watch { changes.signal { $0 += 1 } }
     defer { watch.stop() }
@@ -65,7 +65,7 @@ final class Waking: Sendable {
   }
 
   private func registered() throws(WormholeError) -> MemberStart {
-    let start = try hole.container.existingMember(name)?.readStart("wake")
+    let start = try hole.storage.existingMember(name)?.readStart("wake")
     guard let start else {
       throw WormholeError(
         .notFound, "wake", name, because: "nobody has said how it is started",
@@ -117,7 +117,7 @@ final class Waking: Sendable {
   ///
   /// So a start with a success in between does not count as an old start.
   private func turn(_ content: Slot.Content, _ start: MemberStart) throws(WormholeError) -> Turn {
-    let sighting = try Sighting(name, in: hole.container)
+    let sighting = try PresenceReading(name, in: hole.storage)
     let incarnation = sighting.found.profile?.incarnation.rawValue
     if incarnation != before, incarnation != nil { return .joined }
     let record = WakeRecord(content)
@@ -134,7 +134,8 @@ final class Waking: Sendable {
     case .start:
       return .mine(
         WakeRecord(
-          id: environment.randomName(), started: environment.sinceBoot(), by: hole.options.name,
+          id: environment.randomName(), started: environment.sinceBoot(),
+          by: hole.options.writerName,
           program: start.program, before: incarnation,
           failed: record?.failures(incarnation, start.program) ?? 0))
     }
@@ -161,10 +162,10 @@ final class Waking: Sendable {
     guard .nanoseconds(environment.sinceBoot() - record.started) < hole.options.wakeGrace else {
       return
     }
-    let attempt = StartAttempt(name, hole.container, record)
+    let attempt = StartAttempt(name, hole.storage, record)
     let child: Child
     do throws(Errno) {
-      child = try attempt.spawn(start, in: hole.container)
+      child = try attempt.spawn(start, in: hole.storage)
     } catch {
       let reason = "its program '\(start.program)' could not be started: \(error)"
       attempt.fail(reason)
@@ -230,7 +231,8 @@ private final class StartAttempt: Sendable {
 
   private func end(_ status: ExitStatus?) {
     guard let container else { return }
-    let incarnation = (try? Sighting(name, in: container))?.found.profile?.incarnation.rawValue
+    let incarnation = (try? PresenceReading(name, in: container))?.found.profile?.incarnation
+      .rawValue
     guard incarnation == record.before else { return }
     let how =
       switch status {

@@ -2,7 +2,7 @@ package import SharedContainer
 internal import Syscalls
 
 /// An activity with an explicit end, such as a watch.
-package protocol Lasting: AnyObject, Sendable {
+package protocol Stoppable: AnyObject, Sendable {
   /// Ends the activity; once this has returned, no further closure is called.
   func stop()
 
@@ -17,7 +17,7 @@ package protocol Lasting: AnyObject, Sendable {
   var callGate: CallGate? { get }
 }
 
-extension Lasting {
+extension Stoppable {
   package func end() { stop() }
   package var endsFirst: Bool { false }
   package var callGate: CallGate? { nil }
@@ -29,7 +29,7 @@ extension Lasting {
 ///
 /// Each subscription is retained here, and retains this object. So the program need not retain the
 /// instance.
-package final class Begun: Sendable {
+package final class ActiveSubscriptions: Sendable {
   private struct State {
     /// Nil until the first subscription, which a program without watches never needs: setting up a
     /// dictionary takes longer than reading a file.
@@ -46,7 +46,7 @@ package final class Begun: Sendable {
   /// Retains a subscription until it is removed or the owner closes.
   ///
   /// - Returns: nil if the owner was closed before.
-  func keepIfOpen(_ one: any Lasting) -> Wormhole.Subscription? {
+  func keepIfOpen(_ one: any Stoppable) -> Wormhole.Subscription? {
     let subscription = Wormhole.Subscription(one, in: self)
     return state.withLock { state in
       guard !state.isClosed else { return nil }
@@ -58,7 +58,7 @@ package final class Begun: Sendable {
 
   /// Retains a subscription until it is removed or the owner closes.
   @discardableResult
-  func keep(_ one: any Lasting) throws(WormholeError) -> Wormhole.Subscription {
+  func keep(_ one: any Stoppable) throws(WormholeError) -> Wormhole.Subscription {
     if let subscription = keepIfOpen(one) { return subscription }
     throw WormholeError(
       .cancelled, "begin anything in", container, because: "this opening of it was closed",
@@ -66,7 +66,7 @@ package final class Begun: Sendable {
   }
 
   /// Removes a subscription that has ended, in order or for a reason.
-  func forget(_ one: any Lasting, _ reason: WormholeError? = nil) {
+  func forget(_ one: any Stoppable, _ reason: WormholeError? = nil) {
     // Released after the lock.
     let subscription = state.withLock { $0.all?.removeValue(forKey: ObjectIdentifier(one)) }
     subscription?.end(reason)

@@ -1,5 +1,5 @@
 /// Stops an activity when the last reference is released.
-final class Brief<One: Lasting>: Sendable {
+final class StopOnRelease<One: Stoppable>: Sendable {
   let one: One
 
   init(_ one: One) { self.one = one }

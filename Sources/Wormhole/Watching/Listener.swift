@@ -3,7 +3,7 @@ internal import SharedContainer
 internal import Syscalls
 
 /// The result of reading a name.
-final class Finding: Sendable {
+final class WatchResult: Sendable {
   let name: String
   let stamp: Stamp
   let content: Result<Slot.Content, WormholeError>
@@ -33,15 +33,15 @@ final class Finding: Sendable {
 /// otherwise on its own queue: so no other listener waits. The handler is called on the same
 /// thread, unless the handler has a queue. The listener is retained until it is stopped, by its
 /// owner or by the subscriptions of an instance.
-final class Listener: Lasting {
-  private typealias Machine = WatchMachine<CheckedContinuation<Finding?, Never>>
+final class Listener: Stoppable {
+  private typealias Machine = WatchMachine<CheckedContinuation<WatchResult?, Never>>
 
   /// A source of changes, such as a slot.
   struct Source: Sendable {
-    let look: @Sendable () -> Finding
+    let look: @Sendable () -> WatchResult
     /// Returns the finding for a listener that knows the version and now finds nothing; nil if the
     /// listener is not notified.
-    var loss: @Sendable (_ version: Int) -> Finding? = { _ in nil }
+    var loss: @Sendable (_ version: Int) -> WatchResult? = { _ in nil }
     let leave: @Sendable () -> Void
     /// Whether the listener leaves the source after it has read nothing.
     var isLeaving = false
@@ -55,7 +55,7 @@ final class Listener: Lasting {
     /// The reason why no more changes will follow.
     var failure: WormholeError?
     /// The owner that retains the listener until its end.
-    var begun: Begun?
+    var begun: ActiveSubscriptions?
     /// The names that are read again in a while, because reading failed.
     var retried: Set<String> = []
   }
@@ -67,14 +67,14 @@ final class Listener: Lasting {
   private let queue = WorkQueue()
   private let handlerQueue: DispatchQueue?
   let owner = ProcessCopy.current
-  private let handler: (@Sendable (Finding) -> Void)?
+  private let handler: (@Sendable (WatchResult) -> Void)?
   /// Closed once the listener has been stopped.
   let gate = CallGate()
 
   /// - Parameter handler: nil for a listener whose findings are awaited.
   init(
     seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
-    handler: (@Sendable (Finding) -> Void)? = nil
+    handler: (@Sendable (WatchResult) -> Void)? = nil
   ) {
     state = Monitor(State(machine: Machine(hasHandler: handler != nil, seen: seen)))
     self.handlerQueue = handlerQueue
@@ -154,7 +154,7 @@ final class Listener: Lasting {
   }
 
   /// Lets the listener continue until it is stopped, even if the program has released it.
-  func goOn(in begun: Begun) throws(WormholeError) -> Wormhole.Subscription {
+  func goOn(in begun: ActiveSubscriptions) throws(WormholeError) -> Wormhole.Subscription {
     let subscription = try begun.keep(self)
     let (isLate, reason) = state.withLock { state in
       if state.sources != nil { state.begun = begun }
@@ -213,8 +213,8 @@ final class Listener: Lasting {
   }
 
   /// Returns the next news.
-  private func findNews() -> Finding? {
-    if let failure = takeFailure() { return Finding(failure) }
+  private func findNews() -> WatchResult? {
+    if let failure = takeFailure() { return WatchResult(failure) }
     while let (name, source) = state.withLock({ state in
       state.machine.nextName().map { ($0, state.sources?[$0]) }
     }) {
@@ -241,7 +241,7 @@ final class Listener: Lasting {
   }
 
   /// Reads one name; if its file is gone, returns the finding about the loss.
-  private func find(_ name: String, _ source: Source) -> Finding? {
+  private func find(_ name: String, _ source: Source) -> WatchResult? {
     let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
     let (version, left) = state.withLock { state -> (Int?, Source?) in
@@ -263,7 +263,7 @@ final class Listener: Lasting {
   }
 
   /// Returns the next news; nil when the listener was stopped, or the task was cancelled.
-  func next() async -> Finding? {
+  func next() async -> WatchResult? {
     // The finding was made before the lock was free. The runtime does not always report to the
     // thread sanitizer that the resumption comes later.
     defer { state.withLock { _ in } }
@@ -291,7 +291,7 @@ final class Listener: Lasting {
   }
 
   /// - Returns: the owner that has retained the listener.
-  private func leaveAll() -> Begun? {
+  private func leaveAll() -> ActiveSubscriptions? {
     finder.withLock { $0.take() }?.stop()
     threadHold.withLock { $0 = nil }
     let (left, begun) = state.withLock { ($0.sources.take() ?? [:], $0.begun.take()) }

@@ -1,7 +1,7 @@
 internal import SharedContainer
 
 /// A listener for the arrivals of a member, with one call at a time, until its stop.
-final class MemberListener<Item: Sendable>: Lasting {
+final class MemberListener<Item: Sendable>: Stoppable {
   /// The queue for the handler; nil for the thread of the notification.
   let queue: (any CallQueue)?
   /// Returns whether the handler accepted the item.

@@ -10,7 +10,7 @@ extension Wormhole {
     /// The error that iterating throws.
     public typealias Failure = WormholeError
 
-    let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Lasting
+    let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Stoppable
 
     /// Begins to listen.
     public func makeAsyncIterator() -> Iterator {
@@ -19,16 +19,16 @@ extension Wormhole {
           try TaskPool.start("wait for", "what arrives")
           let handover = Rendezvous<Element>()
           handover.keep(try begin(handover))
-          return Brief(handover)
+          return StopOnRelease(handover)
         })
     }
 
     /// One listener, for one task.
     public struct Iterator: AsyncIteratorProtocol {
       /// Nil once the error of a failed start was thrown.
-      private var handover: Result<Brief<Rendezvous<Element>>, WormholeError>?
+      private var handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>?
 
-      fileprivate init(_ handover: Result<Brief<Rendezvous<Element>>, WormholeError>) {
+      fileprivate init(_ handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>) {
         self.handover = handover
       }
 
@@ -48,7 +48,7 @@ extension Wormhole {
 }
 
 /// Hands elements from a thread to a waiting task: singly, without a buffer.
-final class Rendezvous<Element: Sendable>: Lasting {
+final class Rendezvous<Element: Sendable>: Stoppable {
   private struct State {
     var offered: Element?
     /// The number of offered elements, and of elements that the task has handled.
@@ -58,14 +58,14 @@ final class Rendezvous<Element: Sendable>: Lasting {
     var waiter: CheckedContinuation<Element?, Never>?
     var isStopped = false
     /// The listener that offers elements.
-    var listener: (any Lasting)?
+    var listener: (any Stoppable)?
   }
 
   private let state = Monitor(State())
   private let owner = ProcessCopy.current
 
   /// Retains the offering listener, and ends with the listener.
-  func keep(_ listener: any Lasting) { state.withLock { $0.listener = listener } }
+  func keep(_ listener: any Stoppable) { state.withLock { $0.listener = listener } }
 
   /// Waits until the task has handled the element; returns false if the task never will.
   ///

@@ -10,7 +10,7 @@ final class SlotFeed: Sendable {
   private let watch = Monitor<NamedWatch?>(nil)
   private let state = Monitor(State())
   /// The last reading, shared by all listeners notified of the same change.
-  private let reading = Monitor<(signal: Int, finding: Finding)?>(nil)
+  private let reading = Monitor<(signal: Int, finding: WatchResult)?>(nil)
 
   private struct State {
     /// The key is the number of joins: a listener that rejoins during its leave has two entries.
@@ -79,11 +79,11 @@ final class SlotFeed: Sendable {
     listener.change(slot.escaped)
   }
 
-  func look() -> Finding {
+  func look() -> WatchResult {
     reading.withLock { reading in
       let (signal, isShared) = state.withLock { ($0.signals, $0.listeners.count > 1) }
       if let reading, reading.signal == signal { return reading.finding }
-      let finding = Finding(reading: slot, limits)
+      let finding = WatchResult(reading: slot, limits)
       if case .failed = finding.stamp { return finding }
       reading = isShared ? (signal, finding) : nil
       return finding
@@ -97,15 +97,15 @@ extension SlotFeed {
   ///
   /// A channel is cleared before its removal; the cleared state may be gone before the listener
   /// reads the slot.
-  func loss(after version: Int) -> Finding? {
+  func loss(after version: Int) -> WatchResult? {
     // A file that another tool has removed is not a clear, and is not reported.
     guard let removed = slot.container.removedVersion(), removed > version else { return nil }
     let now = slot.container.options.environment.sinceEpoch()
-    return Finding(clear: slot.name, removed, Date(sinceEpoch: now), limits)
+    return WatchResult(clear: slot.name, removed, Date(sinceEpoch: now), limits)
   }
 }
 
-extension Finding {
+extension WatchResult {
   /// The finding that a slot was cleared, by an unknown process.
   convenience init?(clear name: String, _ version: Int, _ sent: Date, _ limits: PropertyListLimits)
   {

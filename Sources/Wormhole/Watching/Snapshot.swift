@@ -11,10 +11,10 @@ extension Wormhole {
     /// from the container.
     public let version: Int
     /// The time of the change, by the sender's clock.
-    public let sent: Date
+    public let writtenAt: Date
     /// The sender's ``Options-swift.struct/name``; empty if the channel was permanently removed and
     /// the remover is not known.
-    public let from: String
+    public let writer: String
     /// Whether the channel was cleared: a cleared channel has no value.
     public let isCleared: Bool
     /// Whether the latest value is damaged and this is the stored previous value.
@@ -24,16 +24,16 @@ extension Wormhole {
 
     init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
       self.version = version
-      self.sent = sent
-      self.from = from
+      self.writtenAt = sent
+      self.writer = from
       self.isCleared = isCleared
       self.isRecovered = isRecovered
     }
 
     init(_ header: Envelope.Header, isRecovered: Bool) {
       version = header.version
-      sent = header.sent
-      from = header.from
+      writtenAt = header.sent
+      writer = header.from
       isCleared = !header.hasValue
       self.isRecovered = isRecovered
     }
@@ -115,7 +115,7 @@ struct SlotReader: Sendable {
 
   /// The same for a watch result, which may contain the opened file already.
   func open(
-    _ finding: Finding
+    _ finding: WatchResult
   ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
     if let file = finding.file, case .success(.value(_, let isRecovered)) = finding.content {
       return (file, isRecovered)

@@ -16,29 +16,29 @@ extension Wormhole {
   public final class Subscription: Sendable {
     private struct State {
       /// Nil after the end of the subscription: a retained subscription retains no closure.
-      var one: (any Lasting)?
+      var one: (any Stoppable)?
       /// The same object: one of its calls may still be in progress.
-      weak var last: (any Lasting)?
+      weak var last: (any Stoppable)?
       var hasEnded: Bool
       var reason: WormholeError?
       var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let begun: Begun
+    private let begun: ActiveSubscriptions
     /// The gate for calls in progress, if their end can be awaited without the object.
     private let gate: CallGate?
     private let state: Monitor<State>
     private let owner = ProcessCopy.current
 
     /// - Parameter hasEnded: whether the subscription has ended already.
-    init(_ one: any Lasting, in begun: Begun, hasEnded: Bool = false) {
+    init(_ one: any Stoppable, in begun: ActiveSubscriptions, hasEnded: Bool = false) {
       self.begun = begun
       gate = one.callGate
       state = Monitor(State(one: hasEnded ? nil : one, hasEnded: hasEnded))
     }
 
     /// The object behind the subscription; nil once it has ended and was released.
-    var one: (any Lasting)? { state.withLock { $0.one ?? $0.last } }
+    var one: (any Stoppable)? { state.withLock { $0.one ?? $0.last } }
 
     /// Ends the subscription; once this has returned, the closure is not called again.
     ///

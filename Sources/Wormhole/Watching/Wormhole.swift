@@ -15,17 +15,17 @@ internal import Syscalls
 /// No call waits for ever. Reading takes no lock. A call that changes a value waits for other
 /// processes for ``Options-swift.struct/timeout`` at most, on the calling thread.
 public final class Wormhole: Sendable {
-  package let container: Container
+  package let storage: Container
   let options: Options
   let feeds: SlotFeeds
   /// The parts of higher layers that belong to this instance.
   let services = Services()
   /// All subscriptions, each until its stop.
-  package let begun: Begun
+  package let subscriptions: ActiveSubscriptions
   /// The queue for later work, such as joining channels that a watcher of a prefix has discovered.
   ///
   /// Each instance has its own: an unresponsive file system delays no other instance.
-  let finding = WorkQueue()
+  let background = WorkQueue()
 
   /// Opens the container of a group, one per user; makes it if need be.
   ///
@@ -49,24 +49,24 @@ public final class Wormhole: Sendable {
   }
 
   init(_ container: Container, _ options: Options) {
-    self.container = container
+    self.storage = container
     self.options = options
     feeds = SlotFeeds(options.limits)
-    begun = Begun(container.path)
+    subscriptions = ActiveSubscriptions(container.path)
   }
 
   static func container(
     of group: String, _ options: Options
   ) throws(WormholeError) -> Container {
     let location = try ContainerLocation(group: group)
-    if options.mayCreate { try location.prepare(options.sharing) }
+    if options.createsIfMissing { try location.prepare(options.sharing) }
     return try container(at: location.container, options)
   }
 
   static func container(
     at directory: String, _ options: Options
   ) throws(WormholeError) -> Container {
-    try Container.open(directory, create: options.mayCreate, options: options.forContainer)
+    try Container.open(directory, create: options.createsIfMissing, options: options.forContainer)
   }
 
   /// Ends all subscriptions of this instance, and accepts no more; once this has returned, none of
@@ -75,16 +75,16 @@ public final class Wormhole: Sendable {
   /// Members leave. As with ``Subscription/stop()`` of each subscription, the call waits for a call
   /// in progress on another thread. Sequences end with their iterators. Values can be read and
   /// changed as before.
-  public func close() { begun.close() }
+  public func close() { subscriptions.close() }
 
   /// The path of the container.
-  public var directory: String { container.path }
+  public var directory: String { storage.path }
 
   /// Returns the names of all channels that were ever written, including cleared ones, in order.
   ///
   /// - Parameter prefix: the beginning of the names.
   public func channels(prefix: String = "") throws(WormholeError) -> [String] {
-    try container.slotNames(in: .channels).filter { $0.begins(with: prefix) }
+    try storage.slotNames(in: .channels).filter { $0.begins(with: prefix) }
   }
 
   /// The number of watchers, counted once for each watched channel.
@@ -101,10 +101,10 @@ public final class Wormhole: Sendable {
     _ level: LogLevel, _ text: String, about subject: LogSubject = LogSubject(),
     because cause: (any Error)? = nil
   ) {
-    container.log(level, text, about: subject, because: cause)
+    storage.log(level, text, about: subject, because: cause)
   }
 
   func log(_ level: LogLevel, _ error: WormholeError, about subject: LogSubject = LogSubject()) {
-    container.log(level, error, about: subject)
+    storage.log(level, error, about: subject)
   }
 }

@@ -89,7 +89,7 @@ enum NamedLocksArticle {
       try count(the: money)
     }
 
-    try hole.lock("build").hold(breakAfter: .seconds(60)) { generation in
+    try hole.lock("build").hold(takeOverAfter: .seconds(60)) { generation in
       try build(as: generation)
     }
   }
@@ -122,7 +122,7 @@ enum MessagesArticle {
     try watch.receive(Order.self) { order, message in
       try await kitchen.cook(order)  // what it throws is a failed attempt
     }
-    for try await message in watch.messages {
+    for try await message in watch.deliveries {
       try message.acknowledge()  // or as a sequence
     }
   }
@@ -136,14 +136,14 @@ enum FilesArticle {
 
     try watch.receive(kinds: ["Report"]) { message in
       let report = try message.value(as: Report.self)
-      try message.file?.take(to: "reports/\(report.day).log")
+      try message.file?.move(to: "reports/\(report.day).log")
     }
     return sent
   }
 }
 
 enum RequestsArticle {
-  struct Question: Wormhole.Askable { typealias Answer = RequestsArticle.Answer }
+  struct Question: Wormhole.RequestValue { typealias Reply = RequestsArticle.Answer }
   struct Answer: Codable, Sendable {
     init(to question: Question) {}
   }
@@ -157,7 +157,7 @@ enum RequestsArticle {
 
     let phone = try await hole.join(as: "phone")
     let answer: Answer = try await phone.peer("watch").request(Question(), within: .seconds(2))
-    try await phone.peer("watch").send(Glance(), .immediate)
+    try await phone.peer("watch").sendImmediately(Glance())
     return answer
   }
 
@@ -170,7 +170,7 @@ enum RequestsArticle {
   }
 
   static func wake(_ hole: Wormhole, _ phone: Wormhole.Member) async throws -> Answer {
-    try await hole.registerStart(of: "watch", program: "watch-agent", arguments: ["--quietly"])
+    try await hole.registerLaunch(of: "watch", program: "watch-agent", arguments: ["--quietly"])
 
     try await phone.peer("watch").wake(within: .seconds(5))
     let answer: Answer = try await phone.peer("watch").request(Question(), waking: true)
@@ -286,7 +286,7 @@ enum CoordinationArticle {
       try? coordinator.write("notes/today.md") { path in try editor.save(to: path) }
       done()
     }
-    presenter.changed = { _ in editor.readAgain() }
+    presenter.didChange = { _ in editor.readAgain() }
     let presenting = try coordinator.present("notes/today.md", as: presenter)
     return presenting
   }

@@ -36,7 +36,7 @@ struct TestingArticle {
   func questionIsAnswered() throws {
     let request = try Wormhole.Request.make(SeatsLeft(film: "Metropolis"))
     try office.answer(request)
-    #expect(try request.record?.answer(as: Int.self) == 10)
+    #expect(try request.record?.reply(as: Int.self) == 10)
   }
 
   func orderIsHandled() async throws {
@@ -44,7 +44,7 @@ struct TestingArticle {
     let office = BoxOffice(two.second)
     try office.show("Metropolis", seats: 10)
     let sent = try await two.toSecond.send(Order(film: "Metropolis", seats: 4))
-    #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+    #expect(try await sent.waitForStatus(within: .seconds(30)) == .delivered)
   }
 
   func ordersSurviveABadLink() async throws {
@@ -62,7 +62,7 @@ struct TestingArticle {
     try await eventually("the first attempt to fail") { clock.alarms > 0 }
     try office.show("not yet", seats: 1)
     try await clock.advanceToNextAlarm()
-    #expect(try await sent.outcome() == .delivered)
+    #expect(try await sent.waitForStatus() == .delivered)
   }
 
   func orderWaitsForTheNextBoxOffice() async throws {
@@ -71,9 +71,9 @@ struct TestingArticle {
     for _ in 1...2 {
       let process = try TestProcess("TicketWindow", in: container)
       let sent = try await office.send(Order(film: "Metropolis", seats: 2))
-      #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+      #expect(try await sent.waitForStatus(within: .seconds(30)) == .delivered)
       try process.kill()
-      #expect(try await process.ending() == .signalled(9))
+      #expect(try await process.exitStatus() == .signalled(9))
     }
   }
 }

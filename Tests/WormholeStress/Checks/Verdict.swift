@@ -107,10 +107,10 @@ struct Verdict: Sendable {
   /// Returns the remains in the container after all processes have ended.
   private static func leftovers(_ plan: Plan) throws -> [Violation] {
     let hole = try Wormhole(directory: plan.container, options: Plan.options())
-    _ = try hole.container.repair()
+    _ = try hole.storage.repair()
     _ = hole.sweepFiles(isLooking: false)
     let findings =
-      try hole.container.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
+      try hole.storage.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
     // A small disk has little space on purpose.
     var found = findings.filter { $0.severity == .problem && !($0.subject == "file system") }
       .map { Violation(.leak, "\($0.subject): \($0.what)") }

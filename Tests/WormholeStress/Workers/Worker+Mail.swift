@@ -39,7 +39,7 @@ extension Worker {
   /// Cancels one of the latest messages, which may have been handled long ago.
   func cancel(_ membership: Membership) {
     guard let (token, sent) = membership.sent.popLast() else { return send(membership) }
-    perform(.cancel(token: token)) { .truth(try sent.cancel()) }
+    perform(.cancel(token: token)) { .truth(try sent.cancel() == .cancelled) }
     if membership.sent.count > 8 { membership.sent.removeFirst(membership.sent.count - 8) }
   }
 
@@ -53,7 +53,7 @@ extension Worker {
       let content = Array(Payload.filling(token))
       try content.withUnsafeBytes { try file.writeFully($0) }
       try membership.member.peer(to)
-        .send(file: path, metadata: token, by: .moving, options)
+        .send(file: path, metadata: token, mode: .moving, options)
       return .done
     }
   }
@@ -105,11 +105,11 @@ final class Membership {
   ) throws -> Wormhole.Subscription {
     try member.watchOutcomes { outcome in
       let end =
-        switch outcome.end {
+        switch outcome.status {
         case .delivered: "delivered"
         case .cancelled: "cancelled"
         case .expired: "expired"
-        case .givenUp: "given up"
+        case .deadLettered: "given up"
         @unknown default: "unknown"
         }
       journal.note(.told(token: outcome.id, end: end))

@@ -82,7 +82,7 @@ extension Invocation {
     guard let key else { throw Failure.usage("cannot write defaults: KEY is missing") }
     let value = try givenValue(at: 3, for: key)
     let hole = try open(create: true)
-    try Enclosure.refuseChange(of: hole, "write defaults")
+    try EnclosingLock.refuseChange(of: hole, "write defaults")
     try hole.defaults(suite).set(value, forKey: key)
     if output.isJSON { try write(key, value, to: output.ofDone) }
     return 0
@@ -91,7 +91,7 @@ extension Invocation {
   fileprivate func deleteDefaults() throws -> Int32 {
     try refuse(after: 3)
     let hole = try open(create: false)
-    try Enclosure.refuseChange(of: hole, "delete defaults")
+    try EnclosingLock.refuseChange(of: hole, "delete defaults")
     let defaults = hole.defaults(suite)
     if let key {
       guard try defaults.dictionaryRepresentation()[key] != nil else { throw missing(key) }
@@ -113,7 +113,7 @@ extension Invocation {
     let telling = Telling("watch defaults", suite, count: count)
     let changes = DefaultsChanges(
       has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
-    let slot = try hole.container.slot(.system, "defaults." + suite)
+    let slot = try hole.storage.slot(.system, "defaults." + suite)
     let watch = try slot.watch {
       do {
         for (key, value) in changes.next(try defaults.dictionaryRepresentation()) {

@@ -48,7 +48,7 @@ extension Invocation {
     }
     let name = operands[0]
     let channel = try open(create: true).channel(name, of: PropertyListValue.self)
-    let (sum, version) = try channel.decideVersion(durability: durability) { value in
+    let (sum, version) = try channel.updateVersionIfNeeded(durability: durability) { value in
       value = try Number(value, of: name).plus(step, of: name)
       return .commit
     }
@@ -68,10 +68,10 @@ extension Invocation {
     var hasRun = false
     do {
       let hole = try open(create: true)
-      let within = Enclosure(.update, of: hole)
+      let within = EnclosingLock(.update, of: hole)
       let channel = hole.channel(name, of: PropertyListValue.self)
-      let after = try channel.decideVersion(durability: durability) { value in
-        let limit = Wormhole.Options().largestValue
+      let after = try channel.updateVersionIfNeeded(durability: durability) { value in
+        let limit = Wormhole.Options().maximumValueBytes
         let (status, bytes) = try Programs.filter(
           line, input: try value?.printed(raw: has(.raw)) ?? [],
           ["WORMHOLE_CHANNEL=\(name)", within.setting],

@@ -58,12 +58,12 @@ extension Invocation {
     }
     guard has(.prefix) else {
       let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
-      return try hole.watch(channels, present: has(.now), hear, failure: fail)
+      return try hole.watch(channels, initial: has(.now), hear, failure: fail)
     }
     guard operands.count == 1 else {
       throw Failure.usage("cannot watch: --prefix takes one prefix")
     }
-    return try hole.watch(prefix: operands[0], present: has(.now), hear, failure: fail)
+    return try hole.watch(prefix: operands[0], initial: has(.now), hear, failure: fail)
   }
 
   private func tell(

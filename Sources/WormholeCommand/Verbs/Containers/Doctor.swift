@@ -27,14 +27,14 @@ extension Verb {
       }
     }
     let findings =
-      try hole.container.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
+      try hole.storage.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
     for finding in findings { try invocation.output.write(finding) }
     return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
   }
 }
 
 extension Output {
-  fileprivate func write(_ finding: Finding, isRepaired: Bool = false) throws {
+  fileprivate func write(_ finding: Diagnosis, isRepaired: Bool = false) throws {
     guard isJSON else {
       let word = isRepaired ? "repaired" : finding.severity.rawValue
       let gap = String(repeating: " ", count: max(1, 10 - word.count))

@@ -7,7 +7,7 @@ import Wormhole
 extension Verb {
   static let lock = Verb(
     "lock", "run a command while holding a lock",
-    [Operand("NAME", .one, .names(.locks)), Operand("CMD", .command)], [.timeout, .breakAfter],
+    [Operand("NAME", .one, .names(.locks)), Operand("CMD", .command)], [.timeout, .takeOverAfter],
     [
       "Waits for the lock, runs CMD with its arguments, releases the lock, and ends with the "
         + "status of CMD, or with 128 plus the number of the signal that ended CMD. Exits with 1 "
@@ -34,13 +34,13 @@ extension Verb {
     var status: Int32?
     do {
       let deadline = try invocation.deadline(.timeout)
-      let breakAfter = try invocation.seconds(.breakAfter)
+      let takeOverAfter = try invocation.seconds(.takeOverAfter)
       // A lock with an empty name would be shared by all callers that mean another name.
       _ = try Container.escape(invocation.operands[0])
       let hole = try invocation.open(create: true)
-      let within = Enclosure(.lock(invocation.operands[0]), of: hole)
+      let within = EnclosingLock(.lock(invocation.operands[0]), of: hole)
       try within.refuseNesting("lock", invocation.operands[0])
-      let wasSuperseded = try invocation.hold(in: hole, breakAfter, until: deadline) {
+      let wasSuperseded = try invocation.hold(in: hole, takeOverAfter, until: deadline) {
         generation in
         status = try Programs.run(
           invocation.command, ["WORMHOLE_LOCK_GENERATION=\(generation)", within.setting]
@@ -61,13 +61,13 @@ extension Verb {
 extension Invocation {
   /// Holds the lock; after a second of waiting, reports the holder.
   fileprivate func hold(
-    in hole: Wormhole, _ breakAfter: Duration?, until deadline: Instant?,
+    in hole: Wormhole, _ takeOverAfter: Duration?, until deadline: Instant?,
     _ body: (_ generation: Int) throws -> Void
   ) throws -> Bool {
     let name = operands[0]
     do {
-      let slot = try hole.container.slot(.system, "lock." + name)
-      return try hold(slot, breakAfter, until: deadline, body)
+      let slot = try hole.storage.slot(.system, "lock." + name)
+      return try hold(slot, takeOverAfter, until: deadline, body)
     } catch let error as WormholeError {
       // The error contains the name that the caller knows.
       var named = error
@@ -77,13 +77,14 @@ extension Invocation {
   }
 
   private func hold(
-    _ slot: Slot, _ breakAfter: Duration?, until deadline: Instant?,
+    _ slot: Slot, _ takeOverAfter: Duration?, until deadline: Instant?,
     _ body: (_ generation: Int) throws -> Void
   ) throws -> Bool {
     let second = Instant.now + .seconds(1)
     do {
       return try slot.hold(
-        "lock", breakAfter: breakAfter, patience: Patience(until: min(second, deadline ?? second)),
+        "lock", takeOverAfter: takeOverAfter,
+        patience: Patience(until: min(second, deadline ?? second)),
         body
       ).wasSuperseded
     } catch let error as WormholeError where error.code == .timedOut {
@@ -93,12 +94,12 @@ extension Invocation {
         "waiting for lock '\(operands[0])'\(holder ?? "")" + (error.hint.map { "; " + $0 } ?? ""))
     }
     return try slot.hold(
-      "lock", breakAfter: breakAfter, patience: Patience(until: deadline), body
+      "lock", takeOverAfter: takeOverAfter, patience: Patience(until: deadline), body
     ).wasSuperseded
   }
 }
 
 extension Option {
-  static let breakAfter = Option(
+  static let takeOverAfter = Option(
     "break-after", .any("S"), "suspension in seconds after which to take over from the holder")
 }

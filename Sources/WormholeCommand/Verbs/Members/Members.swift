@@ -31,8 +31,8 @@ extension Output {
   func write(_ member: Wormhole.Profile) throws {
     guard isJSON else {
       var words = [try member.name.inOneLine(), member.state]
-      if member.isRunning { words.append("\(member.program) (process \(member.process))") }
-      words += DateText.format(member.since, fraction: false).map { ["joined \($0)"] } ?? []
+      if member.isRunning { words.append("\(member.program) (process \(member.processID))") }
+      words += DateText.format(member.joinedAt, fraction: false).map { ["joined \($0)"] } ?? []
       for (key, value) in member.info.sorted(by: { $0.key < $1.key }) {
         words.append(try "\(key)=\(value)".inOneLine())
       }
@@ -43,10 +43,10 @@ extension Output {
       [
         "member": .string(member.name), "incarnation": .string(member.incarnation.rawValue),
         "state": .string(member.state), "running": .boolean(member.isRunning),
-        "process": .integer(Int64(member.process)), "program": .string(member.program),
+        "process": .integer(Int64(member.processID)), "program": .string(member.program),
         "info": .dictionary(member.info.mapValues { .string($0) }),
         "stopped": member.isStopped.map { .boolean($0) },
-        "joined": DateText.format(member.since).map { .string($0) },
+        "joined": DateText.format(member.joinedAt).map { .string($0) },
       ])
   }
 }

@@ -84,12 +84,12 @@ extension Invocation {
       }
       environment[parts[0]] = parts[1]
     }
-    try open(create: true).registerStart(
+    try open(create: true).registerLaunch(
       of: name, program: program, arguments: Array(command.dropFirst()), environment: environment,
       directory: value(.directory))
     output.explain("the command that starts '\(name)' is registered")
     if output.isJSON {
-      let start = try open(create: false) { $0.isForReading = true }.start(of: name)
+      let start = try open(create: false) { $0.isForReading = true }.launchCommand(of: name)
       try output.ofDone.write(name, start)
     }
     return 0
@@ -97,7 +97,7 @@ extension Invocation {
 
   fileprivate func showStart(of name: String) throws -> Int32 {
     let hole = try open(create: false) { $0.isForReading = true }
-    guard let start = try hole.start(of: name) else { throw nothing("show", name) }
+    guard let start = try hole.launchCommand(of: name) else { throw nothing("show", name) }
     let settings = start.environment.sorted { $0.key < $1.key }
     guard output.isJSON else {
       let words = settings.map { "\($0.key)=\($0.value)" } + [start.program] + start.arguments
@@ -109,7 +109,7 @@ extension Invocation {
   }
 
   fileprivate func forgetStart(of name: String) throws -> Int32 {
-    guard try open(create: false).removeStart(of: name) else { throw nothing("forget", name) }
+    guard try open(create: false).removeLaunch(of: name) else { throw nothing("forget", name) }
     if output.isJSON { try output.ofDone.write(name, nil) }
     return 0
   }
@@ -122,7 +122,7 @@ extension Invocation {
 
 extension Output {
   /// Writes the registration of a member; only the name without a registration.
-  fileprivate func write(_ name: String, _ start: Wormhole.Start?) throws {
+  fileprivate func write(_ name: String, _ start: Wormhole.LaunchCommand?) throws {
     try write(
       .start,
       [

@@ -37,7 +37,7 @@ extension Verb {
     let hole = try invocation.open(create: true)
     let pairing = Pairing(in: hole)
     if action != .state {
-      try Enclosure.refuseChange(of: hole, "change what is paired")
+      try EnclosingLock.refuseChange(of: hole, "change what is paired")
       try invocation.change(pairing, action)
     }
     let state = try pairing.state

@@ -42,7 +42,7 @@ extension Verb {
         "cannot queue: --\(actions[0].name) and --\(actions[1].name) exclude each other")
     }
     if invocation.has(.clear) {
-      let count = try invocation.open(create: false).peer(name).clearUntoldOutcomes()
+      let count = try invocation.open(create: false).peer(name).removePendingOutcomes()
       invocation.output.explain("\(count) outcomes removed")
       try invocation.output.ofDone.write(
         end: "untold", from: name, count: count)
@@ -62,7 +62,7 @@ extension Invocation {
     } else if has(.contexts) {
       for told in try peer.toldContexts { try output.write(told, to: name) }
     } else if has(.outcomes) {
-      for outcome in try peer.untoldOutcomes { try output.write(outcome, from: name) }
+      for outcome in try peer.pendingOutcomes { try output.write(outcome, from: name) }
     } else {
       for message in try peer.queue { try output.write(message, to: name) }
     }
@@ -77,7 +77,7 @@ extension Invocation {
     switch action.name {
     case Option.cancel.name:
       (end, missing) = ("cancelled", "no such message waits for '\(name)'")
-      isDone = try peer.cancel(id: id)
+      isDone = try peer.cancel(id: id) == .cancelled
     case Option.retry.name:
       isDone = try peer.retry(id: id)
     default:
@@ -96,11 +96,11 @@ extension Output {
   fileprivate func write(_ message: Wormhole.QueuedMessage, to name: String) throws {
     guard isJSON else {
       let place =
-        message.attempt == 0 ? message.place.rawValue : "in hand (\(message.attempt))"
+        message.attempt == 0 ? message.state.rawValue : "in hand (\(message.attempt))"
       return try write(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
-          "\(message.count)", "\(message.size)", message.sent.flatMap { DateText.format($0) },
+          "\(message.count)", "\(message.size)", message.sentAt.flatMap { DateText.format($0) },
         ])
     }
     try write(
@@ -108,9 +108,9 @@ extension Output {
       [
         "id": .string(message.id), "from": message.from.map { .string($0) }, "to": .string(name),
         "kind": message.kind.map { .string($0) },
-        "sent": message.sent.flatMap { DateText.format($0) }.map { .string($0) },
+        "sent": message.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(message.count)), "size": .integer(Int64(message.size)),
-        "urgent": .boolean(message.isUrgent), "state": .string(message.place.rawValue),
+        "urgent": .boolean(message.isUrgent), "state": .string(message.state.rawValue),
         "attempt": .integer(Int64(message.attempt)),
         "damage": message.damage.map { .string($0) },
       ])
@@ -121,7 +121,7 @@ extension Output {
       return try write(
         columns: [
           letter.id, letter.from, letter.kind, "\(letter.attempts)",
-          letter.sent.flatMap { DateText.format($0) }, letter.reason,
+          letter.sentAt.flatMap { DateText.format($0) }, letter.reason,
         ])
     }
     try write(
@@ -129,10 +129,10 @@ extension Output {
       [
         "id": .string(letter.id), "from": letter.from.map { .string($0) }, "to": .string(name),
         "kind": letter.kind.map { .string($0) },
-        "sent": letter.sent.flatMap { DateText.format($0) }.map { .string($0) },
+        "sent": letter.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(letter.count)), "size": .integer(Int64(letter.size)),
         "state": "dead", "attempt": .integer(Int64(letter.attempts)),
-        "ended": letter.given.flatMap { DateText.format($0) }.map { .string($0) },
+        "ended": letter.failedAt.flatMap { DateText.format($0) }.map { .string($0) },
         "reason": letter.reason.map { .string($0) },
       ])
   }
@@ -153,11 +153,11 @@ extension Output {
 
   fileprivate func write(_ outcome: Wormhole.Outcome, from name: String) throws {
     let (end, word, reason): (String, String, String?) =
-      switch outcome.end {
+      switch outcome.status {
       case .delivered: ("delivered", "delivered", nil)
       case .cancelled: ("cancelled", "cancelled", nil)
       case .expired: ("expired", "expired", nil)
-      case .givenUp(let reason): ("given up", "givenUp", reason)
+      case .deadLettered(let reason): ("given up", "givenUp", reason)
       }
     guard isJSON else {
       return try write(

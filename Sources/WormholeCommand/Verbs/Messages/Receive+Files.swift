@@ -14,7 +14,7 @@ extension Invocation {
     do throws(WormholeError) {
       // If the file is missing, an earlier attempt has moved it and could not acknowledge the
       // message.
-      path = try file.isThere ? take(file, into: directory) : nil
+      path = try file.exists ? take(file, into: directory) : nil
     } catch {
       guard error.isOfSystem else { return refuse(message, error.reason) }
       // Not counted as an attempt: on a full disk, every message would become a dead letter.
@@ -37,7 +37,7 @@ extension Invocation {
     while true {
       let path = "\(directory)/\(file.name)" + (number == 0 ? "" : ".\(number)")
       do throws(WormholeError) {
-        try file.take(to: path)
+        try file.move(to: path)
         return path
       } catch {
         number += 1

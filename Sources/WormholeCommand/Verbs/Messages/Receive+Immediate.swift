@@ -24,7 +24,7 @@ extension Invocation {
         accepting: { context in
           telling.tell {
             try hear(
-              Heard("context", context.from, context.kind, context.sent, try context.value()),
+              Heard("context", context.from, context.kind, context.sentAt, try context.value()),
               to: name)
           }
         })

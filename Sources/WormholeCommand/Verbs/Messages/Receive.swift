@@ -73,7 +73,7 @@ extension Verb {
     if invocation.has(.exec) { try Interruption.prepare() }
     if let directory = invocation.value(.files) { try Verb.check(directory) }
     let hole = try invocation.open(create: true) { options in
-      if let attempts { options.mail.attempts = attempts }
+      if let attempts { options.mailbox.attempts = attempts }
       let (log, output) = (options.log, invocation.output)
       // Reports messages left in the inbox.
       options.log = { entry in
@@ -147,7 +147,7 @@ extension Invocation {
   private func settings(of message: Wormhole.Message) -> [String] {
     var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=guaranteed",
-      "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_PLACE=\(message.place)",
+      "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_PLACE=\(message.batchIndex)",
       "WORMHOLE_MESSAGE_FROM=\(message.from ?? "")",
       "WORMHOLE_MESSAGE_KIND=\(message.kind)", "WORMHOLE_MESSAGE_ATTEMPT=\(message.attempt)",
     ]
@@ -231,9 +231,9 @@ extension Output {
   ) throws {
     let fields: [String: PropertyListValue?] = [
       "delivery": "guaranteed", "id": .string(message.id),
-      "place": .integer(Int64(message.place)), "from": message.from.map { .string($0) },
+      "place": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
       "to": .string(name), "kind": .string(message.kind),
-      "sent": DateText.format(message.sent).map { .string($0) },
+      "sent": DateText.format(message.sentAt).map { .string($0) },
       "attempt": .integer(Int64(message.attempt)), "redelivered": .boolean(message.isRedelivered),
       "value": value,
     ]

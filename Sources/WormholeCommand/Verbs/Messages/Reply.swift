@@ -49,7 +49,7 @@ extension Verb {
 
 extension Invocation {
   fileprivate func answer(_ request: Wormhole.Request, _ line: String) throws -> Int32 {
-    let limit = Wormhole.Options().largestValue
+    let limit = Wormhole.Options().maximumValueBytes
     let settings = [
       "WORMHOLE_REQUEST_FROM=\(request.from ?? "")", "WORMHOLE_REQUEST_KIND=\(request.kind)",
     ]
@@ -101,7 +101,7 @@ extension Invocation {
     let type = value(.type).flatMap(ValueType.init) ?? .string
     do {
       let value = try ValueType.value(ofStream: bytes, type, raw: has(.raw), for: "answer")
-      try request.answer(value)
+      try request.reply(value)
       return (value, nil)
     } catch {
       let failure = Failure(error)

@@ -15,14 +15,14 @@ extension Invocation {
     var options = options
     options.kind = options.kind ?? "file"
     let sending = options
-    let handing: Wormhole.FileHanding = has(.move) ? .moving : .copying
+    let mode: Wormhole.TransferMode = has(.move) ? .moving : .copying
     let bar = ProgressBar(output)
     return try send(to: name) { peer in
       defer { bar.clear() }
       guard let metadata else {
-        return try peer.send(file: path, by: handing, sending) { bar.show($0) }
+        return try peer.send(file: path, mode: mode, sending) { bar.show($0) }
       }
-      return try peer.send(file: path, metadata: metadata, by: handing, sending) { bar.show($0) }
+      return try peer.send(file: path, metadata: metadata, mode: mode, sending) { bar.show($0) }
     }
   }
 
@@ -53,15 +53,15 @@ private final class ProgressBar {
     isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
   }
 
-  func show(_ progress: Wormhole.FileProgress) -> Wormhole.FileDecision {
-    guard isShown, Instant.now - shown > .milliseconds(100) else { return .goOn }
+  func show(_ progress: Wormhole.FileProgress) -> Wormhole.ProgressDecision {
+    guard isShown, Instant.now - shown > .milliseconds(100) else { return .continue }
     shown = .now
     isClear = false
     let full = Int(progress.fraction * Double(Self.width))
     let bar = String(repeating: "#", count: full) + String(repeating: ".", count: Self.width - full)
     let percent = Int(progress.fraction * 100)
     try? StandardStream.error.write("\r[\(bar)] \(percent) % of \(progress.total >> 20) MB")
-    return .goOn
+    return .continue
   }
 
   func clear() {

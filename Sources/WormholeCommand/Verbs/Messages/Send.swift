@@ -140,7 +140,7 @@ extension Invocation {
     case .delivered: break
     case .cancelled: throw Failure(undelivered: sent, .cancelled, "it was cancelled")
     case .expired: throw Failure(undelivered: sent, .timedOut, "it was not received in time")
-    case .givenUp(let reason): throw Failure(undelivered: sent, .undelivered, reason)
+    case .deadLettered(let reason): throw Failure(undelivered: sent, .deadLettered, reason)
     case nil:
       throw Failure(
         undelivered: sent, .timedOut, "it was not handled in time",
@@ -157,7 +157,7 @@ extension Invocation {
     try Interruption.prepare(cleanUp: leave)
     defer { leave() }
     try peer.sendAndWait(
-      value, .immediate, kind: kind(of: value), within: timeout, waking: has(.wake))
+      value, kind: kind(of: value), within: timeout, waking: has(.wake))
     guard output.isJSON else {
       output.explain("'\(name)' has received the message")
       return 0
@@ -224,7 +224,7 @@ extension Output {
   /// Writes a context.
   func write(_ context: Wormhole.Context, to name: String) throws {
     let value = try context.value(as: PropertyListValue.self)
-    let sent = DateText.format(context.sent)
+    let sent = DateText.format(context.sentAt)
     guard isJSON else {
       let state = context.isReceived ? "received" : "waiting"
       return try write(
