@@ -83,8 +83,9 @@ import Testing
     #expect(try self.slot().number() == before + 2)
   }
 
-  /// A lock file is made a second time under a name from which another tool removed the first, whose
-  /// holder continues: a third process must not lock the second file and commit beside that holder.
+  /// A third process must not commit beside the holder of a removed lock file.
+  ///
+  /// The second process makes a lock file under the removed name. The third finds that file.
   @Test func aLockFileThatIsMadeTwiceIsUsedOnce() throws {
     try slot().add()
     let locks = try channels().open("n/lock", [.readOnly, .directory])

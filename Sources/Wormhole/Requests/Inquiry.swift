@@ -20,8 +20,8 @@ extension Wormhole.Peer {
   /// Sends a request, and calls a closure with the result.
   ///
   /// When this function returns, the request has been placed. So the requests of one thread, and
-  /// its messages by `sendImmediately(_:kind:within:waking:)`, reach the peer in the order of the calls; no
-  /// call waits for the reply to the previous request. The replies arrive in the order of the peer.
+  /// its messages by `sendImmediately(_:kind:within:waking:)`, reach the peer in the order of the
+  /// calls; no call waits for the reply to the previous request. The replies arrive in the order of the peer.
   ///
   /// The closure is called exactly once. On the caller's own serial queue, the call never precedes
   /// the return of this function. Every error is passed to the closure. Otherwise this works as

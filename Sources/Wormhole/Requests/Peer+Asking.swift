@@ -44,8 +44,8 @@ extension Wormhole.Peer {
 
   /// Sends an immediate message, and waits until a handler of the peer has received it.
   ///
-  /// As ``sendImmediately(_:kind:within:waking:)``. If the peer has no handler for the message, it throws
-  /// ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received the
+  /// As ``sendImmediately(_:kind:within:waking:)``. If the peer has no handler for the message, it
+  /// throws ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received the
   /// message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
   package func sendAndWait<Value: Encodable>(
     _ value: Value, kind: String? = nil,

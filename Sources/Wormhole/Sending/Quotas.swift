@@ -78,7 +78,8 @@ final class Quotas: Service {
         throw WormholeError(
           .full, "send message to", home.name,
           because: free.files < 1
-            ? "\(options.maximumQueuedMessages - free.files) files wait in its inbox, as many as may"
+            ? "\(options.maximumQueuedMessages - free.files) files wait in its inbox, and no more "
+              + "may"
             : "\(options.maximumQueueBytes - free.bytes) bytes wait in its inbox, and "
               + "\(options.maximumQueueBytes) may",
           hint: "try again once it has received some")
