@@ -55,9 +55,9 @@ package struct PropertyListError: Error, Sendable {
       case .bytes: "more than \(limits.bytes) bytes"
       case .depth: "nested more than \(limits.depth) deep"
       case .objects: "more than \(limits.objects) objects"
-      case .reached: "too many objects, shared ones counted each time"
+      case .reached: "too many objects, with shared objects counted each time"
       case .expandedBytes:
-        "more than \(limits.expandedBytes) bytes, shared objects counted each time"
+        "more than \(limits.expandedBytes) bytes, with shared objects counted each time"
       }
     return Self(.limit(bound), "\(limit) (limit: \(bound.rawValue))", at: offset)
   }

@@ -25,7 +25,7 @@ extension PropertyListValue {
       case .binary: try BinaryPropertyList.decode(bytes, limits: limits)
       case .xml: try XMLPropertyList.decode(bytes, limits: limits)
       case .json: try JSONPropertyList.decode(bytes, limits: limits)
-      case nil: throw PropertyListError(.notPropertyList, "it is empty", at: 0)
+      case nil: throw PropertyListError(.notPropertyList, "the input is empty", at: 0)
       }
   }
 

@@ -38,7 +38,7 @@ struct TreeStack {
   mutating func setKey(_ key: String, at offset: Int) throws(PropertyListError) {
     try count(at: offset)
     guard frames[frames.count - 1].dictionary[key] == nil else {
-      throw PropertyListError(.duplicateKey, "the key '\(key)' comes twice", at: offset)
+      throw PropertyListError(.duplicateKey, "the key '\(key)' occurs twice", at: offset)
     }
     frames[frames.count - 1].key = key
   }

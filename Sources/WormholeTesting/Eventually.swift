@@ -35,7 +35,7 @@ public func eventually(
 }
 
 private func tooLate(_ what: String, _ time: Duration) -> WormholeError {
-  WormholeError(.timedOut, "wait for", what, because: "it did not happen within \(time)")
+  WormholeError(.timedOut, "wait for", what, because: "the condition did not hold within \(time)")
 }
 
 /// The pauses between checks: short at first, and never longer than a fiftieth of a second.

@@ -46,7 +46,7 @@ extension Link {
       do throws(WormholeError) {
         try sharing.channel.put(cuts)
       } catch {
-        preconditionFailure("other processes cannot be told what is cut: \(error)")
+        preconditionFailure("cannot send the cuts of the link to the processes: \(error)")
       }
     }
   }

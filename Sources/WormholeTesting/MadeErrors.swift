@@ -11,8 +11,8 @@ extension WormholeError {
   ///   - hint: a possible remedy.
   ///   - errno: the system's error number.
   public static func make(
-    _ code: Code, _ operation: String = "do what a test wants of", _ subject: String = "nothing",
-    because reason: String = "the test says so", hint: String? = nil, errno: Int32? = nil
+    _ code: Code, _ operation: String = "perform", _ subject: String = "test operation",
+    because reason: String = "the test requires an error", hint: String? = nil, errno: Int32? = nil
   ) -> WormholeError {
     var error = WormholeError(code, operation, subject, because: reason, hint: hint)
     error.errno = errno

@@ -161,7 +161,7 @@ extension Wormhole.Sent {
   /// message was still pending.
   @discardableResult
   public func finish(_ end: Wormhole.Outcome.Status) -> Bool {
-    precondition(isMade, "only what a test has made ends at its word")
+    precondition(isMade, "finish is only for a message that a test has created")
     return self.end(end)
   }
 }

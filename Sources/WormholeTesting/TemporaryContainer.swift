@@ -28,7 +28,7 @@ public final class TemporaryContainer: Sendable {
     do throws(Errno) {
       try Descriptor.makeDirectory(path: directory, mode: 0o700)
     } catch {
-      throw WormholeError(error, "make directory", directory)
+      throw WormholeError(error, "create directory", directory)
     }
   }
 

@@ -46,7 +46,7 @@ public enum TestGroups {
       try Descriptor.makeDirectory(path: path, mode: 0o700)
     } catch {
       guard error != .fileExists else { return path }
-      throw WormholeError(error, "make directory", path)
+      throw WormholeError(error, "create directory", path)
     }
     if let directory = try? Descriptor.open(path: path, [.readOnly, .directory]),
       (try? directory.tryLock(.shared)) == true

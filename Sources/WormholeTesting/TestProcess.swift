@@ -143,19 +143,20 @@ public final class TestProcess: Sendable {
     guard let ending = ended.wait(until: .now + time, { $0 }) else {
       try? kill()
       throw WormholeError(
-        .timedOut, "wait for", "the end of '\(name)'", because: "it did not end within \(time)")
+        .timedOut, "wait for", "the end of '\(name)'",
+        because: "the process did not end within \(time)")
     }
     return ending
   }
 
   /// Waits until the process has written a text to standard output.
   public func waitForOutput(_ text: String, within time: Duration = .seconds(30)) async throws {
-    try await eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
+    try await eventually("'\(name)' to write '\(text)'", within: time) { try hasSaid(text) }
   }
 
   /// Waits on this thread until the process has written a text to standard output.
   public func waitForOutput(_ text: String, within time: Duration = .seconds(30)) throws {
-    try eventually("'\(name)' to say '\(text)'", within: time) { try hasSaid(text) }
+    try eventually("'\(name)' to write '\(text)'", within: time) { try hasSaid(text) }
   }
 
   private func hasSaid(_ text: String) throws(WormholeError) -> Bool {
@@ -163,8 +164,8 @@ public final class TestProcess: Sendable {
     if try output.contains(text) { return true }
     guard isOver else { return false }
     throw WormholeError(
-      .notFound, "wait for", "'\(name)' to say '\(text)'",
-      because: "it has ended, and wrote: \(try output)\(try standardError)")
+      .notFound, "wait for", "'\(name)' to write '\(text)'",
+      because: "the process ended with the output: \(try output)\(try standardError)")
   }
 
   private func read(_ file: String) throws(WormholeError) -> String {
@@ -172,7 +173,7 @@ public final class TestProcess: Sendable {
       let folder = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
       return String(decoding: try contents(of: folder.open(file, [.readOnly])), as: UTF8.self)
     } catch {
-      throw WormholeError(error, "read what was written by", name)
+      throw WormholeError(error, "read the output of", name)
     }
   }
 

@@ -88,7 +88,7 @@ extension BinaryValidator {
       let key = try key(reference)
       guard notes[key].mark != mark else {
         throw PropertyListError(
-          .duplicateKey, "the key '\(objects.string(objects.head(of: key)))' comes twice",
+          .duplicateKey, "the key '\(objects.string(objects.head(of: key)))' occurs twice",
           at: objects.offset(of: object))
       }
       notes[key].mark = mark

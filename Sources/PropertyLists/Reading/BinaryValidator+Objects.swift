@@ -60,14 +60,14 @@ extension BinaryValidator {
     let name: String? =
       switch marker >> 4 {
       case 0 where marker == 0: "a null"
-      case 0x8: "a UID, which only keyed archives use"
+      case 0x8: "a UID of a keyed archive"
       case 0xB, 0xC: "a set"
       default: nil
       }
     guard let name else {
-      return PropertyListError(.malformed, "an object of no known kind", at: offset)
+      return PropertyListError(.malformed, "an object of unknown kind", at: offset)
     }
-    return PropertyListError(.unsupported, "it holds \(name)", at: offset)
+    return PropertyListError(.unsupported, "the list contains \(name)", at: offset)
   }
 
   /// Checks the content of an object, as far as possible without reading other objects.
@@ -85,7 +85,7 @@ extension BinaryValidator {
     case .integer: try checkInteger(head, at: offset)
     case .ascii:
       guard objects.payload(of: head).isASCII else {
-        throw PropertyListError(.malformed, "an ASCII string with other characters", at: offset)
+        throw PropertyListError(.malformed, "a non-ASCII character in an ASCII string", at: offset)
       }
     case .utf16: try checkUTF16(head, at: offset)
     case .array, .dictionary:
@@ -95,7 +95,7 @@ extension BinaryValidator {
         let reference = bytes.number(at: head.start + index * width, width: width)
         guard reference < UInt64(layout.count) else {
           throw PropertyListError(
-            .malformed, "a reference to an object that is not there", at: offset)
+            .malformed, "a reference to a missing object", at: offset)
         }
       }
     }

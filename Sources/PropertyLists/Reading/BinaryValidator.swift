@@ -61,10 +61,10 @@ struct BinaryValidator {
   ) throws(PropertyListError) -> BinaryLayout {
     guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
     guard BinaryFormat.starts(bytes) else {
-      throw PropertyListError(.notPropertyList, "it does not begin with bplist00", at: 0)
+      throw PropertyListError(.notPropertyList, "the file does not begin with 'bplist00'", at: 0)
     }
     guard bytes.count >= BinaryFormat.shortest else {
-      throw PropertyListError(.malformed, "it ends too early", at: bytes.count)
+      throw PropertyListError(.malformed, "the file ends too early", at: bytes.count)
     }
     guard isSealChecked || Seal.of(bytes) != .broken else {
       throw PropertyListError(

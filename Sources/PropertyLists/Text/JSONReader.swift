@@ -85,7 +85,7 @@ struct JSONReader {
     if cursor.skip("false") { return .boolean(false) }
     if cursor.skip("null") {
       throw PropertyListError(
-        .unsupported, "null, which no property list holds", at: cursor.index - 4)
+        .unsupported, "null, which property lists do not support", at: cursor.index - 4)
     }
     throw cursor.failure(cursor.isAtEnd ? "the text ends too early" : "no value")
   }
@@ -123,7 +123,7 @@ extension JSONReader {
       throw PropertyListError(.unsupported, "an integer of more than 64 bits", at: start)
     }
     guard let value = Double(text), value.isFinite else {
-      throw PropertyListError(.unsupported, "a number that is too large", at: start)
+      throw PropertyListError(.unsupported, "a number outside the range of Double", at: start)
     }
     return .real(value)
   }
@@ -213,7 +213,7 @@ extension JSONReader {
     default: return .dictionary(dictionary)
     }
     throw PropertyListError(
-      .malformed, "'\(key)' with \(value.kindName) it cannot mean", at: offset)
+      .malformed, "\(value.kindName) as an invalid value of '\(key)'", at: offset)
   }
 
   private static func special(_ text: String) -> Double? {

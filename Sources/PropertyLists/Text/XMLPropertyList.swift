@@ -99,7 +99,7 @@ package enum XMLPropertyList {
       case "\r": text += "&#13;"
       default:
         guard isAllowed(scalar) else {
-          throw PropertyListError(.invalidValue, "a character that XML cannot carry")
+          throw PropertyListError(.invalidValue, "a character that XML does not allow")
         }
         text.unicodeScalars.append(scalar)
       }

@@ -27,7 +27,7 @@ struct XMLReader {
     cursor.skipSpace()
     let start = cursor.index
     guard cursor.byte == UInt8(ascii: "<") else {
-      throw PropertyListError(.notPropertyList, "it does not begin with a tag", at: start)
+      throw PropertyListError(.notPropertyList, "the text does not begin with a tag", at: start)
     }
     if cursor.skip("<?xml") {
       let declaration = cursor.text(try cursor.skip(behind: "?>")).lowercased()
@@ -53,7 +53,7 @@ struct XMLReader {
   private mutating func readPlistTag() throws(PropertyListError) {
     let start = cursor.index
     guard cursor.skip("<plist"), cursor.byte == 0x3E || TextCursor.isSpace(cursor.byte) else {
-      throw PropertyListError(.notPropertyList, "it is no plist element", at: start)
+      throw PropertyListError(.notPropertyList, "the text is not a plist element", at: start)
     }
     let attributes = try cursor.skip(behind: ">")
     guard cursor.bytes[attributes].last != UInt8(ascii: "/") else {
@@ -95,10 +95,10 @@ struct XMLReader {
     let name = readName()
     cursor.skipSpace()
     let isEmpty = cursor.skip("/")
-    guard cursor.skip(">") else { throw cursor.failure("a tag that is not understood", at: start) }
+    guard cursor.skip(">") else { throw cursor.failure("an unsupported tag", at: start) }
     if name == "key" {
       guard stack.isInDictionary == true, !stack.hasKey else {
-        throw cursor.failure("a key where none can be", at: start)
+        throw cursor.failure("a key outside a dictionary", at: start)
       }
       try stack.setKey(isEmpty ? "" : try readText(name), at: start)
       return
@@ -126,7 +126,7 @@ struct XMLReader {
     try endTag()
     guard let isDictionary = stack.isInDictionary, name == (isDictionary ? "dict" : "array"),
       !stack.hasKey
-    else { throw cursor.failure("an end that ends nothing, or too early", at: start) }
+    else { throw cursor.failure("an unmatched end tag, or an end tag before a value", at: start) }
     try finish(at: start)
   }
 
@@ -169,7 +169,7 @@ extension XMLReader {
     var endsWithReturn = false
     for scalar in run.unicodeScalars {
       guard XMLPropertyList.isAllowed(scalar) else {
-        throw cursor.failure("a character that XML cannot carry", at: offset)
+        throw cursor.failure("a character that XML does not allow", at: offset)
       }
       if scalar == "\n", endsWithReturn {
         endsWithReturn = false
@@ -218,9 +218,9 @@ extension XMLReader {
       if let value = Data(base64Encoded: String(String.UnicodeScalarView(letters))) {
         return .data(value)
       }
-    default: throw cursor.failure("an element of no known kind", at: offset)
+    default: throw cursor.failure("an unknown element", at: offset)
     }
-    throw cursor.failure("'\(name)' that holds something else", at: offset)
+    throw cursor.failure("invalid content of the element '\(name)'", at: offset)
   }
 
   private static func trimmed(_ text: String) -> Substring {

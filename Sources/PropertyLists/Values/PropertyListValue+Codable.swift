@@ -47,7 +47,7 @@ extension PropertyListValue: Codable {
       self = .data(value)
     } else {
       throw DecodingError.dataCorruptedError(
-        in: container, debugDescription: "no value that a property list can hold")
+        in: container, debugDescription: "a value that property lists do not support")
     }
   }
 }

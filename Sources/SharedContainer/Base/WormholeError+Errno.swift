@@ -8,7 +8,7 @@ extension WormholeError {
     let (code, hint) = Self.meaning(of: error)
     let reason =
       error == .ownerDied
-      ? "this process is a copy, as fork makes it, of the one that opened it" : error.description
+      ? "a forked child cannot use an instance that its parent process opened" : error.description
     self.init(code, operation, subject, because: reason, hint: hint, errno: error)
   }
 
@@ -18,8 +18,8 @@ extension WormholeError {
     guard error == .noSuchFile, ProcessIdentity.current.namespace == 0 else { return }
     self.init(
       .system, operation, subject,
-      because: "/proc is not there, which has to tell where things lie",
-      hint: "mount it with 'mount -t proc proc /proc'")
+      because: "/proc is not mounted, and its links are needed to find the path",
+      hint: "run 'mount -t proc proc /proc'")
   }
 
   /// Whether a retry may succeed: the system may grant the operation later.
@@ -30,31 +30,31 @@ extension WormholeError {
     case .noSuchFile:
       (.notFound, nil)
     case .accessDenied:
-      (.permissionDenied, "look at the owner and the permissions of the directory")
+      (.permissionDenied, "check the owner and the permissions of the directory")
     case .notPermitted:
       (
         .permissionDenied,
-        "look at the owner of the directory, and whether its file system knows hard links"
+        "check the owner of the directory, and whether its file system supports hard links"
       )
     case .readOnlyFileSystem:
       (.readOnly, nil)
     case .noSpace, .quotaExceeded:
-      (.full, "make room on the file system and try again")
+      (.full, "free space on the file system, and try again")
     case .fileTooLarge:
-      (.tooLarge, "look at the limit that 'ulimit -f' shows")
+      (.tooLarge, "raise the limit of 'ulimit -f'")
     case .tooManyOpenFiles:
-      (.exhausted, "close some files, or raise the limit that 'ulimit -n' shows")
+      (.exhausted, "close some files, or raise the limit of 'ulimit -n'")
     case .tooManyOpenFilesInSystem, .noMemory:
-      (.exhausted, "the whole system has run out; try again later")
+      (.exhausted, "the whole system has run out of resources; try again later")
     case .wouldBlock:
       (
         .exhausted,
-        "see what has so many processes or threads, or raise the limit that 'ulimit -u' shows"
+        "end processes or threads of the user, or raise the limit of 'ulimit -u'"
       )
     case .tooManyLinks:
       (.refused, "symbolic links are not followed")
     case .notADirectory, .isADirectory, .noDevice, .crossDevice:
-      (.refused, "something of another kind stands in its place")
+      (.refused, "check the kind of the file at the path")
     case .nameTooLong:
       (.invalidName, nil)
     case .timedOut:
@@ -62,7 +62,7 @@ extension WormholeError {
     case .cancelled:
       (.cancelled, nil)
     case .ownerDied:
-      (.forked, "open the container anew in the copy")
+      (.forked, "open the container again in the child")
     default:
       (.system, nil)
     }

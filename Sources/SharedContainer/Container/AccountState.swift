@@ -19,8 +19,8 @@ struct AccountState: Hashable, Sendable {
 
   init(variable: (String) -> String?, home: String?) throws(WormholeError) {
     let operation = "find the state directory of"
-    let account = "this account"
-    let hint = "set XDG_STATE_HOME to a directory of this account's"
+    let account = "user \(Processes.effectiveUser)"
+    let hint = "set XDG_STATE_HOME to a directory of the user"
     let base: String
     if let state = variable("XDG_STATE_HOME"), !state.isEmpty {
       (base, below) = (state, [])
@@ -28,12 +28,12 @@ struct AccountState: Hashable, Sendable {
       (base, below) = (home, [".local", "state"])
     } else {
       throw WormholeError(
-        .notFound, operation, account, because: "it has no home directory", hint: hint)
+        .notFound, operation, account, because: "the user has no home directory", hint: hint)
     }
     above = base.parts(between: "/").filter { $0 != "." }
     guard base.begins(with: "/"), !above.contains("..") else {
       throw WormholeError(
-        .refused, operation, account, because: "'\(base)' is no absolute path", hint: hint)
+        .refused, operation, account, because: "'\(base)' is not an absolute path", hint: hint)
     }
   }
 
@@ -76,7 +76,7 @@ struct AccountState: Hashable, Sendable {
       switch error as! Errno {  // The calls above throw only these two types.
       case .noSuchFile where !making: return nil
       case .notADirectory, .tooManyLinks:
-        throw refusal(of: path, because: "it is a symbolic link, or no directory")
+        throw refusal(of: path, because: "the path is a symbolic link, or not a directory")
       case let error: throw WormholeError(error, "use directory", path)
       }
     }
@@ -103,11 +103,11 @@ struct AccountState: Hashable, Sendable {
   static func objection(to status: FileStatus, isOwn: Bool, trusting trusted: UInt32) -> String? {
     let user = Processes.effectiveUser
     if status.owner != user, isOwn || status.owner != trusted {
-      return "it belongs to user \(status.owner), and this is user \(user)"
+      return "the directory belongs to user \(status.owner), not to user \(user)"
     }
     let isSticky = status.mode & 0o1000 != 0
     if status.mode & 0o022 != 0, isOwn || !isSticky {
-      return "others may write to it (mode \(String(status.mode, radix: 8)))"
+      return "unauthorized users may write to it (mode \(String(status.mode, radix: 8)))"
     }
     return nil
   }
@@ -115,7 +115,7 @@ struct AccountState: Hashable, Sendable {
   private func refusal(of path: String, because reason: String) -> WormholeError {
     WormholeError(
       .refused, "use directory", path, because: reason,
-      hint: "what no other account may decide lies there: see that it is this account's alone, or "
-        + "set HOME or XDG_STATE_HOME to one that is")
+      hint: "make user \(Processes.effectiveUser) the only owner and writer of the directory, or "
+        + "set HOME or XDG_STATE_HOME to a private directory")
   }
 }

@@ -139,11 +139,11 @@ package final class Container: Sendable {
     } catch {
       switch error {
       case .empty:
-        throw WormholeError(.invalidName, "use name", name, because: "it is empty")
+        throw WormholeError(.invalidName, "use name", name, because: "the name is empty")
       case .tooLong(let length):
         throw WormholeError(
           .invalidName, "use name", name,
-          because: "it takes \(length) bytes once escaped, and \(EscapedName.limit) is the limit")
+          because: "the escaped name takes \(length) bytes, and the limit is \(EscapedName.limit)")
       }
     }
   }

@@ -53,8 +53,8 @@ package struct ContainerLocation: Hashable, Sendable {
       guard path.begins(with: "/") else {
         throw WormholeError(
           .refused, "find the directory of group", group,
-          because: "\(variable) is '\(path)', which does not begin with a slash",
-          hint: "set \(variable) to an absolute path, or unset it")
+          because: "\(variable) is '\(path)', not an absolute path",
+          hint: "set \(variable) to an absolute path, or remove the variable")
       }
       return UserPath.withoutSlashes(path)
     }
@@ -72,7 +72,7 @@ package struct ContainerLocation: Hashable, Sendable {
       } else {
         throw WormholeError(
           .notFound, "find the directory of group", group,
-          because: "this user has no home directory",
+          because: "the user has no home directory",
           hint: "set WORMHOLE_ROOT, XDG_STATE_HOME or HOME")
       }
     }
@@ -117,7 +117,7 @@ package struct ContainerLocation: Hashable, Sendable {
       let status = try Descriptor.status(ofPath: path)
       return status.owner != Processes.effectiveUser || status.mode & 0o022 != 0
     } catch {
-      guard error == .noSuchFile else { throw WormholeError(error, "look at directory", path) }
+      guard error == .noSuchFile else { throw WormholeError(error, "read directory", path) }
       return false
     }
   }
@@ -127,7 +127,7 @@ package struct ContainerLocation: Hashable, Sendable {
     do throws(Errno) {
       parent = try Descriptor.status(ofPath: groups)
     } catch {
-      throw WormholeError(error, "look at directory", groups)
+      throw WormholeError(error, "read directory", groups)
     }
     let state = try AccountState(environment)
     let names = ["wormhole", "roots", "\(parent.device)-\(parent.inode)"]
@@ -170,7 +170,7 @@ package struct ContainerLocation: Hashable, Sendable {
       guard !Processes.isGarbled(environment: name) else {
         throw WormholeError(
           .refused, "find the directory of group", group, because: "\(name) is not UTF-8",
-          hint: "set \(name) to another path, or unset it")
+          hint: "set \(name) to another path, or remove the variable")
       }
       environment[name] = Processes.environment(name)
     }
@@ -225,12 +225,11 @@ package struct ContainerLocation: Hashable, Sendable {
     do throws(Errno) {
       try Self.makeAll(base)
     } catch {
-      var failure = WormholeError(error, "make directory", base)
+      var failure = WormholeError(error, "create directory", base)
       // Service accounts often have a home directory that does not exist.
       if [.permissionDenied, .readOnly, .notFound].contains(failure.code) {
         failure.hint =
-          "set WORMHOLE_ROOT to a directory that this user may write to, for all programs that are "
-          + "to meet"
+          "set WORMHOLE_ROOT to the same writable directory for all programs that share the group"
       }
       throw failure
     }
@@ -276,12 +275,12 @@ package struct ContainerLocation: Hashable, Sendable {
     if sharing == .owner, status.owner != Processes.effectiveUser {
       throw WormholeError(
         .refused, "use directory", path,
-        because: "it belongs to user \(status.owner), and this is user "
+        because: "the directory belongs to user \(status.owner), not to user "
           + "\(Processes.effectiveUser)")
     }
     guard status.mode & (sharing == .owner ? 0o022 : 0o002) == 0 else {
       throw WormholeError(
-        .refused, "use directory", path, because: "others may write to it",
+        .refused, "use directory", path, because: "unauthorized users may write to the directory",
         hint: "chmod \(sharing == .owner ? "go-w" : "o-w") '\(path)'")
     }
     if let complaint = sharing.complaint(about: status, path) {

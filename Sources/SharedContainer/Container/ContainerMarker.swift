@@ -65,7 +65,7 @@ struct ContainerMarker: Equatable {
           }
         }
         guard format > 0, (0...Self.lastEpoch).contains(epoch), created.isFinite else {
-          throw PropertyListError(.typeMismatch, "a number in it is out of range")
+          throw PropertyListError(.typeMismatch, "a number is out of range")
         }
         return
       }
@@ -74,7 +74,7 @@ struct ContainerMarker: Equatable {
     }
     throw WormholeError(
       .laterFormat, "open container", path,
-      because: "it has format \(format), and this program knows \(Self.format)",
+      because: "the container has format \(format), and the program supports format \(Self.format)",
       hint: "use a later version of the program")
   }
 }
@@ -91,7 +91,7 @@ extension PropertyListValue {
       throw PropertyListError(.missingKey, "no key '\(key)'")
     }
     guard let value = kind(entry) else {
-      throw PropertyListError(.typeMismatch, "'\(key)' is of another type")
+      throw PropertyListError(.typeMismatch, "'\(key)' has the wrong type")
     }
     return value
   }

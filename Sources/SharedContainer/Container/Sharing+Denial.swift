@@ -20,9 +20,9 @@ extension Sharing {
     let kind = mode == 0o2770 ? "a group's directory" : "a user's own folder"
     return (
       "'\(path)' belongs to user \(status.owner) and has the mode "
-        + "\(String(status.mode, radix: 8)), which is not that of \(kind)",
-      "look what lies in it, since any member of the group may have moved it there; if it is the "
-        + "container's: chmod \(String(mode, radix: 8)) '\(path)'"
+        + "\(String(status.mode, radix: 8)), not the mode of \(kind)",
+      "check its content, because any member of the group may have moved the directory there; "
+        + "if the container made the directory: chmod \(String(mode, radix: 8)) '\(path)'"
     )
   }
 
@@ -37,8 +37,8 @@ extension Sharing {
   ) -> String? {
     guard let status = try? root.status(of: path), status.kind == .directory else { return nil }
     guard status.mode & foreignWriters == 0 else {
-      return "'\(path)' has the mode \(String(status.mode, radix: 8)), so that others may write to "
-        + "it: 'chmod o-w' it, and look what lies there"
+      return "unauthorized users may write to '\(path)' (mode \(String(status.mode, radix: 8))): "
+        + "run 'chmod o-w' on the directory, and check its content"
     }
     let (user, isOwn) = (Processes.effectiveUser, path == "staging/\(Staging.ownName)")
     if !isOwn || status.owner == user,
@@ -49,8 +49,8 @@ extension Sharing {
     let permissions = status.mode >> (status.owner == user ? 6 : self == .group ? 3 : 0)
     guard permissions & 0o3 != 0o3 else { return nil }
     return "'\(path)' belongs to user \(status.owner) and has the mode "
-      + "\(String(status.mode, radix: 8)), and this is user \(user): give it back with 'chown' or "
-      + "'chmod'"
+      + "\(String(status.mode, radix: 8)), and user \(user) cannot write there: "
+      + "run 'chown' or 'chmod' on the directory"
   }
 }
 

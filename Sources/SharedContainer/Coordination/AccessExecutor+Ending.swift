@@ -11,7 +11,7 @@ extension AccessExecutor {
       } catch {
         files = []
         if let name, room.removeHidden(entry, of: name) != .done { leavesHidden = true }
-        throw WormholeError(error, "make a place for the new file beside", target.text)
+        throw WormholeError(error, "create a directory for the new file beside", target.text)
       }
     }
     return .hidden
@@ -56,7 +56,7 @@ extension AccessExecutor {
         if request.mayMakeNothing { continue }
         throw WormholeError(
           .notFound, "replace", request.replaced[index].text,
-          because: "nothing was made at the path that was given for the new file")
+          because: "no file was created at the path of the new file")
       }
     }
     return .committed
@@ -81,15 +81,15 @@ extension AccessExecutor {
       throw failure
         ?? WormholeError(
           .superseded, Self.operation, request.subject,
-          because: "others went past it while it stood still",
+          because: "another access overtook this one while its process was suspended",
           hint: request.replaced.isEmpty
-            ? "look at what it used: others may have changed it meanwhile"
-            : "nothing was replaced; do it again")
+            ? "check the files of the access: another program may have changed the files"
+            : "no file was replaced; repeat the access")
     case .gaveUp: throw tooLate()
     case .stopped(let name): throw inTheWay(name)
     case .failed:
       throw failure
-        ?? WormholeError(.system, Self.operation, request.subject, because: "it failed")
+        ?? WormholeError(.system, Self.operation, request.subject, because: "the access failed")
     }
   }
 
@@ -109,7 +109,8 @@ extension AccessExecutor {
         WormholeError(.refused, Self.operation, request.subject, because: "")
       }
     error.reason = "cannot fence '\(path)' of \(who): \(trouble.reason)"
-    error.hint = "end that process, or look what is in the directory and move it away"
+    error.hint =
+      "end the process, or check the content of the directory and move the directory elsewhere"
     return error
   }
 
@@ -121,7 +122,7 @@ extension AccessExecutor {
     let holder = machine.blockers.last.flatMap { name in
       home.flatMap { room.holder(of: name, in: $0) }
     }
-    let who = holder.map { ": \($0) is in the way" } ?? ""
+    let who = holder.map { ": \($0) has a conflicting access" } ?? ""
     return WormholeError(
       .timedOut, Self.operation, request.subject, because: "the deadline passed" + who,
       hint: holder?.advice)
@@ -132,7 +133,7 @@ extension AccessExecutor {
     let who = holder.map { "\($0)" } ?? "a process"
     return WormholeError(
       .stopped, Self.operation, request.subject,
-      because: "\(who) is in the way and does not run",
-      hint: holder?.advice ?? "let it go on, end it, or ask to take over")
+      because: "\(who) has a conflicting access and does not run",
+      hint: holder?.advice ?? "resume or end the process, or permit a takeover")
   }
 }

@@ -11,8 +11,8 @@ extension AccessExecutor {
     if !held.isEmpty, !Mutants.has(.noRing), try isInRing() {
       throw WormholeError(
         .deadlock, Self.operation, request.subject,
-        because: "whoever is in the way waits for an access that it is called inside of",
-        hint: "name all paths in one access, or take them in one order everywhere")
+        because: "the conflicting access waits for an enclosing access of the caller",
+        hint: "name all paths in a single access, or access the paths in the same order everywhere")
     }
     return .watched
   }
@@ -55,7 +55,7 @@ extension AccessExecutor {
     guard try room.move(name, from: place, to: .overtaken, in: home) else { return .moved }
     container.count { $0.takeovers += 1 }
     container.log(
-      .warning, "went past an access" + (holder.map { " of \($0)" } ?? "") + ", which stood still")
+      .warning, "overtook a suspended access" + (holder.map { " of \($0)" } ?? ""))
     return .taken
   }
 

@@ -188,7 +188,7 @@ package final class AccessExecutor: @unchecked Sendable {
     case .enter: return try enter()
     case .commit: return try commit()
     case .leave: return try retrying { () throws(Errno) in try removeOwn() }
-    case .run, .finish: preconditionFailure("\(action) is the caller's")
+    case .run, .finish: preconditionFailure("\(action) is an action of the caller")
     }
   }
 
@@ -316,7 +316,7 @@ package final class AccessExecutor: @unchecked Sendable {
     guard bytes.count <= AccessEntry.largestFile else {
       throw WormholeError(
         .tooLarge, Self.operation, request.subject,
-        because: "what it names takes \(bytes.count) bytes, and the limit is "
+        because: "the paths take \(bytes.count) bytes, and the limit is "
           + "\(AccessEntry.largestFile)")
     }
     return bytes

@@ -213,7 +213,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
       isHidden = false
       return .leave
     case (.leave, _): return finish(event)
-    default: preconditionFailure("\(event) is no answer to \(action)")
+    default: preconditionFailure("\(event) is not a result of \(action)")
     }
   }
 

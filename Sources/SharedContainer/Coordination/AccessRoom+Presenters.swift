@@ -136,9 +136,9 @@ extension AccessDirectory {
     case .missing: return nil
     case .sound(let bytes, _):
       if let entry = PresenterEntry(bytes) { return entry }
-      reason = "it is in no form that is known"
+      reason = "the format is unknown"
     case .damaged(let why, _): reason = why
-    case nil: reason = "it is no file of a presenter's"
+    case nil: reason = "the file was not created by a presenter"
     }
     container.log(.warning, "cannot read presenter '\(name.text)': \(reason)")
     return nil
@@ -194,7 +194,7 @@ extension AccessDirectory {
     do throws(Errno) {
       return try ownProcess(in: directory(openSlot())).name
     } catch {
-      throw WormholeError(error, "coordinate in", container.path, accessesIn: container)
+      throw WormholeError(error, "coordinate accesses in", container.path, accessesIn: container)
     }
   }
 

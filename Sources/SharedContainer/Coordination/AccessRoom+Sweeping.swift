@@ -167,10 +167,10 @@ extension HiddenDirectory.Trouble {
   var reason: String {
     switch self {
     case .system(let error): "\(error)"
-    case .misplaced: "it is not beside a file that the access writes to"
+    case .misplaced: "the directory is not beside a file of the write access"
     case .unproven(let reason): reason
-    case .closed: "this user may not enter it"
-    case .filled: "it does not become empty"
+    case .closed: "the user may not enter the directory"
+    case .filled: "the directory does not become empty"
     }
   }
 

@@ -98,12 +98,12 @@ struct FileReading {
 
   /// Returns the damage in a file's bytes; nil if there is none.
   private func damage(in bytes: [UInt8]) -> String? {
-    if bytes.isEmpty { return "it is empty" }
+    if bytes.isEmpty { return "the file is empty" }
     if Mutants.has(.noChecksum) { return nil }
     switch BinaryPropertyList.seal(of: bytes) {
     case .checked: return nil
     case .broken: return "its checksum is wrong"
-    case nil: return "it is no binary property list"
+    case nil: return "the file is not a binary property list"
     case .believed:
       do {
         try BinaryPropertyList.validate(bytes)

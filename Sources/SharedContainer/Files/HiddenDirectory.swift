@@ -127,7 +127,7 @@ final class HiddenDirectory: Sendable {
       switch error {
       case .noSuchFile: return nil
       case .tooManyLinks, .notADirectory:
-        throw .unproven("a link or a file has its name, or that of a directory above it")
+        throw .unproven("its path contains a link or a file instead of a directory")
       case .accessDenied: throw .closed
       default: throw .system(error)
       }
@@ -140,17 +140,18 @@ final class HiddenDirectory: Sendable {
     guard !Mutants.has(.noHiddenProof) else { return }
     let status: FileStatus = try calling { () throws(Errno) in try directory.status() }
     guard status.owner == maker.owner else {
-      throw .unproven("it belongs to user \(status.owner), and the access to user \(maker.owner)")
+      throw .unproven(
+        "the directory belongs to user \(status.owner), and the access to user \(maker.owner)")
     }
     guard status.mode & 0o022 == 0 else {
-      throw .unproven("other users may write to it: its mode is \(String(status.mode, radix: 8))")
+      throw .unproven("unauthorized users may write to it (mode \(String(status.mode, radix: 8)))")
     }
     let isMarked: Bool = try calling { () throws(Errno) in try hasMarker() }
     if isMarked { return }
     let files: [[CChar]] = try calling { () throws(Errno) in
       try directory.names(most: 1) { _ in true }
     }
-    guard files.isEmpty else { throw .unproven("the access's marker is not in it") }
+    guard files.isEmpty else { throw .unproven("the marker of the access is missing") }
   }
 
   private func hasMarker() throws(Errno) -> Bool {
@@ -263,7 +264,9 @@ final class HiddenDirectory: Sendable {
         !isMovedOut(name) && !own.contains { $0 == String(validatingCString: name) }
       }
     }
-    guard others.isEmpty else { throw .unproven("the access did not make all that is in it") }
+    guard others.isEmpty else {
+      throw .unproven("the directory contains files that the access did not create")
+    }
   }
 
   private func end() throws(Trouble) {

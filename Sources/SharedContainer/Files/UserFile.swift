@@ -80,7 +80,7 @@ package struct UserPath: Sendable {
       if error == .noDevice { throw refusal(.socket, operation) }
       if error == .tooManyLinks {
         throw WormholeError(
-          .refused, operation, path, because: "its symbolic links lead in a circle", errno: error)
+          .refused, operation, path, because: "its symbolic links form a cycle", errno: error)
       }
       throw WormholeError(error, operation, path)
     }
@@ -97,8 +97,8 @@ package struct UserPath: Sendable {
       case .regular: "a file"
       }
     return WormholeError(
-      .refused, operation, path, because: "it is \(what), not a regular file",
-      hint: kind == .directory ? "pack it into one file first" : nil)
+      .refused, operation, path, because: "the path is \(what), not a regular file",
+      hint: kind == .directory ? "pack the directory into an archive file" : nil)
   }
 }
 

@@ -38,7 +38,7 @@ extension Diagnosis {
   ///
   /// - Parameter deed: the attempted operation.
   package static func obstacle(
-    at path: String, to deed: String = "looked at", _ body: () throws -> Void
+    at path: String, to deed: String = "inspected", _ body: () throws -> Void
   ) -> Diagnosis? {
     do {
       try body()
@@ -48,14 +48,14 @@ extension Diagnosis {
         error as? WormholeError ?? (error as? Errno).map { WormholeError($0, deed, path) }
       guard error?.code != .notFound else { return nil }
       return Diagnosis(
-        .problem, path, "it cannot be \(deed): \(error?.reason ?? "the system fails")",
+        .problem, path, "cannot be \(deed): \(error?.reason ?? "the system fails")",
         advice: error?.hint)
     }
   }
 }
 
 extension Container {
-  /// As ``Finding/obstacle(at:to:_:)``, with the reason why a directory may not be used.
+  /// As ``Diagnosis/obstacle(at:to:_:)``, with the reason why a directory may not be used.
   package func obstacle(at path: String, _ body: () throws -> Void) -> Diagnosis? {
     guard let obstacle = Diagnosis.obstacle(at: path, body) else { return nil }
     let denial = options.sharing.denial(of: path, in: root, at: self.path)

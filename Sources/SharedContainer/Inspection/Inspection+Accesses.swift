@@ -91,14 +91,14 @@ extension Inspection {
       return
     }
     let holder = room.holder(of: name, in: home)
-    let who = holder.map { "\($0)" } ?? "a process that left no name"
+    let who = holder.map { "\($0)" } ?? "an unknown process"
     let parts = entry.claim.parts.map { "\($0.writes ? "write" : "read") '\($0.path.text)'" }
     let verb =
       switch place {
       case .waiting: "\(who) waits to "
       case .running: "\(who) may "
-      case .overtaken: "others have gone past \(who), which may still "
-      case nil: "others have gone past \(who), which comes again when it goes on, to "
+      case .overtaken: "\(who) was overtaken, and may still "
+      case nil: "\(who) was overtaken, and requests again after a resume to "
       }
     let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(
@@ -119,15 +119,15 @@ extension Inspection {
       add(
         Diagnosis(
           .problem, path,
-          "'\(directory)' may be left of an access of a process that has ended: \(reason)",
-          advice: "nothing is removed without proof: look what is in it, and whose it is"))
+          "'\(directory)' may be a leftover of an access of an ended process: \(reason)",
+          advice: "not removed without proof: check the content and the owner of the directory"))
     }
     guard place != nil || unproven.isEmpty else { return }
     add(
       Diagnosis(
-        .problem, path, "a process that has ended left it",
+        .problem, path, "left by an ended process",
         advice: place == nil
-          ? "the next program that coordinates files removes it"
+          ? "the next coordinated access removes the file"
           : "the next conflicting access removes the file", isRepairable: true))
   }
 
@@ -140,12 +140,12 @@ extension Inspection {
       guard try room.isAlive(name.process, in: home) else {
         add(
           Diagnosis(
-            .problem, path, "a process that has ended left it",
+            .problem, path, "left by an ended process",
             advice: "the next access removes the entry", isRepairable: true))
         continue
       }
       let holder = room.holder(of: name.process, in: home)
-      let who = holder.map { "\($0)" } ?? "a process that left no name"
+      let who = holder.map { "\($0)" } ?? "an unknown process"
       let what = entry.paths.map { "'\($0.text)'" }.joined(separator: " and ")
       add(Diagnosis(.note, path, "\(who) presents \(what)"))
     }
@@ -181,7 +181,7 @@ extension Container {
     in place: AccessPlace, of room: AccessDirectory, _ home: AccessHome
   ) throws(Errno) {
     for name in try room.strangers(in: place, of: home) {
-      try setAside(name, from: place, in: home, "it was no plain file")
+      try setAside(name, from: place, in: home, "the entry was not a plain file")
     }
     for name in try room.names(in: place, of: home) where room.isTooFarAhead(name) {
       try setAside(

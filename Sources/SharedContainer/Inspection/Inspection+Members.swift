@@ -28,18 +28,18 @@ extension Inspection {
       add(
         Diagnosis(
           .problem, profile, "damaged (\(reason)): the profile of the member is unknown",
-          advice: "it is written anew when a program joins as '\(home.name)'"))
+          advice: "the next program that joins as '\(home.name)' replaces the profile"))
     case .foreign(let reason):
       add(
         Diagnosis(
           .problem, profile, "not a profile: \(reason)",
-          advice: "find out who made the file, and move it away; until then no program can join"))
+          advice: "move the file away, and check its origin; until the move no program can join"))
     }
     inspectStart(of: home)
     guard isPresent else { return }
     let presence = "\(home.path)/\(MemberDirectory.presenceName)"
     let holder = home.presenceHolder()
-    let who = holder.map { "\($0)" } ?? "a process that has not said who it is"
+    let who = holder.map { "\($0)" } ?? "an unknown process"
     add(
       Diagnosis(
         holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
@@ -52,12 +52,12 @@ extension Inspection {
     if home.hasForeignStart {
       add(
         Diagnosis(
-          .problem, path, "nothing believes it here, where others of the group may have put it",
-          advice: "remove it, and register again with 'wormhole wake \(home.name) --register'"))
+          .problem, path, "not trusted in a directory that the whole group can write to",
+          advice: "remove the file, and register with 'wormhole wake \(home.name) --register'"))
     }
     let start: MemberStart?
     do throws(WormholeError) {
-      start = try home.readStart("inspect the start of")
+      start = try home.readStart("inspect the launch command of")
     } catch {
       add(Diagnosis(.problem, path, error.reason, advice: error.hint))
       return
@@ -88,7 +88,7 @@ extension Inspection {
         let isDirectory = (try? directory.descriptor.status(of: name).kind) == .directory
         let stays = name == MemberDirectory.presenceName
         if stays || isDirectory && name == MemberDirectory.progressName {
-          _ = isFile(name, in: directory, path, otherwise: "nobody can join")
+          _ = isFile(name, in: directory, path, otherwise: "no program can join")
         }
       } else if MemberDirectory.Part(rawValue: name) != nil {
         // The content of the parts is inspected by the module that knows messages.
@@ -109,8 +109,8 @@ extension Inspection {
         add(
           Diagnosis(
             .problem, "\(Container.Folder.guests.rawValue)/\(name)",
-            "a process that has ended was a guest, and left it",
-            advice: "the next program that opens the container removes it", isRepairable: true))
+            "left by a guest whose process has ended",
+            advice: "the next program to open the container removes the guest", isRepairable: true))
       } catch {
         // The directory was removed in the meantime, or its wrong kind has been reported already.
         let told: Set<Errno> = [.noSuchFile, .notADirectory, .tooManyLinks, .notPermitted]

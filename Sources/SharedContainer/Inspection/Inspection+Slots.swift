@@ -63,7 +63,7 @@ extension Inspection {
     for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
     guard names.contains("lock") else {
-      add(Diagnosis(.note, "\(path)/lock", "missing; the next change makes it"))
+      add(Diagnosis(.note, "\(path)/lock", "missing; the next change creates the directory"))
       return
     }
     look(at: "\(path)/lock") { inspection in
@@ -81,12 +81,12 @@ extension Inspection {
       if case .sound = try reading.read(Slot.keptName, in: directory.descriptor) {
         add(
           Diagnosis(
-            .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the value before it",
-            advice: "the next change heals it", isRepairable: true))
+            .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",
+            advice: "the next change repairs the value", isRepairable: true))
       } else {
         add(
           Diagnosis(
-            .problem, "\(path)/value.plist", "damaged (\(reason)), and no earlier value is kept",
+            .problem, "\(path)/value.plist", "damaged (\(reason)), and there is no previous value",
             advice: Self.advice(for: path)))
       }
     } catch {
@@ -99,14 +99,14 @@ extension Inspection {
   private static func advice(for path: String) -> String {
     let suite = "system/\(Container.Folder.suitePrefix)"
     if path == "system/epoch" {
-      return "once nobody uses the container, move \(path) away"
+      return "end all programs of the container, and move \(path) away"
     }
     if path.begins(with: suite),
       let name = EscapedName.unescape(String(path.dropFirst(suite.count)))
     {
-      return "'wormhole defaults delete \(name)' removes all of it; it goes to damaged/"
+      return "'wormhole defaults delete \(name)' removes all settings; the file moves to damaged/"
     }
-    return "put a new value; the damaged one goes to damaged/"
+    return "put a new value; the damaged file moves to damaged/"
   }
 
   private mutating func inspectLocks(_ locks: OpenDirectory, _ path: String) throws(Errno) {
@@ -129,8 +129,8 @@ extension Inspection {
       for name in try staging.descriptor.names() {
         inspection.add(
           Diagnosis(
-            .problem, "\(lock).d/\(name)", "left by a process that has ended",
-            advice: "the next change removes it", isRepairable: true))
+            .problem, "\(lock).d/\(name)", "left by an ended process",
+            advice: "the next change removes the file", isRepairable: true))
       }
     }
   }
@@ -158,7 +158,7 @@ extension Inspection {
       return false
     }
     let holder = LockHolder(try HolderMark(in: file))
-    let who = holder.map { "\($0)" } ?? "a process that left no name"
+    let who = holder.map { "\($0)" } ?? "an unknown process"
     add(
       Diagnosis(
         holder?.state == .stopped ? .problem : .note, "\(path)/lock/\(generation)",

@@ -61,7 +61,7 @@ struct Inspection {
       inspection.add(
         Diagnosis(
           .problem, path, "not a plain file",
-          advice: "look who put it there; while it is there \(consequence)"))
+          advice: "move the file away, and check its origin; until the move \(consequence)"))
     }
     return isFile
   }
@@ -72,7 +72,7 @@ struct Inspection {
     let status = try container.root.status()
     let mode = String(status.mode, radix: 8)
     let epoch =
-      (try? container.recordedEpoch()).map { "epoch \($0)" } ?? "of an epoch that cannot be read"
+      (try? container.recordedEpoch()).map { "epoch \($0)" } ?? "unreadable epoch"
     add(
       Diagnosis(
         .fine, "container",
@@ -81,7 +81,7 @@ struct Inspection {
     if container.options.sharing == .owner, status.mode & 0o077 != 0 {
       add(
         Diagnosis(
-          .note, "container", "others may look into it (mode \(mode))",
+          .note, "container", "readable by more users than its owner (mode \(mode))",
           advice: "chmod 700 '\(container.path)'"))
     }
     let ours = Set(
@@ -98,8 +98,8 @@ struct Inspection {
     if name.begins(with: ".fuse_hidden") || name.begins(with: ".nfs") {
       add(
         Diagnosis(
-          .note, path, "a removed file that somebody has open still",
-          advice: "the file system removes it when it is closed"))
+          .note, path, "a removed file that a process still has open",
+          advice: "the file system removes the file after the last close"))
       return
     }
     if name.begins(with: Sharing.hiddenPrefix),
@@ -107,14 +107,14 @@ struct Inspection {
     {
       add(
         Diagnosis(
-          .note, path, "perhaps left by a process that was killed while it made a directory here",
-          advice: "remove it with 'rmdir' if it is empty"))
+          .note, path, "probably left by a process that was killed while creating a directory",
+          advice: "run 'rmdir' if the directory is empty"))
       return
     }
     add(
       Diagnosis(
-        .note, path, "a foreign file: nothing here made it, and it is left alone",
-        advice: "move it elsewhere if it is not wanted"))
+        .note, path, "a foreign file: ignored, because the library does not use the name",
+        advice: "move the file elsewhere if no program needs the file"))
   }
 
   private mutating func inspectFileSystem() throws(Errno) {
@@ -122,31 +122,31 @@ struct Inspection {
     if status.isReadOnly {
       add(
         Diagnosis(
-          .problem, "file system", "it is mounted read-only: values can be read but not changed",
-          advice: "mount it for writing"))
+          .problem, "file system", "mounted read-only: values can be read but not changed",
+          advice: "mount the file system for writing"))
     }
     if FileSystemStatus.withoutNotices[status.type] != nil {
       add(
         Diagnosis(
           .note, "file system",
-          "\(status.name) does not tell of all changes, so watchers look every "
-            + "\(Watcher.pollInterval); its locks may be unknown to who comes another way",
-          advice: "reach it from one machine and through one mount only, or use a local file system"
+          "\(status.name) does not report all changes, and watchers poll every "
+            + "\(Watcher.pollInterval); its locks may not exclude processes on another mount",
+          advice: "use a single host and a single mount for all programs, or a local file system"
         ))
     } else if status.type == FileSystemStatus.tmpfs {
       add(
         Diagnosis(
-          .note, "file system", "it lies in memory: a restart of the machine empties it",
-          advice: "use a file system on a disk where values must outlive that"))
+          .note, "file system", "stored in memory: a reboot removes all values",
+          advice: "use a file system on a disk for values that must survive a reboot"))
     } else {
-      add(Diagnosis(.fine, "file system", "local; changes are told by inotify"))
+      add(Diagnosis(.fine, "file system", "local; inotify reports changes"))
     }
     if status.freeBytes < 16 << 20 || status.freeFiles ?? .max < 1000 {
       let files = status.freeFiles.map { " and \($0) files" } ?? ""
       add(
         Diagnosis(
           .problem, "file system", "\(status.freeBytes >> 20) MiB\(files) are left",
-          advice: "make room"))
+          advice: "free space on the file system"))
     }
   }
 
@@ -156,10 +156,9 @@ struct Inspection {
     add(
       Diagnosis(
         .problem, "/proc",
-        "it is not there: who holds a lock, and whether that one is stopped, cannot be told, a "
-          + "restart of the machine is not noticed, and watchers look every "
-          + "\(Watcher.pollInterval)",
-        advice: "mount it with 'mount -t proc proc /proc'"))
+        "not mounted: the holder of a lock and its suspension cannot be determined, a reboot is "
+          + "not detected, and watchers poll every \(Watcher.pollInterval)",
+        advice: "run 'mount -t proc proc /proc'"))
   }
 
   private mutating func inspectLimits() {
@@ -168,11 +167,11 @@ struct Inspection {
     do throws(Errno) {
       let inotify = try Inotify()
       _ = try inotify.watch(container.root, .movedTo)
-      add(Diagnosis(.fine, "inotify", "an instance and a watch can be had"))
+      add(Diagnosis(.fine, "inotify", "an instance and a watch are available"))
     } catch {
       add(
         Diagnosis(
-          .problem, "inotify", "no watch can be had: \(error)",
+          .problem, "inotify", "no watch is available: \(error)",
           advice: "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches"))
     }
   }
@@ -204,8 +203,8 @@ struct Inspection {
       case true?:
         add(
           Diagnosis(
-            .problem, path, "a process that has ended left it unfinished",
-            advice: "the next program that opens the container removes it", isRepairable: true))
+            .problem, path, "left unfinished by an ended process",
+            advice: "the next program to open the container removes the file", isRepairable: true))
       case false?:
         add(Diagnosis(.note, path, "being written"))
       case nil:
@@ -221,7 +220,7 @@ struct Inspection {
         addForeign(path)
         continue
       }
-      _ = isFile(name, in: notices, path, otherwise: "it cannot be posted")
+      _ = isFile(name, in: notices, path, otherwise: "the notice cannot be posted")
     }
   }
 

@@ -43,7 +43,7 @@ package struct LockHolder: Equatable, Sendable {
   /// Returns a remedy for a blocking holder.
   package var advice: String? {
     switch state {
-    case .stopped: "let it go on with 'kill -CONT \(process)', or end it"
+    case .stopped: "resume the process with 'kill -CONT \(process)', or end the process"
     case .running, .gone, .unknown: nil
     }
   }

@@ -187,7 +187,7 @@ package final class Attachment {
     case .inFiles(let before, let earlier):
       try before.part(.files).descriptor.publishAsItIs(
         earlier, to: files.descriptor, name)
-    case .kept: preconditionFailure("its message has it")
+    case .kept: preconditionFailure("its message owns the file")
     }
   }
 

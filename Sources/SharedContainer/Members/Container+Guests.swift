@@ -24,7 +24,7 @@ extension Container {
       }
       throw .busy
     } catch {
-      throw WormholeError(error, "make a guest in", path, in: self, Folder.guests.rawValue)
+      throw WormholeError(error, "create a guest in", path, in: self, Folder.guests.rawValue)
     }
   }
 
@@ -43,7 +43,7 @@ extension Container {
       let swept = try sweepGuests()
       guard swept > 0 else { return }
       count { $0.swept += swept }
-      log(.info, "swept \(swept) guests that had not gone in order")
+      log(.info, "swept \(swept) guests whose processes ended without leaving")
     } catch {
       log(.notice, "could not sweep \(path)/guests: \(error)", because: error)
     }

@@ -26,15 +26,15 @@ extension MemberDirectory {
   ) throws(AttachmentProblem) -> OpenedFile {
     let opened = try openAnyAttachment(name)
     let status = opened.status
-    guard status.kind == .regular else { throw .refused("it is not a regular file") }
+    guard status.kind == .regular else { throw .refused("the file is not a regular file") }
     if container.options.sharing == .owner, status.owner != Processes.effectiveUser {
-      throw .refused("it belongs to user \(status.owner)")
+      throw .refused("the file belongs to user \(status.owner)")
     }
     if container.options.sharing == .group, status.mode & Sharing.group.foreignWriters != 0 {
-      throw .refused("others may write to it")
+      throw .refused("unauthorized users may write to the file")
     }
     guard status.size == size else {
-      throw .damaged("it has \(status.size) bytes, and \(size) were sent")
+      throw .damaged("the file has \(status.size) bytes, and \(size) were sent")
     }
     return opened
   }
@@ -47,8 +47,8 @@ extension MemberDirectory {
     } catch {
       switch error {
       case .noSuchFile: throw .missing
-      case .tooManyLinks: throw .refused("a symbolic link stands in its place")
-      case .noDevice: throw .refused("a socket stands in its place")
+      case .tooManyLinks: throw .refused("the path is a symbolic link")
+      case .noDevice: throw .refused("the path is a socket")
       default: throw .system(error)
       }
     }
@@ -362,7 +362,7 @@ extension MemberDirectory.AttachmentProblem {
     self =
       switch failure {
       case .system(let error): .system(error)
-      case .shrank(let now): .damaged("it was cut to \(now) bytes, and \(size) were sent")
+      case .shrank(let now): .damaged("the file was cut to \(now) bytes, and \(size) were sent")
       case .cancelled: .cancelled
       }
   }

@@ -16,7 +16,7 @@ extension MemberDirectory {
       } catch {
         // A foreign entry blocks no member.
         container.log(
-          .notice, "left '\(path)/live/\(name)' where it is: \(error)",
+          .notice, "could not remove '\(path)/live/\(name)': \(error)",
           about: LogSubject(member: self.name), because: error)
       }
     }

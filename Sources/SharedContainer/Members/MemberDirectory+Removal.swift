@@ -13,8 +13,9 @@ extension Container {
       do {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
-            .nameTaken, "remove member", name, because: "somebody runs under that name",
-            hint: "end it first")
+            .nameTaken, "remove member", name,
+        because: "a running process has joined under the name",
+            hint: "end the process first")
         }
         defer { presence.release() }
         // Another process has removed the directory first.
@@ -31,8 +32,9 @@ extension Container {
       }
     }
     throw WormholeError(
-      .conflict, "remove member", name, because: "it is made anew again and again",
-      hint: "see who sends to it")
+      .conflict, "remove member", name,
+      because: "other processes recreate its directory repeatedly",
+      hint: "end the programs that send messages to the member")
   }
 }
 
@@ -54,7 +56,7 @@ extension MemberDirectory {
 
   fileprivate func remove() throws {
     if let foreign = foreignName(among: try home.descriptor.names()) {
-      throw refusal("a foreign file lies in it, '\(foreign)'", "move it elsewhere")
+      throw refusal("its directory contains a foreign file, '\(foreign)'", "move the file away")
     }
     try checkParts()
     // A concurrent sender makes the file again.
@@ -96,14 +98,14 @@ extension MemberDirectory {
         switch part {
         case .dead:
           (
-            "messages that were given up are kept",
-            "look with 'wormhole queue \(name) --dead'; then '--retry ID' or '--discard ID'"
+            "its queue contains dead letters",
+            "run 'wormhole queue \(name) --dead', and add '--retry ID' or '--discard ID'"
           )
-        case .files: ("files of messages lie in it", "see 'wormhole doctor'")
+        case .files: ("its directory contains files of messages", "run 'wormhole doctor'")
         default:
           (
-            "messages wait for it",
-            "receive them, or take them back with 'wormhole queue \(name) --cancel ID'"
+            "its queue contains messages",
+            "receive the messages, or cancel with 'wormhole queue \(name) --cancel ID'"
           )
         }
       throw refusal(what, advice)

@@ -113,12 +113,12 @@ extension MemberDirectory {
       case .damaged(let reason, _): return .damaged(reason)
       case .sound(let bytes, _):
         return MemberProfile(bytes, name: name).map { .sound($0) }
-          ?? .damaged("it is of no known form")
+          ?? .damaged("the format is unknown")
       }
     } catch {
       switch error {
       case .system(let error): throw error
-      case .tooLarge: return .damaged("it is larger than any profile")
+      case .tooLarge: return .damaged("the file exceeds the maximum size of a profile")
       case .kind, .owner, .mode: return .foreign(error.error("read", path, Self.profileName).reason)
       }
     }

@@ -95,7 +95,7 @@ extension MemberDirectory {
         directory: directory, file: "\(escaped).plist",
         staging: Staging(try directory.descriptor.duplicate(), .owner, environment))
     } catch {
-      throw WormholeError(error, "open the starts of", container.path)
+      throw WormholeError(error, "open the launch commands of", container.path)
     }
   }
 
@@ -122,7 +122,7 @@ extension MemberDirectory {
     }
     try checkWriters(status, operation)
     guard let start = MemberStart(bytes, of: name) else {
-      throw unusable(operation, "says nothing of how '\(name)' is started")
+      throw unusable(operation, "contains no launch command of '\(name)'")
     }
     return start
   }
@@ -130,7 +130,7 @@ extension MemberDirectory {
   private func unusable(_ operation: String, _ reason: String) -> WormholeError {
     WormholeError(
       .damaged, operation, name, because: "its \(Self.startName) \(reason)",
-      hint: "register it anew")
+      hint: "register the launch command again")
   }
 
   /// Refuses a file if another user may have written to it.
@@ -141,8 +141,9 @@ extension MemberDirectory {
     let others: FileMode = 0o022
     if file.mode & others != 0 {
       throw refused(
-        "others may write to its \(Self.startName) (mode \(String(file.mode, radix: 8)))",
-        "look what it says now, and register it anew")
+        "unauthorized users may write to its \(Self.startName) "
+          + "(mode \(String(file.mode, radix: 8)))",
+        "check its content, and register the launch command again")
     }
     // For a group's container, opening the state directory has checked the path.
     guard container.options.sharing == .owner else { return }
@@ -153,20 +154,22 @@ extension MemberDirectory {
       throw WormholeError(error, operation, name)
     }
     guard directory.owner == Processes.effectiveUser, directory.mode & others == 0 else {
-      throw refused("others may write to its directory", "look what is in it, and 'chmod go-w' it")
+      throw refused(
+        "unauthorized users may write to its directory",
+        "check the content of the directory, and run 'chmod go-w' on the directory")
     }
   }
 
   /// Registers a launch command and replaces an earlier one; when this returns, the file is on
   /// disk.
   package func write(_ start: MemberStart) throws(WormholeError) {
-    let operation = "register the start of"
+    let operation = "register the launch command of"
     let bytes: [UInt8]
     do {
       bytes = try start.encoded(for: name)
     } catch {
       throw WormholeError(
-        .tooLarge, operation, name, because: "\(error)", hint: "put what is large into a file")
+        .tooLarge, operation, name, because: "\(error)", hint: "store large arguments in a file")
     }
     guard let place = try startPlace(making: true) else { return }
     let failure = bytes.withUnsafeBytes { bytes in
@@ -200,7 +203,7 @@ extension MemberDirectory {
       return true
     } catch {
       guard error == .noSuchFile else {
-        throw WormholeError(error, "forget the start of", name)
+        throw WormholeError(error, "remove the launch command of", name)
       }
       return false
     }

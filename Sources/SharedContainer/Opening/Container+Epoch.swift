@@ -102,8 +102,8 @@ extension Container {
     guard isLocked == true else {
       throw WormholeError(
         .refused, "find the epoch of", path,
-        because: "a foreign program has a lock on \(ContainerMarker.fileName) to itself",
-        hint: "look in /proc/locks which, and end it")
+        because: "a foreign program holds an exclusive lock on \(ContainerMarker.fileName)",
+        hint: "find the program in /proc/locks, and end the program")
     }
     return file
   }
@@ -116,7 +116,7 @@ extension Container {
   private func settleEpoch(_ boot: String, _ slot: Slot) throws(WormholeError) {
     let environment = options.environment
     let patience = Patience(until: environment.now() + .seconds(10))
-    let operation = "note the run of the machine in"
+    let operation = "record the boot of the host in"
     do {
       if !Mutants.has(.decideAtOnce) {
         try slot.change(operation, patience: patience) { content in
@@ -160,7 +160,7 @@ extension Container {
   private var exhaustion: WormholeError {
     WormholeError(
       .full, "find the epoch of", path,
-      because: "it has had \(EpochRecord.last) epochs, and a stamp has room for no more",
-      hint: "make a new container, and let the members of this one join there")
+      because: "the container has reached the limit of \(EpochRecord.last) epochs",
+      hint: "create a new container, and let all members join the new container")
   }
 }

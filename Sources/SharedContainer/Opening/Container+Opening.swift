@@ -46,7 +46,7 @@ extension Container {
       let swept = try staging.sweep()
       guard swept > 0 else { return }
       count { $0.swept += swept }
-      log(.info, "swept \(swept) unfinished files that ended processes had left")
+      log(.info, "swept \(swept) unfinished files of ended processes")
     } catch {
       log(.notice, "could not sweep \(path)/staging: \(error)", because: error)
     }

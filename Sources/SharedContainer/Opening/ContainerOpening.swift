@@ -57,12 +57,12 @@ struct ContainerOpening {
     case .noSuchFile:
       WormholeError(
         .notFound, "open container", path,
-        because: mayCreate ? "the directory it is to lie in does not exist" : "there is none",
+        because: mayCreate ? "its parent directory does not exist" : "the directory does not exist",
         errno: error)
     case .tooManyLinks, .notADirectory:
       WormholeError(
         .refused, "open container", path,
-        because: "it is not a directory, or a symbolic link to one",
+        because: "the path is a symbolic link, or not a directory",
         hint: "give the path of the directory itself", errno: error)
     case .accessDenied, .notPermitted:
       (try? Descriptor.status(ofPath: path, following: false))
@@ -90,13 +90,13 @@ struct ContainerOpening {
     if options.sharing == .owner, status.owner != user {
       throw WormholeError(
         .refused, "open container", path,
-        because: "it belongs to user \(status.owner), and this is user \(user)",
-        hint: "use a directory of your own, or open it for a group")
+        because: "the directory belongs to user \(status.owner), not to user \(user)",
+        hint: "use a directory of user \(user), or open the container for a group")
     }
     if status.mode & forbidden != 0 {
-      let others = options.sharing == .owner ? "its group or others" : "others"
+      let others = options.sharing == .owner ? "its group or all users" : "all users"
       throw WormholeError(
-        .refused, "open container", path, because: "\(others) may write to it",
+        .refused, "open container", path, because: "\(others) may write to the directory",
         hint: "chmod \(options.sharing == .owner ? "go-w" : "o-w") '\(path)'")
     }
     guard let complaint = options.sharing.complaint(about: status, path) else { return }
@@ -117,8 +117,9 @@ struct ContainerOpening {
     guard let marker = try? openExistingMarker(root) else {
       throw WormholeError(
         .refused, "open container", path,
-        because: "it is no container, and others may write to it or have made it",
-        hint: "use a new directory, or an empty one of your own that others may not write to")
+        because: "the directory is not a container, and is owned or writable by another user",
+        hint: "use a new directory, or an empty directory that only "
+          + "user \(Processes.effectiveUser) may write to")
     }
     // A marker that cannot be read is reported by a later step.
     guard let content = content(of: marker) else { return }
@@ -150,11 +151,11 @@ struct ContainerOpening {
     throw WormholeError(
       .refused, "open container", path,
       because: isGroups
-        ? "it is shared by a group, and was opened as one user's own"
-        : "it is one user's own, and was opened as one that a group shares",
+        ? "the container is shared by a group, and was opened for a single user"
+        : "the container belongs to a single user, and was opened for a group",
       hint: isGroups
-        ? "say that it is a group's, with the option 'sharing' or '--group-shared'"
-        : "leave out '--group-shared', or the option 'sharing'; or use another container")
+        ? "add the option 'sharing' or '--group-shared'"
+        : "remove '--group-shared' or the option 'sharing', or use another container")
   }
 
   // MARK: container.plist
@@ -203,12 +204,12 @@ struct ContainerOpening {
       throw WormholeError(
         .refused, "open container", path,
         because: "\(ContainerMarker.fileName) belongs to user \(status.owner)",
-        hint: "find out who made the file, and move the file away")
+        hint: "check the origin of the file, and move the file away")
     }
     guard status.mode & 0o002 == 0 else {
       throw WormholeError(
         .refused, "open container", path,
-        because: "others may write to its \(ContainerMarker.fileName)",
+        because: "all users may write to its \(ContainerMarker.fileName)",
         hint: "chmod o-w '\(path)/\(ContainerMarker.fileName)'")
     }
     let bytes = try file.readAll(size: status.size)
@@ -225,8 +226,8 @@ struct ContainerOpening {
       !ours.contains($0) && !$0.begins(with: ".") && $0 != "lost+found"
     }) {
       throw WormholeError(
-        .notAContainer, "make a container of", path,
-        because: "other files lie in it, '\(foreign)' among them",
+        .notAContainer, "create a container in", path,
+        because: "the directory contains other files, such as '\(foreign)'",
         hint: "use an empty or a new directory")
     }
     let staging = Staging(try ensureStaging(in: root), options.sharing, options.environment)

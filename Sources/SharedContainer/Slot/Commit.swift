@@ -230,8 +230,8 @@ struct Commit {
     }
     if let failure, failure != .noSuchFile {
       container.log(
-        .notice, "left an old value of '\(slot.name)' behind: \(failure)", about: slot.logSubject,
-        because: failure)
+        .notice, "could not remove an old value of '\(slot.name)': \(failure)",
+        about: slot.logSubject, because: failure)
     }
   }
 
@@ -270,8 +270,8 @@ struct Commit {
     container.count { $0.heals += 1 }
     container.log(
       .error,
-      "the value of \(slot.title) '\(slot.name)' was damaged (\(reason)); it lies in "
-        + "\(container.path)/damaged/\(stem).plist now", about: slot.logSubject)
+      "the value of \(slot.title) '\(slot.name)' was damaged (\(reason)); the file moved to "
+        + "\(container.path)/damaged/\(stem).plist", about: slot.logSubject)
     try container.explain(
       "\(slot.folder.rawValue)/\(slot.escaped)/\(Slot.valueName): \(reason)", as: stem,
       in: damaged)

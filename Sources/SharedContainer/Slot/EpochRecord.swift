@@ -37,8 +37,8 @@ struct EpochRecord: Codable, Equatable {
     func damage(_ reason: String) -> WormholeError {
       WormholeError(
         .damaged, "read the epoch of", path, because: reason,
-        hint: "once nobody uses the container, move system/epoch away; "
-          + "messages that wait there may then come out of turn")
+        hint: "end all programs of the container, and move system/epoch away; "
+          + "pending messages may be delivered out of order afterwards")
     }
     switch content {
     case .nothing: return nil

@@ -18,7 +18,7 @@ extension Container {
     }
     for (left, right) in zip(order, order.dropFirst()) where slots[left] === slots[right] {
       throw WormholeError(
-        .nested, operation, slots[left].name, because: "it is named twice in one call")
+        .nested, operation, slots[left].name, because: "the call contains the name twice")
     }
     var group = GroupChange(
       slots: order.map { slots[$0] }, operation: operation, durability: durability,
@@ -113,7 +113,8 @@ private struct GroupChange {
       case .success(.superseded):
         executors[index].forgetStaging()
         if done.isEmpty || Mutants.has(.repeatPartly) { return try runsAgain(index) }
-        throw partlyDone(done, because: "others took over the lock of '\(slots[index].name)'")
+        throw partlyDone(
+          done, because: "another process took over the lock of '\(slots[index].name)'")
       case .failure(let error):
         let meaning = WormholeError(error, operation, slots[index])
         throw done.isEmpty ? meaning : partlyDone(done, because: "\(meaning)")
@@ -134,7 +135,7 @@ private struct GroupChange {
   private var superseded: WormholeError {
     WormholeError(
       .superseded, operation, slots.map(\.name).joined(separator: ", "),
-      because: "others took the locks over while it ran",
+      because: "another process took over a lock during the update",
       hint: "make the update shorter, or the lease longer")
   }
 
@@ -153,7 +154,7 @@ private struct GroupChange {
     let names = done.map { "'\(slots[$0].name)'" }.joined(separator: ", ")
     return WormholeError(
       .partlyDone, operation, slots.map(\.name).joined(separator: ", "),
-      because: "\(names) changed, the others did not: \(reason)",
-      hint: "read them again and decide")
+      because: "only \(names) changed: \(reason)",
+      hint: "read all values again, and repeat the missing changes")
   }
 }

@@ -37,11 +37,11 @@ extension LockExecutor {
       fail(WormholeError(.cancelled, operation, slot.name, because: "it was cancelled"))
       return
     }
-    let who = holder.map { ", which \($0) holds" } ?? ""
+    let who = holder.map { ", held by \($0)" } ?? ""
     fail(
       WormholeError(
         .timedOut, operation, slot.name,
-        because: "the deadline passed in waiting for its lock\(who)",
+        because: "the deadline passed while waiting for its lock\(who)",
         hint: holder?.advice))
   }
 }

@@ -157,7 +157,7 @@ struct LockExecutor {
     case .look(let generation): return try look(for: generation)
     case .mark: return try leaveMark()
     case .unlock: return unlock()
-    case .run, .commit, .finish: preconditionFailure("\(action) is the caller's")
+    case .run, .commit, .finish: preconditionFailure("\(action) is an action of the caller")
     }
   }
 
@@ -279,7 +279,7 @@ struct LockExecutor {
         // Another tool has removed the file, and its holder may still hold the lock. A new file of
         // the same name would be a different lock; holders check for a next generation.
         slot.container.log(
-          .warning, "the lock of \(slot.title) '\(slot.name)' was removed; it is made anew",
+          .warning, "the lock of \(slot.title) '\(slot.name)' was removed; a new lock is created",
           about: slot.logSubject)
         return .stoodStill
       }
@@ -383,9 +383,9 @@ struct LockExecutor {
         fail(
           WormholeError(
             .system, operation, slot.name,
-            because: "its lock was taken over, but '\(slot.path)/lock/\(name)' of the holder that "
-              + "stood still cannot be removed from this file system\(place): \(error)",
-            hint: "end that process, or keep the container on a local file system", errno: error))
+            because: "its lock was taken over, but '\(slot.path)/lock/\(name)' of the suspended "
+              + "holder cannot be removed from the file system\(place): \(error)",
+            hint: "end the holder, or move the container to a local file system", errno: error))
         throw error
       }
     }

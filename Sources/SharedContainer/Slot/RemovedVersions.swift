@@ -19,7 +19,7 @@ extension Container {
     do {
       return try removedVersion(in: removedSlot().read())
     } catch {
-      log(.warning, "cannot tell which versions were removed: \(error)", because: error)
+      log(.warning, "cannot read the versions of removed values: \(error)", because: error)
       return nil
     }
   }
@@ -37,7 +37,7 @@ extension Container {
   /// Records the removal of a value with this version.
   func noteRemoved(version: Int) throws {
     guard version <= RemovedVersions.limit else { return }
-    try removedSlot().change("note a removal in", durability: .power) { content in
+    try removedSlot().change("record a removal in", durability: .power) { content in
       let noted = try? removedVersion(in: content)
       if let noted, noted >= version, !Mutants.has(.lastRemoved) { return .none }
       return .put(try BinaryEncoder().encode(RemovedVersions(version: version)))

@@ -69,8 +69,8 @@ extension Slot {
     } catch {
       throw WormholeError(
         .notDurable, operation(), name,
-        because: "it is done, but the directory could not be synced: \(error)",
-        hint: "until it is written again, a power cut may undo it", errno: error)
+        because: "the change is done, but its directory could not be synced: \(error)",
+        hint: "write the value again, because a power cut may undo the change", errno: error)
     }
   }
 
@@ -82,7 +82,7 @@ extension Slot {
     guard isInnermost || !UpdatesUnderWay.isInside(container.identity) else {
       throw WormholeError(
         .nested, operation(), name,
-        because: "it was called inside an update of the same container",
+        because: "the call was made inside an update of the same container",
         hint: "return from the update first, or update several channels in one call")
     }
     guard turns.take(patience, now: container.options.environment.now) else {
@@ -90,7 +90,8 @@ extension Slot {
       throw WormholeError(
         cancelled ? .cancelled : .timedOut, operation(), name,
         because: cancelled
-          ? "it was cancelled" : "the deadline passed while other threads of this process had it")
+          ? "it was cancelled"
+          : "the deadline passed while another thread of the process held its lock")
     }
     defer { turns.giveBack() }
     lookAtName()
@@ -165,9 +166,9 @@ private struct ChangeRun {
         executor.fail(
           WormholeError(
             .partlyDone, executor.operation, slot.name,
-            because: "it is done, but what was kept of the value before can still be read: "
+            because: "the change is done, but the previous value can still be read: "
               + "\(failure)",
-            hint: "do it again", errno: failure))
+            hint: "repeat the operation", errno: failure))
         return .failed
       case .superseded:
         slot.container.count { $0.reruns += 1 }
@@ -190,7 +191,7 @@ private struct ChangeRun {
     case .superseded:
       throw WormholeError(
         .superseded, executor.operation, slot.name,
-        because: "others took the lock over while it ran",
+        because: "another process took over the lock during the update",
         hint: "make the update shorter, or the lease longer")
     case .gaveUp, .failed:
       if let bodyError { throw bodyError }

@@ -18,8 +18,8 @@ extension Slot {
     } catch {
       throw WormholeError(
         .partlyDone, "erase \(title)", name,
-        because: "it is done, but what was set aside as damaged can still be read: \(error)",
-        hint: "remove it from damaged/", errno: error)
+        because: "the value is erased, but a damaged copy can still be read: \(error)",
+        hint: "remove the copy from damaged/", errno: error)
     }
   }
 

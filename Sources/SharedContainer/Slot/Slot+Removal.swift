@@ -34,8 +34,8 @@ extension Slot {
       guard try isThere(operation) else { return false }
       if let foreign = try foreignFile(operation) {
         throw WormholeError(
-          .refused, operation, name, because: "a foreign file lies in it, '\(foreign)'",
-          hint: "move it elsewhere")
+          .refused, operation, name, because: "its directory contains a foreign file, '\(foreign)'",
+          hint: "move the file elsewhere")
       }
       for _ in 0...LockMachine.rerunLimit {
         guard let parent = try removeOnce(operation, patience, last) else { continue }
@@ -44,8 +44,9 @@ extension Slot {
         return true
       }
       throw WormholeError(
-        .superseded, operation, name, because: "others took the lock over while it ran",
-        hint: "see who changes it")
+        .superseded, operation, name,
+        because: "another process took over the lock during the removal",
+        hint: "end the programs that change the value, and try again")
     }
   }
 
@@ -192,8 +193,8 @@ extension Slot {
     } catch {
       throw WormholeError(
         .notDurable, operation, name,
-        because: "it is done, but the directory could not be synced: \(error)",
-        hint: "a power cut may bring it back, without a value", errno: error)
+        because: "the removal is done, but the directory could not be synced: \(error)",
+        hint: "a power cut may restore the name without a value: repeat the removal", errno: error)
     }
   }
 }

@@ -194,7 +194,7 @@ package final class Slot: Sendable {
       guard case .tooLarge(let size) = error,
         let status = try? directory.descriptor.status(of: File.value.name)
       else { throw error.error(operation(), name, Self.valueName) }
-      return (.damaged("it has \(size) bytes, more than the limit", status), .tooLarge(size))
+      return (.damaged("the file has \(size) bytes, more than the limit", status), .tooLarge(size))
     }
     return (found, try content(of: found, in: directory, operation()))
   }
@@ -227,21 +227,21 @@ extension FileReading.Refusal {
       WormholeError(error, operation, name)
     case .kind(let kind):
       WormholeError(
-        .refused, operation, name, because: "its \(file) is no plain file but a \(kind.name)",
-        hint: "find out who made the \(file), and move the file away")
+        .refused, operation, name, because: "its \(file) is a \(kind.name), not a plain file",
+        hint: "check the origin of \(file), and move the file away")
     case .owner(let owner):
       WormholeError(
         .refused, operation, name, because: "its \(file) belongs to user \(owner)",
-        hint: "find out who made the \(file), and move the file away")
+        hint: "check the origin of \(file), and move the file away")
     case .mode(let mode):
       WormholeError(
         .refused, operation, name,
-        because: "others may write to its \(file), which has the mode \(String(mode, radix: 8))",
-        hint: "check its content, and 'chmod o-w' it")
+        because: "unauthorized users may write to its \(file) (mode \(String(mode, radix: 8)))",
+        hint: "check its content, and run 'chmod o-w' on the file")
     case .tooLarge(let size):
       WormholeError(
         .tooLarge, operation, name, because: "its \(file) has \(size) bytes, more than the limit",
-        hint: "open it with a larger limit, or put another value over it")
+        hint: "open the container with a larger limit, or put another value")
     }
   }
 }

@@ -22,11 +22,11 @@ package struct ContainerEnd: Sendable, Equatable {
       switch way {
       case .removed: "was removed"
       case .moved: "was moved away"
-      case .replaced: "was removed, and another one has its path"
+      case .replaced: "was removed, and another directory has its path"
       }
     return WormholeError(
       .notAContainer, operation, subject, because: "its container '\(path)' \(fate)",
-      hint: "open it anew")
+      hint: "open the container again")
   }
 }
 

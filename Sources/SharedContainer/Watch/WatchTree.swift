@@ -389,7 +389,7 @@ final class WatchTree: Sendable {
     guard let reason else { return }
     container.log(
       .warning,
-      "looking at a directory every \(Watcher.pollInterval) instead of being told: \(reason)")
+      "polling a directory every \(Watcher.pollInterval) instead of waiting for notices: \(reason)")
   }
 
   private func retry(_ node: WatchedDirectory, _ error: Errno) {

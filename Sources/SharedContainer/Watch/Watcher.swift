@@ -126,7 +126,7 @@ package final class Watcher: Sendable {
   private static func whyNotTold(of directory: borrowing Descriptor) -> String? {
     let type = try? directory.fileSystem().type
     let name = type.flatMap { FileSystemStatus.withoutNotices[$0] }
-    return name.map { "\($0) does not tell of all changes" }
+    return name.map { "\($0) does not report all changes" }
   }
 
   fileprivate func remove(_ watch: Watch) {
