@@ -179,7 +179,7 @@ import Wormhole
     let complaints = outcome.errors.split(separator: "\n")
     #expect(complaints.count >= 4, "\(outcome.errors)")
     for complaint in complaints {
-      #expect(complaint.contains("open the container anew in the copy"), "\(complaint)")
+      #expect(complaint.contains("open the container again in the child"), "\(complaint)")
     }
   }
 

@@ -76,8 +76,9 @@ import Testing
     let outcome = try stage.run("wormhole put speed 88 && chown 12345 hole && wormhole get speed")
     #expect(outcome.status == .exited(77))
     #expect(
-      stage.normal(outcome.errors) == "wormhole: cannot open container 'DIR': it belongs to user "
-        + "12345, and this is user 0; use a directory of your own, or open it for a group\n")
+      stage.normal(outcome.errors) == "wormhole: cannot open container 'DIR': the directory "
+        + "belongs to user 12345, not to user 0; use a directory of user 0, or open the container "
+        + "for a group\n")
   }
 
   @Test func theGroupsContainerIsFound() throws {

@@ -29,8 +29,9 @@ struct CoordinateVerbTests {
     #expect(outcome.status == .exited(125))
     let who = "'wormhole' (process \(holder.child.process), stopped)"
     #expect(
-      outcome.errors == "wormhole: cannot coordinate 'file': \(who) is in the way and does not run;"
-        + " let it go on with 'kill -CONT \(holder.child.process)', or end it\n")
+      outcome.errors == "wormhole: cannot coordinate 'file': \(who) has a conflicting access and "
+        + "does not run; resume the process with 'kill -CONT \(holder.child.process)', or end the "
+        + "process\n")
     let past = try stage.run(
       "\(Self.root) wormhole coordinate write file --take-over 1 -- echo past")
     #expect(past.output == "past\n", "\(past.errors)")
@@ -38,14 +39,15 @@ struct CoordinateVerbTests {
       "\(Self.root) wormhole --group wormhole.user doctor | grep running; "
         + "wormhole --group wormhole.user doctor | grep overtaken")
     #expect(
-      doctor.output.contains("others have gone past \(who), which may still write '"),
+      doctor.output.contains("\(who) was overtaken, and may still write '"),
       "\(doctor.output)")
     try holder.child.send(.go)
     _ = try stage.run("echo go >pipe")
     let end = try holder.outcome()
     #expect(end.status == .exited(0))
     #expect(end.output == "held\nover\n")
-    #expect(end.errors.contains("others went past it while it stood still"), "\(end.errors)")
+    let cause = "another access overtook this one while its process was suspended"
+    #expect(end.errors.contains(cause), "\(end.errors)")
   }
 
   /// The bound is longer than the lease, after which the holder counts as suspended.
@@ -171,7 +173,7 @@ struct CoordinateVerbTests {
     _ = try stage.run("echo go >pipe &")
     let dead = try stage.run("\(Self.root) wormhole --group wormhole.user doctor")
     #expect(dead.status == .exited(1))
-    #expect(dead.output.contains("a process that has ended left it"), "\(dead.output)")
+    #expect(dead.output.contains("left by an ended process"), "\(dead.output)")
     let mended = try stage.run("\(Self.root) wormhole --group wormhole.user doctor --repair")
     #expect(mended.status == .exited(0), "\(mended.output)")
   }

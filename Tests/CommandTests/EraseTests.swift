@@ -75,7 +75,7 @@ import Testing
       // The channel is cleared, but the previous value is still readable.
       if fault.contains("kept") {
         #expect(outcome.status == .exited(75), "\(fault)")
-        #expect(outcome.errors.contains("it is done, but what was kept of the value before"))
+        #expect(outcome.errors.contains("the change is done, but the previous value can"))
         #expect(try stage.run("wormhole get key").status == .exited(1))
       }
       let again = try stage.run("wormhole clear key --erase")

@@ -15,7 +15,7 @@ struct GroupSharedTests {
     #expect(mode == "2770\n2770\n")
     let refused = try stage.run("wormhole get speed")
     #expect(refused.status == .exited(77))
-    #expect(refused.errors.contains("it is shared by a group"), "\(refused.errors)")
+    #expect(refused.errors.contains("the container is shared by a group"), "\(refused.errors)")
     #expect(refused.errors.contains("--group-shared"))
   }
 

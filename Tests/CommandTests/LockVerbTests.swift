@@ -38,9 +38,9 @@ import Testing
     #expect(outcome.status == .exited(1))
     #expect(outcome.output == "")
     #expect(
-      outcome.errors == "wormhole: cannot lock 'build': the deadline passed in waiting for its "
-        + "lock, which 'wormhole' (process \(process), stopped) holds; let it go on with "
-        + "'kill -CONT \(process)', or end it\n")
+      outcome.errors == "wormhole: cannot lock 'build': the deadline passed while waiting for "
+        + "its lock, held by 'wormhole' (process \(process), stopped); resume the process with "
+        + "'kill -CONT \(process)', or end the process\n")
     // A waiter without a deadline prints a notice after a second, and gets the lock in the end.
     let waiter = try stage.start("wormhole lock build -- echo mine")
     try eventually("the holder is named") {

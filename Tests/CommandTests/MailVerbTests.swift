@@ -339,7 +339,7 @@ import Testing
       "echo two | wormhole " + words,
       environment: ["WORMHOLE_FAULTS=write~staging:before:fail=ENOSPC"])
     #expect(outcome.status == .exited(73))
-    #expect(outcome.errors.contains("make room on the file system and try again\n"))
+    #expect(outcome.errors.contains("free space on the file system, and try again\n"))
     #expect(try stage.state() == before)
   }
 

@@ -105,7 +105,7 @@ struct MembersVerbTests {
           1,
           [
             "problem   members/phone/presence: held by 'TestPeer' (process N, stopped)",
-            "          let it go on with 'kill -CONT N', or end it",
+            "          resume the process with 'kill -CONT N', or end the process",
           ]
         ))
     try phone.child.send(.kill)

@@ -93,7 +93,7 @@ import Testing
     try eventually("the lock is held") { try holder.output == "held\n" }
     let late = try stage.run("wormhole lock x --timeout 0.05 -- true")
     #expect(late.status == .exited(1))
-    #expect(late.errors.hasPrefix("wormhole: cannot lock 'x': the deadline passed in waiting"))
+    #expect(late.errors.hasPrefix("wormhole: cannot lock 'x': the deadline passed while waiting"))
     let waiter = try stage.start("wormhole lock x -- echo mine")
     try eventually("it says for whom it waits") { try waiter.errors.contains("\n") }
     #expect(
@@ -176,8 +176,8 @@ import Testing
   @Test func nullIsRefusedWithAWayOut() throws {
     try check(
       "wormhole put x null --type json", 65,
-      errors: "wormhole: cannot use the json for 'x': null, which no property list holds (byte 0); "
-        + "omit the key; to remove a value, use 'wormhole clear'\n")
+      errors: "wormhole: cannot use the json for 'x': null, which property lists do not support "
+        + "(byte 0); omit the key; to remove a value, use 'wormhole clear'\n")
   }
 
   @Test func theTypesOfDefaultsAreTakenToo() throws {

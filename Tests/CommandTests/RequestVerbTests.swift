@@ -200,12 +200,13 @@ struct RequestVerbTests {
     let outcome = try stage.run("chmod 666 hole/members/watch/start.plist; wormhole wake watch")
     #expect(outcome.status == .exited(77))
     #expect(
-      outcome.errors == "wormhole: cannot wake 'watch': others may write to its start.plist (mode "
-        + "666); look what it says now, and register it anew\n")
+      outcome.errors == "wormhole: cannot wake 'watch': unauthorized users may write to its "
+        + "start.plist (mode 666); check its content, and register the launch command again\n")
     let doctor = try stage.run("wormhole doctor | grep '^problem'")
     #expect(
       doctor.output
-        == "problem   members/watch/start.plist: others may write to its start.plist (mode 666)\n")
+        == "problem   members/watch/start.plist: unauthorized users may write to its start.plist "
+        + "(mode 666)\n")
   }
 
   // MARK: The doctor
@@ -252,6 +253,6 @@ struct RequestVerbTests {
     try asker.child.send(.kill)
     _ = try asker.outcome()
     #expect(
-      try stage.run("wormhole doctor").output.contains("a process that has ended was a guest"))
+      try stage.run("wormhole doctor").output.contains("left by a guest whose process has ended"))
   }
 }

@@ -33,7 +33,7 @@ import Testing
       // If the lock cannot be taken, the program is not started.
       let statuses: [Int32] = words.contains("--exec") ? [73, 125] : [73]
       #expect(statuses.map(ExitStatus.exited).contains(outcome.status), "\(place)@\(number)")
-      #expect(outcome.errors.contains("make room on the file system and try again\n"))
+      #expect(outcome.errors.contains("free space on the file system, and try again\n"))
       #expect(try stage.state() == before, "\(place)@\(number)")
     }
     Issue.record("the command writes more than 40 times")
@@ -67,7 +67,7 @@ import Testing
     #expect(errors.count == 3)
     #expect(
       errors.allSatisfy {
-        $0.hasSuffix("file too large; look at the limit that 'ulimit -f' shows")
+        $0.hasSuffix("file too large; raise the limit of 'ulimit -f'")
       }, "\(errors)")
     #expect(try stage.run("wormhole queue till; ls hole/staging").output == "")
   }
@@ -78,7 +78,7 @@ import Testing
     let outcome = try stage.run(
       "wormhole put speed 1", environment: ["WORMHOLE_FAULTS=link@1+:before:fail=EPERM"])
     #expect(outcome.status == .exited(77))
-    #expect(outcome.errors.contains("whether its file system knows hard links"))
+    #expect(outcome.errors.contains("whether its file system supports hard links"))
   }
 
   @Test(arguments: [
@@ -205,7 +205,7 @@ import Testing
     #expect(found.status == .exited(1))
     #expect(try stage.state() == before)
     #expect(found.output.contains("problem   channels/speed/value.plist: damaged"))
-    #expect(found.output.contains("\n          the next change heals it\n"))
+    #expect(found.output.contains("\n          the next change repairs the value\n"))
     #expect(found.output.contains("note      channels/mine: a foreign file"))
     let mended = try stage.run("wormhole doctor --repair")
     #expect(mended.output.contains("repaired  channels/speed/value.plist: damaged"))
@@ -221,7 +221,8 @@ import Testing
     let outcome = try stage.run("wormhole doctor")
     #expect(outcome.status == .exited(1))
     #expect(
-      stage.normal(outcome.errors) == "wormhole: cannot open container 'DIR': there is none\n")
+      stage.normal(outcome.errors)
+        == "wormhole: cannot open container 'DIR': the directory does not exist\n")
     #expect(try stage.run("ls").output == "")
   }
 }

@@ -231,6 +231,6 @@ struct WaitingVerbTests {
     #expect(outcome.status == .exited(73))
     #expect(
       outcome.errors == "wormhole: cannot write to 'standard output': no space left on device; "
-        + "make room on the file system and try again\n")
+        + "free space on the file system, and try again\n")
   }
 }

@@ -50,13 +50,17 @@ import Testing
     #expect(try read(0x1p63, as: UInt64.self) == 1 << 63)
     #expect(try read(255, as: UInt8.self) == 255)
     for real in [1.5, -0.5, 0x1p63, 1e300, .infinity, .nan, .leastNonzeroMagnitude] {
-      refuses(.invalidValue, "a number that Int cannot hold") { _ = try read(real, as: Int.self) }
+      refuses(.invalidValue, "a number not representable as Int") {
+        _ = try read(real, as: Int.self)
+      }
     }
-    refuses(.invalidValue, "a number that UInt8 cannot hold") { _ = try read(256, as: UInt8.self) }
-    refuses(.invalidValue, "a number that UInt64 cannot hold") {
+    refuses(.invalidValue, "a number not representable as UInt8") {
+      _ = try read(256, as: UInt8.self)
+    }
+    refuses(.invalidValue, "a number not representable as UInt64") {
       _ = try read(0x1p64, as: UInt64.self)
     }
-    refuses(.invalidValue, "a number that UInt64 cannot hold") {
+    refuses(.invalidValue, "a number not representable as UInt64") {
       _ = try read(-1, as: UInt64.self)
     }
   }
@@ -67,9 +71,11 @@ import Testing
     }
     #expect(try read(-128, as: Int8.self) == -128)
     #expect(try read(.unsigned(.max), as: UInt64.self) == .max)
-    refuses(.invalidValue, "a number that Int8 cannot hold") { _ = try read(-129, as: Int8.self) }
-    refuses(.invalidValue, "a number that UInt cannot hold") { _ = try read(-1, as: UInt.self) }
-    refuses(.invalidValue, "a number that Int64 cannot hold") {
+    refuses(.invalidValue, "a number not representable as Int8") {
+      _ = try read(-129, as: Int8.self)
+    }
+    refuses(.invalidValue, "a number not representable as UInt") { _ = try read(-1, as: UInt.self) }
+    refuses(.invalidValue, "a number not representable as Int64") {
       _ = try read(.unsigned(1 << 63), as: Int64.self)
     }
   }
@@ -86,7 +92,7 @@ import Testing
     #expect(try read(-.infinity) == -.infinity)
     #expect(try read(.nan).isNaN)
     for real in [edge, -edge, 1e300] {
-      refuses(.invalidValue, "a number that Float cannot hold") { _ = try read(real) }
+      refuses(.invalidValue, "a number not representable as Float") { _ = try read(real) }
     }
   }
 
@@ -97,21 +103,21 @@ import Testing
     }
     #expect(try read(.integer(1 << 53)) == 0x1p53)
     #expect(try read(.unsigned(1 << 63)) == 0x1p63)
-    refuses(.invalidValue, "a number that Double cannot hold") {
+    refuses(.invalidValue, "a number not representable as Double") {
       _ = try read(.integer(1 << 53 + 1))
     }
-    refuses(.invalidValue, "a number that Double cannot hold") { _ = try read(.unsigned(.max)) }
+    refuses(.invalidValue, "a number not representable as Double") { _ = try read(.unsigned(.max)) }
   }
 
   // MARK: Kinds
 
   @Test func anObjectIsOfAKnownKindAndSize() {
-    refuses(.unsupported, "it holds a null") { _ = try decode([0x00]) }
-    refuses(.unsupported, "it holds a UID, which only keyed archives use") {
+    refuses(.unsupported, "the list contains a null") { _ = try decode([0x00]) }
+    refuses(.unsupported, "the list contains a UID of a keyed archive") {
       _ = try decode([0x80, 1])
     }
     for set: UInt8 in [0xB0, 0xC0] {
-      refuses(.unsupported, "it holds a set") { _ = try decode([set]) }
+      refuses(.unsupported, "the list contains a set") { _ = try decode([set]) }
     }
     let unknown: [[UInt8]] = [
       [0x01], [0x07], [0x0A], [0x0F], [0x15] + zeros(32), [0x20, 0], [0x21, 0, 0],
@@ -119,7 +125,7 @@ import Testing
       [0xE0], [0xF0],
     ]
     for object in unknown {
-      refuses(.malformed, "an object of no known kind", "\(object)") { _ = try decode(object) }
+      refuses(.malformed, "an object of unknown kind", "\(object)") { _ = try decode(object) }
     }
   }
 
@@ -212,7 +218,7 @@ import Testing
       change(&file)
       refuses(.malformed, reason) { _ = try decode(file) }
     }
-    refuse("it ends too early") { $0.objects = [[]] }
+    refuse("the file ends too early") { $0.objects = [[]] }
     for size in [0, 9, 255] {
       refuse("offsets or references of no legal size") { $0.saysOffsetSize = size }
       refuse("offsets or references of no legal size") { $0.saysReferenceSize = size }
@@ -239,7 +245,7 @@ import Testing
       refuses(.malformed, "a string with half a character", "\(object)") { _ = try decode(object) }
     }
     #expect(try decode([0x51, 0x7F]) == "\u{7F}")
-    refuses(.malformed, "an ASCII string with other characters") { _ = try decode([0x51, 0x80]) }
+    refuses(.malformed, "a non-ASCII character in an ASCII string") { _ = try decode([0x51, 0x80]) }
   }
 
   @Test func aKeyIsATextAndUnique() throws {
@@ -252,7 +258,7 @@ import Testing
     }
     #expect(try decode(file(ascii, other)) == ["a": false, "b": false])
     for (first, second) in [(ascii, wide), (wide, ascii), (ascii, ascii), (wide, wide)] {
-      refuses(.duplicateKey, "the key 'a' comes twice") { _ = try decode(file(first, second)) }
+      refuses(.duplicateKey, "the key 'a' occurs twice") { _ = try decode(file(first, second)) }
     }
     refuses(.unsupported, "a key that is an integer") { _ = try decode(file(ascii, [0x10, 1])) }
   }
@@ -301,7 +307,7 @@ import Testing
     limits.reached = 1001
     _ = try BinaryPropertyList.decode(file.bytes, limits: limits)
     limits.reached = 1000
-    let reason = "too many objects, shared ones counted each time (limit: reached)"
+    let reason = "too many objects, with shared objects counted each time (limit: reached)"
     refuses(.limit(.reached), reason) {
       _ = try BinaryPropertyList.decode(file.bytes, limits: limits)
     }
@@ -320,7 +326,7 @@ import Testing
     limits.expandedBytes -= 1
     refuses(
       .limit(.expandedBytes),
-      "more than 3003 bytes, shared objects counted each time (limit: expandedBytes)"
+      "more than 3003 bytes, with shared objects counted each time (limit: expandedBytes)"
     ) { _ = try BinaryPropertyList.decode(file.bytes, limits: limits) }
   }
 

@@ -227,7 +227,7 @@ import Testing
       refuses("an integer of more than 64 bits") { _ = try json(number) }
     }
     for number in ["1.8e308", "-1e309", "1" + zeros(400) + ".0"] {
-      refuses("a number that is too large") { _ = try json(number) }
+      refuses("a number outside the range of Double") { _ = try json(number) }
     }
   }
 
@@ -235,7 +235,7 @@ import Testing
     #expect(try xml("<integer>-0x8000000000000000</integer>") == .integer(.min))
     #expect(try xml("<integer>+0xFFFFFFFFFFFFFFFF</integer>") == .unsigned(.max))
     for number in ["-9223372036854775809", "18446744073709551616", "0x10000000000000000"] {
-      refuses("'integer' that holds something else") { _ = try xml("<integer>\(number)</integer>") }
+      refuses("invalid content of 'integer'") { _ = try xml("<integer>\(number)</integer>") }
     }
   }
 
@@ -247,7 +247,7 @@ import Testing
       refuses("the entity '\(entity)'") { _ = try xml("<string>&\(entity);</string>") }
     }
     for byte: UInt8 in [0, 1, 8, 0x0B, 0x1F] {
-      refuses("a character that XML cannot carry") {
+      refuses("a character that XML does not allow") {
         _ = try XMLPropertyList.decode(
           Array("<plist><string>".utf8) + [byte] + Array("</string></plist>".utf8))
       }

@@ -61,9 +61,9 @@ import Testing
       environment: ["WORMHOLE_FAULTS=rmdir~1.d@1+:before:fail=ENOTEMPTY"])
     #expect(Instant.now - begin < .seconds(20))
     #expect(other.status == .exited(70))
-    #expect(other.errors.contains("'channels/n/lock/1.d' of the holder that stood still cannot be"))
-    #expect(other.errors.contains("from this file system ("))
-    #expect(other.errors.contains("end that process, or keep the container on a local file system"))
+    #expect(other.errors.contains("'channels/n/lock/1.d' of the suspended holder cannot be"))
+    #expect(other.errors.contains("from the file system ("))
+    #expect(other.errors.contains("end the holder, or move the container to a local file system"))
     #expect(try slot.number() == 1)
     #expect(try stopped.waitOrGo() == "2\n")
     #expect(try slot.add() == 3)
@@ -93,7 +93,7 @@ import Testing
     #expect(outcome.status == .exited(1))
     #expect(
       outcome.output.contains(
-        "problem   file system: it is mounted read-only: values can be read but not changed\n"))
+        "problem   file system: mounted read-only: values can be read but not changed\n"))
     #expect(!outcome.output.contains("held by"))
   }
 
@@ -114,8 +114,8 @@ import Testing
     }
     let outcome = try run("unshare", hidden + ["doctor"])
     #expect(outcome.errors == "")
-    #expect(outcome.output.contains("problem   /proc: it is not there: who holds a lock, and "))
-    #expect(outcome.output.contains("mount it with 'mount -t proc proc /proc'"))
+    #expect(outcome.output.contains("problem   /proc: not mounted: the holder of a lock and "))
+    #expect(outcome.output.contains("run 'mount -t proc proc /proc'"))
     #expect(!outcome.output.contains("in another container"))
     #expect(!outcome.output.contains("max_user_instances"))
     let watch = try Running(
@@ -134,7 +134,7 @@ import Testing
     for words in [["coordinate", "read", folder.path + "/link", "--", "true"], ["demo"]] {
       let refused = try run("unshare", Array(hidden.dropLast(2)) + words)
       #expect(refused.status != .exited(0))
-      #expect(refused.errors.contains("/proc is not there"), "\(refused.errors)")
+      #expect(refused.errors.contains("/proc is not mounted"), "\(refused.errors)")
     }
   }
 

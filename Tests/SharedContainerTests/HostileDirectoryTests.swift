@@ -188,7 +188,7 @@ import Testing
     try folder.descriptor.makeSymbolicLink("link", to: "c")
     let error = try failure { _ = try Container.open(folder.path + "/link", options: .testing()) }
     #expect(error.code == .refused)
-    #expect(error.reason == "it is not a directory, or a symbolic link to one")
+    #expect(error.reason == "the path is a symbolic link, or not a directory")
     let nowhere = folder.path + "/nothing" + "/c"
     let slash = try failure { _ = try Container.open(nowhere, options: .testing()) }
     #expect(slash.code == .notFound)
@@ -208,7 +208,7 @@ import Testing
     _ = try run("chown", ["12345", container.path])
     probe = try Probe(container.path)
     #expect(probe.steps == ["open": "refused"])
-    #expect(probe.text.contains("it belongs to user 12345, and this is user 0"))
+    #expect(probe.text.contains("the directory belongs to user 12345, not to user 0"))
   }
 
   // MARK: Names
@@ -274,7 +274,7 @@ import Testing
       #expect(try container.slot(.system, prefix + longest).add() == 1)
       #expect(try container.names(in: .system).contains(prefix + longest))
       let error = try failure { _ = try container.slot(.system, prefix + longest + "n") }
-      #expect(error.reason == "it takes 181 bytes once escaped, and 180 is the limit")
+      #expect(error.reason == "the escaped name takes 181 bytes, and the limit is 180")
     }
     #expect(try container.inspect().filter { $0.subject.hasPrefix("system/") } == [])
   }
@@ -289,7 +289,7 @@ import Testing
     try replaceMarker(try BinaryEncoder().encode(Later()))
     let error = try failure { _ = try Container.open(container.path, options: .testing()) }
     #expect(error.code == .laterFormat)
-    #expect(error.reason == "it has format 2, and this program knows 1")
+    #expect(error.reason == "the container has format 2, and the program supports format 1")
   }
 
   @Test func aDamagedMarkerIsAnErrorAndStays() throws {

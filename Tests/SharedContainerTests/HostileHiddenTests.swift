@@ -186,7 +186,7 @@ struct HostileHiddenTests {
       }
     }
     #expect(error?.code == .system, "\(error as Any)")
-    #expect(error?.reason.hasSuffix("it does not become empty") == true)
+    #expect(error?.reason.hasSuffix("the directory does not become empty") == true)
     #expect(error?.reason.contains("'\(hidden)'") == true)
     #expect(calls.filter { $0.hasPrefix("rmdir \(hidden)/") }.count == 100)
     // Or the deadline ends the access, after any number of tries.
@@ -240,7 +240,7 @@ struct HostileHiddenTests {
         scene.file, within: .seconds(2), takeOverAfter: .milliseconds(50)
       ) { _ in }
     } catch let error as WormholeError {
-      #expect(error.reason.contains("it does not become empty"), "\(error)")
+      #expect(error.reason.contains("the directory does not become empty"), "\(error)")
     }
     #expect(Instant.now - start < .seconds(20))
     #expect(try bystander.outcome().output == "inside\ndone\n")

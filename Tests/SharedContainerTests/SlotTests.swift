@@ -96,9 +96,9 @@ import Testing
     }
     #expect(error?.code == .timedOut)
     let process = stopped.child.process
-    let reason = "the deadline passed in waiting for its lock"
-    #expect(error?.reason == "\(reason), which 'TestPeer' (process \(process), stopped) holds")
-    #expect(error?.hint == "let it go on with 'kill -CONT \(process)', or end it")
+    let reason = "the deadline passed while waiting for its lock"
+    #expect(error?.reason == "\(reason), held by 'TestPeer' (process \(process), stopped)")
+    #expect(error?.hint == "resume the process with 'kill -CONT \(process)', or end the process")
   }
 
   @Test func aDeadHoldersLockIsFreeAtOnce() throws {

@@ -163,7 +163,7 @@ import Testing
     try slot.add()
     let outcome = try listener.outcome()
     #expect(outcome.status == .exited(0))
-    #expect(outcome.errors.contains("looking at a directory every"))
+    #expect(outcome.errors.contains("polling a directory every"))
     #expect(outcome.errors.contains("too many open files"))
   }
 

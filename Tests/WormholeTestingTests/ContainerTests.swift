@@ -97,7 +97,7 @@ import Wormhole
     let error = try await failure {
       try await WormholeTesting.eventually("a wonder", within: .milliseconds(1)) { false }
     }
-    #expect(error.description.hasPrefix("cannot wait for 'a wonder': it did not happen within"))
+    #expect(error.description.hasPrefix("cannot wait for 'a wonder': the condition did not hold"))
   }
 }
 

@@ -162,7 +162,7 @@ import Wormhole
   @Test func replacingIsRefusedWhereNothingCanBeMadeBesideIt() throws {
     let path = "/proc/version"
     let error = try failure { try scene.another().replace(path) { _, _ in } }
-    #expect(error.operation == "make a place for the new file beside")
+    #expect(error.operation == "create a directory for the new file beside")
     #expect(try scene.leftovers() == [])
   }
 

@@ -26,7 +26,7 @@ import Wormhole
       .unlink("kept.plist")
     let error = try failure { _ = try speed.value }
     #expect(error.code == .damaged)
-    #expect(error.reason == "it is empty")
+    #expect(error.reason == "the file is empty")
     #expect(try failure { _ = try speed.metadata }.code == .damaged)
     #expect(try failure { try speed.update { $0 = 1 } }.code == .damaged)
     #expect(try failure { try speed.put(2, ifVersion: 1) }.reason.hasSuffix("is damaged"))

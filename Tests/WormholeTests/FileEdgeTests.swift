@@ -109,7 +109,7 @@ import Wormhole
       try inside.setMode(mode | 0o002)
       let error = try failure { try file.move(to: files.path("taken")) }
       #expect(error.code == .refused)
-      #expect(error.reason.contains("others may write to it"))
+      #expect(error.reason.contains("unauthorized users may write to the file"))
       try inside.setMode(mode)
       try file.move(to: files.path("taken"))
     }

@@ -76,7 +76,7 @@ import Testing
     let findings = try meeting.hole.storage.inspect()
     let told = findings.filter { $0.subject == "members/watch/start.plist" }
     #expect(
-      told.map(\.what) == ["nothing believes it here, where others of the group may have put it"])
+      told.map(\.what) == ["not trusted in a directory that the whole group can write to"])
   }
 
   /// A copy of a container has the original's id, and still does not have its starts.
@@ -99,7 +99,7 @@ import Testing
       try directory.setMode(0o770)
       let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
       #expect(error.code == .refused && error.subject == folder.path + "/" + path)
-      #expect(error.reason == "others may write to it (mode 770)")
+      #expect(error.reason == "unauthorized users may write to it (mode 770)")
       #expect(throws: WormholeError.self) {
         try meeting.hole.registerLaunch(of: "watch", program: "true")
       }
@@ -121,7 +121,7 @@ import Testing
     try folder.descriptor.makeSymbolicLink("state", to: "elsewhere")
     let error = try failure { try meeting.hole.registerLaunch(of: "watch", program: "true") }
     #expect(error.code == .refused && error.subject == folder.path + "/state")
-    #expect(error.reason == "it is a symbolic link, or no directory")
+    #expect(error.reason == "the path is a symbolic link, or not a directory")
     for path in ["state", "/tmp/../tmp"] {
       let odd = try another(state: path)
       #expect(try failure { _ = try odd.launchCommand(of: "watch") }.code == .refused)
@@ -138,8 +138,8 @@ import Testing
     #expect(try run("chown", ["12345", folder.path + "/state"]).status == .exited(0))
     let error = try failure { try meeting.hole.registerLaunch(of: "watch", program: "true") }
     #expect(error.code == .refused)
-    #expect(error.reason == "it belongs to user 12345, and this is user 0")
+    #expect(error.reason == "the directory belongs to user 12345, not to user 0")
     #expect(
-      error.hint?.contains("set HOME or XDG_STATE_HOME to one that is") == true)
+      error.hint?.contains("set HOME or XDG_STATE_HOME to a private directory") == true)
   }
 }

@@ -88,7 +88,8 @@ import Wormhole
     let stopped = try failure { _ = try hole.join(as: "phone") }
     #expect(
       "\(stopped)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
-        + "stopped) has the name; let it go on with 'kill -CONT \(first.child.process)', or end it")
+        + "stopped) has the name; resume the process with 'kill -CONT \(first.child.process)', or "
+        + "end the process")
     #expect(try hole.peer("phone").profile?.isStopped == true)
     #expect(try hole.peer("phone").reachability == .running)
   }

@@ -107,7 +107,7 @@ struct KnownPlaceTests {
     if isUsed, kind != .forMembers {
       let mode = path == Self.own ? "2700" : "2770"
       let isNamed = tried.output.contains("chmod \(mode) '\(place.folder.path)/\(full)'")
-      let isToldOf = kind == .container && tried.output.contains("it is one user's own")
+      let isToldOf = kind == .container && tried.output.contains("belongs to a single user")
       #expect(isNamed || isToldOf, "\(what): \(tried.output)")
     }
   }

@@ -32,7 +32,7 @@ import Testing
     member.leave()
     let error = #expect(throws: WormholeError.self) { try hole.removeMember("tv") }
     #expect(error?.code == .refused)
-    #expect(error?.reason == "messages wait for it")
+    #expect(error?.reason == "its queue contains messages")
     let message = try #require(try hole.peer("tv").queue.first)
     #expect(try hole.peer("tv").cancel(id: message.id) == .cancelled)
     #expect(try hole.removeMember("tv"))

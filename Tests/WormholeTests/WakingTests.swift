@@ -339,7 +339,7 @@ struct WakingTests {
       try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(mode)
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
       #expect(error.code == .refused)
-      #expect(error.reason.hasPrefix("others may write to its start.plist"))
+      #expect(error.reason.hasPrefix("unauthorized users may write to its start.plist"))
       #expect(
         try failure { _ = try scene.meeting.hole.launchCommand(of: "watch") }.code == .refused)
     }

@@ -64,7 +64,7 @@ extension DecodingSession {
     case .real: value = T(exactly: document.read { $0.real(head) })
     default: throw mismatch(T.self, object)
     }
-    guard let value else { throw corrupted("a number outside the range of \(T.self)", object) }
+    guard let value else { throw corrupted("a number not representable as \(T.self)", object) }
     return value
   }
 
@@ -74,7 +74,7 @@ extension DecodingSession {
     if head.kind == .real { return document.read { $0.real(head) } }
     guard head.kind == .integer else { throw mismatch(Double.self, object) }
     guard let value = document.read({ $0.integer(head) }).doubleValue else {
-      throw corrupted("an integer without an exact Double", object)
+      throw corrupted("a number not representable as Double", object)
     }
     return value
   }
@@ -83,7 +83,7 @@ extension DecodingSession {
     let double = try double(object)
     let value = Float(double)
     guard value.isFinite || !double.isFinite else {
-      throw corrupted("a number outside the range of Float", object)
+      throw corrupted("a number not representable as Float", object)
     }
     return value
   }

@@ -220,7 +220,7 @@ extension XMLReader {
       }
     default: throw cursor.failure("an unknown element", at: offset)
     }
-    throw cursor.failure("invalid content of the element '\(name)'", at: offset)
+    throw cursor.failure("invalid content of '\(name)'", at: offset)
   }
 
   private static func trimmed(_ text: String) -> Substring {

@@ -98,7 +98,7 @@ extension Inspection {
       case .waiting: "\(who) waits to "
       case .running: "\(who) may "
       case .overtaken: "\(who) was overtaken, and may still "
-      case nil: "\(who) was overtaken, and requests again after a resume to "
+      case nil: "\(who) was overtaken, and after resuming requests again to "
       }
     let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(

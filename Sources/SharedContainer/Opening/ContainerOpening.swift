@@ -118,8 +118,7 @@ struct ContainerOpening {
       throw WormholeError(
         .refused, "open container", path,
         because: "the directory is not a container, and is owned or writable by another user",
-        hint: "use a new directory, or an empty directory that only "
-          + "user \(Processes.effectiveUser) may write to")
+        hint: "use a new directory, or an empty directory that only its owner may write to")
     }
     // A marker that cannot be read is reported by a later step.
     guard let content = content(of: marker) else { return }

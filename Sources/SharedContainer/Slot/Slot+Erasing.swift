@@ -18,7 +18,7 @@ extension Slot {
     } catch {
       throw WormholeError(
         .partlyDone, "erase \(title)", name,
-        because: "the value is erased, but a damaged copy can still be read: \(error)",
+        because: "the erasure is done, but a damaged copy can still be read: \(error)",
         hint: "remove the copy from damaged/", errno: error)
     }
   }
