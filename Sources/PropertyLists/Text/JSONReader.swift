@@ -213,7 +213,7 @@ extension JSONReader {
     default: return .dictionary(dictionary)
     }
     throw PropertyListError(
-      .malformed, "\(value.kindName) as an invalid value of '\(key)'", at: offset)
+      .malformed, "'\(key)' with \(value.kindName) as an invalid value", at: offset)
   }
 
   private static func special(_ text: String) -> Double? {

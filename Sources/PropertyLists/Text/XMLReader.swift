@@ -98,7 +98,7 @@ struct XMLReader {
     guard cursor.skip(">") else { throw cursor.failure("an unsupported tag", at: start) }
     if name == "key" {
       guard stack.isInDictionary == true, !stack.hasKey else {
-        throw cursor.failure("a key outside a dictionary", at: start)
+        throw cursor.failure("a misplaced key", at: start)
       }
       try stack.setKey(isEmpty ? "" : try readText(name), at: start)
       return

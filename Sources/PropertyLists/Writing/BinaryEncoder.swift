@@ -181,7 +181,7 @@ extension BinaryWriter {
       if containers[Int(index)].isDictionary == isDictionary { return index }
     }
     if failure == nil {
-      failure = PropertyListError(.invalidValue, "an array and a dictionary at the same position")
+      failure = PropertyListError(.invalidValue, "two values of different kinds in the same place")
     }
     return addContainer(isDictionary: isDictionary, at: link)
   }

@@ -14,7 +14,7 @@ extension Container {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
             .nameTaken, "remove member", name,
-        because: "a running process has joined under the name",
+            because: "a running process has joined under the name",
             hint: "end the process first")
         }
         defer { presence.release() }

@@ -194,7 +194,8 @@ extension Slot {
       throw WormholeError(
         .notDurable, operation, name,
         because: "the removal is done, but the directory could not be synced: \(error)",
-        hint: "a power cut may restore the name without a value: repeat the removal", errno: error)
+        hint: "if the name returns without a value after a power cut, remove the name again",
+        errno: error)
     }
   }
 }
