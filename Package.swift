@@ -191,11 +191,14 @@ let package = Package(
     .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",
-      "AppGroups", "CinemaTimeCommand", "CommandLine", "Communicator", "MMWormhole",
+      "AppGroups", "CinemaTimeCommand", "CommandLine", "Communicator", "FirstProgram", "MMWormhole",
       "ReadmeProgram", "WatchConnectivity", "Wormhole", "WormholeCommand", "WormholeTesting"),
-    // The program in README, by a user's rules; tests run it.
+    // The programs in README and in the article on first steps, by a user's rules; tests run them.
     .executableTarget(
       name: "ReadmeProgram", dependencies: ["Wormhole"], path: "Tests/ReadmeProgram",
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
+    .executableTarget(
+      name: "FirstProgram", dependencies: ["Wormhole"], path: "Tests/FirstProgram",
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     tests("TidyTests"),
   ],

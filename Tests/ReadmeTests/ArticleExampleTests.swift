@@ -46,7 +46,8 @@ import Testing
   }
 
   @Test func everyExampleOfTheArticlesStandsInAFileThatCompiles() throws {
-    let compiled = try sources(below: "Tests/ReadmeTests/Examples").map { lines(of: $0) }
+    let compiled = try ["Tests/ReadmeTests/Examples", "Tests/FirstProgram"]
+      .flatMap { try sources(below: $0) }.map { lines(of: $0) }
     var count = 0
     for catalogue in Self.catalogues {
       for article in try names(in: catalogue) where article.hasSuffix(".md") {

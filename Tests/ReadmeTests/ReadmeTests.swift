@@ -42,12 +42,31 @@ import Wormhole
     }
   }
 
-  @Test func theProgramDoesWhatIsShown() throws {
-    let session = try Readme().session("program")
+  /// The programs in README and in the article on first steps.
+  @Test(arguments: [
+    ("README.md", "ReadmeProgram"), (Readme.catalogue + "/GettingStarted.md", "FirstProgram"),
+  ])
+  func theProgramDoesWhatIsShown(_ page: String, _ program: String) throws {
+    let session = try Readme(page).session("program")
     #expect(session.exchanges.count > 3)
     let home = try TemporaryDirectory()
     _ = try session.run(
-      in: home.path, programs: Programs.built, replacing: ["swift run cinema": "ReadmeProgram"])
+      in: home.path, programs: Programs.built, replacing: ["swift run cinema": program])
+  }
+
+  @Test func everyPageWithAProgramIsRun() throws {
+    let pages = try Readme.pages().filter { page in
+      try Readme(page).blocks.contains { $0.mark == "program" }
+    }
+    #expect(pages.sorted() == ["README.md", Readme.catalogue + "/GettingStarted.md"])
+  }
+
+  /// A test for releases builds README's package: the article's is the same.
+  @Test func theArticleOnFirstStepsHasTheManifestOfReadme() throws {
+    let article = try Readme(Readme.catalogue + "/GettingStarted.md")
+    let manifest = article.block("manifest")
+    #expect(!manifest.isEmpty)
+    #expect(try manifest == Readme().block("manifest"))
   }
 
   @Test func theTableOfCommandsIsTheCommandsOwn() throws {
@@ -56,10 +75,9 @@ import Wormhole
   }
 
   @Test func everySwiftExampleIsAFileThatCompiles() throws {
-    let examples = try Readme().blocks.filter {
-      $0.language == "swift" && $0.mark != "manifest"
-    }
-    #expect(!examples.isEmpty)
+    let examples = try Readme.pages().flatMap { try Readme($0).blocks }
+      .filter { $0.language == "swift" && $0.mark.hasPrefix("Tests/") }
+    #expect(examples.count > 1)
     for example in examples {
       let file = try Descriptor.open(path: Programs.source + "/" + example.mark, [.readOnly])
       let text = String(decoding: try file.contents(), as: UTF8.self)

@@ -77,6 +77,7 @@ struct Example: Sendable {
     Example(.machinePaths, "let path = \"\(slash)home/me/file\""),
     Example(.machinePaths, "run \(slash)opt/tool/bin", in: ".ci/run"),
     Example(.hosts, "see \(address)example.com/page", in: "README.md"),
+    Example(.hosts, "see \(address)www.w3.org/2000/svg", in: "README.md"),
   ]
 
   static let good: [Example] = [
@@ -131,5 +132,6 @@ struct Example: Sendable {
     Example(.machinePaths, "let path = \"/tmp/file\"  // or /proc/self/fd"),
     Example(.machinePaths, "a/b/c and lock/<g>.d/"),
     Example(.hosts, "see \(address)swift.org/documentation", in: "README.md"),
+    Example(.hosts, "<svg xmlns='\(address)www.w3.org/2000/svg'>", in: "Sources/Wormhole/A.svg"),
   ]
 }

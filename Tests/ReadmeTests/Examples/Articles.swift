@@ -21,13 +21,13 @@ enum ErrorsArticle {
 
 enum GettingStartedArticle {
   static func write() throws {
-    let hole = try Wormhole(directory: "/var/lib/cinema")
+    let hole = try Wormhole(directory: "cinema.container")
     let seats = hole.channel("seats", of: Int.self)
     try seats.put(120)
   }
 
   static func read() throws {
-    let seats = try Wormhole(directory: "/var/lib/cinema").channel("seats", of: Int.self)
+    let seats = try Wormhole(directory: "cinema.container").channel("seats", of: Int.self)
     try print(seats.value ?? 0)
     try seats.watch { snapshot in print("now", snapshot.value ?? 0) }
 
