@@ -36,7 +36,7 @@ package struct Output: Sendable {
       if error == .brokenPipe { throw ClosedPipe() }
       if isOfDone {
         throw Failure(
-          .software, "untold",
+          .software, "pending",
           "it is done, but the result cannot be written to standard output: \(error)")
       }
       throw WormholeError(error, "write to", "standard output")

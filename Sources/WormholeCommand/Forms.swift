@@ -13,8 +13,8 @@ extension ObjectForm {
     "channel", "a channel's value, from get, watch and list",
     [
       ("channel", "its name"), ("version", "number of its changes"), ("value", "its value"),
-      ("cleared", "whether it was cleared"), ("sent", "time of the change"),
-      ("from", "writer of the change"),
+      ("cleared", "whether it was cleared"), ("writtenAt", "time of the change"),
+      ("writer", "writer of the change"),
       ("recovered", "whether this is the value before a damaged value"),
       ("damage", "cause of the damage"),
     ])
@@ -33,7 +33,7 @@ extension ObjectForm {
     "received", "a message, from receive",
     [
       ("delivery", "'guaranteed', 'immediate' or 'context'"), ("id", "its ID"),
-      ("place", "its place in the batch"), ("from", "sender"),
+      ("batchIndex", "its index in the batch"), ("from", "sender"),
       ("to", "receiver"), ("kind", "its kind"), ("sent", "time of sending"),
       ("attempt", "number of this attempt"),
       ("redelivered", "whether the message may have been handled before"), ("value", "its value"),
@@ -49,7 +49,7 @@ extension ObjectForm {
       ("size", "its size in bytes"), ("urgent", "whether it is urgent"),
       ("state", "'waiting', 'inHand' or 'dead'"),
       ("attempt", "number of the current or last attempt"),
-      ("damage", "cause of the damage"), ("ended", "time of becoming a dead letter"),
+      ("damage", "cause of the damage"), ("failedAt", "time of becoming a dead letter"),
       ("reason", "reason of becoming a dead letter"),
     ])
 
@@ -60,8 +60,8 @@ extension ObjectForm {
       ("from", "sender"), ("to", "receiver"), ("kind", "its kind"),
       ("count", "number of messages"), ("file", "the sender's name of the file"),
       (
-        "end",
-        "'delivered', 'cancelled', 'expired', 'givenUp', 'discarded' or 'untold', if settled"
+        "status",
+        "'delivered', 'cancelled', 'expired', 'deadLettered', 'discarded' or 'pending'"
       ),
       ("reason", "reason of becoming a dead letter"),
     ])
@@ -77,7 +77,7 @@ extension ObjectForm {
     "answer", "the reply to a request, from request and reply",
     [
       ("from", "requester"), ("to", "receiver"), ("kind", "kind of the request"),
-      ("answered", "whether the request was not refused"), ("value", "the reply"),
+      ("replied", "whether the request was not refused"), ("value", "the reply"),
       ("reason", "reason of the refusal"),
     ])
 

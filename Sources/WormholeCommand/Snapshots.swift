@@ -11,8 +11,8 @@ extension Output {
       [
         "channel": .string(snapshot.channel),
         "version": .integer(Int64(snapshot.metadata.version)), "value": snapshot.value,
-        "cleared": .boolean(snapshot.value == nil), "from": .string(snapshot.metadata.writer),
-        "sent": DateText.format(snapshot.metadata.writtenAt).map { .string($0) },
+        "cleared": .boolean(snapshot.value == nil), "writer": .string(snapshot.metadata.writer),
+        "writtenAt": DateText.format(snapshot.metadata.writtenAt).map { .string($0) },
         "recovered": .boolean(snapshot.metadata.isRecovered),
       ])
   }

@@ -58,7 +58,7 @@ import Testing
     try holder.child.send(.stop)
     try holder.waitUntilStopped()
     let other = try stage.run(
-      "wormhole lock build --break-after 1 -- sh -c 'echo $WORMHOLE_LOCK_GENERATION'")
+      "wormhole lock build --take-over 1 -- sh -c 'echo $WORMHOLE_LOCK_GENERATION'")
     #expect(other.output == "2\n")
     #expect(other.status == .exited(0))
     try holder.child.send(.go)
@@ -70,8 +70,8 @@ import Testing
 
   @Test func aRunningHoldersLockIsNotBroken() throws {
     let stage = try Stage()
-    let holder = try hold(stage, "--break-after 60")
-    let other = try stage.run("wormhole lock build --break-after 2 --timeout 4 -- echo mine")
+    let holder = try hold(stage, "--take-over 60")
+    let other = try stage.run("wormhole lock build --take-over 2 --timeout 4 -- echo mine")
     #expect(other.status == .exited(1))
     #expect(other.output == "")
     #expect(other.errors.contains("running"), "\(other.errors)")

@@ -87,8 +87,8 @@ import Testing
     let listed = try done(stage, "wormhole queue phone --outcomes")
     #expect(listed == "a\twatch\tString\t1\tcancelled\nb\twatch\tString\t1\tcancelled\n")
     #expect(
-      try done(stage, "wormhole queue phone --outcomes --json").contains(#""end":"cancelled""#))
-    #expect(try done(stage, "wormhole queue phone --clear") == "")
+      try done(stage, "wormhole queue phone --outcomes --json").contains(#""status":"cancelled""#))
+    #expect(try done(stage, "wormhole queue phone --remove-outcomes") == "")
     #expect(try done(stage, "wormhole queue phone --outcomes") == "")
   }
 
@@ -106,7 +106,8 @@ import Testing
     let outcome = try sender.outcome()
     #expect(outcome.status == .exited(0))
     #expect(
-      outcome.output.hasPrefix(#"{"count":1,"delivery":"guaranteed","end":"delivered","#))
+      outcome.output.hasPrefix(#"{"count":1,"delivery":"guaranteed","file":null,"#))
+    #expect(outcome.output.contains(#""status":"delivered","#))
     #expect(try guests(stage) == "")
   }
 
@@ -196,7 +197,7 @@ import Testing
     try eventually("the command runs") { try receiver.output == "begun\n" }
     try receiver.child.send(.terminate)
     #expect(try receiver.outcome().status == .signalled(15))
-    #expect(try done(stage, "wormhole queue watch").contains("\tin hand (1)\t"))
+    #expect(try done(stage, "wormhole queue watch").contains("\tclaimed (1)\t"))
     let exec = "wormhole receive --as watch --count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'"
     #expect(try done(stage, exec) == "2\n")
   }
@@ -266,7 +267,7 @@ import Testing
       #expect(try done(stage, "wormhole send --to watch one") == "")
       let outcome = try stage.run("wormhole receive --as watch \(redirection)")
       #expect(outcome.status == .exited(status))
-      #expect(try done(stage, "wormhole queue watch").contains("\tin hand (1)\t"))
+      #expect(try done(stage, "wormhole queue watch").contains("\tclaimed (1)\t"))
       #expect(
         try done(stage, "wormhole receive --as watch --count 1 --json").contains(#""attempt":2"#))
     }
@@ -296,7 +297,7 @@ import Testing
       "sh -c 'wormhole receive --as watch --exec \"$LINE\" | (head -n 1; echo >over)'",
       environment: ["LINE=\(line)"])
     try eventually("its reader goes") { try stage.run("ls").output.contains("over\n") }
-    #expect(try done(stage, "wormhole queue watch").contains("\tin hand (1)\t"))
+    #expect(try done(stage, "wormhole queue watch").contains("\tclaimed (1)\t"))
     #expect(try done(stage, "echo go >gate") == "")
     #expect(try receiver.outcome().errors == "")
     #expect(try done(stage, "cat out && wormhole queue watch") == "one\n")

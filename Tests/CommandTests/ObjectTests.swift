@@ -44,7 +44,7 @@ import Testing
     (.queued, "queue w --dead --json"),
     (.sent, "queue w --retry bad --json"),
     (.sent, "queue t --outcomes --json"),
-    (.sent, "queue t --clear --json"),
+    (.sent, "queue t --remove-outcomes --json"),
     (.member, "members --json"),
     (.start, "wake w --register --json -- true"),
     (.start, "wake w --show --json"),
@@ -116,7 +116,7 @@ import Testing
     // Keys whose description is more detailed in one form than in another.
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
-      "delivery", "end", "reason", "program", "member", "channel", "version", "name",
+      "delivery", "status", "reason", "program", "member", "channel", "version", "name",
     ]
     let several = meanings.filter { $0.value.count > 1 }.keys
     #expect(Set(several).subtracting(known).isEmpty, "\(several)")

@@ -64,7 +64,7 @@ struct RequestVerbTests {
     let outcome = try replier.outcome()
     #expect(outcome.status == .exited(0))
     let lines = (1...20).map {
-      #"{"answered":true,"from":null,"kind":"PropertyListValue","reason":null,"to":"watch","#
+      #"{"from":null,"kind":"PropertyListValue","reason":null,"replied":true,"to":"watch","#
         + #""value":\#($0)}"#
     }
     #expect(outcome.output.split(separator: "\n").map(String.init) == lines)

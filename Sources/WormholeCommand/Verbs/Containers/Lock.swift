@@ -15,7 +15,7 @@ extension Verb {
         + "program cannot be executed, and with 125 if CMD was not run for another reason. The "
         + "lock is free as soon as its holder has ended, even if the holder was killed.",
       "A suspended holder keeps the lock, and a waiter prints which process holds the lock. With "
-        + "--break-after, a waiter takes over the lock from a holder that was suspended for S "
+        + "--take-over, a waiter takes over the lock from a holder that was suspended for S "
         + "seconds. When the old holder resumes, two commands may overlap. "
         + "WORMHOLE_LOCK_GENERATION is a fencing token for CMD: a number that rises with each "
         + "takeover, by which a resource can refuse the older command.",
@@ -26,7 +26,7 @@ extension Verb {
       Example("wormhole lock build -- make", "run one build at a time"),
       Example("wormhole lock build --timeout 10 -- make", "wait at most ten seconds"),
       Example(
-        "wormhole lock build --break-after 60 -- make",
+        "wormhole lock build --take-over 60 -- make",
         "take over from a holder suspended for 60 seconds"),
     ]
   ) { invocation in
@@ -101,5 +101,5 @@ extension Invocation {
 
 extension Option {
   static let takeOverAfter = Option(
-    "break-after", .any("S"), "suspension in seconds after which to take over from the holder")
+    "take-over", .any("S"), "suspension in seconds after which to take over from the holder")
 }

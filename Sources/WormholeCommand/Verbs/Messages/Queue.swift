@@ -11,7 +11,7 @@ extension Verb {
     [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear],
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
-        + "tabs: ID, state ('waiting', or 'in hand' with the attempt if claimed), sender, kind, "
+        + "tabs: ID, state ('waiting', or 'claimed' with the attempt), sender, kind, "
         + "number of messages, bytes, and time of sending. A dash stands for an unknown field. "
         + "With --json, writes one object per line.",
       "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
@@ -45,7 +45,7 @@ extension Verb {
       let count = try invocation.open(create: false).peer(name).removePendingOutcomes()
       invocation.output.explain("\(count) outcomes removed")
       try invocation.output.ofDone.write(
-        end: "untold", from: name, count: count)
+        end: "pending", from: name, count: count)
       return 0
     }
     guard let action = actions.first, let id = invocation.value(action), action.argument != nil
@@ -96,7 +96,7 @@ extension Output {
   fileprivate func write(_ message: Wormhole.QueuedMessage, to name: String) throws {
     guard isJSON else {
       let place =
-        message.attempt == 0 ? message.state.rawValue : "in hand (\(message.attempt))"
+        message.attempt == 0 ? message.state.rawValue : "claimed (\(message.attempt))"
       return try write(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
@@ -132,7 +132,7 @@ extension Output {
         "sent": letter.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(letter.count)), "size": .integer(Int64(letter.size)),
         "state": "dead", "attempt": .integer(Int64(letter.attempts)),
-        "ended": letter.failedAt.flatMap { DateText.format($0) }.map { .string($0) },
+        "failedAt": letter.failedAt.flatMap { DateText.format($0) }.map { .string($0) },
         "reason": letter.reason.map { .string($0) },
       ])
   }
@@ -147,7 +147,7 @@ extension Output {
       [
         "delivery": "guaranteed", "id": id.map { .string($0) }, "from": from.map { .string($0) },
         "to": to.map { .string($0) }, "count": count.map { .integer(Int64($0)) },
-        "end": end.map { .string($0) },
+        "status": end.map { .string($0) },
       ])
   }
 
@@ -157,7 +157,7 @@ extension Output {
       case .delivered: ("delivered", "delivered", nil)
       case .cancelled: ("cancelled", "cancelled", nil)
       case .expired: ("expired", "expired", nil)
-      case .deadLettered(let reason): ("given up", "givenUp", reason)
+      case .deadLettered(let reason): ("dead-lettered", "deadLettered", reason)
       }
     guard isJSON else {
       return try write(
@@ -172,7 +172,7 @@ extension Output {
         "delivery": "guaranteed", "id": .string(outcome.id), "from": .string(name),
         "to": .string(outcome.to), "kind": .string(outcome.kind),
         "count": .integer(Int64(outcome.count)), "file": (outcome.file?.name).map { .string($0) },
-        "end": .string(word), "reason": reason.map { .string($0) },
+        "status": .string(word), "reason": reason.map { .string($0) },
       ])
   }
 
@@ -185,7 +185,7 @@ extension Option {
   static let outcomes = Option(
     "outcomes", nil, "list the pending outcomes of messages that NAME has sent")
   static let contexts = Option("contexts", nil, "list the contexts set for NAME")
-  static let clear = Option("clear", nil, "remove the pending outcomes")
+  static let clear = Option("remove-outcomes", nil, "remove the pending outcomes")
   static let dead = Option("dead", nil, "list the dead letters")
   static let cancel = Option("cancel", .any("ID"), "waiting message to cancel")
   static let retry = Option("retry", .any("ID"), "dead letter to deliver again")

@@ -39,7 +39,7 @@ extension Invocation {
     }
     let settings = [
       "WORMHOLE_MESSAGE_DELIVERY=\(heard.delivery)", "WORMHOLE_MESSAGE_ID=",
-      "WORMHOLE_MESSAGE_PLACE=", "WORMHOLE_MESSAGE_FROM=\(heard.from ?? "")",
+      "WORMHOLE_MESSAGE_BATCH_INDEX=", "WORMHOLE_MESSAGE_FROM=\(heard.from ?? "")",
       "WORMHOLE_MESSAGE_KIND=\(heard.kind)", "WORMHOLE_MESSAGE_ATTEMPT=1",
     ]
     if let reason = try run(line, on: heard.value, settings) {

@@ -22,7 +22,7 @@ extension Verb {
         + "message must be handled, use --exec or --count.",
       "With --exec, runs CMD in a shell for each message instead of writing a line. CMD reads "
         + "the value on standard input, in the form of 'get', or unchanged with --raw. Its "
-        + "environment contains WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_PLACE, "
+        + "environment contains WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_BATCH_INDEX, "
         + "WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT. The "
         + "message is acknowledged if CMD succeeds. Otherwise, the message is redelivered after "
         + "a short pause; after five attempts, or the number in --attempts, it is moved to the "
@@ -147,7 +147,7 @@ extension Invocation {
   private func settings(of message: Wormhole.Message) -> [String] {
     var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=guaranteed",
-      "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_PLACE=\(message.batchIndex)",
+      "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_BATCH_INDEX=\(message.batchIndex)",
       "WORMHOLE_MESSAGE_FROM=\(message.from ?? "")",
       "WORMHOLE_MESSAGE_KIND=\(message.kind)", "WORMHOLE_MESSAGE_ATTEMPT=\(message.attempt)",
     ]
@@ -231,7 +231,7 @@ extension Output {
   ) throws {
     let fields: [String: PropertyListValue?] = [
       "delivery": "guaranteed", "id": .string(message.id),
-      "place": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
+      "batchIndex": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
       "to": .string(name), "kind": .string(message.kind),
       "sent": DateText.format(message.sentAt).map { .string($0) },
       "attempt": .integer(Int64(message.attempt)), "redelivered": .boolean(message.isRedelivered),

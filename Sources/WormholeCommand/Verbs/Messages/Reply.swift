@@ -123,7 +123,7 @@ extension Output {
       .answer,
       [
         "from": request.from.map { .string($0) }, "to": .string(name),
-        "kind": .string(request.kind), "answered": .boolean(refusal == nil), "value": answer,
+        "kind": .string(request.kind), "replied": .boolean(refusal == nil), "value": answer,
         "reason": refusal.map { .string($0) },
       ])
   }

@@ -44,7 +44,7 @@ extension Verb {
         .answer,
         [
           "from": invocation.value(.from).map { .string($0) }, "to": .string(name),
-          "kind": .string(invocation.kind(of: value)), "answered": true, "value": answer,
+          "kind": .string(invocation.kind(of: value)), "replied": true, "value": answer,
         ])
     } else {
       try invocation.output.ofDone.write(try answer.printed(raw: invocation.has(.raw)))

@@ -166,7 +166,7 @@ extension Invocation {
       .sent,
       [
         "delivery": "immediate", "from": self.value(.from).map { .string($0) },
-        "to": .string(name), "kind": .string(kind(of: value)), "count": 1, "end": "delivered",
+        "to": .string(name), "kind": .string(kind(of: value)), "count": 1, "status": "delivered",
       ])
     return 0
   }
@@ -217,7 +217,7 @@ extension Output {
         "delivery": "guaranteed", "id": .string(sent.id), "from": from.map { .string($0) },
         "to": .string(sent.to), "kind": .string(sent.kind),
         "count": .integer(Int64(sent.count)), "file": (sent.file?.name).map { .string($0) },
-        "end": end.map { .string($0) },
+        "status": end.map { .string($0) },
       ])
   }
 
