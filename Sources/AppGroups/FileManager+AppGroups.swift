@@ -30,7 +30,7 @@ extension FileManager {
     do {
       try createDirectory(at: url, withIntermediateDirectories: true)
     } catch {
-      DropInLog.tell(.warning, "there is no directory for documents: \(error)")
+      DropInLog.tell(.warning, "cannot create the directory for documents: \(error)")
     }
   }
 }

@@ -46,7 +46,7 @@ public enum ParentApplication {
   ) throws(WormholeError) {
     let group = if let group { group } else { try named("serve") }
     let member = try SharedOpenings.group(group).join(as: group)
-    let callbacks = CallbackQueue(for: "what an extension asks of '\(group)'")
+    let callbacks = CallbackQueue(for: "requests of an extension to '\(group)'")
     let application = UIApplication.shared
     application.delegate = delegate
     let keeper = Unshared(delegate)

@@ -65,7 +65,9 @@ public final class Observations<Value>: @unchecked Sendable {
       return false
     }
     if isDropped {
-      DropInLog.tell(.warning, "dropped a \(Value.self): nobody observes it, and many wait")
+      DropInLog.tell(
+        .warning,
+        "dropped a \(Value.self): no observer is registered, and too many values wait")
     }
   }
 

@@ -56,7 +56,7 @@ package final class CallbackQueue: Sendable {
     let advice =
       queue === DispatchQueue.main
       ? "call dispatchMain() or RunLoop.main.run() on the main thread"
-      : "see what keeps the queue '\(queue.label)' busy"
+      : "find the call that blocks the queue '\(queue.label)'"
     DropInLog.tell(
       .warning, "\(what) waits for its queue for \(Self.patience) seconds: \(advice)")
   }

@@ -28,7 +28,8 @@ enum StoredMessage {
       ]
     } catch {
       throw WormholeError(
-        .invalidValue, "pass message", identifier, because: "it cannot be archived: \(error)")
+        .invalidValue, "pass message", identifier,
+        because: "the object cannot be archived: \(error)")
     }
   }
 
@@ -47,8 +48,9 @@ enum StoredMessage {
       return object
     } catch {
       throw WormholeError(
-        .typeMismatch, "read message", identifier, because: "it cannot be unarchived: \(error)",
-        hint: "see that this program has the class under the name that the archive has")
+        .typeMismatch, "read message", identifier,
+        because: "the archive cannot be decoded: \(error)",
+        hint: "give the class the name under which the archive stores the class")
     }
   }
 

@@ -17,7 +17,7 @@ enum Payload {
     // Few dictionaries are near the limit, and measuring the exact size takes as long as sending.
     guard value.mostBytes > limit else { return value }
     guard let bytes = try? BinaryPropertyList.encode(value) else {
-      throw WCError(.payloadTooLarge, "it cannot be written at all")
+      throw WCError(.payloadTooLarge, "the dictionary cannot be encoded")
     }
     guard bytes.count <= limit else { throw tooLarge(bytes.count, limit) }
     return value

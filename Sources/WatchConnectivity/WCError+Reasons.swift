@@ -36,27 +36,27 @@ extension WCError.Code {
   /// The text for people: the cause, and the next step.
   var text: String {
     switch self {
-    case .genericError: "the watch session could not do it"
+    case .genericError: "the watch session failed"
     case .sessionNotSupported:
       "this process has no part in a watch session; set WORMHOLE_ROLE to 'phone' or 'watch', and "
         + "WORMHOLE_CONTAINER or WORMHOLE_GROUP, or call WCSession.configure"
     case .sessionMissingDelegate: "the session has no delegate; set it before activating"
     case .sessionNotActivated:
-      "the session is not activated; call activate(), and wait for the delegate to be told"
+      "the session is not activated; call activate(), and wait for the delegate's callback"
     case .deviceNotPaired:
-      "no watch is paired; pair one, as 'wormhole watchconnectivity pair' does"
+      "no watch is paired; pair a watch with 'wormhole watchconnectivity pair'"
     case .watchAppNotInstalled: "the watch app is not installed"
     case .notReachable: "the counterpart is not reachable; it does not run, or is out of range"
     case .invalidParameter: "the argument cannot be used"
-    case .payloadTooLarge: "there are more bytes than may be sent; send a file instead"
+    case .payloadTooLarge: "the message exceeds the size limit; send a file instead"
     case .payloadUnsupportedTypes: "only property-list values can be sent"
     case .messageReplyFailed: "the counterpart gave no reply that could be delivered"
     case .messageReplyTimedOut: "no reply came in time"
     case .fileAccessDenied: "the file cannot be read"
-    case .deliveryFailed: "the counterpart could not handle what was sent"
-    case .insufficientSpace: "there is no room for what was to be sent"
+    case .deliveryFailed: "the counterpart could not handle the message"
+    case .insufficientSpace: "the disk or the queue is full"
     case .sessionInactive:
-      "the session is changing to another watch; activate it again once it is deactivated"
+      "the session is changing to another watch; activate the session again after its deactivation"
     case .transferTimedOut: "it was not received in time"
     case .companionAppNotInstalled: "the phone app is not installed"
     case .watchOnlyApp: "the watch app has no app on the phone"

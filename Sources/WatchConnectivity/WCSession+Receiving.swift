@@ -138,7 +138,7 @@ extension WCSession {
   private func tellUnhandled() {
     guard let method = unhandled.withLock({ $0.take() }) else { return }
     DropInLog.tell(
-      .warning, "what came for \(method) was dropped: the delegate does not have it")
+      .warning, "dropped a call of \(method): the delegate does not implement the method")
   }
 
   // MARK: Messages
@@ -166,7 +166,9 @@ extension WCSession {
 
   private func give(_ request: Wormhole.Request) {
     guard let kind = MessageKind(rawValue: request.kind), let delegate else {
-      return answer(request, .failure(.deliveryFailed, "nobody is there who would take it"))
+      return answer(
+        request,
+        .failure(.deliveryFailed, "no delegate is set, or the message has an unknown kind"))
     }
     let value: PropertyListValue
     do throws(WormholeError) {

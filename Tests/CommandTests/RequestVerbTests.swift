@@ -132,7 +132,7 @@ struct RequestVerbTests {
       #expect(outcome.status == .exited(69))
       #expect(
         outcome.errors
-          == "wormhole: cannot ask 'watch': it has ended, or left, before it answered\n")
+          == "wormhole: cannot ask 'watch': the peer ended or left before its reply\n")
       #expect(try files(stage, "guests") == "")
       if signal == .terminate { #expect(try replier.outcome().status == .signalled(15)) }
       try? Processes.send(.kill, to: left!)
@@ -234,7 +234,7 @@ struct RequestVerbTests {
       try files(stage, "members/watch/live/*").contains(",c,")
     }
     let found = try stage.run("wormhole doctor | grep -A1 live").output
-    #expect(found.contains("1 file to be read at once"))
+    #expect(found.contains("1 file of immediate messages to be read"))
     #expect(found.contains("/mine: a foreign file"))
     // An orderly end of the sender would withdraw its message.
     try sender.child.send(.kill)

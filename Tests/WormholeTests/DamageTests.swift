@@ -97,7 +97,7 @@ import Wormhole
     let other = try meeting.another { $0.log = { words.add($0.text) } }
     #expect(try other.channel("speed").put(2.0) > large)
     #expect(try speed.value == 2)
-    #expect(words.all == ["what lay in channels 'speed' was of no known form; replaced"])
+    #expect(words.all == ["the file in channels 'speed' had an unknown format; replaced"])
   }
 
   /// A writer that knows only the article on the directory.

@@ -111,7 +111,7 @@ import Wormhole
       Issue.record("\(String(describing: sent.status))")
       return
     }
-    #expect(reason.hasPrefix("the file that came with it is "), "\(reason)")
+    #expect(reason.hasPrefix("the file of the message is "), "\(reason)")
     receiving.stop()
     #expect(came.all == [])
   }

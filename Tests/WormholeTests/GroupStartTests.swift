@@ -70,7 +70,7 @@ import Testing
     let outcome = try run("cp", ["-p", own.path + "/members/watch/start.plist", target])
     #expect(outcome.status == .exited(0))
     let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
-    #expect(error.code == .notFound && error.reason == "nobody has said how it is started")
+    #expect(error.code == .notFound && error.reason == "no launch command is registered")
     #expect(try meeting.hole.launchCommand(of: "watch") == nil)
     #expect(try !folder.descriptor.names().contains("started"))
     let findings = try meeting.hole.storage.inspect()

@@ -98,7 +98,7 @@ import Testing
       }
     }
     // The request beyond the limit is refused at once.
-    try asked.wait("the refusal") { $0 == ["it has too much to do"] }
+    try asked.wait("the refusal") { $0 == ["too many requests wait there"] }
     queue.resume()
     try heard.wait("the thousand") { $0.count == 1000 }
     queue.sync {}
@@ -122,7 +122,7 @@ import Testing
       // The directory has no more room either.
       try settle(pair)
     }
-    let refused = Array(repeating: "it has too much to do", count: 3)
+    let refused = Array(repeating: "too many requests wait there", count: 3)
     try ends.wait("those for which there is no room") { $0.count >= 3 }
     #expect(ends.all == refused)
     queue.resume()
@@ -179,7 +179,7 @@ import Testing
       }
     }
     #expect(error.code == .full)
-    #expect(error.reason == "too much lies there that it has not read")
+    #expect(error.reason == "its directory for immediate messages is full of unread messages")
     #expect((8...10).contains(sent), "\(sent)")
     #expect(try failure { _ = try pair.phone.request(large, as: Int.self) }.code == .full)
     go()

@@ -101,7 +101,7 @@ struct MemberSweepTests {
       } catch {
         #expect(error.code == .nameTaken, place)
         let who = [
-          "a process that has not said who it is has the name",
+          "a process without a stored identity has the name",
           "'TestPeer' (process \(run.running.child.process), stopped) has the name",
         ]
         #expect(who.contains(error.reason), "\(place) \(error)")

@@ -57,7 +57,7 @@ import Testing
       for name in ["till", "drawer"] {
         let error = try failure { try hole.lock(name).hold {} }
         #expect(error.code == .nested)
-        #expect(error.reason == "it was called while lock 'till' is held")
+        #expect(error.reason == "the calling thread already holds lock 'till'")
       }
       return try number.value
     }

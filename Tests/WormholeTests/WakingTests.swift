@@ -146,7 +146,7 @@ struct WakingTests {
     for _ in 1...2 {
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
       #expect(error.code == .notFound)
-      #expect(error.reason == "nobody has said how it is started")
+      #expect(error.reason == "no launch command is registered")
       try scene.meeting.another().join(as: "watch").leave()
     }
   }
@@ -276,7 +276,8 @@ struct WakingTests {
     #expect(try (2...max(5, most)).contains(scene.started.count))
     let error = try failure { try scene.watch.wake(within: .zero) }
     #expect(
-      error.reason.contains("times in a row in vain, the last time it ended with exit code 3"))
+      error.reason.contains(
+        "times in a row without success, the last time it ended with exit code 3"))
   }
 
   // MARK: The waker is killed or suspended

@@ -32,10 +32,10 @@ extension Refusal: CustomStringConvertible {
     case .unknownMovie(let word):
       "cannot find film '\(word)': none of that number is shown; look at the list"
     case .alreadySold(let movie, let ticket):
-      "cannot buy '\(movie.title)': ticket \(ticket.id) of '\(ticket.customer)' is for it already; "
-        + "return that one first"
+      "cannot buy '\(movie.title)': ticket \(ticket.id) of '\(ticket.customer)' is for the same "
+        + "film; return the ticket first"
     case .notSold(let movie, let customer):
-      "cannot return '\(movie.title)': '\(customer)' has no ticket for it"
+      "cannot return '\(movie.title)': '\(customer)' has no ticket for the film"
     case .soldOut(let movie):
       "cannot buy '\(movie.title)': all \(movie.seats) seats are sold; try again when one was "
         + "returned"

@@ -107,7 +107,7 @@ struct SlotWriter {
         }
         if case .value = content, count.present == nil {
           hole.log(
-            .warning, "what lay in \(slot.folder) '\(name)' was of no known form; replaced",
+            .warning, "the file in \(slot.folder) '\(name)' had an unknown format; replaced",
             about: slot.logSubject)
         }
         version = count.next

@@ -112,7 +112,7 @@ extension Wormhole.Peer {
     let operation = "set context of"
     guard let from = escapedSender, !from.isEmpty else {
       throw WormholeError(
-        .invalidName, operation, name, because: "it would be nobody's: the sender has no name",
+        .invalidName, operation, name, because: "the sender has no name",
         hint: "join, or send under a name")
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
@@ -145,7 +145,8 @@ extension Wormhole.Peer {
     } catch {
       throw WormholeError(
         .notDurable, operation, name,
-        because: "it is done, but the directory could not be synced: \(error)", errno: error)
+        because: "the change was made, but the directory could not be synced: \(error)",
+        errno: error)
     }
     return true
   }

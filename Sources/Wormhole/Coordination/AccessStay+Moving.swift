@@ -22,7 +22,7 @@ extension Wormhole.Coordinator.Access {
   /// The async overload; no thread of the pool waits.
   public func moved(_ old: String, to new: String) async throws(WormholeError) {
     let (stay, old, new) = (stay, given(old), given(new))
-    try await OffPool.run("tell of the move of", old) { () throws(WormholeError) in
+    try await OffPool.run("report the move of", old) { () throws(WormholeError) in
       try stay.moved(old, to: new)
     }
   }
@@ -41,7 +41,7 @@ extension AccessSession {
     }
     for path in paths where !held.writes(path) {
       throw WormholeError(
-        .refused, "tell of the move of", old,
+        .refused, "report the move of", old,
         because: "the access does not write '\(path.text)', or has ended",
         hint: "name both paths in one access, and call this in its body")
     }

@@ -31,8 +31,8 @@ final class AccessSession: Sendable {
     subject = intents.first?.path ?? ""
     guard !UpdatesUnderWay.isInsideAny else {
       throw WormholeError(
-        .nested, "coordinate", subject, because: "it was called inside an update",
-        hint: "return from the update first, or make it inside of the access")
+        .nested, "coordinate", subject, because: "the calling thread is inside an update",
+        hint: "return from the update first, or update inside the access")
     }
     self.intents = intents
     var resolved: [[AccessPath]] = []
@@ -128,8 +128,9 @@ final class AccessSession: Sendable {
     var failure: WormholeError?
     if replaces, !others.allSatisfy(\.stands) {
       failure = WormholeError(
-        .superseded, "coordinate", subject, because: "others went past it while it stood still",
-        hint: "nothing was replaced; do it again")
+        .superseded, "coordinate", subject,
+        because: "another access overtook this one while its process was suspended",
+        hint: "repeat the access; no file was replaced")
     }
     let all = replacing.reversed() + others.reversed()
     var isWhole = commits && failure == nil
@@ -232,9 +233,9 @@ final class HeldAccess: Sendable {
     }
     throw WormholeError(
       .nested, "coordinate", subject,
-      because: "it was called inside an access to '\(outer.subject)', which is in its way",
+      because: "the calling thread is inside a conflicting access to '\(outer.subject)'",
       hint: outer.isInherited
-        ? "have the outer one do it, which has the file already"
-        : "return from that one first, or use the same coordinator for both")
+        ? "use the outer command's access to the file"
+        : "return from the outer access first, or use its coordinator for both")
   }
 }

@@ -51,7 +51,7 @@ final class PresenterEndpoint: Sendable {
       let hide = room?.showRunning()
       defer { hide?() }
       guard let self, let move = try? request.value(as: PresenterMove.self) else {
-        return request.refuse("it is no word of a move")
+        return request.refuse("the request does not describe a move")
       }
       file(move.presenter)?.move(move)
       Self.send(true, to: request, hole.background)

@@ -248,7 +248,7 @@ extension MessageName {
       case .tooLong(let length):
         throw WormholeError(
           .invalidName, "use identifier", id,
-          because: "it takes \(length) bytes once escaped, and \(longestIdentifier) is the limit")
+          because: "the name takes \(length) bytes once escaped; \(longestIdentifier) is the limit")
       }
     }
   }

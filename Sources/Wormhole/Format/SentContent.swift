@@ -73,7 +73,7 @@ struct SentContent: Hashable, Sendable {
       throw WormholeError(
         values.isEmpty ? .notFound : .typeMismatch, "read message", id,
         because: values.isEmpty
-          ? "a file was sent, and no value with it" : "it holds \(values.count) messages",
+          ? "the message has a file, but no value" : "it holds \(values.count) messages",
         hint: values.isEmpty ? nil : "ask for 'values'")
     }
     return values[0]

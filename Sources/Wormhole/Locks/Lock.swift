@@ -180,8 +180,8 @@ extension Wormhole {
     private var superseded: WormholeError {
       WormholeError(
         .superseded, "hold lock", name,
-        because: "others took it over while it was held",
-        hint: "see whether both have run at once")
+        because: "another process took over the lock while this process was suspended",
+        hint: "check whether both processes changed the same data")
     }
 
     private func naming<Success>(_ body: () throws -> Success) throws -> Success {
@@ -219,8 +219,8 @@ final class HeldLock: Sendable {
       return HeldLock(name)
     }
     throw WormholeError(
-      .nested, "hold lock", name, because: "it was called while lock '\(outer.name)' is held",
-      hint: "return from that one first, or use one lock for both")
+      .nested, "hold lock", name, because: "the calling thread already holds lock '\(outer.name)'",
+      hint: "release the first lock before, or use one lock for both")
   }
 
   func end() { isOver.store(true, ordering: .releasing) }

@@ -35,8 +35,8 @@ final class LockSession: Sendable {
       // A task that waited on this thread would never resume to release the lock.
       guard !CallThreads.isBorrowed else {
         throw WormholeError(
-          .exhausted, "hold lock", "", because: "no thread can be had that would hold it",
-          hint: "see what has so many, or raise the limit that 'ulimit -u' shows")
+          .exhausted, "hold lock", "", because: "the system cannot start a thread for the lock",
+          hint: "end other processes, or raise the limit of 'ulimit -u'")
       }
       return try hold(self)
     }
@@ -79,7 +79,7 @@ final class LockSession: Sendable {
     }
     throw WormholeError(
       .timedOut, "hold lock", name,
-      because: "the deadline passed while other tasks of this process waited for it")
+      because: "the deadline passed while other tasks of this process were ahead in the queue")
   }
 
   /// Ends the wait in the queue of this process's tasks, at the deadline.

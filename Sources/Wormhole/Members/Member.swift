@@ -86,7 +86,7 @@ extension Wormhole {
       throw WormholeError(
         .tooLarge, "use the info of", name,
         because: "its keys and values take more than \(MemberProfile.largestInfo) bytes",
-        hint: "put what is larger into a channel")
+        hint: "put larger values into a channel")
     }
   }
 }

@@ -251,7 +251,8 @@ final class Delivery: Sendable {
     guard let isLast else {
       throw WormholeError(
         .notJoined, "acknowledge message", name.id,
-        because: "'\(mailbox.home.name)' has left, and whoever joins next receives it again")
+        because: "'\(mailbox.home.name)' has left; the next process with this name "
+          + "receives the message again")
     }
     // No message was taken in either case: none is left, or `proceed()` releases the next one.
     if isLast || mailbox.isStrict { try proceed() }

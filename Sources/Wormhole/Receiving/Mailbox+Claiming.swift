@@ -35,7 +35,7 @@ extension Mailbox {
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
     let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
     if old.attempt >= attempts, !isKnown {
-      let reason = "each of \(old.attempt) attempts to handle it was cut off"
+      let reason = "all \(old.attempt) attempts to handle the message were interrupted"
       try? giveUp(old, kind: nil, attempts: old.attempt, reason, by: receiver)
       return nil
     }
@@ -181,12 +181,12 @@ extension Mailbox {
     guard document.header.file == nil else {
       throw WormholeError(
         .damaged, "read message", claimed.name.id,
-        because: "a file comes with it, and it holds \(count) messages")
+        because: "the message has a file, but contains \(count) messages")
     }
     guard document.count == count, count <= BatchProgress.slotCount else {
       throw WormholeError(
         .damaged, "read message", claimed.name.id,
-        because: "it holds \(document.count) messages, and its name says \(count)")
+        because: "its file contains \(document.count) messages, but its name states \(count)")
     }
     // Without a record, earlier attempts may have handled messages, and their progress is unknown.
     let record = progress.withLock { $0 }?.open(claimed.name, count: count)

@@ -15,7 +15,7 @@ extension Mailbox {
     let operation = "read message"
     guard UserPath.isName(file.name), file.size >= 0 else {
       throw WormholeError(
-        .damaged, operation, claimed.name.id, because: "what it says of its file cannot be")
+        .damaged, operation, claimed.name.id, because: "its header describes an impossible file")
     }
     let from: String? =
       if case .member(let name) = claimed.name.sender { name } else { nil }
@@ -27,7 +27,7 @@ extension Mailbox {
       }
     } catch {
       if error == .missing, claimed.attempt > 1 || claimed.name.isRetried { return }
-      throw WormholeError(error, operation, claimed.name.id, "the file that came with it")
+      throw WormholeError(error, operation, claimed.name.id, "the file of the message")
     }
   }
 
@@ -114,7 +114,8 @@ extension WormholeError {
     case .notDurable(let error):
       self.init(
         .notDurable, operation, subject,
-        because: "it was done, but the directory could not be synced: \(error)", errno: error)
+        because: "the change was made, but the directory could not be synced: \(error)",
+        errno: error)
     }
   }
 }

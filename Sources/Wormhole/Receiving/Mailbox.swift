@@ -102,7 +102,7 @@ final class Mailbox: Service {
         // A full disk must not stop reception, because reception frees space.
         guard error.code == .full else { throw error }
         log(
-          .warning, "\(error); what is done of a batch may come again, marked", because: error)
+          .warning, "\(error); handled messages of a batch may be redelivered", because: error)
       }
     }
     do throws(Errno) {
@@ -260,7 +260,7 @@ final class Mailbox: Service {
       }
       tell { $0.recovered(found) }
     } catch {
-      log(.error, "cannot list what '\(home.name)' had claimed: \(error)", because: error)
+      log(.error, "cannot list claimed messages of '\(home.name)': \(error)", because: error)
       tell { $0.recoveryFailed(until: pause) }
     }
   }
@@ -318,8 +318,8 @@ final class Mailbox: Service {
     if let label, label.hasFile, !state.withLock({ $0.machine.isWanted(label) }) {
       log(
         .notice,
-        "message '\(name.id)' to '\(home.name)' waits: a file comes with it, and nobody here "
-          + "takes files", name)
+        "message '\(name.id)' to '\(home.name)' waits: the message has a file, and no receiver "
+          + "here accepts files", name)
     }
     return isMine ? claim(name, bytes, for: receiver) : nil
   }

@@ -87,7 +87,7 @@ extension Wormhole {
       let target = UserPath(path)
       guard UserPath.isName(target.name), !path.utf8.contains(0) else {
         throw WormholeError(
-          .invalidName, operation, path, because: "it does not end in the name of a file")
+          .invalidName, operation, path, because: "the path does not end in the name of a file")
       }
       try checkClaim(operation, path)
       let taking = MemberDirectory.Taking(
@@ -142,8 +142,8 @@ extension Wormhole {
       switch problem {
       case .system(.fileExists):
         return WormholeError(
-          .conflict, operation, path, because: "something of that name is there",
-          hint: "take it elsewhere, or with 'replacing'", errno: .fileExists)
+          .conflict, operation, path, because: "the destination exists already",
+          hint: "choose another path, or pass 'replacing'", errno: .fileExists)
       case .missing, .system(.noSuchFile):
         guard try !exists else { break }
         return WormholeError(

@@ -164,7 +164,7 @@ final class PendingReplies: Sendable {
       .failure(
         WormholeError(
           .timedOut, "ask", question.peer.name,
-          because: "no answer came within \(question.timeout)",
-          hint: "look whether it is stopped, or has too much to do")))
+          because: "no reply arrived within \(question.timeout)",
+          hint: "check whether the receiver is suspended or overloaded")))
   }
 }

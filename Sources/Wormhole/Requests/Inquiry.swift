@@ -73,7 +73,7 @@ extension Wormhole.Peer {
     ended: @escaping @Sendable (Bool?) -> Void
   ) {
     do throws(WormholeError) {
-      guard let live = live else { preconditionFailure("it is a guest, or a member, who asks") }
+      guard let live = live else { preconditionFailure("a requester must be a guest or a member") }
       let asked = try OutgoingRequest(
         self, live, question, kind, timeout, until: hole.options.time.now + timeout, "ask")
       asked.put { end in ended(try? asked.result(end)) }

@@ -136,7 +136,7 @@ final class LiveMailbox: Service {
 
   /// The error of the requests that are pending when the member leaves.
   var hasLeft: WormholeError {
-    WormholeError(.unreachable, "ask", home.name, because: "this member has left meanwhile")
+    WormholeError(.unreachable, "ask", home.name, because: "this member has left")
   }
 
   // MARK: Arrivals
@@ -162,7 +162,7 @@ final class LiveMailbox: Service {
       let ended = clock()
       arrive { $0.find(names, from: began, to: ended, losses: losses) }
     } catch {
-      log(.warning, "cannot see what has come for '\(home.name)': \(error)")
+      log(.warning, "cannot list immediate messages for '\(home.name)': \(error)")
       listLater()
     }
   }
@@ -195,7 +195,7 @@ final class LiveMailbox: Service {
       switch try hole.storage.take(name.text, from: folder) {
       case .sound(let bytes, _)?: return bytes
       case .damaged(let reason, _)?:
-        log(.error, "dropped something that came for '\(home.name)': it is damaged: \(reason)")
+        log(.error, "dropped a message to '\(home.name)': its file is damaged: \(reason)")
       case .missing?, nil: break
       }
     } catch {
@@ -265,17 +265,17 @@ final class LiveMailbox: Service {
   private func take(_ name: LiveName) {
     if let deadline = name.deadline, deadline <= hole.options.time.sinceBoot {
       try? folder.descriptor.unlink(name.text)
-      return log(.info, "dropped what came for '\(home.name)' too late")
+      return log(.info, "dropped a message to '\(home.name)': its deadline has passed")
     }
     guard let bytes = content(of: name) else { return }
     guard let core = try? LiveMessage(hole, bytes) else {
-      return log(.error, "dropped something that came for '\(home.name)': of no known form")
+      return log(.error, "dropped a message to '\(home.name)': its file has an unknown format")
     }
     let header = core.header
     // The check is worth its cost only if the request has waited because this process was busy.
     if name.letter == .question, hasWaited(name), askers.isGone(header.from, header.incarnation) {
       return log(
-        .info, "dropped a '\(header.kind)' that came for '\(home.name)': its asker has ended")
+        .info, "dropped a '\(header.kind)' request to '\(home.name)': the requester has ended")
     }
     guard let link = hole.options.link else { return handle(name, core) }
     link.carry(LinkLetter(name, from: core.from, to: home.name)) { [weak self] in
@@ -301,7 +301,7 @@ final class LiveMailbox: Service {
     case .nobody where name.letter == .confirmed:
       refuse(name, core, "'\(home.name)' listens for no immediate messages of kind '\(kind)'")
     case .nobody where name.letter == .message:
-      log(.debug, "nobody here wants an immediate '\(kind)'; dropped")
+      log(.debug, "dropped an immediate '\(kind)': no handler receives this kind")
     case .nobody:
       Wormhole.Request(core, from: LiveRequester(live: self, id: name.id))
         .refuse("'\(home.name)' answers no requests of kind '\(kind)'")

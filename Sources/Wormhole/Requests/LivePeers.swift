@@ -189,7 +189,7 @@ final class LivePeers: Sendable {
     let lost = asked.filter { $0 != living }
     guard !lost.isEmpty else { return }
     takeAnswers()
-    asking.fail(peer, lost, "it has ended, or left, before it answered")
+    asking.fail(peer, lost, "the peer ended or left before its reply")
   }
 
   /// Called when a peer was found to have ended, before its pending requests fail.
@@ -238,8 +238,8 @@ final class LivePeers: Sendable {
     }
     return WormholeError(
       .unreachable, operation, peer.name,
-      because: "a process has the name, and has not written who it is",
-      hint: "it is joining; or the disk was full then, and it is to join again")
+      because: "the process that holds the name has not stored its identity",
+      hint: "try again; if the disk was full at the join, have the process join again")
   }
 
   private func folder(
@@ -267,8 +267,9 @@ final class LivePeers: Sendable {
       now: hole.options.time.sinceBoot)
     guard let room else {
       throw WormholeError(
-        .full, operation, peer.name, because: "too much lies there that it has not read",
-        hint: "look whether it is stopped, or has too much to do")
+        .full, operation, peer.name,
+        because: "its directory for immediate messages is full of unread messages",
+        hint: "check whether the receiver is suspended or overloaded")
     }
     state.withLock { $0.known[peer]?.room = room }
   }
@@ -276,11 +277,11 @@ final class LivePeers: Sendable {
   // MARK: Errors
 
   static func gone(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    WormholeError(.unreachable, operation, peer.name, because: "it has just left")
+    WormholeError(.unreachable, operation, peer.name, because: "the peer has just left")
   }
 
   private static func cut(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    WormholeError(.unreachable, operation, peer.name, because: "the link to it is cut")
+    WormholeError(.unreachable, operation, peer.name, because: "the link to the peer is cut")
   }
 
   private static func unreachable(
@@ -289,8 +290,8 @@ final class LivePeers: Sendable {
     WormholeError(
       .unreachable, operation, peer.name,
       because: reachability == .neverJoined
-        ? "nobody has ever joined under that name" : "it does not run",
-      hint: "a guaranteed message waits for it; 'wake' starts it where somebody has said how")
+        ? "no member has ever joined under this name" : "the member is not running",
+      hint: "send a guaranteed message, or run 'wormhole wake' if a launch is registered")
   }
 }
 

@@ -59,7 +59,8 @@ extension Wormhole.Peer {
       if error.operation == "ask" { error.operation = "send message to" }
       guard error.code == .timedOut, error.hint != nil else { throw error }
       throw WormholeError(
-        .timedOut, error.operation, name, because: "nobody there has heard it within \(timeout)",
+        .timedOut, error.operation, name,
+        because: "no handler in the receiver confirmed it within \(timeout)",
         hint: error.hint)
     }
   }

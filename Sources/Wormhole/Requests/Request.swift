@@ -361,7 +361,7 @@ private final class LiveHandler: Stoppable {
 }
 
 extension LiveMailbox {
-  static var tooMuch: String { "it has too much to do" }
+  static var tooMuch: String { "too many requests wait there" }
 
   fileprivate func respond(
     toKind kind: String?, on queue: DispatchQueue?,

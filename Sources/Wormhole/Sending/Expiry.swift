@@ -41,7 +41,7 @@ enum Expiry {
       return sweep(chosen(of: names, hole), of: home, hole)
     } catch {
       hole.log(
-        .notice, "cannot look for what has expired of '\(home.name)': \(error)",
+        .notice, "cannot list expired messages of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
       return 0
     }

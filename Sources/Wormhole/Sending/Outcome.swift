@@ -70,7 +70,7 @@ extension Wormhole {
     private func known() throws(WormholeError) -> SentContent {
       if let content { return content }
       throw WormholeError(
-        .notFound, "read message", id, because: "what was sent is no longer known")
+        .notFound, "read message", id, because: "its content is no longer stored")
     }
 
     /// The same outcome, without the sent values.

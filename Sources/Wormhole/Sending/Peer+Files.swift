@@ -63,8 +63,8 @@ extension Sending {
     let source = try UserPath(path).open(fileOperation)
     if mode == .moving, source.path.isLink {
       throw WormholeError(
-        .refused, fileOperation, path, because: "it is a symbolic link, which is not moved",
-        hint: "name the file that it leads to")
+        .refused, fileOperation, path, because: "the path is a symbolic link",
+        hint: "pass the path of the link's target")
     }
     let attachment = try stage(source, isMoving: mode == .moving, progress)
     let name = source.path.name
@@ -113,8 +113,8 @@ extension Sending {
       case .shrank(let now):
         WormholeError(
           .conflict, fileOperation, path.path,
-          because: "it was cut from \(size) to \(now) bytes while it was read",
-          hint: "send it when nobody writes to it")
+          because: "the file was truncated from \(size) to \(now) bytes while this process read it",
+          hint: "send the file when no program writes to it")
       }
     }
   }

@@ -115,7 +115,7 @@ struct Sending {
     if options.wantsOutcome == true, peer.outbox == nil {
       throw WormholeError(
         .notFound, "send message to", peer.name,
-        because: "an outcome is wanted, and the sender is no member whom it could be told",
+        because: "an outcome is requested, but the sender is not a member",
         hint: "join, and send through the member, or be a guest")
     }
     // The last step, because it makes a missing directory.
@@ -151,7 +151,7 @@ struct Sending {
     guard files.count == 1 || id == nil else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "an id names one file, and these messages take \(files.count)",
+        because: "an id names one file, but the messages need \(files.count)",
         hint: "send fewer at a time, or without an id")
     }
     var places: [MemberDirectory] = []
@@ -234,8 +234,9 @@ struct Sending {
         hole.receivers.forget(home)
         guard tries < 100 else {
           throw WormholeError(
-            .conflict, operation, peer.name, because: "it is removed again and again",
-            hint: "see who removes it", errno: error)
+            .conflict, operation, peer.name,
+            because: "another process removes the inbox repeatedly",
+            hint: "find the program that removes the inbox", errno: error)
         }
         var again = self
         again.home = try hole.receivers.home(of: peer.name, in: hole.storage)
@@ -246,8 +247,8 @@ struct Sending {
     guard isPlaced else {
       throw WormholeError(
         .conflict, operation, peer.name,
-        because: "a message with the id '\(name.id)' is on its way already",
-        hint: "wait until it has ended, or cancel it")
+        because: "a message with the id '\(name.id)' is pending already",
+        hint: "wait for the outcome of the first message, or cancel the first message")
     }
     if let life = options.timeToLive, let outbox {
       let now = hole.options.environment.sinceEpoch()
@@ -263,8 +264,8 @@ struct Sending {
     } catch {
       throw WormholeError(
         .notDurable, operation, peer.name,
-        because: "it was sent, but the inbox could not be synced: \(error)",
-        hint: "until it is received, a power cut may undo it", errno: error)
+        because: "the message was sent, but the inbox could not be synced: \(error)",
+        hint: "wait for receipt; until then, a power cut may undo the send", errno: error)
     }
   }
 

@@ -82,7 +82,7 @@ final class Quotas: Service {
               + "may"
             : "\(options.maximumQueueBytes - free.bytes) bytes wait in its inbox, and "
               + "\(options.maximumQueueBytes) may",
-          hint: "try again once it has received some")
+          hint: "try again after the receiver has received some")
       }
     }
   }

@@ -147,7 +147,8 @@ extension Wormhole {
         // The receipt may have been reported in the meantime.
         if let content = progress.withLock({ $0.content }) { return content }
         throw WormholeError(
-          .notFound, "read message", id, because: "it has ended, and what was sent is not kept")
+          .notFound, "read message", id,
+          because: "the message is settled, and its content is no longer stored")
       }
       // Not stored for a message of this incarnation, whose content the program knows.
       if note == nil { progress.withLock { $0.content = content } }
@@ -236,8 +237,8 @@ extension Wormhole {
       guard outbox != nil || receiver == nil else {
         throw WormholeError(
           .notFound, "wait for the end of message", id,
-          because: "it was sent without asking for one",
-          hint: "send it with 'wantsOutcome', as a member")
+          because: "the message was sent without a request for an outcome",
+          hint: "join, and send with 'wantsOutcome'")
       }
       try receiver?.container.checkOwner("wait for the end of message", id)
       try TaskPool.start("wait for the end of message", id)
@@ -257,14 +258,14 @@ extension Wormhole {
       if progress.withLock({ $0.isAbandoned }) {
         throw WormholeError(
           .notJoined, "wait for the end of message", id,
-          because: "its sender has left, and is told no more",
-          hint: "join again, and look for it among what is outstanding, or among the outcomes")
+          because: "its sender has left, and receives no more outcomes",
+          hint: "join again, and search the pending messages and the outcomes")
       }
       let isCancelled = Task.isCancelled
       throw WormholeError(
         isCancelled ? .cancelled : .timedOut, "wait for the end of message", id,
         because: isCancelled ? "the task was cancelled" : "the deadline passed",
-        hint: "it is still on its way")
+        hint: "wait again; the message is still pending")
     }
 
     /// Waits until the receiver has handled the message; throws after any other outcome.

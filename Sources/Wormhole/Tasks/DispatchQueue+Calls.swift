@@ -36,7 +36,7 @@ extension WormholeError {
     guard ProcessCopy.isCopy else { return }
     throw WormholeError(
       .forked, operation(), subject(),
-      because: "this process is a copy, as fork makes it, in which queues and tasks do not get on",
-      hint: "do it before the container is first opened, or in a program that is started anew")
+      because: "this process is a forked child, in which queues and tasks cannot run",
+      hint: "call before the container is first opened, or execute a new program")
   }
 }

@@ -148,7 +148,7 @@ private enum CallEnd<Success: Sendable, Failure: Error>: Sendable {
     guard case .expired = self else { return OffPool.cancelled(operation, subject) }
     return WormholeError(
       .timedOut, operation, subject,
-      because: "the deadline passed while other tasks of this process waited for it")
+      because: "the deadline passed while other tasks of this process were ahead in the queue")
   }
 }
 

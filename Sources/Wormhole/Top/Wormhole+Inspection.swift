@@ -106,13 +106,13 @@ private struct MailInspection {
     let claimed = try sort(.claimed) { ClaimedName($0) }
     read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
     guard !claimed.isEmpty else { return }
-    let words = claimed.count == 1 ? "1 file is in hand" : "\(claimed.count) files are in hand"
+    let words = claimed.count == 1 ? "1 file is claimed" : "\(claimed.count) files are claimed"
     if try home.isPresent() {
       note(.claimed, words, nil)
     } else {
       note(
-        .claimed, "\(words) of a member that does not run",
-        "what was not handled comes again when '\(home.name)' joins")
+        .claimed, "\(words) by a member that does not run",
+        "messages that were not handled are redelivered when '\(home.name)' joins")
     }
   }
 
@@ -166,10 +166,11 @@ private struct MailInspection {
       if folder != incarnation {
         note(
           part, "a process that has ended has left '\(folder)' with \(words)",
-          "nobody reads it; whoever joins as '\(home.name)' next removes it")
+          "no process reads the files; the next join as '\(home.name)' removes them")
       } else {
         note(
-          part, "\(words) to be read at once", "if it stays so, look whether it is stopped")
+          part, "\(words) of immediate messages to be read",
+          "if the number stays, check whether the member is suspended")
       }
     }
   }
@@ -200,8 +201,8 @@ private struct MailInspection {
     findings.append(
       Finding(
         .note, "\(home.path)/\(file)",
-        "a foreign file: nothing here made it, and it is left alone",
-        advice: "move it elsewhere if it is not wanted"))
+        "a foreign file: the library did not make the file, and never changes it",
+        advice: "move the file elsewhere if no program uses it"))
   }
 
   /// - Parameter body: receives each message; without the header, if the message cannot be read.
@@ -221,7 +222,7 @@ private struct MailInspection {
         problem(
           "\(home.path)/\(part.rawValue)/\(file)",
           "message '\(name.id)' cannot be read: \(error.reason)",
-          error.hint ?? "'\(home.name)' puts it to its dead letters when it meets it")
+          error.hint ?? "'\(home.name)' moves the message to the dead letters at the next read")
       }
     }
     tellOfMore(damaged, part)

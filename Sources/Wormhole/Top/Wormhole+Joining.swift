@@ -105,7 +105,7 @@ extension Wormhole {
   }
 
   private static func taken(_ home: MemberDirectory, by holder: LockHolder?) -> WormholeError {
-    let who = holder.map { "\($0)" } ?? "a process that has not said who it is"
+    let who = holder.map { "\($0)" } ?? "a process without a stored identity"
     return WormholeError(
       .nameTaken, "join as", home.name, because: "\(who) has the name",
       hint: holder?.advice)
@@ -117,7 +117,7 @@ extension Wormhole {
       WormholeError(
         .refused, "join as", home.name,
         because: "'\(MemberDirectory.presenceName)' in its directory is not a plain file",
-        hint: "look who put it there, and move it away", errno: error)
+        hint: "find the program that made this file, and move the file away", errno: error)
     default: WormholeError(error, "join as", home.name, at: home)
     }
   }
@@ -137,7 +137,7 @@ extension Wormhole {
       throw WormholeError(
         .refused, "join as", home.name,
         because: "'\(MemberDirectory.profileName)' in its directory cannot be replaced: \(reason)",
-        hint: "look who put it there, and move it away")
+        hint: "find the program that made this file, and move the file away")
     case .damaged(let reason):
       log(
         .warning, "the profile of member '\(home.name)' was damaged (\(reason)); replaced",
@@ -156,8 +156,8 @@ extension Wormhole {
       guard error.code == .full else { throw error }
       log(
         .warning,
-        "joined as '\(home.name)' on a full disk: until it joins again others are not told who it "
-          + "is, and it cannot be asked", about: LogSubject(member: home.name), because: error)
+        "joined as '\(home.name)' on a full disk: until the next join, peers cannot identify this "
+          + "member or send requests", about: LogSubject(member: home.name), because: error)
       return (profile, try standIn(for: home))
     }
     return (profile, folder)

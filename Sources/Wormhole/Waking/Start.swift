@@ -47,7 +47,7 @@ extension Wormhole {
     } catch {
       throw WormholeError(
         error == .noSuchFile ? .notFound : .refused, "register the start of", name,
-        because: "there is no program '\(program)' that can be run: \(error)", errno: error)
+        because: "cannot execute program '\(program)': \(error)", errno: error)
     }
     let start = MemberStart(
       program: path, arguments: arguments, environment: environment, directory: directory)

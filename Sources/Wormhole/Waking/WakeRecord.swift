@@ -88,9 +88,10 @@ struct WakeRecord: Codable, Equatable, Sendable {
   /// The state of the start, for people.
   var whatRuns: String {
     if let failure {
-      return "it was started \((failed ?? 0) + 1) times in a row in vain, the last time \(failure)"
+      return "it was started \((failed ?? 0) + 1) times in a row without success, "
+        + "the last time \(failure)"
     }
-    guard let process else { return "'\(by)' was about to start it" }
+    guard let process else { return "'\(by)' was about to start the program" }
     return "it was started as '\(program)' (process \(process))"
   }
 

@@ -68,8 +68,8 @@ final class Waking: Sendable {
     let start = try hole.storage.existingMember(name)?.readStart("wake")
     guard let start else {
       throw WormholeError(
-        .notFound, "wake", name, because: "nobody has said how it is started",
-        hint: "register that, with 'registerStart' or 'wormhole wake \(name) --register'")
+        .notFound, "wake", name, because: "no launch command is registered",
+        hint: "register a command with 'registerStart' or 'wormhole wake \(name) --register'")
     }
     return start
   }
@@ -82,7 +82,7 @@ final class Waking: Sendable {
     let what = record?.whatRuns ?? "nobody has started it"
     throw WormholeError(
       .timedOut, "wake", name, because: "\(what), and has not joined within \(timeout)",
-      hint: "look what that program does, and whether it joins as '\(name)'")
+      hint: "check the program's log, and whether the program joins as '\(name)'")
   }
 
   // MARK: Turns

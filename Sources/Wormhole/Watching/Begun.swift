@@ -61,8 +61,8 @@ package final class ActiveSubscriptions: Sendable {
   func keep(_ one: any Stoppable) throws(WormholeError) -> Wormhole.Subscription {
     if let subscription = keepIfOpen(one) { return subscription }
     throw WormholeError(
-      .cancelled, "begin anything in", container, because: "this opening of it was closed",
-      hint: "open it anew")
+      .cancelled, "start an operation in", container, because: "this instance was closed",
+      hint: "open the container again")
   }
 
   /// Removes a subscription that has ended, in order or for a reason.

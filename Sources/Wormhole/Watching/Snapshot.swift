@@ -66,7 +66,7 @@ struct SlotReader: Sendable {
   let operation: String
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
   /// The hint of errors about damage.
-  var damageHint = "what is put next replaces it; the damaged file is set aside then"
+  var damageHint = "put a new value; the damaged file is then set aside"
 
   private var decoder: BinaryDecoder {
     var decoder = BinaryDecoder(limits: limits)
