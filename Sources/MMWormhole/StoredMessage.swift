@@ -29,7 +29,7 @@ enum StoredMessage {
     } catch {
       throw WormholeError(
         .invalidValue, "pass message", identifier,
-        because: "the object cannot be archived: \(error)")
+        because: "the object cannot be archived with NSKeyedArchiver: \(error)")
     }
   }
 
@@ -49,7 +49,7 @@ enum StoredMessage {
     } catch {
       throw WormholeError(
         .typeMismatch, "read message", identifier,
-        because: "the archive cannot be decoded: \(error)",
+        because: "the archive cannot be decoded in this program: \(error)",
         hint: "give the class the name under which the archive stores the class")
     }
   }

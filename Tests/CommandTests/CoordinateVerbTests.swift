@@ -104,14 +104,13 @@ struct CoordinateVerbTests {
     #expect(nested.status == .exited(125))
     #expect(nested.output == "")
     #expect(
-      stage.normal(nested.errors) == "wormhole: cannot coordinate 'd/a': it was called inside an "
-        + "access to 'STAGE/d', which is in its way; have the outer one do it, which has the file "
-        + "already\n")
+      stage.normal(nested.errors) == "wormhole: cannot coordinate 'd/a': the calling thread is "
+        + "inside a conflicting access to 'STAGE/d'; use the outer command's access to the file\n")
     // Not only of the innermost.
     let deep = try stage.run(
       "\(outer) read a -- wormhole coordinate write b -- wormhole coordinate write a -- echo never")
     #expect(deep.status == .exited(125))
-    #expect(deep.errors.contains("which is in its way"), "\(deep.errors)")
+    #expect(deep.errors.contains("inside a conflicting access to"), "\(deep.errors)")
     let free = try stage.run(
       "\(outer) read a -- wormhole coordinate write b -- wormhole coordinate read a -- echo c")
     #expect(free.output == "c\n", "\(free.errors)")

@@ -79,8 +79,8 @@ import Testing
       #expect(without.status == .exited(1))
       #expect(
         without.errors.hasPrefix(
-          "wormhole: message 'f' to 'watch' waits: a file comes with it, and nobody here takes "
-            + "files; give a directory with --files\n"), "\(without.errors)")
+          "wormhole: message 'f' to 'watch' waits: the message has a file, and no receiver "
+            + "here accepts files; give a directory with --files\n"), "\(without.errors)")
       #expect(
         try stage.run("wormhole queue watch | cut -f1,2").output == "f\twaiting\n")
     }

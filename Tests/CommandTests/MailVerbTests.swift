@@ -390,8 +390,8 @@ import Testing
     for words in [
       "problem   members/watch/inbox/\(file): message 'other' cannot be read: ",
       "note      members/watch/inbox/mine: a foreign file",
-      "note      members/watch/claimed: 1 file is in hand of a member that does not run\n"
-        + "          what was not handled comes again when 'watch' joins\n",
+      "note      members/watch/claimed: 1 file is claimed by a member that does not run\n"
+        + "          messages that were not handled are redelivered when 'watch' joins\n",
       "problem   members/watch/dead: message 'bad' was given up: the command ended with status 1\n"
         + "          look with 'wormhole queue watch --dead'; then '--retry bad' or "
         + "'--discard bad'\n",

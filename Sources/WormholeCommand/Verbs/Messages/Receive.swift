@@ -77,7 +77,7 @@ extension Verb {
       let (log, output) = (options.log, invocation.output)
       // Reports messages left in the inbox.
       options.log = { entry in
-        let hint = entry.text.ends(with: "takes files") ? "; give a directory with --files" : ""
+        let hint = entry.text.ends(with: "accepts files") ? "; give a directory with --files" : ""
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
       }
     }
