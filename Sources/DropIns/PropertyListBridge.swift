@@ -14,7 +14,7 @@ package struct NotAPropertyList: Error, CustomStringConvertible {
   }
 
   package var description: String {
-    "\(place.isEmpty ? "it" : "'\(place)'") is a value of \(type), and property lists cannot contain the type"
+    "\(place.isEmpty ? "it" : "'\(place)'") is a value of \(type), which no property list can hold"
   }
 }
 
