@@ -180,8 +180,8 @@ extension Wormhole {
     private var superseded: WormholeError {
       WormholeError(
         .superseded, "hold lock", name,
-        because: "another process took over the lock while this process was suspended",
-        hint: "check whether both processes changed the same data")
+        because: "another process took over the lock while this process held it",
+        hint: "check whether both processes ran at the same time")
     }
 
     private func naming<Success>(_ body: () throws -> Success) throws -> Success {
