@@ -47,47 +47,53 @@ let package = Package(
     .target(name: "CChecksum"),
     .target(name: "PropertyLists", dependencies: ["CChecksum"], swiftSettings: house),
     .target(
-      name: "SharedContainer", dependencies: ["PropertyLists", "Syscalls"], swiftSettings: house),
-    .target(
-      name: "Wormhole", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      name: "WormholeContainerStorage", dependencies: ["PropertyLists", "Syscalls"],
       swiftSettings: house),
     .target(
-      name: "WormholeTesting", dependencies: ["SharedContainer", "Syscalls", "Wormhole"],
+      name: "Wormhole", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
       swiftSettings: house),
     .target(
-      name: "DropIns", dependencies: ["PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      name: "WormholeTesting", dependencies: ["WormholeContainerStorage", "Syscalls", "Wormhole"],
+      swiftSettings: house),
+    .target(
+      name: "DropIns",
+      dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole"],
       swiftSettings: house),
     .target(
       name: "AppGroups",
-      dependencies: ["DropIns", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      dependencies: [
+        "DropIns", "PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole",
+      ],
       swiftSettings: house),
     .target(
       name: "MMWormhole",
       dependencies: [
-        "DropIns", "PropertyLists", "SharedContainer", "Syscalls", "WatchConnectivity", "Wormhole",
+        "DropIns", "PropertyLists", "WormholeContainerStorage", "Syscalls", "WatchConnectivity",
+        "Wormhole",
       ],
       swiftSettings: house),
     .target(
-      name: "CommandLine", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      name: "CommandLine", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
       swiftSettings: house),
     .target(
-      name: "Pairings", dependencies: ["SharedContainer", "Syscalls", "Wormhole"],
+      name: "Pairings", dependencies: ["WormholeContainerStorage", "Syscalls", "Wormhole"],
       swiftSettings: house),
     .target(
       name: "Communicator",
-      dependencies: ["DropIns", "SharedContainer", "Syscalls", "WatchConnectivity"],
+      dependencies: ["DropIns", "WormholeContainerStorage", "Syscalls", "WatchConnectivity"],
       swiftSettings: house),
     .target(
       name: "WatchConnectivity",
       dependencies: [
-        "AppGroups", "DropIns", "Pairings", "PropertyLists", "SharedContainer", "Syscalls",
+        "AppGroups", "DropIns", "Pairings", "PropertyLists", "WormholeContainerStorage", "Syscalls",
         "Wormhole",
       ],
       swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
       dependencies: [
-        "CommandLine", "Pairings", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole",
+        "CommandLine", "Pairings", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "Wormhole",
       ],
       swiftSettings: house),
     .target(
@@ -97,18 +103,21 @@ let package = Package(
     .executableTarget(
       name: "CinemaTimeCommand",
       dependencies: [
-        "CinemaTime", "CommandLine", "PropertyLists", "SharedContainer", "Syscalls",
+        "CinemaTime", "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls",
         "WatchConnectivity", "Wormhole",
       ], swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
-        "AllocationCounter", "CFloor", "MMWormhole", "Pairings", "PropertyLists", "SharedContainer",
+        "AllocationCounter", "CFloor", "MMWormhole", "Pairings", "PropertyLists",
+        "WormholeContainerStorage",
         "Syscalls", "WatchConnectivity", "Wormhole",
       ], path: "Tests/WormholeBenchmarks", swiftSettings: house),
     .executableTarget(
       name: "WormholeStress",
-      dependencies: ["CommandLine", "PropertyLists", "SharedContainer", "Syscalls", "Wormhole"],
+      dependencies: [
+        "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole",
+      ],
       path: "Tests/WormholeStress", swiftSettings: house),
     .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
     .target(name: "CFloor", path: "Tests/CFloor"),
@@ -117,14 +126,15 @@ let package = Package(
       name: "TestTraits", dependencies: ["Syscalls"], path: "Tests/TestTraits", swiftSettings: house
     ),
     .target(
-      name: "TestSupport", dependencies: ["PropertyLists", "SharedContainer", "Syscalls"],
+      name: "TestSupport", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
       path: "Tests/TestSupport",
       swiftSettings: house),
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
       dependencies: [
-        "CForking", "PropertyLists", "SharedContainer", "Syscalls", "TestSupport", "Wormhole",
+        "CForking", "PropertyLists", "WormholeContainerStorage", "Syscalls", "TestSupport",
+        "Wormhole",
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
@@ -140,21 +150,24 @@ let package = Package(
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
-    tests("SharedContainerTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
-    tests("WormholeTests", "PropertyLists", "SharedContainer", "TestPeer", "Wormhole"),
+    tests(
+      "ContainerStorageTests", "PropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
+    tests("WormholeTests", "PropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
     tests("WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting"),
-    tests("DropInsTests", "DropIns", "PropertyLists", "SharedContainer"),
+    tests("DropInsTests", "DropIns", "PropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",
-      "AppGroups", "DropInPeer", "DropIns", "SharedContainer", "Wormhole", "WormholeCommand"),
+      "AppGroups", "DropInPeer", "DropIns", "WormholeContainerStorage", "Wormhole",
+      "WormholeCommand"),
     tests(
       "MMWormholeTests",
-      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "SharedContainer", "WatchConnectivity",
+      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "WormholeContainerStorage",
+      "WatchConnectivity",
       "Wormhole"),
     tests(
       "WatchConnectivityTests",
       "DropInPeer", "DropIns", "FixturePhone", "FixtureWatch", "Pairings", "PropertyLists",
-      "SharedContainer", "WatchConnectivity", "Wormhole"),
+      "WormholeContainerStorage", "WatchConnectivity", "Wormhole"),
     // An app as they are written for devices, once for each side: the sources are the same.
     .executableTarget(
       name: "FixturePhone", dependencies: ["WatchConnectivity"], path: "Tests/WatchFixture/Phone",
@@ -180,14 +193,14 @@ let package = Package(
         "WatchConnectivity", "Wormhole",
       ],
       path: "Tests/DropInPeer", swiftSettings: house),
-    tests("StressTests", "SharedContainer", "WormholeStress"),
+    tests("StressTests", "WormholeContainerStorage", "WormholeStress"),
     tests(
       "CommandTests",
-      "CommandLine", "PropertyLists", "SharedContainer", "TestPeer", "WormholeCommand"),
+      "CommandLine", "PropertyLists", "WormholeContainerStorage", "TestPeer", "WormholeCommand"),
     tests(
       "CinemaTimeTests",
       "CPseudoTerminal", "CinemaTime", "CinemaTimeCommand", "CommandLine", "PropertyLists",
-      "SharedContainer", "WatchConnectivity", "Wormhole"),
+      "WormholeContainerStorage", "WatchConnectivity", "Wormhole"),
     .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",

@@ -1,6 +1,6 @@
 @_exported public import DropIns
 @_exported public import Foundation
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The settings for all groups of this process.
 public enum AppGroups {

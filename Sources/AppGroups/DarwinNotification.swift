@@ -16,7 +16,7 @@ public struct DarwinNotification: Hashable, Sendable {
   public init(_ name: String) { self.name = name }
 
   /// Notifies all observers; does not wait for them.
-  public func post() throws(WormholeError) { try UserContainer.hole().notice(name).post() }
+  public func post() throws(WormholeError) { try UserContainer.container().notice(name).post() }
 
   /// Calls a closure whenever the notification is posted, until the returned object is cancelled or
   /// released.
@@ -30,7 +30,7 @@ public struct DarwinNotification: Hashable, Sendable {
   ) throws(WormholeError) -> AnyCancellable {
     let callbacks = CallbackQueue(queue, for: "the notification '\(name)'")
     let gate = Gate()
-    let watching = try UserContainer.hole().notice(name).watch {
+    let watching = try UserContainer.container().notice(name).watch {
       callbacks.call { if gate.isOpen { handler() } }
     }
     return AnyCancellable {

@@ -1,6 +1,6 @@
 public import Foundation
 internal import DropIns
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 extension FileManager {
   /// The directory that the programs of a group share, one per user; made if necessary.

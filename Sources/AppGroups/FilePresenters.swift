@@ -8,7 +8,7 @@ internal import Wormhole
 enum FilePresenters {
   private struct Added {
     let presenter: Kept
-    let subscription: Wormhole.Subscription
+    let subscription: Subscription
   }
 
   /// A presenter whose purpose a coordinator has requested.
@@ -33,7 +33,7 @@ enum FilePresenters {
   }
 
   private static let state = Monitor(State())
-  private static let process = Wormhole.Coordinator()
+  private static let process = Coordinator()
 
   /// Returns the purpose of a presenter: coordinators that were made with the presenter neither ask
   /// nor notify it.
@@ -86,12 +86,12 @@ enum FilePresenters {
   private static func show(_ kept: Kept, at url: URL, _ number: Int, isFirst: Bool) {
     let key = ObjectIdentifier(kept.presenter)
     guard state.withLock({ $0.late[key]?.number == number }) else { return }
-    let coordinator = Wormhole.Coordinator(purpose: purpose(of: kept.presenter))
+    let coordinator = Coordinator(purpose: purpose(of: kept.presenter))
     do throws(WormholeError) {
       let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
         kept.presenter.presentedItemOperationQueue.addForSure(call)
       }
-      let unwanted = state.withLock { state -> Wormhole.Subscription? in
+      let unwanted = state.withLock { state -> Subscription? in
         guard state.late[key]?.number == number else { return subscription }
         state.late[key] = nil
         return state.added.updateValue(
@@ -119,10 +119,10 @@ enum FilePresenters {
     added?.subscription.stop()
   }
 
-  private static func calls(of kept: Kept, at url: URL) -> Wormhole.Coordinator.Presenter {
+  private static func calls(of kept: Kept, at url: URL) -> Coordinator.Presenter {
     // The presenter changes its own URL when the presented item is moved.
     let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
-    var calls = Wormhole.Coordinator.Presenter()
+    var calls = Coordinator.Presenter()
     calls.relinquish = { use, goOn in
       switch use {
       case .reading: kept.presenter.relinquishPresentedItem(toReader: goOn)

@@ -15,8 +15,8 @@ internal import Wormhole
 /// reports the cause.
 final class GroupDefaults: UserDefaults {
   private let suite: String
-  private let stored: Wormhole.Defaults
-  private var watching: Wormhole.Subscription?
+  private let stored: Defaults
+  private var watching: Subscription?
   private let own = OwnChanges()
 
   /// The registered defaults, for all groups of the process.

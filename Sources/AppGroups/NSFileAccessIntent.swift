@@ -6,7 +6,7 @@ internal import Wormhole
 public final class NSFileAccessIntent: NSObject, Sendable {
   /// The intent of an access, and whether the accessor receives a copy.
   struct Wanted: Sendable {
-    var intent: Wormhole.Coordinator.Intent
+    var intent: Coordinator.Intent
     var isReading = false
     var isForUploading = false
   }
@@ -41,7 +41,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.ReadingOptions
   ) -> Wanted {
-    var intent = Wormhole.Coordinator.Intent.reading(url.path)
+    var intent = Coordinator.Intent.reading(url.path)
     if options.contains(.withoutChanges) { intent.manner = .unsaved }
     return Wanted(
       intent: intent, isReading: true, isForUploading: options.contains(.forUploading))
@@ -50,7 +50,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.WritingOptions
   ) -> Wanted {
-    var intent: Wormhole.Coordinator.Intent =
+    var intent: Coordinator.Intent =
       options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
     intent.mayMakeNothing = true
     if options.contains(.contentIndependentMetadataOnly) {

@@ -9,7 +9,7 @@ public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 /// A coordinator of file accesses between programs, as on devices, but without the deadlock of
 /// devices.
 ///
-/// The class is ``Wormhole/Wormhole/Coordinator`` under the names of Foundation's class. A call
+/// The class is ``Coordinator`` under the names of Foundation's class. A call
 /// waits until no conflicting access remains, runs the accessor on the calling thread, and returns.
 /// If the call fails earlier, the accessor is not called, and the error is set. A wait ends after
 /// ``timeout``, and when the process of a conflicting access is suspended.
@@ -21,13 +21,13 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   private let state: Monitor<State>
 
   private struct State: Sendable {
-    var coordinator: Wormhole.Coordinator
+    var coordinator: Coordinator
     /// The purpose of the presenter with which the coordinator was made.
     var presenter: String?
     var timeout: Duration?
     var takeOverAfter: Duration?
     /// The accesses whose accessors run, by sequential number.
-    var underWay: [Int: Wormhole.Coordinator.Access] = [:]
+    var underWay: [Int: Coordinator.Access] = [:]
     var begun = 0
   }
 
@@ -79,7 +79,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
 
   /// A coordinator without a presenter.
   public override init() {
-    state = Monitor(State(coordinator: Wormhole.Coordinator()))
+    state = Monitor(State(coordinator: Coordinator()))
     super.init()
   }
 
@@ -89,7 +89,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   ///   of this coordinator; nil for none.
   public init(filePresenter: (any NSFilePresenter)?) {
     let presenter = filePresenter.map { FilePresenters.purpose(of: $0) }
-    let coordinator = Wormhole.Coordinator(nil, presenter: presenter)
+    let coordinator = Coordinator(nil, presenter: presenter)
     state = Monitor(State(coordinator: coordinator, presenter: presenter))
     super.init()
   }
@@ -122,7 +122,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     get { coordinator.purpose }
     set {
       state.withLock { state in
-        state.coordinator = Wormhole.Coordinator(
+        state.coordinator = Coordinator(
           purpose: newValue, nil, presenter: state.presenter)
       }
     }
@@ -132,7 +132,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   ///
   /// Devices have no such property, and wait without a limit.
   public var timeout: Duration {
-    get { state.withLock { Wormhole.Coordinator.timeout($0.timeout, $0.takeOverAfter) } }
+    get { state.withLock { Coordinator.timeout($0.timeout, $0.takeOverAfter) } }
     set { state.withLock { $0.timeout = newValue } }
   }
 
@@ -147,7 +147,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     set { state.withLock { $0.takeOverAfter = newValue } }
   }
 
-  private var coordinator: Wormhole.Coordinator { state.withLock { $0.coordinator } }
+  private var coordinator: Coordinator { state.withLock { $0.coordinator } }
 
   // MARK: Accesses
 
@@ -297,7 +297,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     DropInLog.tell(.warning, failure)
   }
 
-  private func during(_ access: Wormhole.Coordinator.Access, _ body: () -> Void) {
+  private func during(_ access: Coordinator.Access, _ body: () -> Void) {
     let number = state.withLock { state in
       state.begun += 1
       state.underWay[state.begun] = access
@@ -329,9 +329,9 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// - Parameter body: receives no access if it uses only copies: other accesses continue in the
   ///   meantime.
   private func access(
-    _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Wormhole.Coordinator,
-    _ call: Wormhole.Coordinator.AnnouncedCall, _ timeout: Duration?, _ takeOver: Duration?,
-    _ body: ([URL], Wormhole.Coordinator.Access?) -> Void
+    _ wanted: [NSFileAccessIntent.Wanted], by coordinator: Coordinator,
+    _ call: Coordinator.AnnouncedCall, _ timeout: Duration?, _ takeOver: Duration?,
+    _ body: ([URL], Coordinator.Access?) -> Void
   ) throws {
     var snapshots: [UploadSnapshot] = []
     defer { for snapshot in snapshots { snapshot.remove() } }

@@ -29,8 +29,8 @@ public enum ParentApplication {
   private static let serving = Monitor<[Serving]>([])
 
   private struct Serving: Sendable {
-    let member: Wormhole.Member
-    let responding: Wormhole.Subscription
+    let member: Member
+    let responding: Subscription
   }
 
   static let kind = "openParentApplication"
@@ -70,7 +70,7 @@ public enum ParentApplication {
   }
 
   private static func ask(
-    _ delegate: any UIApplicationDelegate, _ application: UIApplication, _ request: Wormhole.Request
+    _ delegate: any UIApplicationDelegate, _ application: UIApplication, _ request: Request
   ) {
     let question: [String: Any]?
     do throws(WormholeError) {

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 internal import Wormhole
 

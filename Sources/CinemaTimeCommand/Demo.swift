@@ -1,7 +1,7 @@
 import CinemaTime
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -31,10 +31,10 @@ final class Demo: Sendable {
   }
 
   func run() throws {
-    try stage.run({ try Wormhole(directory: stage.path + "/office") }, play)
+    try stage.run({ try SharedContainer(directory: stage.path + "/office") }, play)
   }
 
-  private func play(_ hole: Wormhole) throws {
+  private func play(_ container: SharedContainer) throws {
     try output.write(
       line: "Both apps run, and many other processes sell tickets.")
     for role in Role.allCases { try startApp(role) }
@@ -42,7 +42,7 @@ final class Demo: Sendable {
     try output.write(line: "Some sellers were killed during a sale, and some were suspended.")
     // Both apps start again, from the state that the killed apps have left.
     try replaceApps()
-    try reconcile(hole)
+    try reconcile(container)
   }
 
   // MARK: The storm
@@ -126,8 +126,8 @@ final class Demo: Sendable {
 
   // MARK: The books
 
-  private func reconcile(_ hole: Wormhole) throws {
-    let books = try BoxOffice(hole, as: .phone).books
+  private func reconcile(_ container: SharedContainer) throws {
+    let books = try BoxOffice(container, as: .phone).books
     let owners = Set(books.tickets.map(\.customer))
     let (confirmed, unconfirmed) = state.withLock { ($0.confirmed, $0.unconfirmed) }
     let kept = confirmed.count { owners.contains($0) }

@@ -20,8 +20,8 @@ extension Invocation {
   var customer: String { value(.customer) ?? "me" }
 
   /// Opens the container that the command line or the environment names.
-  func open(create: Bool = true) throws -> Wormhole {
-    var options = Wormhole.Options()
+  func open(create: Bool = true) throws -> SharedContainer {
+    var options = Options()
     options.createsIfMissing = create
     let output = output
     options.log = { entry in
@@ -32,10 +32,10 @@ extension Invocation {
       throw Failure.usage(
         "cannot tell which container to use: give --container DIR, or set WORMHOLE_CONTAINER")
     }
-    let hole = try Wormhole(directory: path, options: options)
+    let container = try SharedContainer(directory: path, options: options)
     // The object is never released: the end of the process closes all its resources, and faster.
-    _ = Unmanaged.passRetained(hole)
-    return hole
+    _ = Unmanaged.passRetained(container)
+    return container
   }
 
   func office(create: Bool = true) throws -> BoxOffice {
@@ -78,7 +78,7 @@ extension Operand.Values {
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   fileprivate func books() throws -> Books { try BoxOffice(self, as: .phone).books }
 }
 

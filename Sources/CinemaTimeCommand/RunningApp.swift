@@ -3,7 +3,7 @@ import CommandLine
 import Dispatch
 import Observation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The app of one side, as the main queue sees it: the content of the screen, and the typed

@@ -24,10 +24,10 @@ final class OfficeSide: Side {
   ///   values are tracked.
   init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
     role = try invocation.role
-    let hole = try invocation.open()
+    let container = try invocation.open()
     let output = invocation.output
-    office = try TicketOffice(hole, as: role, for: invocation.customer)
-    app = try CinemaApp(hole, as: role, for: invocation.customer, changed: changed) { words in
+    office = try TicketOffice(container, as: role, for: invocation.customer)
+    app = try CinemaApp(container, as: role, for: invocation.customer, changed: changed) { words in
       output.explain(words)
     }
   }
@@ -61,10 +61,10 @@ final class SampleSide: Side {
     guard !invocation.has(.customer) else {
       throw Failure.usage("cannot run: the sample has one customer, without a name")
     }
-    let hole = try invocation.open()
-    WCSession.configure(role == .phone ? .phone : .watch, container: hole.directory)
-    connectivity = SampleConnectivity(.default, as: role, beside: hole.directory)
-    office = SampleOffice(hole, as: role, over: connectivity, changed: changed)
+    let container = try invocation.open()
+    WCSession.configure(role == .phone ? .phone : .watch, container: container.directory)
+    connectivity = SampleConnectivity(.default, as: role, beside: container.directory)
+    office = SampleOffice(container, as: role, over: connectivity, changed: changed)
     connectivity.listenToImages(changed)
   }
 

@@ -1,4 +1,4 @@
-package import SharedContainer
+package import WormholeContainerStorage
 package import Syscalls
 
 /// The stage of a demonstration: a directory of its own below TMPDIR, and the processes that take

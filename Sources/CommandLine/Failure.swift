@@ -1,5 +1,5 @@
 package import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 import Syscalls
 
 /// The reason why the command ends without completing the request.

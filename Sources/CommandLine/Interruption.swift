@@ -1,4 +1,4 @@
-package import SharedContainer
+package import WormholeContainerStorage
 package import Syscalls
 
 /// The effect of SIGINT, SIGTERM, SIGHUP and SIGQUIT while the command has children or files to

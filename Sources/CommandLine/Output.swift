@@ -1,5 +1,5 @@
 package import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The output of the command: data on standard output, messages on standard error.

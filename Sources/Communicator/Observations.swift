@@ -1,6 +1,6 @@
 public import Dispatch
 internal import DropIns
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The identity of an observer, to end the observation.

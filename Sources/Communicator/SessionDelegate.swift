@@ -1,6 +1,6 @@
 internal import DropIns
 internal import Foundation
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 internal import WatchConnectivity
 

@@ -1,5 +1,5 @@
 package import Dispatch
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Synchronization
 internal import Wormhole
 

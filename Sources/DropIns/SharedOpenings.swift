@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 package import Wormhole
 
@@ -13,39 +13,39 @@ package enum SharedOpenings {
 
   private struct State {
     /// By the bytes of their paths, because texts that look alike may be different paths.
-    var holes: [[UInt8]: Wormhole] = [:]
+    var holes: [[UInt8]: SharedContainer] = [:]
     /// The process that has opened the containers: a forked child must open them again.
     var process: Int32?
   }
 
   /// Returns the instance of a group's container, which is created if it is missing.
-  package static func group(_ identifier: String) throws(WormholeError) -> Wormhole {
+  package static func group(_ identifier: String) throws(WormholeError) -> SharedContainer {
     let location = try ContainerLocation(group: identifier)
     return try opening(location.container) { (options) throws(WormholeError) in
-      try Wormhole(group: identifier, options: options)
+      try SharedContainer(group: identifier, options: options)
     }
   }
 
   /// Returns the instance of the container at a path, which is created if it is missing.
-  package static func directory(_ path: String) throws(WormholeError) -> Wormhole {
+  package static func directory(_ path: String) throws(WormholeError) -> SharedContainer {
     try opening(path) { (options) throws(WormholeError) in
-      try Wormhole(directory: path, options: options)
+      try SharedContainer(directory: path, options: options)
     }
   }
 
   private static func opening(
-    _ path: String, _ open: (Wormhole.Options) throws(WormholeError) -> Wormhole
-  ) throws(WormholeError) -> Wormhole {
+    _ path: String, _ open: (Options) throws(WormholeError) -> SharedContainer
+  ) throws(WormholeError) -> SharedContainer {
     let (process, place) = (Int32(Processes.current), Array(path.utf8))
     return try opened.withLock { state throws(WormholeError) in
       if state.process != process { state = State(process: process) }
       // A program that removes the directory and continues, as tests do, wants a new container.
-      if let hole = state.holes[place], hole.storage.isInPlace { return hole }
-      var options = Wormhole.Options()
+      if let container = state.holes[place], container.storage.isInPlace { return container }
+      var options = Options()
       options.log = { DropInLog.tell($0) }
-      let hole = try open(options)
-      state.holes[place] = hole
-      return hole
+      let container = try open(options)
+      state.holes[place] = container
+      return container
     }
   }
 }

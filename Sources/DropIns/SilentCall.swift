@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// A call that is declared without `throws`, and whose caller cannot query its result.

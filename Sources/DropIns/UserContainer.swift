@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 package import Wormhole
 
 /// The container that all programs of a user share, whatever groups they belong to and whatever
@@ -6,7 +6,7 @@ package import Wormhole
 ///
 /// State that devices have once for the whole system, such as Darwin notifications, is stored here.
 package enum UserContainer {
-  package static func hole() throws(WormholeError) -> Wormhole {
+  package static func container() throws(WormholeError) -> SharedContainer {
     try SharedOpenings.group(ContainerLocation.userGroup)
   }
 }

@@ -203,7 +203,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   private func watch(
     for listener: MessageListener, _ messenger: any MMWormholeTransiting
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     let identifier = listener.identifier
     guard let files = messenger as? MMWormholeFileTransiting else {
       return try notice(identifier).watch { [weak self, weak listener] in
@@ -234,7 +234,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   }
 
   /// The notice that announces messages of the program's own messenger.
-  private func notice(_ identifier: String) throws(WormholeError) -> Wormhole.Notice {
+  private func notice(_ identifier: String) throws(WormholeError) -> Notice {
     try SharedOpenings.group(group).notice(MessagePlace(directory).name(of: identifier))
   }
 

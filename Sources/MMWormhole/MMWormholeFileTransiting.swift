@@ -1,7 +1,7 @@
 internal import DropIns
 public import Foundation
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 internal import Wormhole
 
@@ -10,10 +10,10 @@ internal import Wormhole
 /// `<identifier>.archive`, the name of MMWormhole's file, is a symbolic link to the channel's
 /// value, and exists as long as the message exists.
 public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger, Sendable {
-  private let hole: Wormhole
+  private let container: SharedContainer
   private let messages: MessagePlace
   /// Nil if accesses are not coordinated.
-  private let coordinator: Wormhole.Coordinator?
+  private let coordinator: Coordinator?
   /// The channel of a message, by identifier: a stored channel has its files open.
   ///
   /// By the identifier's bytes, because strings that look alike may be different names.
@@ -22,8 +22,8 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   private static let mostKept = 256
 
   private struct Place {
-    let channel: Wormhole.Channel<PropertyListValue>
-    let alias: Wormhole.Alias
+    let channel: Channel<PropertyListValue>
+    let alias: Alias
   }
 
   /// Creates a messenger for a group.
@@ -46,14 +46,14 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   }
 
   init(group: String, directory: String?, isCoordinated: Bool) throws(WormholeError) {
-    hole = try SharedOpenings.group(group)
-    coordinator = isCoordinated ? Wormhole.Coordinator() : nil
+    container = try SharedOpenings.group(group)
+    coordinator = isCoordinated ? Coordinator() : nil
     messages = try MessagePlace(directory)
   }
 
   /// Returns the directory of the links to messages.
   public func messagePassingDirectoryPath() -> String? {
-    let parent = hole.directory.parts(between: "/").dropLast().map { "/" + $0 }.joined()
+    let parent = container.directory.parts(between: "/").dropLast().map { "/" + $0 }.joined()
     return ([parent] + messages.names).joined(separator: "/")
   }
 
@@ -124,7 +124,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
 
   func clearAll(_ cleared: (String, Int) -> Void) throws {
     var failure: (any Error)?
-    for name in try hole.channels(prefix: messages.prefix) {
+    for name in try container.channels(prefix: messages.prefix) {
       let identifier = String(name.dropFirst(messages.prefix.count))
       // An identifier with a slash belongs to a directory below this directory.
       guard let identifier = EscapedName.unescape(identifier) else { continue }
@@ -142,7 +142,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   func watch(
     _ identifier: String, _ handler: @escaping @Sendable (Passed?, Int) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try place(identifier).channel.watch(initial: false) { snapshot in
       // A clear removes a message, and is not itself a message.
       guard let value = snapshot.value else { return handler(nil, snapshot.version) }
@@ -161,7 +161,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     let key = Array(identifier.utf8)
     if let place = kept.withLock({ $0[key] }) { return place }
     let place = Place(
-      channel: hole.channel(try messages.name(of: identifier)),
+      channel: container.channel(try messages.name(of: identifier)),
       alias: try alias(identifier))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills
@@ -172,9 +172,9 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     return place
   }
 
-  private func alias(_ identifier: String) throws(WormholeError) -> Wormhole.Alias {
+  private func alias(_ identifier: String) throws(WormholeError) -> Alias {
     let escaped = try Container.escape(identifier)
-    return try Wormhole.Alias(
-      messages.names + [escaped + ".archive"], channel: messages.prefix + escaped, in: hole)
+    return try Alias(
+      messages.names + [escaped + ".archive"], channel: messages.prefix + escaped, in: container)
   }
 }

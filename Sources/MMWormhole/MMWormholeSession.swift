@@ -1,7 +1,7 @@
 internal import DropIns
 public import Foundation
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 public import WatchConnectivity
 

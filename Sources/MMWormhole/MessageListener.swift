@@ -24,7 +24,7 @@ final class MessageListener: Sendable {
   private struct State {
     /// Nil once the listener has been stopped.
     var hearer: Hearer?
-    var watching: Wormhole.Subscription?
+    var watching: Subscription?
     var waiting: Found?
     /// The queue with a scheduled call, which will deliver the message waiting at that moment.
     var callbacks: CallbackQueue?
@@ -55,7 +55,7 @@ final class MessageListener: Sendable {
   /// Replaces the subscription that finds messages; nil if the listener has none.
   ///
   /// The previous subscription runs until now, so that no message is lost between the two.
-  func watch(_ watching: Wormhole.Subscription?) {
+  func watch(_ watching: Subscription?) {
     let gone = state.withLock { state in
       guard state.hearer != nil else { return watching }
       defer { state.watching = watching }

@@ -1,7 +1,7 @@
 internal import DropIns
 internal import Foundation
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Wormhole
 
 /// The form of a message in its channel.

@@ -1,6 +1,6 @@
 internal import DropIns
 internal import Foundation
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// A messenger of the module's own, which reports failures.
 protocol ThrowingMessenger: MMWormholeTransiting {

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 internal import Wormhole
 
@@ -17,13 +17,13 @@ extension Pairing {
     guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
     do throws(Errno) {
-      let all = try Self.make("watches", in: hole.storage.root)
+      let all = try Self.make("watches", in: container.storage.root)
       let own = try Self.make(name, in: all)
       _ = try Self.make(number, in: own)
     } catch {
       throw WormholeError(error, "make directory for watch", watch)
     }
-    return "\(hole.storage.path)/watches/\(name)/\(number)"
+    return "\(container.storage.path)/watches/\(name)/\(number)"
   }
 
   private func currentDirectory(of watch: String) throws(WormholeError) -> String? {
@@ -46,7 +46,7 @@ extension Pairing {
   func removeOldDirectories(of watch: String) throws(WormholeError) {
     let name = try Container.escape(watch)
     do {
-      let all = try hole.storage.root.open("watches", [.readOnly, .directory])
+      let all = try container.storage.root.open("watches", [.readOnly, .directory])
       let own = try all.open(name, [.readOnly, .directory])
       guard try isPrivate(all), try isPrivate(own) else { throw Errno.notPermitted }
       // List first: a directory that is made later is not removed.
@@ -66,7 +66,7 @@ extension Pairing {
   /// Whether a directory is as it is made here: in a group's container any member may have moved
   /// another one to its place, but none that other members cannot write to.
   private func isPrivate(_ directory: borrowing Descriptor) throws(Errno) -> Bool {
-    guard hole.storage.options.sharing == .group else { return true }
+    guard container.storage.options.sharing == .group else { return true }
     let status = try directory.status()
     return status.owner == Processes.effectiveUser && status.mode & 0o077 == 0
   }

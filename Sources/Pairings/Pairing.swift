@@ -1,5 +1,5 @@
 public import Dispatch
-public import SharedContainer
+public import WormholeContainerStorage
 public import Wormhole
 
 /// The watches with which a phone is paired in a container, and the apps installed on each device.
@@ -11,21 +11,21 @@ public import Wormhole
 ///
 /// May be used from any thread.
 public struct Pairing: Sendable {
-  let hole: Wormhole
-  private let channel: Wormhole.Channel<State>
+  let container: SharedContainer
+  private let channel: Channel<State>
 
   /// The channel that stores the pairing.
   public static let channelName = "WatchConnectivity/pairing"
 
   /// The pairing of a container.
-  public init(in hole: Wormhole) {
-    self.hole = hole
-    channel = hole.channel(Self.channelName)
+  public init(in container: SharedContainer) {
+    self.container = container
+    channel = container.channel(Self.channelName)
   }
 
   /// Opens a container by its path for its pairing.
   public init(directory: String) throws(WormholeError) {
-    self.init(in: try Wormhole(directory: directory))
+    self.init(in: try SharedContainer(directory: directory))
   }
 
   /// The current state.
@@ -47,7 +47,7 @@ public struct Pairing: Sendable {
   @discardableResult
   public func watch(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (State) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try channel.watch(on: queue) { handler($0.value ?? State()) }
   }
 

@@ -8,36 +8,36 @@ internal import Wormhole
 /// Each pairing has its own pair of members, `phone.<watch>` and `watch.<watch>`, so no content of
 /// one watch can reach another.
 final class Connection: Sendable {
-  let hole: Wormhole
+  let container: SharedContainer
   let role: WCSession.Role
   let watch: String
-  let member: Wormhole.Member
-  let peer: Wormhole.Peer
+  let member: Member
+  let peer: Peer
   let transfers: Transfers
   private let handles = Monitor(Handles())
 
   private struct Handles {
-    var outcomes: Wormhole.Subscription?
-    var responding: Wormhole.Subscription?
-    var reachability: Wormhole.Subscription?
-    var starts: Wormhole.Subscription?
+    var outcomes: Subscription?
+    var responding: Subscription?
+    var reachability: Subscription?
+    var starts: Subscription?
     var reception: Reception?
   }
 
   init(
-    _ hole: Wormhole, _ role: WCSession.Role, watch: String, _ transfers: Transfers
+    _ container: SharedContainer, _ role: WCSession.Role, watch: String, _ transfers: Transfers
   ) throws(WormholeError) {
-    self.hole = hole
+    self.container = container
     self.role = role
     self.watch = watch
     self.transfers = transfers
-    member = try hole.join(as: "\(role.rawValue).\(watch)")
+    member = try container.join(as: "\(role.rawValue).\(watch)")
     peer = member.peer("\(role.other.rawValue).\(watch)")
   }
 
   // MARK: Subscriptions
 
-  func keep(outcomes: Wormhole.Subscription) {
+  func keep(outcomes: Subscription) {
     handles.withLock { $0.outcomes = outcomes }
   }
 
@@ -47,11 +47,11 @@ final class Connection: Sendable {
     before?.stop()
   }
 
-  func keep(responding: Wormhole.Subscription) {
+  func keep(responding: Subscription) {
     handles.withLock { $0.responding = responding }
   }
 
-  func keep(reachability: Wormhole.Subscription, starts: Wormhole.Subscription) {
+  func keep(reachability: Subscription, starts: Subscription) {
     handles.withLock { ($0.reachability, $0.starts) = (reachability, starts) }
   }
 
@@ -115,7 +115,8 @@ final class Connection: Sendable {
       try peer.reachability == .running
     }
     if isThere || role == .phone { return isThere }
-    return try Self.known { () throws(WormholeError) in try hole.launchCommand(of: peer.name) != nil
+    return try Self.known { () throws(WormholeError) in
+      try container.launchCommand(of: peer.name) != nil
     }
   }
 
@@ -135,7 +136,7 @@ final class Connection: Sendable {
   var isPeerThere: Bool { (try? peer.reachability) == .running }
 
   /// Whether a start of the counterpart is registered.
-  var isStartable: Bool { ((try? hole.launchCommand(of: peer.name)) ?? nil) != nil }
+  var isStartable: Bool { ((try? container.launchCommand(of: peer.name)) ?? nil) != nil }
 
   var hasContentPending: Bool {
     get throws(WormholeError) {
@@ -152,8 +153,8 @@ final class Connection: Sendable {
 final class Reception: Sendable {
   private struct Parts {
     var isStopped = false
-    var messages: Wormhole.Subscription?
-    var contexts: Wormhole.Subscription?
+    var messages: Subscription?
+    var contexts: Subscription?
     /// The ID of the message that the delegate is handling.
     var given: String?
     var isGivingContext = false
@@ -179,7 +180,7 @@ final class Reception: Sendable {
     body()
   }
 
-  func keep(_ messages: Wormhole.Subscription, _ contexts: Wormhole.Subscription?) {
+  func keep(_ messages: Subscription, _ contexts: Subscription?) {
     let isLate = parts.withLock { parts in
       (parts.messages, parts.contexts) = (messages, contexts)
       return parts.isStopped

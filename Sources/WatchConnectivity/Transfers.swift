@@ -18,7 +18,7 @@ enum Transfer: Sendable {
   /// Creates an object for a transfer that an earlier run has sent and for which no object exists
   /// here.
   init(
-    _ core: TransferCore, kind: String, file: Wormhole.SentFile?, _ value: PropertyListValue?
+    _ core: TransferCore, kind: String, file: SentFile?, _ value: PropertyListValue?
   ) {
     core.isStored()
     guard kind == TransferKind.file.rawValue else {
@@ -102,7 +102,7 @@ final class Transfers: Sendable {
   ///
   /// - Parameter find: returns the transfers in progress, in order.
   func complete(
-    _ find: () throws(WormholeError) -> [Wormhole.Sent]
+    _ find: () throws(WormholeError) -> [Sent]
   ) throws(WormholeError) {
     try isComplete.withLock { isComplete throws(WormholeError) in
       guard !isComplete else { return }

@@ -43,7 +43,7 @@ extension WCSession {
     }
     if isFirst { return tryActivation(until: .now + Self.patience) }
     guard activation == .activated else { return }
-    if state.withLock({ $0.opened })?.hole.storage.isInPlace == false { return beginAnew() }
+    if state.withLock({ $0.opened })?.container.storage.isInPlace == false { return beginAnew() }
     let isNew = state.withLock { state in
       defer { state.told = state.delegate }
       return state.told !== state.delegate
@@ -81,16 +81,16 @@ extension WCSession {
     guard state.withLock({ $0.opened }) == nil else { return }
     let part = try fixedPart ?? Self.part()
     if fixedPart == nil { FileManager.default.makeDocumentDirectory() }
-    let hole = try part.open()
-    let pairing = Pairing(in: hole)
+    let container = try part.open()
+    let pairing = Pairing(in: container)
     do throws(WormholeError) {
       let watching = try pairing.watch(on: work) { [weak self] _ in self?.pairingChanged() }
       state.withLock { state in
         state.part = part
-        state.opened = Opened(hole: hole, pairing: pairing, watching: watching)
+        state.opened = Opened(container: container, pairing: pairing, watching: watching)
       }
     } catch {
-      hole.close()
+      container.close()
       throw error
     }
   }
@@ -101,7 +101,7 @@ extension WCSession {
       let watch = part.role == .watch ? part.watch : try look(at: opened.pairing).active
     else { return }
     let connection = try Connection(
-      opened.hole, part.role, watch: watch, transfers(to: watch))
+      opened.container, part.role, watch: watch, transfers(to: watch))
     do {
       try listen(connection)
     } catch {
@@ -118,7 +118,7 @@ extension WCSession {
         self?.report()
       },
       // A counterpart that can be started is reachable.
-      starts: try connection.hole.watchLaunches(on: work) { [weak self] in self?.report() })
+      starts: try connection.container.watchLaunches(on: work) { [weak self] in self?.report() })
     connection.keep(
       responding: connection.member.respond(toKind: nil) { [weak self] request in
         guard let self else { return request.refuse("its session has ended") }

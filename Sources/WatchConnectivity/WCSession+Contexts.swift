@@ -50,7 +50,7 @@ extension WCSession {
   }
 
   private func context(
-    _ find: (Wormhole.Peer) throws(WormholeError) -> Wormhole.Context?
+    _ find: (Peer) throws(WormholeError) -> Context?
   ) -> [String: Any] {
     guard let connection else { return [:] }
     do throws(WormholeError) {
@@ -62,7 +62,7 @@ extension WCSession {
   }
 
   private static func content(
-    of context: Wormhole.Context?
+    of context: Context?
   ) throws(WormholeError) -> [String: Any] {
     try context?.value(as: PropertyListValue.self).foundationDictionary ?? [:]
   }

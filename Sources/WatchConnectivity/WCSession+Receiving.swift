@@ -48,7 +48,7 @@ extension WCSession {
     // Stored before the first message arrives: the session must know which message its delegate
     // is handling.
     connection.keep(new)
-    let messages: Wormhole.Subscription
+    let messages: Subscription
     do throws(WormholeError) {
       messages = try connection.member.receive(kinds: kinds ?? TransferKind.all, on: callbacks) {
         [weak self, weak new] message in
@@ -87,7 +87,7 @@ extension WCSession {
 
   // MARK: Transfers
 
-  private func receive(_ message: Wormhole.Message, _ reception: Reception) throws {
+  private func receive(_ message: Message, _ reception: Reception) throws {
     guard !reception.isStopped, let connection, let delegate, isOpen(connection, for: message.id)
     else {
       // Stop before the redelivery, so that the message does not arrive in this reception again.
@@ -110,7 +110,7 @@ extension WCSession {
     tellUnhandled()
   }
 
-  private func receive(_ context: Wormhole.Context, _ reception: Reception) -> Bool {
+  private func receive(_ context: Context, _ reception: Reception) -> Bool {
     guard !reception.isStopped, let connection, let delegate, let pairing = pairingState,
       connection.isOpen(pairing)
     else {
@@ -144,7 +144,7 @@ extension WCSession {
   // MARK: Messages
 
   /// Runs on a thread that no other caller waits for.
-  func take(_ request: Wormhole.Request) {
+  func take(_ request: Request) {
     guard delegate != nil else {
       return answer(request, .failure(.deliveryFailed, "its session has no delegate"))
     }
@@ -164,7 +164,7 @@ extension WCSession {
     }
   }
 
-  private func give(_ request: Wormhole.Request) {
+  private func give(_ request: Request) {
     guard let kind = MessageKind(rawValue: request.kind), let delegate else {
       return answer(
         request,
@@ -214,7 +214,7 @@ extension WCSession {
     }
   }
 
-  private func answer(_ request: Wormhole.Request, _ answer: Answer) {
+  private func answer(_ request: Request, _ answer: Answer) {
     do throws(WormholeError) {
       try request.reply(answer.value)
     } catch {
@@ -226,9 +226,9 @@ extension WCSession {
 
 /// A request with a single reply: the first caller of `take()` sends the reply.
 private final class Once: Sendable {
-  private let request: Monitor<Wormhole.Request?>
+  private let request: Monitor<Request?>
 
-  init(_ request: Wormhole.Request) { self.request = Monitor(request) }
+  init(_ request: Request) { self.request = Monitor(request) }
 
-  func take() -> Wormhole.Request? { request.withLock { $0.take() } }
+  func take() -> Request? { request.withLock { $0.take() } }
 }

@@ -119,13 +119,13 @@ extension WCSession.Part {
   /// Opens the container.
   ///
   /// Each session has its own instance of the container, as each process has.
-  func open() throws(WormholeError) -> Wormhole {
-    var options = Wormhole.Options()
+  func open() throws(WormholeError) -> SharedContainer {
+    var options = Options()
     options.log = { DropInLog.tell($0) }
     options.mailbox.attempts = settings.attempts
     switch place {
-    case .directory(let path): return try Wormhole(directory: path, options: options)
-    case .group(let group): return try Wormhole(group: group, options: options)
+    case .directory(let path): return try SharedContainer(directory: path, options: options)
+    case .group(let group): return try SharedContainer(group: group, options: options)
     }
   }
 }

@@ -142,7 +142,7 @@ extension WCSession {
 
   private func begin(
     _ transfer: Transfer, _ connection: Result<Connection, WCError>,
-    _ send: (Connection, Wormhole.SendOptions) throws(WCError) -> Void
+    _ send: (Connection, SendOptions) throws(WCError) -> Void
   ) {
     let isMain = StoringTime.isMain
     StoringTime.shared.began(transfer.core, onMain: isMain)
@@ -151,7 +151,7 @@ extension WCSession {
     do throws(WCError) {
       let connection = try connection.get()
       transfers = connection.transfers
-      var options = Wormhole.SendOptions()
+      var options = SendOptions()
       options.id = transfer.core.id
       options.isIdentifierFresh = true
       options.durability = settings.durability
@@ -197,7 +197,7 @@ extension WCSession {
   ///
   /// If not, the outcome is delivered again, to the next delegate or in the next run of the
   /// program.
-  private func hear(_ outcome: Wormhole.Outcome, _ transfers: Transfers) -> Bool {
+  private func hear(_ outcome: Outcome, _ transfers: Transfers) -> Bool {
     // An outcome that is known here belongs to a transfer, even if its receipt no longer states the
     // kind.
     guard transfers[outcome.id] != nil || TransferKind(rawValue: outcome.kind) != nil
@@ -217,7 +217,7 @@ extension WCSession {
     return isTold
   }
 
-  private static func error(_ end: Wormhole.Outcome.Status) -> WCError? {
+  private static func error(_ end: Outcome.Status) -> WCError? {
     switch end {
     case .delivered: nil
     case .cancelled: WCError(.genericError, "it was cancelled")

@@ -85,9 +85,9 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   /// The open container, for the lifetime of the session.
   struct Opened: Sendable {
-    let hole: Wormhole
+    let container: SharedContainer
     let pairing: Pairing
-    let watching: Wormhole.Subscription
+    let watching: Subscription
   }
 
   init(part: Part?) {

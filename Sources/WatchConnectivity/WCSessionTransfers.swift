@@ -113,7 +113,7 @@ final class TransferCore: Sendable {
   private let state = Monitor(State())
 
   private struct State {
-    var sent: Wormhole.Sent?
+    var sent: Sent?
     var isCancelled = false
     var hasEnded = false
     var isStored = false
@@ -122,7 +122,7 @@ final class TransferCore: Sendable {
     var patience: Instant?
   }
 
-  init(_ id: String?, sent: Wormhole.Sent? = nil, isStored: Bool = false) {
+  init(_ id: String?, sent: Sent? = nil, isStored: Bool = false) {
     self.id = id
     state.withLock { state in
       state.sent = sent
@@ -133,7 +133,7 @@ final class TransferCore: Sendable {
   var isTransferring: Bool { state.withLock { !$0.hasEnded } }
 
   /// Records that the transfer is in the counterpart's inbox.
-  func wasSent(_ sent: Wormhole.Sent) {
+  func wasSent(_ sent: Sent) {
     let isCancelled = state.withLock { state in
       state.sent = sent
       return state.isCancelled

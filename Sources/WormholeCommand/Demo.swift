@@ -1,5 +1,5 @@
 import CommandLine
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -16,7 +16,7 @@ struct Demo {
     try stage.run {
       try prepare()
       // The first command waits, and would report a missing container.
-      _ = try Wormhole(directory: stage.path + "/container")
+      _ = try SharedContainer(directory: stage.path + "/container")
     } _: {
       try play()
     }

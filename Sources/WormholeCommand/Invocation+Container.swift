@@ -1,5 +1,5 @@
 import CommandLine
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -12,9 +12,9 @@ extension Invocation {
   ///
   /// - Parameter create: whether a missing container is made.
   func open(
-    create: Bool, _ adjust: (inout Wormhole.Options) -> Void = { _ in }
-  ) throws -> Wormhole {
-    var options = Wormhole.Options()
+    create: Bool, _ adjust: (inout Options) -> Void = { _ in }
+  ) throws -> SharedContainer {
+    var options = Options()
     options.createsIfMissing = create
     if has(.groupShared) { options.sharing = .group }
     let output = output
@@ -22,26 +22,26 @@ extension Invocation {
       if entry.level >= .error { output.tell(entry.text) } else { output.explain(entry.text) }
     }
     adjust(&options)
-    let hole: Wormhole
+    let container: SharedContainer
     do {
       // A command that waits alone in a container waits for ever: perhaps the path is a mistake.
       options.createsIfMissing = create && !waits
-      hole = try open(try place(), options)
+      container = try open(try place(), options)
     } catch let error as WormholeError where create && waits && error.isForWantOfAContainer {
       options.createsIfMissing = true
-      hole = try open(try place(), options)
-      output.tell("there was no container at '\(hole.storage.path)'; created it")
+      container = try open(try place(), options)
+      output.tell("there was no container at '\(container.storage.path)'; created it")
     }
-    if verb.changesValues { try EnclosingLock.refuseChange(of: hole, verb.name) }
+    if verb.changesValues { try EnclosingLock.refuseChange(of: container, verb.name) }
     // Never released: the end of the process closes everything, and faster.
-    _ = Unmanaged.passRetained(hole)
-    return hole
+    _ = Unmanaged.passRetained(container)
+    return container
   }
 
-  private func open(_ place: Place, _ options: Wormhole.Options) throws -> Wormhole {
+  private func open(_ place: Place, _ options: Options) throws -> SharedContainer {
     switch place {
-    case .directory(let path): try Wormhole(directory: path, options: options)
-    case .group(let name): try Wormhole(group: name, options: options)
+    case .directory(let path): try SharedContainer(directory: path, options: options)
+    case .group(let name): try SharedContainer(group: name, options: options)
     }
   }
 

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -113,14 +113,14 @@ final class LineCount: Sendable {
 
 extension Invocation {
   /// Sends lines as they arrive.
-  func sendLines(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
+  func sendLines(to name: String, _ options: SendOptions) throws -> Int32 {
     let count = LineCount(output)
     try Interruption.prepare { count.interrupt() }
     var options = options
     // If standard input is faster than the receiver, the command waits for the receiver.
     options.whenFull = .wait(.seconds(1_000_000_000))
     let peer = try open(create: true).peer(name, from: value(.from))
-    let limit = Wormhole.Options().maximumValueBytes
+    let limit = Options().maximumValueBytes
     var reader = LineReader()
     do {
       while let lines = try reader.next(limit: limit) {
@@ -136,7 +136,7 @@ extension Invocation {
 
   /// Sends the lines up to the first invalid line.
   private func send(
-    _ lines: [[UInt8]], to peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ count: LineCount
+    _ lines: [[UInt8]], to peer: Peer, _ options: SendOptions, _ count: LineCount
   ) throws {
     let first = count.sent
     let type = value(.type).flatMap(ValueType.init)
@@ -159,7 +159,7 @@ extension Invocation {
       rest = rest.dropFirst(run.count)
       var options = options
       options.kind = kind
-      var sent: [Wormhole.Sent] = []
+      var sent: [Sent] = []
       try count.send(run.count) { sent = try peer.send(contentsOf: Array(run), options) }
       if output.isJSON { for one in sent { try output.ofDone.write(one, from: value(.from)) } }
     }

@@ -1,5 +1,5 @@
 import CommandLine
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -16,10 +16,10 @@ enum Names {
     { invocation in
       // A group's container is marked as a group's, and the command line may not contain the option
       // for sharing yet.
-      let hole =
+      let container =
         (try? invocation.open(create: false) { $0.isForReading = true })
         ?? (try? invocation.open(create: false) { ($0.isForReading, $0.sharing) = (true, .group) })
-      let names = try? hole?.names(self, after: invocation.operands)
+      let names = try? container?.names(self, after: invocation.operands)
       return (names ?? []).map { Proposal.Word($0) }
     }
   }
@@ -33,7 +33,7 @@ extension Option.Argument {
   static func member(_ name: String) -> Self { .found(name, Names.members.found) }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// - Parameter operands: the preceding operands, which may determine the kind of name.
   fileprivate func names(
     _ names: Names, after operands: [String]

@@ -5,7 +5,7 @@ import Wormhole
 /// Output of a channel's value.
 extension Output {
   /// Writes one object: the value with its metadata.
-  func write(object snapshot: Wormhole.UntypedSnapshot) throws {
+  func write(object snapshot: UntypedSnapshot) throws {
     try write(
       .channel,
       [
@@ -18,7 +18,7 @@ extension Output {
   }
 
   /// Writes a line, with the channel's name first in the case of several channels.
-  func write(line snapshot: Wormhole.UntypedSnapshot, named: Bool) throws {
+  func write(line snapshot: UntypedSnapshot, named: Bool) throws {
     if isJSON { return try write(object: snapshot) }
     let value = try snapshot.value.map { try $0.inOneLine() } ?? "(cleared)"
     try write(line: named ? "\(try snapshot.channel.inOneLine())\t\(value)" : value)

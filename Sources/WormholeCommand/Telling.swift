@@ -1,5 +1,5 @@
 import CommandLine
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The output of items as they arrive, until the end condition.

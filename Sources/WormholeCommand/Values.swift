@@ -1,7 +1,7 @@
 import CommandLine
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The type of a value that is made of bytes.

@@ -15,7 +15,7 @@ extension Link {
 
   /// The state with which processes share a link.
   struct Sharing: Sendable {
-    let channel: Wormhole.Channel<Cuts>
+    let channel: Channel<Cuts>
     /// An object to retain: the container in the test's process, the watch in the other processes.
     let keeper: any Sendable
     let path: String
@@ -57,7 +57,7 @@ extension Link {
       let plan = Processes.environment(planVariable).flatMap({ LinkPlan($0) })
     else { return nil }
     let link = Link(plan)
-    let channel = try Wormhole(directory: path).channel("cuts", of: Cuts.self)
+    let channel = try SharedContainer(directory: path).channel("cuts", of: Cuts.self)
     if let cuts = try channel.value { link.follow(cuts) }
     let watching = try channel.watch { [weak link] snapshot in
       if let cuts = snapshot.value { link?.follow(cuts) }
@@ -69,7 +69,7 @@ extension Link {
   }
 }
 
-extension Wormhole.Options {
+extension Options {
   /// Puts the test's link between the members of this instance and all others, if a test has
   /// started this process with a link; otherwise does nothing.
   ///

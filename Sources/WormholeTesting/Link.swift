@@ -8,7 +8,7 @@ public import Wormhole
 /// The messages are real files in their usual directories; the link decides when the receivers see
 /// them. The link stands between the members of all instances whose options use it, such as both
 /// members of ``TwoMembers``. It also reaches the processes that a ``TestProcess`` has started with
-/// the link, if they call `Wormhole.Options.useLinkOfTest()`.
+/// the link, if they call `Options.useLinkOfTest()`.
 public final class Link: Sendable {
   /// The messages that are counted together.
   struct Stream: Hashable, Sendable {
@@ -237,7 +237,7 @@ extension Link: MessageLink {
   }
 }
 
-extension Wormhole.Options {
+extension Options {
   /// Puts a link between the members of this instance and all others.
   public mutating func use(_ link: Link) { self.link = link }
 }

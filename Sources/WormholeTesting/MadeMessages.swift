@@ -2,7 +2,7 @@ public import FoundationEssentials
 internal import Synchronization
 public import Wormhole
 
-extension Wormhole.Message {
+extension Message {
   /// Creates a message that no member has sent, to call a handler with.
   ///
   /// The message behaves like a received message: its value is decoded from a property list, and a
@@ -22,7 +22,7 @@ extension Wormhole.Message {
     _ value: Value, from: String? = "phone", kind: String? = nil, id: String? = nil,
     attempt: Int = 1, isRedelivered: Bool = false, isUrgent: Bool = false, sent: Date = Date(),
     file: String? = nil
-  ) throws(WormholeError) -> Wormhole.Message {
+  ) throws(WormholeError) -> Message {
     precondition(attempt >= 1, "attempts are counted from 1")
     let attached = try file.map { (path) throws(WormholeError) in
       let container = try TemporaryContainer()
@@ -31,7 +31,7 @@ extension Wormhole.Message {
     let made = try MadeMessage(
       value, id: id ?? freshIdentifier(), from: from, kind: kind, sent: sent, isUrgent: isUrgent,
       isRedelivered: isRedelivered, file: attached)
-    return Wormhole.Message(made, attempt: attempt)
+    return Message(made, attempt: attempt)
   }
 
   /// The record of a message that a test has created; nil for a received message.
@@ -63,7 +63,7 @@ public struct MessageRecord: Sendable {
   }
 }
 
-extension Wormhole.Request {
+extension Request {
   /// Creates a request that no member has made, to call a handler with.
   ///
   /// Its ``record`` contains the reply.
@@ -75,8 +75,8 @@ extension Wormhole.Request {
   public static func make<Question: Encodable>(
     _ question: Question, from: String? = "phone", kind: String? = nil,
     timeLeft: Duration = .seconds(10)
-  ) throws(WormholeError) -> Wormhole.Request {
-    try Wormhole.Request(
+  ) throws(WormholeError) -> Request {
+    try Request(
       made: question, from: from, kind: kind, timeLeft: timeLeft, MadeRequest())
   }
 
@@ -106,25 +106,25 @@ public struct RequestRecord: Sendable {
   public var hasEnded: Bool { made.hasEnded }
 }
 
-extension Wormhole.ImmediateMessage {
+extension ImmediateMessage {
   /// Creates an immediate message that no member has sent, to call a handler with.
   public static func make<Value: Encodable>(
     _ value: Value, from: String? = "phone", kind: String? = nil
-  ) throws(WormholeError) -> Wormhole.ImmediateMessage {
-    try Wormhole.ImmediateMessage(made: value, from: from, kind: kind)
+  ) throws(WormholeError) -> ImmediateMessage {
+    try ImmediateMessage(made: value, from: from, kind: kind)
   }
 }
 
-extension Wormhole.Context {
+extension Context {
   /// Creates a context that no member has set, to call a handler with.
   public static func make<Value: Encodable>(
     _ value: Value, from: String = "phone", kind: String? = nil, sent: Date = Date()
-  ) throws(WormholeError) -> Wormhole.Context {
-    try Wormhole.Context(made: value, from: from, kind: kind, sent: sent)
+  ) throws(WormholeError) -> Context {
+    try Context(made: value, from: from, kind: kind, sent: sent)
   }
 }
 
-extension Wormhole.Sent {
+extension Sent {
   /// Creates a pending message that was never sent; ``finish(_:)`` or a cancellation ends the
   /// message.
   ///
@@ -136,9 +136,9 @@ extension Wormhole.Sent {
   /// The content of the message cannot be read: see ``make(sending:kind:file:id:to:)``.
   public static func make(
     id: String? = nil, to: String = "watch", count: Int = 1
-  ) throws(WormholeError) -> Wormhole.Sent {
+  ) throws(WormholeError) -> Sent {
     precondition((1...64).contains(count), "a file holds from 1 to 64 messages")
-    return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: count)
+    return try Sent(made: id ?? freshIdentifier(), to: to, count: count)
   }
 
   /// Creates a pending message with its content, like a message of an earlier incarnation.
@@ -150,23 +150,23 @@ extension Wormhole.Sent {
   ///   - id: the sender's identifier for the message; by default a unique identifier.
   ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
-    sending value: Value, kind: String? = nil, file: Wormhole.SentFile? = nil, id: String? = nil,
+    sending value: Value, kind: String? = nil, file: SentFile? = nil, id: String? = nil,
     to: String = "watch"
-  ) throws(WormholeError) -> Wormhole.Sent {
+  ) throws(WormholeError) -> Sent {
     let content = try MadeContent(value, to: to, kind: kind, file: file)
-    return try Wormhole.Sent(made: id ?? freshIdentifier(), to: to, count: 1, content)
+    return try Sent(made: id ?? freshIdentifier(), to: to, count: 1, content)
   }
 
   /// Settles a message that a test has created, and notifies the waiters; returns whether the
   /// message was still pending.
   @discardableResult
-  public func finish(_ end: Wormhole.Outcome.Status) -> Bool {
+  public func finish(_ end: Outcome.Status) -> Bool {
     precondition(isMade, "finish is only for a message that a test has created")
     return self.end(end)
   }
 }
 
-extension Wormhole.Outcome {
+extension Outcome {
   /// Creates the outcome of a message that was never sent, with the content of the message.
   ///
   /// - Parameters:
@@ -177,11 +177,11 @@ extension Wormhole.Outcome {
   ///   - id: the sender's identifier for the message; by default a unique identifier.
   ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
-    sending value: Value, end: Status, kind: String? = nil, file: Wormhole.SentFile? = nil,
+    sending value: Value, end: Status, kind: String? = nil, file: SentFile? = nil,
     id: String? = nil, to: String = "watch"
-  ) throws(WormholeError) -> Wormhole.Outcome {
+  ) throws(WormholeError) -> Outcome {
     let content = try MadeContent(value, to: to, kind: kind, file: file)
-    return try Wormhole.Outcome(made: id ?? freshIdentifier(), to: to, count: 1, end: end, content)
+    return try Outcome(made: id ?? freshIdentifier(), to: to, count: 1, end: end, content)
   }
 }
 

@@ -5,13 +5,13 @@ public import Wormhole
 /// A container of one test's own, in a new directory below `TMPDIR`, or `/tmp`.
 ///
 /// The directory and its content are removed when the test releases this object. Before the
-/// removal, all activities started through its instances end, as after `Wormhole.close()`. Release
-/// all other objects of the container too, or they lose their files.
+/// removal, all activities started through its instances end, as after `SharedContainer.close()`.
+/// Release all other objects of the container too, or they lose their files.
 public final class TemporaryContainer: Sendable {
   /// The directory, which also has space for a test's own files beside the container.
   public let directory: String
 
-  /// The path of the container, as `WORMHOLE_CONTAINER` and `Wormhole(directory:)` expect it.
+  /// The path of the container, for `WORMHOLE_CONTAINER` and `SharedContainer(directory:)`.
   public var path: String { directory + "/container" }
 
   /// The activities of the opened instances.
@@ -43,23 +43,23 @@ public final class TemporaryContainer: Sendable {
 
   /// Opens the container; each instance is independent, as if it were in another process.
   public func open(
-    _ options: Wormhole.Options = Wormhole.Options()
-  ) throws(WormholeError) -> Wormhole {
-    keeping(try Wormhole(directory: path, options: options))
+    _ options: Options = Options()
+  ) throws(WormholeError) -> SharedContainer {
+    keeping(try SharedContainer(directory: path, options: options))
   }
 
   /// Opens the container; each instance is independent, as if it were in another process.
   ///
   /// As the overload without `await`, off the task's thread.
   public func open(
-    _ options: Wormhole.Options = Wormhole.Options()
-  ) async throws(WormholeError) -> Wormhole {
-    keeping(try await Wormhole(directory: path, options: options))
+    _ options: Options = Options()
+  ) async throws(WormholeError) -> SharedContainer {
+    keeping(try await SharedContainer(directory: path, options: options))
   }
 
-  private func keeping(_ hole: Wormhole) -> Wormhole {
-    begun.withLock { $0.append(hole.subscriptions) }
-    return hole
+  private func keeping(_ container: SharedContainer) -> SharedContainer {
+    begun.withLock { $0.append(container.subscriptions) }
+    return container
   }
 }
 

@@ -106,7 +106,7 @@ extension TestClock: MailClock {
   }
 }
 
-extension Wormhole.Options {
+extension Options {
   /// Makes messages use a clock that the test moves.
   public mutating func use(_ clock: TestClock) {
     self.clock = clock

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 public import Wormhole
 
@@ -35,7 +35,7 @@ public final class TestProcess: Sendable {
   ///   - arguments: the arguments of the program.
   ///   - container: the container for `WORMHOLE_CONTAINER`; nil leaves the variable unchanged.
   ///   - link: the link between the program's members and all others, if the program calls
-  ///     `Wormhole.Options.useLinkOfTest()`; nil for no link.
+  ///     `Options.useLinkOfTest()`; nil for no link.
   ///   - environment: variables that are added to this process's environment, or replace its
   ///     variables.
   ///   - input: the text on the program's standard input.

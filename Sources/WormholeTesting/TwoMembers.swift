@@ -10,13 +10,13 @@ public final class TwoMembers: Sendable {
   /// The link between the members.
   public let link: Link
   /// The first member; its default name is `phone`.
-  public let first: Wormhole.Member
+  public let first: Member
   /// The second member; its default name is `watch`.
-  public let second: Wormhole.Member
+  public let second: Member
   /// The second member as the first member sees it.
-  public let toSecond: Wormhole.Peer
+  public let toSecond: Peer
   /// The first member as the second member sees it.
-  public let toFirst: Wormhole.Peer
+  public let toFirst: Peer
 
   /// Joins under two names in a new container.
   ///
@@ -28,7 +28,7 @@ public final class TwoMembers: Sendable {
   ///   - options: the options with which both members open the container.
   public convenience init(
     _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
-    clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()
+    clock: TestClock? = nil, options: Options = Options()
   ) throws(WormholeError) {
     let container = try TemporaryContainer()
     let link = Link(plan, clock: clock)
@@ -43,7 +43,7 @@ public final class TwoMembers: Sendable {
   /// As the overload without `await`, off the task's thread.
   public convenience init(
     _ first: String = "phone", _ second: String = "watch", plan: LinkPlan = LinkPlan(),
-    clock: TestClock? = nil, options: Wormhole.Options = Wormhole.Options()
+    clock: TestClock? = nil, options: Options = Options()
   ) async throws(WormholeError) {
     let container = try TemporaryContainer()
     let link = Link(plan, clock: clock)
@@ -54,8 +54,8 @@ public final class TwoMembers: Sendable {
   }
 
   private init(
-    _ container: TemporaryContainer, _ link: Link, _ first: Wormhole.Member,
-    _ second: Wormhole.Member
+    _ container: TemporaryContainer, _ link: Link, _ first: Member,
+    _ second: Member
   ) {
     self.container = container
     self.link = link
@@ -66,8 +66,8 @@ public final class TwoMembers: Sendable {
   }
 
   private static func options(
-    _ options: Wormhole.Options, _ link: Link, _ clock: TestClock?
-  ) -> Wormhole.Options {
+    _ options: Options, _ link: Link, _ clock: TestClock?
+  ) -> Options {
     var options = options
     options.use(link)
     if let clock { options.use(clock) }

@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import TestTraits
 import Testing
 import Wormhole

@@ -118,7 +118,7 @@ import Wormhole
     #expect(coordinator.timeout == .seconds(90))
     coordinator.timeout = .seconds(5)
     #expect(coordinator.timeout == .seconds(5))
-    #expect(Wormhole.Coordinator.timeout(nil, .seconds(-1)) == .seconds(30))
+    #expect(Coordinator.timeout(nil, .seconds(-1)) == .seconds(30))
   }
 
   @Test func aWaitThatEndsSetsTheErrorAndDoesNotRunTheAccessor() throws {

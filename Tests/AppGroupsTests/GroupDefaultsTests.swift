@@ -20,7 +20,9 @@ import Wormhole
   /// The same settings, as a second part of the program sees them.
   private var again: UserDefaults { UserDefaults(suiteName: group)! }
 
-  private func peer(_ arguments: [String], within time: Duration = patience) throws -> Outcome {
+  private func peer(_ arguments: [String], within time: Duration = patience) throws
+    -> ProcessOutcome
+  {
     try run(
       Programs.built("DropInPeer"), arguments, environment: [GroupsRoot.setting], within: time)
   }
@@ -143,7 +145,7 @@ import Wormhole
   @Test(.blocking, arguments: [false, true])
   func aDamagedDomainIsSetAndRemoved(isSet: Bool) throws {
     defaults.set(1, forKey: "a")
-    let suites = try URL(fileURLWithPath: Wormhole(group: group).directory + "/system")
+    let suites = try URL(fileURLWithPath: SharedContainer(group: group).directory + "/system")
     let files = try FileManager.default.contentsOfDirectory(
       at: suites, includingPropertiesForKeys: nil
     ).filter { $0.lastPathComponent.contains(group) }
@@ -152,7 +154,7 @@ import Wormhole
     try Data("no property list".utf8).write(to: file)
     #expect(defaults.object(forKey: "a") == nil)
     let error = #expect(throws: WormholeError.self) {
-      try Wormhole(group: group).defaults(group).set(2, forKey: "a")
+      try SharedContainer(group: group).defaults(group).set(2, forKey: "a")
     }
     #expect(error?.hint?.contains("removeAll()") == true)
     let heard = Heard<String>()

@@ -163,10 +163,10 @@ import Wormhole
     let groups = [group, group + ".2"]
     for group in groups { try ParentApplication.serve(Silent(), group: group) }
     for group in groups {
-      #expect(throws: WormholeError.self) { try Wormhole(group: group).join(as: group) }
+      #expect(throws: WormholeError.self) { try SharedContainer(group: group).join(as: group) }
     }
     ParentApplication.stop()
-    for group in groups { try Wormhole(group: group).join(as: group).leave() }
+    for group in groups { try SharedContainer(group: group).join(as: group).leave() }
   }
 
   @Test(.blocking, .notSanitized("a copy of a process with threads may hang in its code"))

@@ -8,11 +8,11 @@ import Wormhole
 final class Cinema: Sendable {
   let folder: TemporaryDirectory
   var path: String { folder.path + "/office" }
-  let hole: Wormhole
+  let container: SharedContainer
 
   init() throws {
     folder = try TemporaryDirectory()
-    hole = try Wormhole(directory: folder.path + "/office")
+    container = try SharedContainer(directory: folder.path + "/office")
   }
 
   var environment: [String] {
@@ -22,18 +22,18 @@ final class Cinema: Sendable {
 
   /// The office, opened as in another process.
   func office(_ role: Role = .phone, lease: Duration = .seconds(1)) throws -> BoxOffice {
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = lease
-    return BoxOffice(try Wormhole(directory: path, options: options), as: role)
+    return BoxOffice(try SharedContainer(directory: path, options: options), as: role)
   }
 
-  var books: Books { get throws { try BoxOffice(hole, as: .phone).books } }
+  var books: Books { get throws { try BoxOffice(container, as: .phone).books } }
 
   func album(_ role: Role) -> Album { Album(of: role, beside: path) }
 
   func command(_ role: Role, _ words: [String]) -> [String] { ["--as", role.rawValue] + words }
 
-  func run(_ role: Role, _ words: String...) throws -> Outcome {
+  func run(_ role: Role, _ words: String...) throws -> ProcessOutcome {
     try TestSupport.run(
       Programs.built("cinematime"), command(role, words), environment: environment)
   }

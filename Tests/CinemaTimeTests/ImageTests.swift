@@ -110,7 +110,7 @@ import Wormhole
 
   /// The app that was started is a child of no process here.
   private func endPhone(_ cinema: Cinema) {
-    let peer = cinema.hole.peer("phone")
+    let peer = cinema.container.peer("phone")
     guard let profile = try? peer.profile, profile.isRunning else { return }
     try? Processes.send(.kill, to: profile.processID)
     try? eventually("the phone ends") { try peer.reachability != .running }
@@ -121,10 +121,10 @@ import Wormhole
     let cinema = try Cinema()
     try cinema.office(.watch).sell(34340, to: "me")
     let watch = try cinema.app(.watch, faults: "rename~34340.png@1:before:fail=ENOSPC")
-    try eventually("it is asked for") { try cinema.hole.peer("phone").queue.count == 1 }
+    try eventually("it is asked for") { try cinema.container.peer("phone").queue.count == 1 }
     let phone = try cinema.app(.phone)
     #expect(throws: Never.self) { try watch.shows(tickets: [34340], images: [34340]) }
-    #expect(try cinema.hole.peer("watch").deadLetters.isEmpty)
+    #expect(try cinema.container.peer("watch").deadLetters.isEmpty)
     withExtendedLifetime(phone) {}
   }
 }

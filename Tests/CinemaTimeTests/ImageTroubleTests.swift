@@ -14,7 +14,8 @@ import Wormhole
   private func app(
     _ role: Role, changed: @escaping @Sendable () -> Void = {}
   ) throws -> CinemaApp {
-    try CinemaApp(try Wormhole(directory: cinema.path), as: role, for: "me", changed: changed)
+    try CinemaApp(
+      try SharedContainer(directory: cinema.path), as: role, for: "me", changed: changed)
   }
 
   private func images(_ role: Role, are movies: Set<Int>) throws {
@@ -22,7 +23,7 @@ import Wormhole
   }
 
   /// Receives, as the given member, the request for an image from the app under test.
-  private func takeRequest(_ member: Wormhole.Member) throws {
+  private func takeRequest(_ member: Member) throws {
     let asked = Heard<[Int]>()
     let receiving = try member.receive(Payload.self) { payload, _ in
       asked.add(payload.qrCodes ?? [])
@@ -46,7 +47,7 @@ import Wormhole
     try cinema.office(.phone).sell(34340, to: "me")
     let watch = try app(.watch)
     defer { watch.stop() }
-    let phone = try cinema.hole.join(as: "phone")
+    let phone = try cinema.container.join(as: "phone")
     try takeRequest(phone)
     let place = try cinema.folder.descriptor.open(
       "office/channels/tickets", [.readOnly, .directory])
@@ -57,7 +58,7 @@ import Wormhole
       file: try image(), metadata: ImageNote(qrCodes: 34340))
     try eventually("it has come") { sent.status != nil }
     try aside.rename("aside", to: place, "value.plist")
-    #expect(try cinema.hole.peer("watch").deadLetters.isEmpty)
+    #expect(try cinema.container.peer("watch").deadLetters.isEmpty)
     phone.leave()
     let app = try app(.phone)
     defer { app.stop() }
@@ -69,7 +70,7 @@ import Wormhole
     try cinema.office(.phone).sell(34340, to: "me")
     let phone = try app(.phone)
     defer { phone.stop() }
-    let watch = try cinema.hole.join(as: "watch")
+    let watch = try cinema.container.join(as: "watch")
     let heard = Heard<String>()
     let receiving = try watch.receive(kinds: ["ImageNote"]) { message in
       heard.add(message.id)
@@ -99,9 +100,9 @@ import Wormhole
 
   @Test func anAppThatCouldNotBeginGivesItsNameBack() throws {
     _ = try cinema.folder.descriptor.open("office.watch", [.writeOnly, .create], mode: 0o600)
-    let hole = try Wormhole(directory: cinema.path)
-    #expect(throws: (any Error).self) { try CinemaApp(hole, as: .watch, for: "me") }
+    let container = try SharedContainer(directory: cinema.path)
+    #expect(throws: (any Error).self) { try CinemaApp(container, as: .watch, for: "me") }
     try cinema.folder.descriptor.unlink("office.watch")
-    try CinemaApp(hole, as: .watch, for: "me").stop()
+    try CinemaApp(container, as: .watch, for: "me").stop()
   }
 }

@@ -41,7 +41,7 @@ import Wormhole
 
     func office(_ role: Role) throws -> SampleOffice {
       SampleOffice(
-        try Wormhole(directory: cinema.path), as: role,
+        try SharedContainer(directory: cinema.path), as: role,
         over: connectivity[role == .phone ? 0 : 1])
     }
 
@@ -69,7 +69,7 @@ import Wormhole
       let cinema = try Cinema()
       self.cinema = cinema
       apps = try Role.allCases.map { role in
-        try CinemaApp(try Wormhole(directory: cinema.path), as: role, for: "me")
+        try CinemaApp(try SharedContainer(directory: cinema.path), as: role, for: "me")
       }
     }
 
@@ -150,7 +150,7 @@ import Wormhole
   @Test @MainActor func withOursWhoComesLateSeesWhatIsThere() throws {
     let ours = try Ours()
     try ours.office(.phone).sell(34340, to: "me")
-    let watch = try TicketOffice(ours.cinema.hole, as: .watch, for: "me")
+    let watch = try TicketOffice(ours.cinema.container, as: .watch, for: "me")
     #expect(watch.purchased.map(\.id) == [34340])
   }
 
@@ -161,9 +161,9 @@ import Wormhole
     let session = WCSession(role: .phone, place: .directory(cinema.path))
     defer { session.end() }
     // Held until the purchase is made: a session cannot be activated under a name that is taken.
-    let other = try cinema.hole.join(as: "phone.watch")
+    let other = try cinema.container.join(as: "phone.watch")
     let connectivity = SampleConnectivity(session, as: .phone, beside: cinema.path)
-    let phone = SampleOffice(cinema.hole, as: .phone, over: connectivity)
+    let phone = SampleOffice(cinema.container, as: .phone, over: connectivity)
     try phone.purchase(34340)
     other.leave()
     session.activate()
@@ -178,8 +178,8 @@ import Wormhole
   @Test func withOursAPurchaseNeedsNoConnection() throws {
     let cinema = try Cinema()
     try cinema.office(.phone).sell(34340, to: "me")
-    let watch = try CinemaApp(cinema.hole, as: .watch, for: "me")
-    let phone = try CinemaApp(try Wormhole(directory: cinema.path), as: .phone, for: "me")
+    let watch = try CinemaApp(cinema.container, as: .watch, for: "me")
+    let phone = try CinemaApp(try SharedContainer(directory: cinema.path), as: .phone, for: "me")
     defer {
       watch.stop()
       phone.stop()
@@ -210,7 +210,8 @@ import Wormhole
     try ours.images(.watch, are: [34340])
     try ours.cinema.album(.watch).remove(34340)
     for delivery in [Delivery.guaranteed, .failable] {
-      let watch = Connectivity(visiting: try Wormhole(directory: ours.cinema.path), as: .watch)
+      let watch = Connectivity(
+        visiting: try SharedContainer(directory: ours.cinema.path), as: .watch)
       let reply = try watch.send(Payload(qrCodes: [34340]), by: delivery)
       if delivery == .failable { #expect(reply?.images.keys.sorted() == [34340]) }
     }

@@ -9,7 +9,7 @@ import Testing
   @Test @MainActor
   func theModelShowsWhatEitherSideHasDone() async throws {
     let cinema = try Cinema()
-    let office = try TicketOffice(cinema.hole, as: .phone, for: "me")
+    let office = try TicketOffice(cinema.container, as: .phone, for: "me")
     #expect(office.purchasable.count == 9)
     try office.purchase(34340)
     #expect(office.purchased.map(\.id) == [34340])

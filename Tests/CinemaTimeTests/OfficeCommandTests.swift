@@ -106,7 +106,7 @@ struct OfficeCommandTests {
   /// Each side's own list, as the side's app stores it; only the app changes it.
   @Test func inTheSampleAListCanBeLookedAtAndIsTheAppsToChange() throws {
     let cinema = try Cinema()
-    try cinema.hole.defaults("sample.phone").set([34340], forKey: "purchased")
+    try cinema.container.defaults("sample.phone").set([34340], forKey: "purchased")
     let tickets = try cinema.run(.phone, "tickets", "--sample")
     #expect(tickets.output == "34340\t5:00 PM\tThe General\n")
     #expect(try cinema.run(.watch, "tickets", "--sample").output.isEmpty)

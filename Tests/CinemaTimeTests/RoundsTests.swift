@@ -57,13 +57,13 @@ struct RoundsTests {
 
   /// The median time of a put until the watcher of another instance is called.
   private func putAndWatcher(_ cinema: Cinema) throws -> Duration {
-    let other = try Wormhole(directory: cinema.path)
+    let other = try SharedContainer(directory: cinema.path)
     let heard = Monitor(0)
     let watching = try other.channel("pace", of: Int.self).watch { snapshot in
       heard.signal { $0 = snapshot.value ?? 0 }
     }
     defer { watching.stop() }
-    let channel = cinema.hole.channel("pace", of: Int.self)
+    let channel = cinema.container.channel("pace", of: Int.self)
     var times: [Duration] = []
     for number in 1...200 {
       let begin = Instant.now

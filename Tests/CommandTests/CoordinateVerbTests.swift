@@ -75,7 +75,7 @@ struct CoordinateVerbTests {
     let stage = try Stage()
     let holder = try hold(stage, "read")
     let words = "strace -f -qq -o calls -e trace=openat2 -e inject=openat2:error=\(error)"
-    func coordinate(_ use: String) throws -> Outcome {
+    func coordinate(_ use: String) throws -> ProcessOutcome {
       try stage.run(
         "\(Self.root) \(words) wormhole coordinate \(use) file --timeout 0.3 -- echo in")
     }

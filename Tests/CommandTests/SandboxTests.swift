@@ -15,7 +15,7 @@ import Testing
   /// Runs lines of a shell in a sandbox; nil where there is none.
   private func sandboxed(
     _ script: String, _ error: Errno, as user: UInt32? = nil
-  ) throws -> Outcome? {
+  ) throws -> ProcessOutcome? {
     var job = PeerJob.sandboxed(error: error.rawValue, ["sh", "-c", script])
     if let user { job = .as(user: user, group: user, job) }
     let outcome = try stage.run(

@@ -150,7 +150,7 @@ struct WaitingVerbTests {
   }
 
   /// The outcome of a watch whose command is asked to end, and then runs these words.
-  private func outcomeOfWatch(ending words: String) throws -> Outcome {
+  private func outcomeOfWatch(ending words: String) throws -> ProcessOutcome {
     let stage = try Stage()
     let line = "trap 'kill $!; \(words)' TERM; sleep 600 & echo begun; wait"
     let watch = try stage.start(

@@ -2,8 +2,8 @@ import Wormhole
 
 @main struct Cinema {
   static func main() async throws {
-    let hole = try await Wormhole(directory: "cinema.container")
-    let seats = hole.channel("seats", of: Int.self)
+    let container = try await SharedContainer(directory: "cinema.container")
+    let seats = container.channel("seats", of: Int.self)
     if CommandLine.arguments.last == "sell" {
       let left = try await seats.update(default: 120) { $0 -= 2 }
       print(left, "seats left")

@@ -25,8 +25,8 @@ import Wormhole
 
   /// The file that holds a message.
   private func file(_ identifier: String) throws -> URL {
-    let hole = try Wormhole(group: group)
-    let folder = URL(fileURLWithPath: hole.directory + "/channels/MMWormhole%2F" + identifier)
+    let container = try SharedContainer(group: group)
+    let folder = URL(fileURLWithPath: container.directory + "/channels/MMWormhole%2F" + identifier)
     return folder.appendingPathComponent("value.plist")
   }
 

@@ -66,7 +66,7 @@ import Wormhole
     let path = try #require(files.filePath(forIdentifier: "turn"))
     let isPassed = Monitor(false)
     let found = Monitor<String?>(nil)
-    let threads = try Wormhole.Coordinator().write(path) { _ in
+    let threads = try Coordinator().write(path) { _ in
       wormhole.passMessageObject("at once" as NSString, identifier: "turn")
       #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
       let passing = try Syscalls.Thread("passing") {
@@ -150,7 +150,7 @@ import Wormhole
     #expect(another.message(withIdentifier: "odd") as? [String: Data] == odd)
     // Another program may have written such a value.
     let plain: [String: Data] = ["MMWormhole.archive": Data([1, 2, 3]), "more": Data([4])]
-    try Wormhole(group: group).channel("MMWormhole/wormhole/plain", of: [String: Data].self)
+    try SharedContainer(group: group).channel("MMWormhole/wormhole/plain", of: [String: Data].self)
       .put(plain)
     #expect(another.message(withIdentifier: "plain") as? [String: Data] == plain)
   }
@@ -267,7 +267,7 @@ import Wormhole
   @Test(.blocking) func anArchiveOfAnUnknownClassIsAnError() throws {
     let failures = Heard<String>()
     wormhole.failureHandler = { failures.add("\($0)") }
-    let hole = try Wormhole(group: group)
+    let container = try SharedContainer(group: group)
     let archive = try NSKeyedArchiver.archivedData(
       withRootObject: NSSet(array: [1]), requiringSecureCoding: false)
     let text = String(decoding: archive, as: UTF8.self)
@@ -277,7 +277,7 @@ import Wormhole
     while let place = bytes.firstRange(of: Array("NSSet".utf8)) {
       bytes.replaceSubrange(place, with: Array("NoSet".utf8))
     }
-    try hole.channel("MMWormhole/wormhole/m", of: [String: Data].self)
+    try container.channel("MMWormhole/wormhole/m", of: [String: Data].self)
       .put(["MMWormhole.archive": Data(bytes)])
     #expect(wormhole.message(withIdentifier: "m") == nil)
     #expect(failures.count == 1)

@@ -245,7 +245,9 @@ import Testing
       refuses(.malformed, "a string with half a character", "\(object)") { _ = try decode(object) }
     }
     #expect(try decode([0x51, 0x7F]) == "\u{7F}")
-    refuses(.malformed, "a non-ASCII character in an ASCII string") { _ = try decode([0x51, 0x80]) }
+    refuses(.malformed, "a non-ASCII character in an ASCII string") {
+      _ = try decode([0x51, 0x80])
+    }
   }
 
   @Test func aKeyIsATextAndUnique() throws {

@@ -14,7 +14,7 @@ extension Session {
   func run(
     in home: String, programs: String, replacing texts: [String: String] = [:],
     comparing compares: Bool = true, within time: Duration = patience
-  ) throws -> Outcome {
+  ) throws -> ProcessOutcome {
     let mark = "\u{1E}"
     var script = compares ? "cd\n" : "set -e\ncd\n"
     for exchange in exchanges {

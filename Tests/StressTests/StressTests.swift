@@ -8,7 +8,8 @@ import Testing
 /// The program as a whole: without a fault it finds no violation; with a fault it finds a
 /// violation, and finds it again from the printed line.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct StressTests {
-  private func stress(_ arguments: [String], in folder: TemporaryDirectory) throws -> Outcome {
+  private func stress(_ arguments: [String], in folder: TemporaryDirectory) throws -> ProcessOutcome
+  {
     try TestSupport.run(
       Programs.built("wormhole-stress"), arguments, environment: ["TMPDIR=\(folder.path)"])
   }

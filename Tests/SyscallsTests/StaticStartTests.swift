@@ -19,7 +19,7 @@ import Testing
     guard try compile(compiler, in: folder) else {
       return skip(Self.what, because: "Swift's static libraries are not installed")
     }
-    func run(_ program: String, _ setting: String) throws -> Outcome {
+    func run(_ program: String, _ setting: String) throws -> ProcessOutcome {
       try TestSupport.run(
         "env", ["-i", setting, chroot, folder.path, "/" + program])
     }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -8,16 +8,16 @@ extension Peer {
   static func sendFile(
     _ container: String, _ file: String, moves: Bool, durability: Durability
   ) throws {
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = durability
-    try Wormhole(directory: container).peer("watch").send(
+    try SharedContainer(directory: container).peer("watch").send(
       file: file, metadata: "it", mode: moves ? .moving : .copying,
       options)
     try say("sent")
   }
 
   static func receiveFile(_ container: String, to path: String, takes: Bool) throws {
-    let member = try Wormhole(directory: container).join(as: "watch")
+    let member = try SharedContainer(directory: container).join(as: "watch")
     let ended = Monitor<(any Error)?>(nil)
     let isDone = Monitor(false)
     let receiving = try member.receive(acknowledging: .explicit) { message in
@@ -40,15 +40,15 @@ extension Peer {
   }
 
   static func fileMemory(_ container: String, _ file: String, to path: String?) throws {
-    let hole = try Wormhole(directory: container)
-    let member = try hole.join(as: "watch")
+    let shared = try SharedContainer(directory: container)
+    let member = try shared.join(as: "watch")
     let isDone = Monitor(false)
     let receiving = try member.receive { message in
       if let path { try message.file?.move(to: path) }
       isDone.signal { $0 = true }
     }
     let before = try mostMemory()
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
     try member.peer("watch").send(file: file, options)
     _ = isDone.wait(until: .now + .seconds(60)) { $0 ? true : nil }

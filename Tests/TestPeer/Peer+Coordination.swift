@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -9,7 +9,7 @@ extension Peer {
     _ kind: PeerJob.Coordination, _ path: String, _ what: PeerJob.Inside,
     takeOverAfter takeOver: Duration?
   ) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     func inside(_ path: String) throws {
       try say("inside")
       switch what {
@@ -43,7 +43,7 @@ extension Peer {
   }
 
   static func moveInside(_ path: String, to new: String) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     try coordinator.access([.writing(path), .writing(new)]) { access in
       let (old, place) = (UserPath(access.paths[0]), UserPath(access.paths[1]))
       try old.openParent().rename(old.name, to: place.openParent(), place.name)
@@ -54,7 +54,7 @@ extension Peer {
   }
 
   static func coordinateAdd(_ path: String, times: Int) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     for _ in 0..<times {
       try coordinator.write(path) { path in
         let file = try Descriptor.open(path: path, [.readWrite, .create], mode: 0o600)

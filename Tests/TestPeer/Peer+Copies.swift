@@ -1,5 +1,5 @@
 import CForking
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -14,7 +14,7 @@ extension Peer {
     /// Held for ever by a thread.
     let held = Monitor(())
     let one = OneForEachProcess { Monitor(0) }
-    let coordinator = Wormhole.Coordinator()
+    let coordinator = Coordinator()
   }
 
   // Written once, before the process has another thread or a child.
@@ -86,19 +86,19 @@ extension Peer {
 
 /// A process with eight busy threads, and all that a process may have of a container.
 private final class BusyHousehold: Sendable {
-  let hole: Wormhole
-  let member: Wormhole.Member
-  let guest: Wormhole.Guest
-  let watching: Wormhole.Subscription
+  let shared: SharedContainer
+  let member: Member
+  let guest: Guest
+  let watching: Subscription
   let names: FolderWatch
   let container: Container
 
   init(_ path: String) throws {
-    hole = try Peer.meeting(path)
+    shared = try Peer.meeting(path)
     container = try Container.open(path, options: .testing())
-    member = try hole.join(as: "phone")
-    guest = try hole.guest()
-    watching = try hole.channel("k0", of: Int.self).watch { _ in }
+    member = try shared.join(as: "phone")
+    guest = try shared.guest()
+    watching = try shared.channel("k0", of: Int.self).watch { _ in }
     names = try container.watchNames(in: .channels) { _ in }
   }
 
@@ -107,7 +107,7 @@ private final class BusyHousehold: Sendable {
   func begin() throws {
     let rounds = Monitor([Int](repeating: 0, count: 9))
     for index in 0..<8 {
-      let channel = hole.channel("k\(index % 4)", of: Int.self)
+      let channel = shared.channel("k\(index % 4)", of: Int.self)
       try Thread("busy") {
         while true {
           guard (try? channel.update(default: 0) { $0 += 1 }) != nil else { continue }
@@ -166,19 +166,19 @@ extension Peer {
       }
     }
     let old = household!
-    try refused("reading") { _ = try old.hole.channel("k0", of: Int.self).value }
-    try refused("putting") { try old.hole.channel("k0", of: Int.self).put(1) }
-    try refused("putting to another") { try old.hole.channel("new", of: Int.self).put(1) }
-    try refused("listing") { _ = try old.hole.channels() }
-    try refused("watching") { _ = try old.hole.channel("k0", of: Int.self).watch { _ in } }
+    try refused("reading") { _ = try old.shared.channel("k0", of: Int.self).value }
+    try refused("putting") { try old.shared.channel("k0", of: Int.self).put(1) }
+    try refused("putting to another") { try old.shared.channel("new", of: Int.self).put(1) }
+    try refused("listing") { _ = try old.shared.channels() }
+    try refused("watching") { _ = try old.shared.channel("k0", of: Int.self).watch { _ in } }
     try refused("holding") { _ = try old.container.slot(.system, "held").hold("hold") { _ in } }
     try refused("updating info") { try old.member.update(info: ["a": "b"]) }
-    try refused("receiving") { _ = try old.member.receive { (_: Wormhole.Message) in } }
+    try refused("receiving") { _ = try old.member.receive { (_: Message) in } }
     try refused("sending") { _ = try old.member.peer("phone").send(1) }
     try refused("asking") {
       _ = try old.guest.peer("phone").request(1, as: Int.self, within: .seconds(1))
     }
-    try refused("joining") { _ = try old.hole.join(as: "other") }
+    try refused("joining") { _ = try old.shared.join(as: "other") }
     household = nil
     let fresh = try meeting(path)
     let channel = fresh.channel("copies", of: Int.self)

@@ -1,38 +1,38 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
 
 /// Jobs that do one of each kind of operation on the container of a group of users.
 extension Peer {
-  private static func shared(_ group: String) throws -> Wormhole {
-    var options = Wormhole.Options()
+  private static func open(group: String) throws -> SharedContainer {
+    var options = Options()
     options.sharing = .group
     options.lease = .milliseconds(50)
     options.timeout = .seconds(2)
-    return try Wormhole(group: group, options: options)
+    return try SharedContainer(group: group, options: options)
   }
 
   /// Makes a file in each directory of a group's container, and is killed as a guest.
   static func furnish(_ group: String) throws {
-    let hole = try shared(group)
-    try hole.channel("n").put(1)
-    try hole.channel("n").put(2)
-    try hole.defaults("settings").set(1, forKey: "a")
-    try hole.notice("gong").post()
-    try hole.lock("held").hold {}
-    let (tv, phone) = (try hole.join(as: "tv"), try hole.join(as: "phone"))
+    let container = try open(group: group)
+    try container.channel("n").put(1)
+    try container.channel("n").put(2)
+    try container.defaults("settings").set(1, forKey: "a")
+    try container.notice("gong").post()
+    try container.lock("held").hold {}
+    let (tv, phone) = (try container.join(as: "tv"), try container.join(as: "phone"))
     try phone.peer("tv").send(1)
     try phone.peer("tv").setContext(2)
     tv.leave()
     phone.leave()
-    try access(hole)
-    let guest = try hole.guest()
+    try access(container)
+    let guest = try container.guest()
     try withExtendedLifetime(guest) { try Processes.send(.kill, to: Processes.current) }
   }
 
-  private static func access(_ hole: Wormhole) throws {
-    let room = try AccessDirectory(hole.storage)
+  private static func access(_ container: SharedContainer) throws {
+    let room = try AccessDirectory(container.storage)
     let claim = AccessClaim([AccessClaim.Part(AccessPath("/"), writes: false)], purpose: "test")
     let access = AccessExecutor(
       room, AccessRequest(claim, subject: "/"), Patience(until: .now + .seconds(2)))
@@ -46,19 +46,19 @@ extension Peer {
   static func tryEverything(_ group: String) throws {
     for (name, operation) in operations {
       do {
-        try operation(shared(group))
+        try operation(open(group: group))
         try say("\(name): done")
       } catch let error as WormholeError {
         try say("\(name): \(error.code): \(error)")
       }
     }
-    let findings = (try? shared(group).storage.inspect()) ?? []
+    let findings = (try? open(group: group).storage.inspect()) ?? []
     for finding in findings where finding.severity == .problem {
       try say("doctor: \(finding.subject): \(finding.what); \(finding.advice ?? "")")
     }
   }
 
-  private static var operations: [(String, (Wormhole) throws -> Void)] {
+  private static var operations: [(String, (SharedContainer) throws -> Void)] {
     [
       ("put", { try $0.channel("n").put(3) }),
       ("read", { _ = try $0.channel("n", of: Int.self).value }),
@@ -83,25 +83,25 @@ extension Peer {
     ]
   }
 
-  private static func receive(_ hole: Wormhole) throws {
-    let member = try hole.join(as: "tv")
+  private static func receive(_ container: SharedContainer) throws {
+    let member = try container.join(as: "tv")
     defer { member.leave() }
     let receiving = try member.receive(Int.self) { _, _ in }
     defer { receiving.stop() }
     // A fault that keeps the process from receiving is reported by the other operations.
     try? eventually("it is received", within: .milliseconds(200)) {
-      try hole.peer("tv").queue.isEmpty
+      try container.peer("tv").queue.isEmpty
     }
   }
 
-  private static func look(_ hole: Wormhole) throws {
-    let tv = hole.peer("tv")
+  private static func look(_ container: SharedContainer) throws {
+    let tv = container.peer("tv")
     _ = (try tv.queue, try tv.deadLetters, try tv.toldContexts, try tv.reachability)
     try tv.removePendingOutcomes()
   }
 
-  private static func discard(_ hole: Wormhole) throws {
-    let tv = hole.peer("tv")
+  private static func discard(_ container: SharedContainer) throws {
+    let tv = container.peer("tv")
     for letter in try tv.deadLetters { _ = try tv.discard(id: letter.id) }
     for message in try tv.queue { _ = try tv.cancel(id: message.id) }
   }

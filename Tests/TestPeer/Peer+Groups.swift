@@ -6,7 +6,7 @@ import WormholeTesting
 extension Peer {
   static func testGroups(_ group: String) throws {
     let container = try TemporaryContainer()
-    try say(try Wormhole(group: group).directory)
+    try say(try SharedContainer(group: group).directory)
     let process = try TestProcess(
       "sh", ["-c", "printf %s \"$WORMHOLE_ROOT\""], in: container)
     _ = try process.exitStatus()

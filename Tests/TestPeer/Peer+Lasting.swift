@@ -5,14 +5,14 @@ import Wormhole
 /// Jobs that start subscriptions and later stop each subscription.
 extension Peer {
   static func beginAndStop(_ container: String, rounds: Int) throws {
-    let hole = try meeting(container)
-    let member = try hole.join(as: "watch")
+    let shared = try meeting(container)
+    let member = try shared.join(as: "watch")
     func run(_ rounds: Int) throws {
       for round in 0..<rounds {
         let all = [
-          try hole.channel("number", of: Int.self).watch { _ in },
-          try hole.notice("ready").watch {},
-          try hole.watchMembers { _ in },
+          try shared.channel("number", of: Int.self).watch { _ in },
+          try shared.notice("ready").watch {},
+          try shared.watchMembers { _ in },
           try member.peer("phone").watchReachability { _ in },
           try member.receive { _ in },
           try member.watchContexts { _ in },
@@ -23,7 +23,7 @@ extension Peer {
         for one in all { one.stop() }
         // The member itself, and a subscription that is not stopped.
         guard round.isMultiple(of: 20) else { continue }
-        _ = try hole.withMember(as: "phone") { try $0.receive { _ in } }
+        _ = try shared.withMember(as: "phone") { try $0.receive { _ in } }
       }
     }
     // First the objects that are made once, and for the first few rounds.

@@ -1,5 +1,5 @@
 import CForking
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -81,9 +81,9 @@ extension Peer {
   }
 
   static func requestWhileBusy(_ container: String, of name: String) throws {
-    let hole = try meeting(container)
-    let member = try hole.join(as: "busy")
-    let channel = hole.channel("busy", of: Int.self)
+    let shared = try meeting(container)
+    let member = try shared.join(as: "busy")
+    let channel = shared.channel("busy", of: Int.self)
     let state = Monitor((busy: 0, isOver: false))
     // More than the library has threads.
     for _ in 0..<300 {
@@ -117,7 +117,7 @@ extension Peer {
         case .failure(let error): try say("\(error.code): \(error.reason)")
         }
       } else {
-        var options = Wormhole.SendOptions()
+        var options = SendOptions()
         options.kind = kind
         try peer.send("hello", options)
       }
@@ -128,8 +128,8 @@ extension Peer {
 /// The blocking calls, each made once; prints the duration and the result of each.
 private final class LimitedCalls: Sendable {
   private let container: String
-  private let hole: Monitor<Wormhole?> = Monitor(nil)
-  private let member: Monitor<Wormhole.Member?> = Monitor(nil)
+  private let shared: Monitor<SharedContainer?> = Monitor(nil)
+  private let member: Monitor<Member?> = Monitor(nil)
   private static let timeout = Duration.milliseconds(200)
 
   init(_ container: String) throws { self.container = container }
@@ -148,39 +148,41 @@ private final class LimitedCalls: Sendable {
   }
 
   func join() throws {
-    var options = Wormhole.Options()
+    var options = Options()
     options.timeout = Self.timeout
-    let hole = try Wormhole(directory: container, options: options)
-    self.hole.withLock { $0 = hole }
-    let member = try hole.join(as: "limited")
+    let shared = try SharedContainer(directory: container, options: options)
+    self.shared.withLock { $0 = shared }
+    let member = try shared.join(as: "limited")
     self.member.withLock { $0 = member }
   }
 
   func callAll() throws {
-    if hole.withLock({ $0 }) == nil {
+    if shared.withLock({ $0 }) == nil {
       try attempt("open") {
-        let hole = try Wormhole(directory: container)
-        self.hole.withLock { $0 = hole }
+        let shared = try SharedContainer(directory: container)
+        self.shared.withLock { $0 = shared }
       }
     }
-    guard let hole = hole.withLock({ $0 }) else { return }
-    try callValues(of: hole)
-    try callMembers(of: hole)
+    guard let shared = shared.withLock({ $0 }) else { return }
+    try callValues(of: shared)
+    try callMembers(of: shared)
     if let member = member.withLock({ $0 }) { try callMessages(of: member) }
-    try callOthers(of: hole)
+    try callOthers(of: shared)
     try attempt("leave") { member.withLock { $0.take() }?.leave() }
-    try attempt("close") { hole.close() }
+    try attempt("close") { shared.close() }
   }
 
   func awaitAll() async throws {
     try attempt("open") { try join() }
-    if hole.withLock({ $0 }) == nil { hole.withLock { $0 = try? Wormhole(directory: container) } }
-    guard let hole = hole.withLock({ $0 }) else { return }
-    let (channel, peer) = (hole.channel("number", of: Int.self), hole.peer("never"))
+    if shared.withLock({ $0 }) == nil {
+      shared.withLock { $0 = try? SharedContainer(directory: container) }
+    }
+    guard let shared = shared.withLock({ $0 }) else { return }
+    let (channel, peer) = (shared.channel("number", of: Int.self), shared.peer("never"))
     try await attempt("put") { try await channel.put(1) }
     try await attempt("update") { try await channel.update { $0 = 1 } }
-    try await attempt("hold") { try await hole.lock("lock").hold(within: Self.timeout) {} }
-    try await attempt("become a guest") { try await hole.guest().leave() }
+    try await attempt("hold") { try await shared.lock("lock").hold(within: Self.timeout) {} }
+    try await attempt("become a guest") { try await shared.guest().leave() }
     try await attempt("send") {
       _ = try await peer.send(1).waitForStatus(within: Self.timeout)
     }
@@ -190,12 +192,12 @@ private final class LimitedCalls: Sendable {
     try await attempt("wake") { try await peer.wake(within: Self.timeout) }
     if let member = member.withLock({ $0.take() }) {
       try attempt("receive") {
-        let receiving = try member.receive { (_: Wormhole.Message) async in }
+        let receiving = try member.receive { (_: Message) async in }
         receiving.stop()
       }
       try await attempt("leave") { await member.leave() }
     }
-    try await attempt("close") { await hole.close() }
+    try await attempt("close") { await shared.close() }
   }
 
   private func attempt(_ name: String, _ body: () async throws -> Void) async throws {
@@ -211,42 +213,42 @@ private final class LimitedCalls: Sendable {
     try Peer.say("\(name) \((Instant.now - begin).inNanoseconds / 1_000_000) \(end)")
   }
 
-  private func callValues(of hole: Wormhole) throws {
-    let channel = hole.channel("number", of: Int.self)
+  private func callValues(of shared: SharedContainer) throws {
+    let channel = shared.channel("number", of: Int.self)
     try attempt("put") { try channel.put(1) }
     try attempt("put for a power cut") { try channel.put(1, durability: .power) }
     try attempt("value") { _ = try channel.value }
     try attempt("update") { try channel.update { $0 = ($0 ?? 0) + 1 } }
     try attempt("clear") { try channel.clear() }
-    try attempt("set") { try hole.defaults("suite").set(1, forKey: "key") }
-    try attempt("hold") { try hole.lock("lock").hold(within: Self.timeout) {} }
-    try attempt("post") { try hole.notice("notice").post() }
+    try attempt("set") { try shared.defaults("suite").set(1, forKey: "key") }
+    try attempt("hold") { try shared.lock("lock").hold(within: Self.timeout) {} }
+    try attempt("post") { try shared.notice("notice").post() }
     try attempt("watch") { try channel.watch { _ in }.stop() }
     try attempt("watch a prefix") {
-      try hole.watch(prefix: "n", of: Int.self) { (_: Wormhole.Snapshot<Int>) in }.stop()
+      try shared.watch(prefix: "n", of: Int.self) { (_: Snapshot<Int>) in }.stop()
     }
   }
 
-  private func callMembers(of hole: Wormhole) throws {
-    try attempt("become a guest") { try hole.guest().leave() }
-    try attempt("watch members") { try hole.watchMembers { _ in }.stop() }
-    let peer = hole.peer("limited-other")
+  private func callMembers(of shared: SharedContainer) throws {
+    try attempt("become a guest") { try shared.guest().leave() }
+    try attempt("watch members") { try shared.watchMembers { _ in }.stop() }
+    let peer = shared.peer("limited-other")
     try attempt("send") { try peer.send(1) }
     try attempt("send many") { try peer.send(contentsOf: [1, 2, 3]) }
     try attempt("send a file") { try peer.send(file: "\(container)/container.plist") }
     try attempt("request of nobody") { _ = try peer.request(1, as: Int.self, within: Self.timeout) }
     try attempt("request") {
-      _ = try hole.peer("echo").request(1, as: Int.self, within: Self.timeout)
+      _ = try shared.peer("echo").request(1, as: Int.self, within: Self.timeout)
     }
     try attempt("send immediately") { try peer.sendImmediately(1, within: Self.timeout) }
     try attempt("register a start") {
-      try hole.registerLaunch(of: "limited-other", program: "/bin/true")
+      try shared.registerLaunch(of: "limited-other", program: "/bin/true")
     }
     try attempt("wake") { try peer.wake(within: Self.timeout) }
-    try attempt("remove a start") { try hole.removeLaunch(of: "limited-other") }
+    try attempt("remove a start") { try shared.removeLaunch(of: "limited-other") }
   }
 
-  private func callMessages(of member: Wormhole.Member) throws {
+  private func callMessages(of member: Member) throws {
     let (own, echo) = (member.peer("limited"), member.peer("echo"))
     try attempt("send as a member") {
       let sent = try own.send(1)
@@ -273,16 +275,16 @@ private final class LimitedCalls: Sendable {
     try attempt("update info") { try member.update(info: ["a": "b"]) }
   }
 
-  private func callOthers(of hole: Wormhole) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+  private func callOthers(of shared: SharedContainer) throws {
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     let path = UserPath(container).parent + "/coordinated"
     try attempt("coordinate") { try coordinator.write(path, within: Self.timeout) { _ in } }
     try attempt("present") {
-      try coordinator.present(path, as: Wormhole.Coordinator.Presenter()).stop()
+      try coordinator.present(path, as: Coordinator.Presenter()).stop()
     }
-    try attempt("remove a member") { try hole.removeMember("limited-other") }
-    try attempt("remove a channel") { try hole.removeChannel("number") }
-    try attempt("remove defaults") { try hole.removeDefaults("suite") }
-    try attempt("list") { _ = try hole.channels() }
+    try attempt("remove a member") { try shared.removeMember("limited-other") }
+    try attempt("remove a channel") { try shared.removeChannel("number") }
+    try attempt("remove defaults") { try shared.removeDefaults("suite") }
+    try attempt("list") { _ = try shared.channels() }
   }
 }

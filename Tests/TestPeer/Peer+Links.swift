@@ -5,10 +5,10 @@ import WormholeTesting
 /// Jobs of programs that have the link of the test that started the program.
 extension Peer {
   static func linked(_ name: String) throws {
-    var options = Wormhole.Options()
+    var options = Options()
     try options.useLinkOfTest()
     let directory = Processes.environment("WORMHOLE_CONTAINER")!
-    let member = try Wormhole(directory: directory, options: options).join(as: name)
+    let member = try SharedContainer(directory: directory, options: options).join(as: name)
     let receiving = try member.receive(Int.self) { number, message in
       try say("\(number)\(message.isRedelivered ? "!" : "")")
     }

@@ -1,5 +1,5 @@
 import CForking
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -43,8 +43,8 @@ extension Peer {
   static func forkWhileJoining(
     _ container: String, _ name: String, leaveOnce file: String
   ) throws {
-    let hole = try meeting(container)
-    let member = try whileForking { try hole.join(as: name) }
+    let shared = try meeting(container)
+    let member = try whileForking { try shared.join(as: name) }
     try say("joined")
     try eventually("it may leave") {
       (try? Descriptor.open(path: file, [.readOnly])) != nil
@@ -73,14 +73,14 @@ extension Peer {
   static func joinInTurns(
     _ container: String, _ name: String, processes: Int, rounds: Int
   ) throws {
-    let hole = try meeting(container)
+    let shared = try meeting(container)
     let container = try Container.open(container, options: .testing())
     let (ready, tried) = (
       try container.slot(.channels, "ready"), try container.slot(.channels, "tried")
     )
     for round in 1...rounds {
       try meet(processes * round, at: ready)
-      let member = try joinIfFree(hole, name)
+      let member = try joinIfFree(shared, name)
       try meet(processes * round, at: tried)
       if member != nil { try say("\(round)") }
       member?.leave()
@@ -88,10 +88,10 @@ extension Peer {
   }
 
   static func joinMany(_ container: String, count: Int) throws {
-    let hole = try meeting(container)
-    var members: [Wormhole.Member] = []
+    let shared = try meeting(container)
+    var members: [Member] = []
     do {
-      for number in 0..<count { members.append(try hole.join(as: "n\(number)")) }
+      for number in 0..<count { members.append(try shared.join(as: "n\(number)")) }
       try say("\(members.count)")
     } catch let error as WormholeError {
       for _ in 0..<50 { members.popLast()?.leave() }
@@ -156,29 +156,29 @@ extension Peer {
 
   /// Opens a container as tests do, with the faults that the environment names.
   static func meeting(
-    _ path: String, attempts: Int = 5, largestQueue: Int? = nil,
+    _ path: String, attempts: Int = 5, maximumQueuedMessages: Int? = nil,
     _ log: @escaping LogHook = { _ in }
-  ) throws -> Wormhole {
-    var options = Wormhole.Options()
+  ) throws -> SharedContainer {
+    var options = Options()
     options.mailbox.attempts = attempts
-    if let largestQueue { options.mailbox.maximumQueuedMessages = largestQueue }
+    if let maximumQueuedMessages { options.mailbox.maximumQueuedMessages = maximumQueuedMessages }
     options.mailbox.retryDelay = .milliseconds(1)
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     options.sharing = ContainerOptions.testing().sharing
     options.log = log
-    return try Wormhole(directory: path, options: options)
+    return try SharedContainer(directory: path, options: options)
   }
 
-  static func stay(_ member: Wormhole.Member) throws {
+  static func stay(_ member: Member) throws {
     try say(member.incarnation.rawValue)
     waitToBeKilled()
     member.leave()
   }
 
-  private static func joinIfFree(_ hole: Wormhole, _ name: String) throws -> Wormhole.Member? {
+  private static func joinIfFree(_ shared: SharedContainer, _ name: String) throws -> Member? {
     do throws(WormholeError) {
-      return try hole.join(as: name)
+      return try shared.join(as: name)
     } catch {
       // The process that has the name has written its mark, and no process has erased the mark.
       guard error.code == .nameTaken, error.reason.hasPrefix("'TestPeer'") else { throw error }

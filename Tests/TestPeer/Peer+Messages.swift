@@ -1,5 +1,5 @@
 import CForking
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -19,9 +19,9 @@ extension Peer {
   ) throws {
     // A waiting sender has a limited queue, so that a receiver that is killed again and again still
     // gets to claim some messages: each receiver begins with a listing of all messages.
-    let member = try meeting(container, largestQueue: waits ? 4096 : nil).join(as: name)
+    let member = try meeting(container, maximumQueuedMessages: waits ? 4096 : nil).join(as: name)
     let peer = member.peer(peer)
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = durability
     if waits { options.whenFull = .wait(.seconds(60)) }
     for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: batch) {
@@ -42,10 +42,10 @@ extension Peer {
   ) throws {
     let log = try Descriptor.open(
       path: log, [.writeOnly, .create, .append], mode: 0o600)
-    let hole = try meeting(container) { entry in
+    let shared = try meeting(container) { entry in
       if entry.level >= .error { try? say(entry.text, on: .error) }
     }
-    let member = try patiently { try hole.join(as: name) }
+    let member = try patiently { try shared.join(as: name) }
     let isOver = Monitor(false)
     let receiving = try member.receive(acknowledging: .explicit) { message in
       let number = try message.value(as: Int.self)
@@ -114,11 +114,11 @@ extension Peer {
   }
 
   static func sendForked(_ container: String) throws {
-    let hole = try meeting(container)
-    let watch = try hole.join(as: "watch")
-    var options = Wormhole.SendOptions()
+    let shared = try meeting(container)
+    let watch = try shared.join(as: "watch")
+    var options = SendOptions()
     (options.id, options.durability) = ("n", .process)
-    let peer = hole.peer("watch")
+    let peer = shared.peer("watch")
     let thread = try Thread("sending") { [options] in _ = try? peer.send(1, options) }
     try eventually("the id is taken") {
       let folder = container + "/members/watch/files"

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -6,8 +6,8 @@ import Wormhole
 /// Jobs that present files. WORMHOLE_ROOT names the root of the groups.
 extension Peer {
   static func present(_ path: String, _ manner: PeerJob.Presenting) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
-    var presenter = Wormhole.Coordinator.Presenter()
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { change in
       tell("changed \(change.relativePath ?? ".")\(change.isNew ? ", new" : "")")
     }
@@ -19,8 +19,8 @@ extension Peer {
   }
 
   static func present(_ path: String, among hung: [String]) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
-    var hanging = Wormhole.Coordinator.Presenter()
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    var hanging = Coordinator.Presenter()
     hanging.relinquish = { _, _ in
       tell("hangs")
       waitToBeKilled()
@@ -30,8 +30,8 @@ extension Peer {
   }
 
   private static func answer(
-    in presenter: inout Wormhole.Coordinator.Presenter, _ path: String,
-    _ manner: PeerJob.Presenting, _ coordinator: Wormhole.Coordinator
+    in presenter: inout Coordinator.Presenter, _ path: String,
+    _ manner: PeerJob.Presenting, _ coordinator: Coordinator
   ) {
     presenter.relinquish = { use, goOn in
       tell("asked before \(use)")
@@ -59,7 +59,7 @@ extension Peer {
   /// Additions stay in memory until another process asks for a save, or until enough have been
   /// made.
   static func presentAndAdd(_ path: String, times: Int) throws {
-    let coordinator = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
     let unsaved = Monitor(0)
     let save: @Sendable () throws -> Void = {
       let added = unsaved.withLock { unsaved in
@@ -76,7 +76,7 @@ extension Peer {
         throw error
       }
     }
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.save = { done in
       do { try save() } catch { tell("\(error)") }
       done()

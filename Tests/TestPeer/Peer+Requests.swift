@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -7,7 +7,7 @@ import Wormhole
 extension Peer {
   static func respond(_ container: String, _ name: String, _ manner: PeerJob.Responding) throws {
     let member = try meeting(container).join(as: name)
-    let kept = Monitor<[Wormhole.Request]>([])
+    let kept = Monitor<[Request]>([])
     let isFirst = Monitor(true)
     let responding = member.respond(toKind: nil) { request in
       if manner != .quietly { try? say("question \((try? request.value(as: Int.self)) ?? -1)") }
@@ -68,9 +68,9 @@ extension Peer {
     _ container: String, of peer: String, _ numbers: ClosedRange<Int>, as name: String?,
     milliseconds: Int
   ) throws {
-    let hole = try meeting(container)
-    let member = try name.map { try hole.join(as: $0) }
-    let guest = name == nil ? try hole.guest() : nil
+    let shared = try meeting(container)
+    let member = try name.map { try shared.join(as: $0) }
+    let guest = name == nil ? try shared.guest() : nil
     let peer = member?.peer(peer) ?? guest!.peer(peer)
     try say("asking")
     for number in numbers {
@@ -86,12 +86,12 @@ extension Peer {
   }
 
   static func wake(_ container: String, _ name: String, milliseconds: Int, stays: Bool) throws {
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = .milliseconds(50)
     options.wakeGrace = .seconds(2)
-    let hole = try Wormhole(directory: container, options: options)
+    let shared = try SharedContainer(directory: container, options: options)
     do throws(WormholeError) {
-      try hole.peer(name).wake(within: .milliseconds(milliseconds))
+      try shared.peer(name).wake(within: .milliseconds(milliseconds))
     } catch {
       return try say("\(error.code.rawValue): \(error)")
     }
@@ -114,10 +114,10 @@ extension Peer {
     case .dying: try Processes.send(.kill, to: Processes.current)
     default: break
     }
-    let hole = try meeting(Processes.environment("WORMHOLE_CONTAINER") ?? "")
-    let member = manner == .neverJoining ? nil : try hole.join(as: name)
+    let shared = try meeting(Processes.environment("WORMHOLE_CONTAINER") ?? "")
+    let member = manner == .neverJoining ? nil : try shared.join(as: name)
     if manner == .leaving { member?.leave() }
-    var responding: Wormhole.Subscription?
+    var responding: Subscription?
     if manner == .answering, let member {
       // Late, as in programs that have other work at their start.
       let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
@@ -131,9 +131,9 @@ extension Peer {
   }
 
   static func hearOften(_ container: String, _ name: String, times: Int) throws {
-    let hole = try meeting(container)
+    let shared = try meeting(container)
     for _ in 0..<times {
-      let member = try hole.join(as: name)
+      let member = try shared.join(as: name)
       let heard = Monitor(0)
       let watching = member.receiveImmediate { message in
         try? say("heard \((try? message.value(as: Int.self)) ?? -1) \(member.incarnation)")

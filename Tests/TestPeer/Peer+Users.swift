@@ -1,5 +1,5 @@
 import CForking
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -21,7 +21,7 @@ extension Peer {
   ) throws {
     let member = try meeting(container).join(as: from)
     let (peer, other) = (member.peer(to), member.peer(other))
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
     var (number, attempt) = (1, 1)
     while (try? Descriptor.open(path: file, [.path])) == nil {

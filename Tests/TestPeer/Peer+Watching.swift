@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Synchronization
 import Syscalls
 import TestSupport

@@ -1,5 +1,5 @@
 import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 import Syscalls
 
 /// A slot that holds a number, which most tests of the promises change.

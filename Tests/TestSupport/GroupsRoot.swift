@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 /// The root of all groups of this test program, so that no test touches the account's own groups.
 ///

@@ -1,5 +1,5 @@
 internal import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 
 /// A number with the name of its count.
 ///

@@ -1,4 +1,4 @@
-package import SharedContainer
+package import WormholeContainerStorage
 
 /// An error was expected and did not come.
 package struct Missing: Error {

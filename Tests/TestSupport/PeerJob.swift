@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-package import SharedContainer
+package import WormholeContainerStorage
 internal import Syscalls
 
 /// A job for `TestPeer`, the program that tests start, stop and kill.
@@ -378,7 +378,7 @@ extension Running {
 /// Has the peer do a job to its end.
 package func run(
   _ job: PeerJob, environment: [String] = [], within time: Duration = patience
-) throws -> Outcome {
+) throws -> ProcessOutcome {
   try Running(job, environment: environment).outcome(within: time)
 }
 

@@ -1,7 +1,7 @@
 package import Syscalls
 
 /// The output, errors and status of a program that has ended.
-package struct Outcome: Sendable {
+package struct ProcessOutcome: Sendable {
   package let status: ExitStatus
   package let output: String
   package let errors: String
@@ -17,7 +17,7 @@ package final class Running: Sendable {
   private let ended = Monitor<ExitStatus?>(nil)
   private let waiter: Thread
 
-  /// Starts a program, its output and errors going to files that ``outcome(within:)`` reads.
+  /// Starts a program, its output and errors going to files that ``waitForStatus(within:)`` reads.
   ///
   /// - Parameters:
   ///   - environment: variables beside, or instead of, this process's environment: `NAME=value`.
@@ -59,11 +59,11 @@ package final class Running: Sendable {
   /// - Parameter time: how long the program may go without progress. It makes progress if the
   ///   program, or a child of it, has a processor for a hundredth of the time. Ten times as long is
   ///   too long even with progress.
-  package func outcome(within time: Duration = patience) throws -> Outcome {
+  package func outcome(within time: Duration = patience) throws -> ProcessOutcome {
     var ticks = 0
     for _ in 1...10 {
       if let status = ended.wait(within: time, { $0 }) {
-        return Outcome(status: status, output: try output, errors: try errors)
+        return ProcessOutcome(status: status, output: try output, errors: try errors)
       }
       let now = Machine.ticks(of: child.process)
       // A tick is a hundredth of a second.
@@ -102,6 +102,6 @@ extension Running {
 package func run(
   _ program: String, _ arguments: [String] = [], environment: [String] = [],
   input: String = "", within time: Duration = patience
-) throws -> Outcome {
+) throws -> ProcessOutcome {
   try Running(program, arguments, environment: environment, input: input).outcome(within: time)
 }

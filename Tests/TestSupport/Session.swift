@@ -53,7 +53,7 @@ package final class Stage: Sendable {
     ]
   }
 
-  package func run(_ command: String, environment more: [String] = []) throws -> Outcome {
+  package func run(_ command: String, environment more: [String] = []) throws -> ProcessOutcome {
     try TestSupport.run(
       "sh", ["-c", "cd \"$STAGE\" && " + command], environment: environment + more)
   }

@@ -61,7 +61,7 @@ package final class SharedPlace: Sendable {
   /// The same, to its end.
   package func run(
     _ user: User, _ job: PeerJob, environment: [String] = []
-  ) throws -> Outcome {
+  ) throws -> ProcessOutcome {
     try start(user, job, environment: environment).outcome()
   }
 

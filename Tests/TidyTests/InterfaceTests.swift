@@ -12,7 +12,7 @@ import Testing
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct InterfaceTests {
   /// The modules of the package's products, and the modules whose symbols users of each also see.
   private static let modules = [
-    "Wormhole": ["SharedContainer", "PropertyLists"], "WormholeTesting": [],
+    "Wormhole": ["WormholeContainerStorage", "PropertyLists"], "WormholeTesting": [],
     "AppGroups": ["DropIns"], "CinemaTime": [], "Communicator": [], "MMWormhole": [],
     "Pairings": [], "WatchConnectivity": [],
   ]

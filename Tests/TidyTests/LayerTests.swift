@@ -6,8 +6,8 @@ import Testing
 /// Inside a module a folder uses only the folders below it.
 @Suite(.blocking) struct LayerTests {
   private static let below = [
-    "SharedContainer": ["Syscalls", "PropertyLists"],
-    "Wormhole": ["Syscalls", "PropertyLists", "SharedContainer"],
+    "WormholeContainerStorage": ["Syscalls", "PropertyLists"],
+    "Wormhole": ["Syscalls", "PropertyLists", "WormholeContainerStorage"],
   ]
 
   @Test(arguments: below.keys.sorted())
@@ -24,12 +24,13 @@ import Testing
   private func findings(_ planted: String) throws -> [Finding] {
     let files = [
       SourceFile(
-        "Sources/SharedContainer/Slot/Slot.swift",
+        "Sources/WormholeContainerStorage/Slot/Slot.swift",
         "class Slot {}\nextension Container {\n  func slot() {}\n  var slots: Int { 0 }\n}\n"),
-      SourceFile("Sources/SharedContainer/Container/Container.swift", "class Container {}\n"),
-      SourceFile("Sources/SharedContainer/Files/Planted.swift", planted + "\n"),
+      SourceFile(
+        "Sources/WormholeContainerStorage/Container/Container.swift", "class Container {}\n"),
+      SourceFile("Sources/WormholeContainerStorage/Files/Planted.swift", planted + "\n"),
     ]
-    return try Layers().upwardReferences(in: "SharedContainer", files, below: [])
+    return try Layers().upwardReferences(in: "WormholeContainerStorage", files, below: [])
   }
 
   @Test(arguments: [
@@ -49,8 +50,9 @@ import Testing
   }
 
   @Test func aFolderThatIsNotALayerIsFound() throws {
-    let file = SourceFile("Sources/SharedContainer/Elsewhere/A.swift", "struct A {}\n")
-    #expect(try Layers().upwardReferences(in: "SharedContainer", [file], below: []).count == 1)
+    let file = SourceFile("Sources/WormholeContainerStorage/Elsewhere/A.swift", "struct A {}\n")
+    #expect(
+      try Layers().upwardReferences(in: "WormholeContainerStorage", [file], below: []).count == 1)
   }
 
   @Test func theListNamesEveryModuleWithItsFolders() throws {

@@ -20,7 +20,7 @@ extension Rule {
   /// Functions and types that call their closure on a thread of their own.
   fileprivate static let callers: Set<Substring> = [
     "Thread", "async", "asyncAfter", "receive", "respond", "watch", "watchContexts",
-    "watchImmediate", "watchNames", "watchOutcomes", "watchReachability", "watchStarts",
+    "receiveImmediate", "watchNames", "watchOutcomes", "watchReachability", "watchLaunches",
     "observe", "CFNotificationCenterAddObserver", "addOperation", "detached",
   ]
 

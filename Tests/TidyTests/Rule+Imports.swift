@@ -40,7 +40,7 @@ extension Rule {
   static let rooms: [String: Set<String>] = {
     let any: Set<String> = ["Synchronization", "FoundationEssentials"]
     let container: Set = ["Syscalls", "PropertyLists"]
-    let wormhole = container.union(["SharedContainer", "Dispatch", "Observation"])
+    let wormhole = container.union(["WormholeContainerStorage", "Dispatch", "Observation"])
     let above = wormhole.union(["Wormhole"])
     // Rooms with an original of Apple's or of another author. Foundation yes; files, locks and
     // watches of their own no: the rooms below provide these objects.
@@ -54,7 +54,7 @@ extension Rule {
       "Syscalls": ["CLinux", "Glibc"],
       "CChecksum": [],
       "PropertyLists": ["CChecksum"],
-      "SharedContainer": container,
+      "WormholeContainerStorage": container,
       "Wormhole": wormhole,
       "WormholeTesting": above,
       "Pairings": above,

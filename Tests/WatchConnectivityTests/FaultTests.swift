@@ -143,7 +143,7 @@ import Wormhole
     let sides = try TwoSides()
     try sides.pairing.unpair()
     try sides.activatePhone()
-    let other = try Wormhole(directory: sides.container).join(as: "phone.other")
+    let other = try SharedContainer(directory: sides.container).join(as: "phone.other")
     try sides.pairing.pair("other")
     try eventually("it could not join") { sides.phone.connection == nil }
     try sides.phoneSide.heard.wait("the change") { $0.contains("watch state") }
@@ -191,7 +191,7 @@ import Wormhole
       try sides.pairing.setInRange(false)
       let (state, version) = try sides.pairing.versioned
       sides.watch.note(state, version)
-      try Wormhole(directory: sides.container).removeChannel(Pairing.channelName)
+      try SharedContainer(directory: sides.container).removeChannel(Pairing.channelName)
     }
     sides.watch.work.resume()
     try result.get()
@@ -238,7 +238,7 @@ import Wormhole
     let sides = try TwoSides()
     try sides.activatePhone()
     for number in 1...200 { sides.phone.transferUserInfo(["n": number]) }
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.kind = "something else"
     try sides.phone.connection?.peer.send(1, options)
     try sides.restartPhone()
@@ -259,8 +259,8 @@ import Wormhole
   @Test func aMessagesTimeIsNotBegunAnewOnceThePhoneWasStarted() throws {
     let sides = try TwoSides { $0.messageTimeout = .seconds(20) }
     try sides.activateWatch()
-    let hole = try Wormhole(directory: sides.container)
-    try hole.registerLaunch(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
+    let container = try SharedContainer(directory: sides.container)
+    try container.registerLaunch(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
     try eventually("it can be started") { sides.watch.isReachable }
     let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
     let errors = Heard<String>()
@@ -269,7 +269,7 @@ import Wormhole
         try asked.wait("the message") { !$0.isEmpty }
         // So much is gone then.
         try eventually("a while passes") { Instant.now > asked.all[0] + .seconds(1) }
-        let phone = try hole.join(as: "phone.watch")
+        let phone = try container.join(as: "phone.watch")
         phone.respond(toKind: nil) { request in
           let now = Instant.now
           lefts.add(now + request.timeLeft)
@@ -292,7 +292,7 @@ import Wormhole
   /// A foreign program is the watch, and sends a reply of another form.
   @Test func anAnswerThatIsNoReplyIsAnError() throws {
     let sides = try TwoSides()
-    let watch = try Wormhole(directory: sides.container).join(as: "watch.watch")
+    let watch = try SharedContainer(directory: sides.container).join(as: "watch.watch")
     let responding = watch.respond(toKind: nil) { request in try? request.reply([String: Int]()) }
     try sides.activatePhone()
     try eventually("it is reachable") { sides.phone.isReachable }

@@ -81,10 +81,10 @@ import Wormhole
     let sides = try TwoSides()
     try sides.activateWatch()
     #expect(!sides.watch.isReachable)
-    let hole = try Wormhole(directory: sides.container)
-    try hole.registerLaunch(of: "phone.watch", program: "/bin/true")
+    let container = try SharedContainer(directory: sides.container)
+    try container.registerLaunch(of: "phone.watch", program: "/bin/true")
     try sides.watchSide.heard.wait("the change") { $0.last == "reachable true" }
-    try hole.removeLaunch(of: "phone.watch")
+    try container.removeLaunch(of: "phone.watch")
     try sides.watchSide.heard.wait("and back") { $0.last == "reachable false" }
   }
 
@@ -92,8 +92,8 @@ import Wormhole
   @Test(.blocking) func aWatchWithALaunchCommandIsNotReachable() throws {
     let sides = try TwoSides()
     try sides.activatePhone()
-    let hole = try Wormhole(directory: sides.container)
-    try hole.registerLaunch(of: "watch.watch", program: "/bin/true")
+    let container = try SharedContainer(directory: sides.container)
+    try container.registerLaunch(of: "watch.watch", program: "/bin/true")
     #expect(!sides.phone.isReachable)
     let ends = Heard<Int>()
     sides.phone.sendMessage([:], replyHandler: nil) { ends.add(($0 as NSError).code) }
@@ -217,9 +217,9 @@ import Wormhole
   /// In a group's container, any member may have given another directory the name.
   @Test(.blocking) func inAGroupsContainerADirectoryOfOthersIsNotEmptied() throws {
     let folder = try TemporaryDirectory()
-    var options = Wormhole.Options()
+    var options = Options()
     options.sharing = .group
-    let pairing = Pairing(in: try Wormhole(directory: folder.path + "/c", options: options))
+    let pairing = Pairing(in: try SharedContainer(directory: folder.path + "/c", options: options))
     let own = try #require(try pairing.directory(of: "watch"))
     try Data("token".utf8).write(to: URL(fileURLWithPath: own + "/token"))
     try pairing.unpair()

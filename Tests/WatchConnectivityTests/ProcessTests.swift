@@ -105,8 +105,8 @@ import Wormhole
   }
 
   @Test(.blocking) func theWatchsMessageStartsThePhonesApp() throws {
-    let hole = try Wormhole(directory: container)
-    try hole.registerLaunch(
+    let shared = try SharedContainer(directory: container)
+    try shared.registerLaunch(
       of: "phone.watch", program: Programs.built("DropInPeer"),
       arguments: ["session", "activate", "await=info n=9", "drain"],
       environment: ["WORMHOLE_ROLE": "phone"])
@@ -120,8 +120,8 @@ import Wormhole
   }
 
   @Test(.blocking) func aComplicationTransferStartsTheWatchsApp() throws {
-    let hole = try Wormhole(directory: container)
-    try hole.registerLaunch(
+    let shared = try SharedContainer(directory: container)
+    try shared.registerLaunch(
       of: "watch.watch", program: Programs.built("DropInPeer"),
       arguments: ["session", "activate", "await=info n=2", "drain"],
       environment: ["WORMHOLE_ROLE": "watch"])

@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 /// An access to a file that no other process uses, against a bare create, rename and unlink.
@@ -14,12 +14,12 @@ struct AccessAlone: Benchmark {
   static func requiredRatio(_ size: Size) -> Double? { 0.08 }
 
   private let scratch: Scratch
-  private let coordinator: Wormhole.Coordinator
+  private let coordinator: Coordinator
   private let floor: Floor
 
   init(size: Size) throws {
     scratch = try Scratch()
-    coordinator = Wormhole.Coordinator(Arbiters(ContainerOptions(), root: scratch.path + "/groups"))
+    coordinator = Coordinator(Arbiters(ContainerOptions(), root: scratch.path + "/groups"))
     floor = try scratch.floor(.small)
   }
 
@@ -46,15 +46,15 @@ struct AccessPresented: Benchmark {
   static func requiredRatio(_ size: Size) -> Double? { 0.18 }
 
   private let scratch: Scratch
-  private let coordinator: Wormhole.Coordinator
-  private let peer: Wormhole.Peer
+  private let coordinator: Coordinator
+  private let peer: Peer
   private let other: RequestProcess
 
   init(size: Size) throws {
     scratch = try Scratch()
     EchoProcess.pin(0)
     coordinator = Self.coordinator(scratch.path)
-    peer = try Wormhole(directory: scratch.path + "/holes").join(as: "phone").peer("watch")
+    peer = try SharedContainer(directory: scratch.path + "/holes").join(as: "phone").peer("watch")
     other = try RequestProcess("presents", size, scratch.path)
     let deadline = ContinuousClock.now + .seconds(10)
     while try !peer.isThere {
@@ -69,8 +69,8 @@ struct AccessPresented: Benchmark {
     }
   }
 
-  private static func coordinator(_ path: String) -> Wormhole.Coordinator {
-    Wormhole.Coordinator(Arbiters(ContainerOptions(), root: path + "/groups"))
+  private static func coordinator(_ path: String) -> Coordinator {
+    Coordinator(Arbiters(ContainerOptions(), root: path + "/groups"))
   }
 
   /// Runs in the presenting process.
@@ -79,11 +79,11 @@ struct AccessPresented: Benchmark {
     for name in ["file", "other"] {
       try Data(repeating: 7, count: 100).write(to: URL(fileURLWithPath: "\(path)/\(name)"))
     }
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.save = { done in done() }
     try coordinator(path).present(path + "/file", as: presenter)
     // The second presenter has no handler that a reader must ask.
-    try coordinator(path).present(path + "/other", as: Wormhole.Coordinator.Presenter())
+    try coordinator(path).present(path + "/other", as: Coordinator.Presenter())
   }
 
   func ours() throws { try coordinator.read(scratch.path + "/file") { _ in } }

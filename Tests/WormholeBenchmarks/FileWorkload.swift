@@ -34,10 +34,10 @@ struct DeliverFile: Benchmark {
 
 private final class FileExchange {
   private let scratch: Scratch
-  private let sender: Wormhole.Member
-  private let receiver: Wormhole.Member
-  private let receiving: Wormhole.Subscription?
-  private let outcomes: Wormhole.Subscription
+  private let sender: Member
+  private let receiver: Member
+  private let receiving: Subscription?
+  private let outcomes: Subscription
   private let heard: Monitor<Int>
   private let size: Int
   private var source: String { scratch.path + "/source" }
@@ -47,8 +47,8 @@ private final class FileExchange {
     scratch = try Scratch()
     let heard = Monitor(0)
     self.heard = heard
-    sender = try Wormhole(directory: scratch.path + "/holes").join(as: "phone")
-    receiver = try Wormhole(directory: scratch.path + "/holes").join(as: "watch")
+    sender = try SharedContainer(directory: scratch.path + "/holes").join(as: "phone")
+    receiver = try SharedContainer(directory: scratch.path + "/holes").join(as: "watch")
     let bytes = self.size
     receiving =
       isReceived
@@ -80,8 +80,8 @@ private final class FileExchange {
   }
 
   @discardableResult
-  func send() throws -> Wormhole.Sent {
-    var options = Wormhole.SendOptions()
+  func send() throws -> Sent {
+    var options = SendOptions()
     options.durability = .process
     return try sender.peer("watch").send(file: source, options)
   }

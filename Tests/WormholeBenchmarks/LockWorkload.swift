@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 /// The lock alone, without contention.
 struct Lock: Benchmark {

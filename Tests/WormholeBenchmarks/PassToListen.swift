@@ -1,6 +1,6 @@
 import Foundation
 import MMWormhole
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The time from a message of MMWormhole to the call of a listener in another process, there and

@@ -84,8 +84,8 @@ enum EchoProcess {
 
 /// Both ends of the exchange through channels.
 final class Answering {
-  private let there: Wormhole.Channel<Int>
-  private let watching: Wormhole.Subscription
+  private let there: Channel<Int>
+  private let watching: Subscription
   private let heard: Monitor<Rally>
   private let other: Child
 
@@ -97,11 +97,11 @@ final class Answering {
 
   /// - Parameter onQueue: whether both watchers are called on a queue of their own.
   init(_ path: String, _ size: Size, onQueue: Bool = false) throws {
-    let hole = try Wormhole(directory: path + "/holes")
-    let there = hole.channel("there", of: Int.self)
+    let container = try SharedContainer(directory: path + "/holes")
+    let there = container.channel("there", of: Int.self)
     let heard = Monitor(Rally())
     let queue = Self.queue(onQueue)
-    watching = try hole.channel("back", of: Int.self).watch(on: queue) { snapshot in
+    watching = try container.channel("back", of: Int.self).watch(on: queue) { snapshot in
       let number = snapshot.value ?? 0
       let isOver = heard.withLock { $0.last <= number }
       if isOver { heard.signal { $0.number = number } } else { _ = try? there.put(number + 1) }
@@ -138,9 +138,9 @@ final class Answering {
   }
 
   static func echo(_ path: String, onQueue: Bool = false) throws {
-    let hole = try Wormhole(directory: path + "/holes")
-    let back = hole.channel("back", of: Int.self)
-    let there = hole.channel("there", of: Int.self)
+    let container = try SharedContainer(directory: path + "/holes")
+    let back = container.channel("back", of: Int.self)
+    let there = container.channel("there", of: Int.self)
     let watching = try there.watch(on: queue(onQueue)) { snapshot in
       if let number = snapshot.value { _ = try? back.put(number) }
     }

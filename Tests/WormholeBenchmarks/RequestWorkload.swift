@@ -13,7 +13,7 @@ struct RequestRoundTrip: Benchmark {
 
   private let question = Data(repeating: 7, count: 100)
   private let scratch: Scratch
-  private let peer: Wormhole.Peer
+  private let peer: Peer
   private let line: Line
   private let others: [RequestProcess]
 
@@ -26,8 +26,8 @@ struct RequestRoundTrip: Benchmark {
   init(size: Size) throws {
     scratch = try Scratch()
     EchoProcess.pin(0)
-    let hole = try Wormhole(directory: scratch.path + "/holes")
-    peer = try hole.join(as: "phone").peer("watch")
+    let container = try SharedContainer(directory: scratch.path + "/holes")
+    peer = try container.join(as: "phone").peer("watch")
     line = Line()
     guard floor_line_open(&line.line, scratch.path + "/floor", 0) == 0 else {
       throw BenchmarkError.floor(String(cString: strerror(errno)))
@@ -74,7 +74,7 @@ struct RequestRoundTrip: Benchmark {
   }
 }
 
-extension Wormhole.Peer {
+extension Peer {
   /// Whether a handler replies to requests.
   var isThere: Bool {
     get throws {
@@ -112,7 +112,7 @@ final class RequestProcess {
     EchoProcess.pin(size == .small ? 0 : 1)
     if arguments[0] == "floor" { return try answerBarely(arguments[2] + "/floor") }
     if arguments[0] == "presents" { try AccessPresented.present(arguments[2]) }
-    let member = try Wormhole(directory: arguments[2] + "/holes").join(as: "watch")
+    let member = try SharedContainer(directory: arguments[2] + "/holes").join(as: "watch")
     let responding = member.respond(to: Data.self, kind: "echo") { $0 }
     _ = Monitor(0).wait(until: .now + .seconds(300)) { _ in Bool?.none }
     responding.stop()

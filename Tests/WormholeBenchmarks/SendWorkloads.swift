@@ -42,9 +42,9 @@ struct SendBatch: Benchmark {
 /// Both ways of sending to another process, which acknowledges the last message.
 private final class MailExchange {
   private let scratch: Scratch
-  private let sender: Wormhole.Member
-  private let peer: Wormhole.Peer
-  private let watching: Wormhole.Subscription
+  private let sender: Member
+  private let peer: Peer
+  private let watching: Subscription
   private let heard: Monitor<Set<String>>
   private var others: [Child] = []
   private var floor = floor_mailbox()
@@ -59,8 +59,8 @@ private final class MailExchange {
     // With many files the end of a round is negligible, although it costs a wake-up on each side.
     files = batch == 1 || !isDurable ? 500 : 100
     messages = Array(repeating: Data(repeating: 7, count: 100), count: batch)
-    let hole = try Wormhole(directory: scratch.path + "/holes")
-    sender = try hole.join(as: "phone")
+    let container = try SharedContainer(directory: scratch.path + "/holes")
+    sender = try container.join(as: "phone")
     peer = sender.peer("watch")
     let heard = Monitor<Set<String>>([])
     self.heard = heard
@@ -84,7 +84,7 @@ private final class MailExchange {
   }
 
   func ours() throws {
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = isDurable ? .power : .process
     options.wantsOutcome = false
     for _ in 1..<files {
@@ -152,8 +152,8 @@ enum MailProcess {
       else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
       return
     }
-    let hole = try Wormhole(directory: arguments[1] + "/holes")
-    let member = try hole.join(as: "watch")
+    let container = try SharedContainer(directory: arguments[1] + "/holes")
+    let member = try container.join(as: "watch")
     let receiving = try member.receive { message in
       guard try message.value(as: Data.self).count == 100 else {
         throw BenchmarkError.wrongResult("a message")

@@ -62,12 +62,12 @@ struct UserInfos: Benchmark {
   private let count: Int
   private let sent = Monitor(0)
   private let told = Monitor(0)
-  private var options: Wormhole.SendOptions
+  private var options: SendOptions
 
   init(size: Size) throws {
     count = size == .small ? 500 : 10_000
     sides = try BothSides()
-    options = Wormhole.SendOptions()
+    options = SendOptions()
     options.durability = .process
     try sides.second.receive { _ in }
     try sides.first.watchOutcomes { [told] _ in told.signal { $0 += 1 } }
@@ -98,9 +98,9 @@ struct UserInfos: Benchmark {
 private final class BothSides {
   let phone: WCSession
   let watch: WCSession
-  let first: Wormhole.Member
-  let second: Wormhole.Member
-  let peer: Wormhole.Peer
+  let first: Member
+  let second: Member
+  let peer: Peer
   let ends = Ends()
   private let taking = Taking()
   private let scratch: Scratch
@@ -113,8 +113,8 @@ private final class BothSides {
     settings.durability = .process
     phone = WCSession(role: .phone, place: .directory(path), settings: settings)
     watch = WCSession(role: .watch, place: .directory(path), settings: settings)
-    first = try Wormhole(directory: path).join(as: "first")
-    second = try Wormhole(directory: path).join(as: "second")
+    first = try SharedContainer(directory: path).join(as: "first")
+    second = try SharedContainer(directory: path).join(as: "second")
     peer = first.peer("second")
     phone.delegate = ends
     watch.delegate = taking

@@ -1,7 +1,7 @@
 import CFloor
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 
 /// A directory with a container of the library and a slot of the baseline; removed with its last
 /// user.

@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// A process that updates as often as possible: this program, started again with a hidden argument.

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// Read, modify, write: by a single process, and by several at once.

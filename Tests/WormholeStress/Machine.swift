@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The environment of a run: a file system of a particular kind, or namespaces for half of its

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -66,8 +66,8 @@ struct Plan: Sendable {
   static func mutant(_ name: String) -> Mutants? { Mutants(named: name) }
 
   /// Returns the options with which the workers and the later checks open the container.
-  static func options() -> Wormhole.Options {
-    var options = Wormhole.Options()
+  static func options() -> Options {
+    var options = Options()
     // With a short lease, suspended holders are overtaken soon and often: the subject of the test.
     options.lease = .milliseconds(50)
     // No message is dead-lettered: each death of a process may end an attempt.

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// Harm to the directory, and to the file system below it.

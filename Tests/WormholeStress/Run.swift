@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -43,7 +43,7 @@ final class Run {
   func run(show: (Harm) -> Void) throws {
     // The container is made before its users are harmed: harm during its creation is tested
     // elsewhere.
-    _ = try Wormhole(directory: plan.container, options: Plan.options())
+    _ = try SharedContainer(directory: plan.container, options: Plan.options())
     try plan.files.make()
     _ = try plan.files.look()
     let end = Instant.now + plan.duration
@@ -196,14 +196,14 @@ final class Run {
 
   /// Receives the remaining messages, in the name of each worker.
   private func drain() throws {
-    let hole = try Wormhole(directory: plan.container, options: Plan.options())
+    let container = try SharedContainer(directory: plan.container, options: Plan.options())
     for worker in 0..<plan.processes {
       let name = plan.name(worker)
       let journal = try Journal(plan.journal(worker))
       journal.note(.life(number: 0, faults: "-"))
-      let member = try hole.join(as: name)
+      let member = try container.join(as: name)
       let receiving = try Membership.receive(member, journal)
-      let peer = hole.peer(name)
+      let peer = container.peer(name)
       let deadline = Instant.now + .seconds(30)
       while try !peer.queue.isEmpty {
         if Instant.now > deadline {
@@ -225,11 +225,11 @@ final class Run {
       member.leave()
     }
     // The outcomes of messages are known once every member has received its messages.
-    for worker in 0..<plan.processes { try hearEnds(plan.name(worker), worker, hole) }
+    for worker in 0..<plan.processes { try hearEnds(plan.name(worker), worker, container) }
   }
 
-  private func hearEnds(_ name: String, _ worker: Int, _ hole: Wormhole) throws {
-    let member = try hole.join(as: name)
+  private func hearEnds(_ name: String, _ worker: Int, _ container: SharedContainer) throws {
+    let member = try container.join(as: name)
     let following = try Membership.follow(member, try Journal(plan.journal(worker)))
     let receipts = try Descriptor.open(
       path: "\(plan.container)/members/\(name)/receipts", [.readOnly, .directory])

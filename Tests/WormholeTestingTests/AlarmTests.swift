@@ -10,7 +10,7 @@ import WormholeTesting
   @Test func deadlinesOfRequestsDoNotPileUp() async throws {
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = two.second.respond(toKind: nil) { kept.add($0) }
     let ends = Heard<Bool>()
     two.toSecond.request(0, as: Int.self, within: .seconds(3600)) { _ in }
@@ -29,7 +29,7 @@ import WormholeTesting
   @Test func timesToLiveDoNotPileUp() async throws {
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
     options.timeToLive = .seconds(3600)
     try await two.toSecond.send(0, options)

@@ -13,9 +13,9 @@ import Wormhole
     let directory = try #require(container?.directory)
     let path = try #require(container?.path)
     do {
-      let hole = try #require(try container?.open())
-      #expect(hole.directory == path)
-      try hole.channel("speed", of: Int.self).put(88)
+      let shared = try #require(try container?.open())
+      #expect(shared.directory == path)
+      try shared.channel("speed", of: Int.self).put(88)
     }
     #expect((try? Descriptor.open(path: path, [.readOnly, .directory])) != nil)
     container = nil
@@ -67,14 +67,14 @@ import Wormhole
   @Test(.blocking) func whatGoesOnInItIsEndedFirst() throws {
     let failures = Heard<WormholeError>()
     var container: TemporaryContainer? = try TemporaryContainer()
-    let hole = try #require(try container?.open())
-    _ = try hole.channel("speed", of: Int.self).watch { _ in
+    let shared = try #require(try container?.open())
+    _ = try shared.channel("speed", of: Int.self).watch { _ in
     } failure: {
       failures.add($0)
     }
-    #expect(hole.subscriptions.count == 1)
+    #expect(shared.subscriptions.count == 1)
     container = nil
-    #expect(hole.subscriptions.count == 0)
+    #expect(shared.subscriptions.count == 0)
     #expect(failures.all == [])
   }
 
@@ -106,8 +106,8 @@ import Wormhole
 struct TestProcessTests {
   @Test func commandIsAMember() async throws {
     let container = try TemporaryContainer()
-    let hole = try await container.open()
-    let phone = try await hole.join(as: "phone")
+    let shared = try await container.open()
+    let phone = try await shared.join(as: "phone")
     let process = try TestProcess(
       "wormhole", ["receive", "--as", "watch", "--count", "2"], in: container)
     let watch = phone.peer("watch")
@@ -148,11 +148,11 @@ struct TestProcessTests {
 
   @Test func processGoesWithItsObject() async throws {
     let container = try TemporaryContainer()
-    let hole = try await container.open()
+    let shared = try await container.open()
     var process: TestProcess? = try TestProcess(
       "wormhole", ["receive", "--as", "watch"], in: container)
     try await WormholeTesting.eventually("the watch to join") {
-      try hole.peer("watch").reachability == .running
+      try shared.peer("watch").reachability == .running
     }
     let number = try #require(process?.processID)
     process = nil

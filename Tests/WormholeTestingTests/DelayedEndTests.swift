@@ -11,7 +11,7 @@ import WormholeTesting
   private let two: TwoMembers
 
   init() async throws {
-    var options = Wormhole.Options()
+    var options = Options()
     options.log = { [trouble] entry in if entry.level >= .notice { trouble.add(entry) } }
     two = try await TwoMembers(clock: clock, options: options)
   }
@@ -36,8 +36,8 @@ import WormholeTesting
 
   /// Sends a message that expires before a receiver may get it, and whose outcome cannot be
   /// reported.
-  private func sendTooLate() async throws -> Wormhole.Sent {
-    var options = Wormhole.SendOptions()
+  private func sendTooLate() async throws -> Sent {
+    var options = SendOptions()
     options.timeToLive = .seconds(1)
     let sent = try await two.toSecond.send(1, options)
     try closeReceipts()
@@ -46,7 +46,7 @@ import WormholeTesting
   }
 
   /// The outcome of the message, moving the clock until it is known.
-  private func end(of sent: Wormhole.Sent) async throws -> Wormhole.Outcome.Status? {
+  private func end(of sent: Sent) async throws -> Outcome.Status? {
     try await eventually("it ends") {
       clock.advance(by: .seconds(61))
       return sent.status != nil
@@ -92,10 +92,10 @@ import WormholeTesting
 
   /// A waiting sender is not refused for lack of space while there is space.
   @Test func roomForOneIsEnoughForOneThatWaits() async throws {
-    var options = Wormhole.Options()
+    var options = Options()
     options.mailbox.maximumQueuedMessages = 80
     let two = try await TwoMembers(clock: clock, options: options)
-    var sending = Wormhole.SendOptions()
+    var sending = SendOptions()
     sending.durability = .process
     for number in 1...80 { try await two.toSecond.send(number, sending) }
     let alarms = clock.alarms

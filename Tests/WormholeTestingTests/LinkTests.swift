@@ -11,7 +11,7 @@ import WormholeTesting
     return (try TwoMembers(plan: try #require(LinkPlan(line)), clock: clock), clock)
   }
 
-  private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Wormhole.Subscription) {
+  private func hearImmediate(_ two: TwoMembers) -> (heard: Heard<Int>, by: Subscription) {
     let heard = Heard<Int>()
     let watching = two.second.receiveImmediate { message in
       heard.add((try? message.value(as: Int.self)) ?? 0)
@@ -78,7 +78,7 @@ import WormholeTesting
 
   private func receive(
     _ two: TwoMembers
-  ) throws -> (heard: Heard<String>, by: Wormhole.Subscription) {
+  ) throws -> (heard: Heard<String>, by: Subscription) {
     let heard = Heard<String>()
     let receiving = try two.second.receive { message in
       heard.add("\(try message.value(as: String.self))\(message.isRedelivered ? " again" : "")")
@@ -114,7 +114,7 @@ import WormholeTesting
 
   @Test func urgentMessageOvertakes() async throws {
     let (two, clock) = try pair("at=2:reorder")
-    var urgent = Wormhole.SendOptions()
+    var urgent = SendOptions()
     urgent.isUrgent = true
     for value in ["a", "b", "c"] { try await two.toSecond.send(value) }
     try await two.toSecond.send("urgent", urgent)
@@ -195,9 +195,9 @@ import WormholeTesting
       if !message.isRedelivered { first.add(value) }
       all.add(value)
     }
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
-    var sent: [Wormhole.Sent] = []
+    var sent: [Sent] = []
     for number in 1...40 { sent.append(try await two.toSecond.send(number, options)) }
     for one in sent {
       #expect(try await one.waitForStatus(within: .seconds(30)) == .delivered, "\(plan)")
@@ -214,7 +214,7 @@ import WormholeTesting
   @Test func linkStandsInAnotherProcess() async throws {
     let container = try TemporaryContainer()
     let link = Link(try #require(LinkPlan("at=2:duplicate to=watch")))
-    var options = Wormhole.Options()
+    var options = Options()
     options.use(link)
     let phone = try await container.open(options).join(as: "phone")
     let process = try TestProcess(
@@ -248,7 +248,7 @@ import WormholeTesting
 
   @Test func cutLinkFailsAtOnce() async throws {
     let (two, _) = try pair("")
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = two.second.respond(toKind: nil) { kept.add($0) }
     let asking = Task { try await two.toSecond.request(1, as: Int.self) }
     try await eventually("the request") { kept.count == 1 }
@@ -284,7 +284,7 @@ import WormholeTesting
 
   @Test func reachabilityFollowsTheLink() async throws {
     let (two, _) = try pair("")
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watching = try two.toSecond.watchReachability { heard.add($0) }
     try await heard.comes([.running])
     two.link.cut(off: "phone")

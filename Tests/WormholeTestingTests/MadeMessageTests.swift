@@ -14,7 +14,7 @@ import WormholeTesting
 
   @Test(.blocking) func madeMessageIsLikeAReceivedOne() throws {
     let order = Order(film: "Metropolis", seats: [1, 2])
-    let message = try Wormhole.Message.make(order, from: "till", id: "7", isUrgent: true)
+    let message = try Message.make(order, from: "till", id: "7", isUrgent: true)
     #expect(try message.value(as: Order.self) == order)
     #expect(message.from == "till")
     #expect(message.kind == "Order")
@@ -29,17 +29,17 @@ import WormholeTesting
   }
 
   @Test(.blocking) func laterAttemptIsRedelivered() throws {
-    let second = try Wormhole.Message.make(1, attempt: 2)
+    let second = try Message.make(1, attempt: 2)
     #expect(second.attempt == 2)
     #expect(second.isRedelivered)
-    let early = try Wormhole.Message.make(1, isRedelivered: true)
+    let early = try Message.make(1, isRedelivered: true)
     #expect(early.isRedelivered)
     #expect(early.attempt == 1)
     #expect(early.id != second.id)
   }
 
   @Test(.blocking) func recordSaysWhatTheHandlerDid() throws {
-    let message = try Wormhole.Message.make(1)
+    let message = try Message.make(1)
     let record = try #require(message.record)
     #expect(record.isClaimed)
     try message.acknowledge()
@@ -47,14 +47,14 @@ import WormholeTesting
     #expect(record.isAcknowledged)
     #expect(record.failure == nil)
 
-    let other = try Wormhole.Message.make(1)
+    let other = try Message.make(1)
     try other.fail("no seats")
     #expect(other.record?.failure == "no seats")
     #expect(other.record?.isAcknowledged == false)
   }
 
   @Test(.blocking) func messageThatIsLetGoOfHasFailed() throws {
-    var message: Wormhole.Message? = try Wormhole.Message.make(1)
+    var message: Message? = try Message.make(1)
     let record = try #require(message?.record)
     message = nil
     #expect(record.failure == "it was received and never acknowledged")
@@ -71,7 +71,7 @@ import WormholeTesting
   }
 
   @Test(.blocking) func requestKeepsItsAnswer() throws {
-    let request = try Wormhole.Request.make("how many?", from: nil, timeLeft: .seconds(3))
+    let request = try Request.make("how many?", from: nil, timeLeft: .seconds(3))
     let record = try #require(request.record)
     #expect(request.from == nil)
     #expect(request.kind == "String")
@@ -87,7 +87,7 @@ import WormholeTesting
   }
 
   @Test(.blocking) func requestKeepsItsRefusal() throws {
-    let request = try Wormhole.Request.make(1)
+    let request = try Request.make(1)
     request.refuse("sold out")
     #expect(request.from == "phone")
     #expect(request.record?.refusal == "sold out")
@@ -96,18 +96,18 @@ import WormholeTesting
   }
 
   @Test(.blocking) func immediateMessagesAndContextsAreMade() throws {
-    let message = try Wormhole.ImmediateMessage.make([1, 2], kind: "numbers")
+    let message = try ImmediateMessage.make([1, 2], kind: "numbers")
     #expect(message.kind == "numbers")
     #expect(message.from == "phone")
     #expect(try message.value(as: [Int].self) == [1, 2])
-    let context = try Wormhole.Context.make(["a": 1], from: "watch")
+    let context = try Context.make(["a": 1], from: "watch")
     #expect(context.from == "watch")
     #expect(context.isReceived)
     #expect(try context.value(as: [String: Int].self) == ["a": 1])
   }
 
   @Test func sentEndsWhenTheTestSaysSo() async throws {
-    let sent = try Wormhole.Sent.make(id: "a b", to: "watch", count: 3)
+    let sent = try Sent.make(id: "a b", to: "watch", count: 3)
     #expect(sent.id == "a b")
     #expect(sent.to == "watch")
     #expect(sent.count == 3)
@@ -118,13 +118,13 @@ import WormholeTesting
     #expect(try await waiting.value == .deadLettered(reason: "no room"))
     #expect(try sent.state == .ended)
     #expect(try sent.cancel() == .tooLate)
-    let cancelled = try Wormhole.Sent.make()
+    let cancelled = try Sent.make()
     #expect(try cancelled.cancel() == .cancelled)
     #expect(cancelled.status == .cancelled)
   }
 
   @Test(.blocking) func outcomesAreMade() {
-    let outcome = Wormhole.Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
+    let outcome = Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
     #expect(outcome.status == .expired)
   }
 
@@ -140,7 +140,7 @@ import WormholeTesting
     let folder = try TemporaryContainer()
     let path = folder.directory + "/ticket.txt"
     try write("Metropolis", to: path)
-    let message = try Wormhole.Message.make(["film": 7], file: path)
+    let message = try Message.make(["film": 7], file: path)
     let file = try #require(message.file)
     #expect((file.name, file.size) == ("ticket.txt", 10))
     #expect(try file.metadata(as: [String: Int].self) == ["film": 7])
@@ -149,21 +149,21 @@ import WormholeTesting
     try file.move(to: folder.directory + "/taken")
     #expect(try read(folder.directory + "/taken") == "Metropolis")
     #expect(try !file.exists)
-    let other = try Wormhole.Message.make(1, file: path)
+    let other = try Message.make(1, file: path)
     #expect(try other.file?.exists == true)
     try other.acknowledge()
     #expect(try other.file?.exists == false)
-    let third = try Wormhole.Message.make(1)
+    let third = try Message.make(1)
     third.requeue()
     #expect(third.record?.isRequeued == true)
   }
 
   @Test(.blocking) func whatWasSentIsMade() throws {
-    let file = Wormhole.SentFile(name: "a", size: 3)
-    let outcome = try Wormhole.Outcome.make(sending: 7, end: .expired, file: file)
+    let file = SentFile(name: "a", size: 3)
+    let outcome = try Outcome.make(sending: 7, end: .expired, file: file)
     #expect((outcome.kind, outcome.file, outcome.status) == ("Int", file, .expired))
     #expect(try outcome.value(as: Int.self) == 7)
-    let sent = try Wormhole.Sent.make(sending: "hello", kind: "greeting")
+    let sent = try Sent.make(sending: "hello", kind: "greeting")
     #expect(try (sent.kind, sent.value(as: String.self)) == ("greeting", "hello"))
     #expect(try sent.file == nil)
   }

@@ -30,7 +30,7 @@ import WormholeTesting
   @Test func messagesExpireByIt() async throws {
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.timeToLive = .seconds(3600)
     let late = try await two.toSecond.send(1, options)
     clock.advance(by: .seconds(3601))
@@ -84,7 +84,7 @@ import WormholeTesting
   @Test func requestsTimeOutByIt() async throws {
     let clock = TestClock()
     let two = try await TwoMembers(clock: clock)
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = two.second.respond(toKind: nil) { kept.add($0) }
     let asking = Task {
       try await two.toSecond.request(1, as: Int.self, within: .seconds(100))
@@ -111,11 +111,11 @@ import WormholeTesting
 
   @Test func waitingForRoomEndsByIt() async throws {
     let clock = TestClock()
-    var options = Wormhole.Options()
+    var options = Options()
     options.mailbox.maximumQueuedMessages = 1
     let two = try await TwoMembers(clock: clock, options: options)
     try await two.toSecond.send(1)
-    var patient = Wormhole.SendOptions()
+    var patient = SendOptions()
     patient.whenFull = .wait(.seconds(3600))
     let heard = Heard<WormholeError.Code?>()
     let sender = try Thread("sender") { [patient] in

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -13,8 +13,8 @@ import Wormhole
 
   /// A clear of a value that was never written races with the first put, which also makes the link.
   @Test func ofAFirstPutAndAClearTheLastOneSettlesTheLink() throws {
-    let channel = meeting.hole.channel("film", of: String.self)
-    let alias = try Wormhole.Alias(["film"], channel: "film", in: meeting.hole)
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
     let other = try meeting.another(Meeting.havePatience).channel("film", of: String.self)
     // The link exists, and the put is about to rename its value into place.
     let rule = FaultRule(.rename, path: "value.plist", .delay(milliseconds: 400))
@@ -28,16 +28,16 @@ import Wormhole
   }
 
   @Test func clearingWhatWasNeverWrittenMakesNothing() throws {
-    let alias = try Wormhole.Alias(["film"], channel: "film", in: meeting.hole)
-    #expect(try meeting.hole.channel("film", of: String.self).clear(alias: alias) == 0)
-    #expect(try meeting.hole.channels() == [])
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
+    #expect(try meeting.container.channel("film", of: String.self).clear(alias: alias) == 0)
+    #expect(try meeting.container.channels() == [])
     #expect(!isThere(alias))
   }
 
   /// Another tool has made a link to another file, or a regular file, at the alias's path.
   @Test func clearingRemovesOnlyTheAliasesOwnLink() throws {
-    let channel = meeting.hole.channel("film", of: String.self)
-    let alias = try Wormhole.Alias(["film"], channel: "film", in: meeting.hole)
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
     try channel.put("Metropolis", alias: alias)
     try meeting.folder.descriptor.unlink("film")
     try meeting.folder.descriptor.makeSymbolicLink("film", to: "elsewhere")
@@ -50,7 +50,7 @@ import Wormhole
     #expect(try meeting.folder.read("film") == "mine")
   }
 
-  private func isThere(_ alias: Wormhole.Alias) -> Bool {
+  private func isThere(_ alias: Alias) -> Bool {
     (try? Descriptor.readSymbolicLink(path: alias.location)) != nil
   }
 }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,13 +8,13 @@ import Wormhole
 /// Calls from tasks, which must not block the threads of the cooperative pool.
 @Suite struct AsyncCallTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting.patient() }
 
   @Test func whileTasksWaitForALockTheirNeighboursTakeTheirTurns() async throws {
     let lock = try HeldLock(of: "number", in: meeting)
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let waiting = (0..<4).map { _ in
       Task { try await number.update(default: 0) { $0 += 1 } }
     }
@@ -43,26 +43,26 @@ import Wormhole
   }
 
   @Test func whatIsCancelledBeforeItBeginsChangesNothing() async throws {
-    let (hole, gate) = (hole, Gate())
+    let (container, gate) = (container, Gate())
     let task = Task {
       await onThisActor { gate.pass() }
-      try await hole.channel("number", of: Int.self).put(1)
+      try await container.channel("number", of: Int.self).put(1)
     }
     task.cancel()
     gate.open()
     await #expect(throws: WormholeError.self) { try await task.value }
-    #expect(try hole.channels() == [])
+    #expect(try container.channels() == [])
   }
 
   @Test func manyMayWaitForOneLock() async throws {
     let lock = try HeldLock(of: "number", in: meeting)
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let waiting = (0..<500).map { _ in
       Task { try await number.update(default: 0) { $0 += 1 } }
     }
     // A call whose locks are free does not queue behind the waiters.
-    try await hole.channel("other").put(1)
-    _ = try await hole.peer("watch").send(1, .quick())
+    try await container.channel("other").put(1)
+    _ = try await container.peer("watch").send(1, .quick())
     #expect(lock.isHeld)
     lock.release()
     for task in waiting { _ = try await task.value }
@@ -92,8 +92,8 @@ import Wormhole
   }
 
   @Test func whoeverWaitsForRoomCanBeCancelled() async throws {
-    let hole = try meeting.another { $0.mailbox.maximumQueuedMessages = 1 }
-    let watch = hole.peer("watch")
+    let container = try meeting.another { $0.mailbox.maximumQueuedMessages = 1 }
+    let watch = container.peer("watch")
     try await watch.send(1, .quick())
     let sending = Task { try await watch.send(2, .quick { $0.whenFull = .wait(.seconds(600)) }) }
     // The send may wait already or may not have started: in both cases nothing is sent.
@@ -107,7 +107,7 @@ import Wormhole
   }
 
   @Test func aBodysErrorComesThroughAndItsValueReturns() async throws {
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     #expect(try await number.put(1) == 1)
     #expect(try await number.update { $0 = ($0 ?? 0) + 1 } == 2)
     await #expect(throws: Missing.self) { try await number.update { _ in throw Missing() } }
@@ -117,15 +117,15 @@ import Wormhole
         $0 += 1; return .commit
       } == 3)
     await #expect(throws: WormholeError.self) { try await number.put(1, ifVersion: 7) }
-    let other = hole.channel("other", of: String.self)
-    try await hole.update(number, other) {
+    let other = container.channel("other", of: String.self)
+    try await container.update(number, other) {
       $0 = 5; $1 = "five"
     }
-    try await hole.update([number, hole.channel("third")]) { $0 = [6, 7] }
+    try await container.update([number, container.channel("third")]) { $0 = [6, 7] }
     #expect(try number.value == 6)
     #expect(try other.value == "five")
     #expect(try await number.clear() == 6)
-    let defaults = hole.defaults("app")
+    let defaults = container.defaults("app")
     try await defaults.set(1, forKey: "one")
     try await defaults.update { $0["two"] = 2 }
     try await defaults.removeObject(forKey: "one")
@@ -135,7 +135,7 @@ import Wormhole
   }
 
   @Test func aMemberOfAScopeLeavesAlsoWhenItIsCancelled() async throws {
-    let other = try await Wormhole(directory: meeting.path)
+    let other = try await SharedContainer(directory: meeting.path)
     let (began, beginning) = AsyncStream<Void>.makeStream()
     let (never, ending) = AsyncStream<Void>.makeStream()
     let task = Task {
@@ -148,11 +148,11 @@ import Wormhole
       }
     }
     for await _ in began { break }
-    #expect(try hole.peer("watch").reachability == .running)
+    #expect(try container.peer("watch").reachability == .running)
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     ending.finish()
-    #expect(try hole.peer("watch").reachability == .notRunning)
+    #expect(try container.peer("watch").reachability == .notRunning)
   }
 }
 
@@ -164,9 +164,9 @@ private func onThisActor(_ body: @Sendable () -> Void) async { body() }
 /// Callers of all kinds; their compilation is the test.
 @MainActor private final class Screen {
   private var speed = 0
-  private let channel: Wormhole.Channel<Int>
+  private let channel: Channel<Int>
 
-  init(_ hole: Wormhole) { channel = hole.channel("speed") }
+  init(_ container: SharedContainer) { channel = container.channel("speed") }
 
   func show() async throws {
     speed = try await channel.put(speed)
@@ -184,37 +184,37 @@ private func onThisActor(_ body: @Sendable () -> Void) async { body() }
 
 private actor Till {
   private var sum = 0
-  private let hole: Wormhole
+  private let container: SharedContainer
 
-  init(_ hole: Wormhole) { self.hole = hole }
+  init(_ container: SharedContainer) { self.container = container }
 
   func add(_ amount: Int) async throws -> Int {
-    let member = try await hole.join(as: "till")
+    let member = try await container.join(as: "till")
     defer { member.leave() }
     let total = sum + amount
-    sum = try await hole.channel("sum", of: Int.self).update(default: 0) { $0 = total }
+    sum = try await container.channel("sum", of: Int.self).update(default: 0) { $0 = total }
     try await member.peer("office").setContext(sum)
     return sum
   }
 
   func addAtOnce(_ amount: Int) throws {
-    try hole.channel("sum", of: Int.self).update { $0 = ($0 ?? 0) + amount + sum }
+    try container.channel("sum", of: Int.self).update { $0 = ($0 ?? 0) + amount + sum }
   }
 }
 
 extension AsyncCallTests {
   @Test func callersOfAllKindsCompile() async throws {
-    let screen = await Screen(hole)
+    let screen = await Screen(container)
     try await screen.show()
     try await screen.showAtOnce()
-    let till = Till(hole)
+    let till = Till(container)
     #expect(try await till.add(3) == 3)
     try await till.addAtOnce(1)
     var local = 1
     // In a synchronous closure the blocking overload is called.
-    let numbers = try [1, 2].map { try hole.channel("n", of: Int.self).put($0) }
+    let numbers = try [1, 2].map { try container.channel("n", of: Int.self).put($0) }
     local += numbers.count
     let captured = local
-    #expect(try await hole.channel("n", of: Int.self).update { $0 = captured } == 3)
+    #expect(try await container.channel("n", of: Int.self).update { $0 = captured } == 3)
   }
 }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,7 +8,7 @@ import Wormhole
 /// The async overloads of rarely called functions, and the threads that run async overloads.
 @Suite struct AsyncTwinTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting.patient() }
 
@@ -22,10 +22,10 @@ import Wormhole
   /// Neither a thread of the cooperative pool nor the caller's thread: the call may block.
   @Test func aTwinRunsOnAThreadOfTheModulesOwn() async throws {
     let names = Heard<String>()
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     try await number.update { _ in names.add(Self.threadName) }
-    try await hole.defaults("app").update { _ in names.add(Self.threadName) }
-    try await hole.lock("till").hold { () async in names.add("held") }
+    try await container.defaults("app").update { _ in names.add(Self.threadName) }
+    try await container.lock("till").hold { () async in names.add("held") }
     #expect(names.all == ["wormhole-call", "wormhole-call", "held"])
     // A caller without `await` runs the body on its own thread.
     _ = try { try number.update { _ in names.add(Self.threadName) } }()
@@ -33,10 +33,10 @@ import Wormhole
   }
 
   @Test func aRemovalWaitsForTheLockAndCanBeCancelled() async throws {
-    try await hole.channel("number").put(1)
-    try await hole.defaults("app").set(1, forKey: "one")
-    let (hole, lock) = (hole, try HeldLock(of: "number", in: meeting))
-    let removal = Task { try await hole.removeChannel("number") }
+    try await container.channel("number").put(1)
+    try await container.defaults("app").set(1, forKey: "one")
+    let (container, lock) = (container, try HeldLock(of: "number", in: meeting))
+    let removal = Task { try await container.removeChannel("number") }
     try await lock.waitForWaiter()
     removal.cancel()
     do {
@@ -46,33 +46,35 @@ import Wormhole
     }
     #expect(lock.isHeld)
     lock.release()
-    #expect(try hole.channels() == ["number"])
-    #expect(try await hole.removeChannel("number"))
-    #expect(try await !hole.removeChannel("number"))
-    #expect(try hole.channels() == [])
-    #expect(try await hole.removeDefaults("app"))
-    #expect(try await !hole.removeDefaults("app"))
+    #expect(try container.channels() == ["number"])
+    #expect(try await container.removeChannel("number"))
+    #expect(try await !container.removeChannel("number"))
+    #expect(try container.channels() == [])
+    #expect(try await container.removeDefaults("app"))
+    #expect(try await !container.removeDefaults("app"))
   }
 
   @Test func aMemberIsRemovedAndAGuestComesAndGoes() async throws {
-    let member = try await hole.join(as: "watch")
-    await #expect(throws: WormholeError.self) { try await hole.removeMember("watch") }
+    let member = try await container.join(as: "watch")
+    await #expect(throws: WormholeError.self) { try await container.removeMember("watch") }
     try await member.registerLaunch(program: "/bin/true")
-    try await hole.registerLaunch(of: "printer", program: "/bin/true")
-    #expect(try hole.launchCommand(of: "watch")?.program == "/bin/true")
+    try await container.registerLaunch(of: "printer", program: "/bin/true")
+    #expect(try container.launchCommand(of: "watch")?.program == "/bin/true")
     await member.leave()
-    #expect(try await hole.removeMember("watch"))
-    #expect(try await !hole.removeMember("watch"))
-    let guest = try await hole.guest()
+    #expect(try await container.removeMember("watch"))
+    #expect(try await !container.removeMember("watch"))
+    let guest = try await container.guest()
     try await guest.peer("printer").send(1, .quick())
     await guest.leave()
     let gone = Task {
-      try await hole.guest()
+      try await container.guest()
     }
     gone.cancel()
     _ = try? await gone.value
-    await hole.close()
-    #expect(throws: WormholeError.self) { try hole.channel("number", of: Int.self).watch { _ in } }
+    await container.close()
+    #expect(throws: WormholeError.self) {
+      try container.channel("number", of: Int.self).watch { _ in }
+    }
   }
 
   @Test func aFileThatIsTakenElsewhereStaysIfTheTaskIsCancelled() async throws {
@@ -114,34 +116,34 @@ import Wormhole
 /// The test is the compilation: Swift selects the async overload where the caller is asynchronous,
 /// and the blocking overload in `defer`, in closures and in synchronous functions.
 @MainActor private final class Desk {
-  private let hole: Wormhole
+  private let container: SharedContainer
   private var taken = 0
 
-  init(_ hole: Wormhole) { self.hole = hole }
+  init(_ container: SharedContainer) { self.container = container }
 
-  func serve(_ file: Wormhole.ReceivedFile?) async throws {
-    let guest = try await hole.guest()
+  func serve(_ file: ReceivedFile?) async throws {
+    let guest = try await container.guest()
     defer { guest.leave() }
     try await file?.move(to: "nowhere/\(taken)") { _ in .cancel }
-    taken += try await hole.removeChannel("a") ? 1 : 0
-    try await hole.removeDefaults("a")
-    try await hole.removeMember("a")
-    let removed = try ["b", "c"].map { try hole.removeChannel($0) }
+    taken += try await container.removeChannel("a") ? 1 : 0
+    try await container.removeDefaults("a")
+    try await container.removeMember("a")
+    let removed = try ["b", "c"].map { try container.removeChannel($0) }
     taken += removed.count
   }
 
-  func serveAtOnce(_ file: Wormhole.ReceivedFile?) throws {
-    let guest = try hole.guest()
+  func serveAtOnce(_ file: ReceivedFile?) throws {
+    let guest = try container.guest()
     try file?.move(to: "nowhere/\(taken)") { [taken] _ in taken > 0 ? .continue : .cancel }
-    try hole.removeMember("a")
+    try container.removeMember("a")
     guest.leave()
-    hole.close()
+    container.close()
   }
 }
 
 extension AsyncTwinTests {
   @Test func callersOfRareCallsCompile() async throws {
-    let desk = await Desk(hole)
+    let desk = await Desk(container)
     try await desk.serve(nil)
     try await desk.serveAtOnce(nil)
   }

@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,7 +10,7 @@ import Testing
 /// The programs that a wake starts: their environment, and the record of the start.
 @Suite(.blocking) struct AwakenedTests {
   private let meeting: Meeting
-  private var watch: Wormhole.Peer { meeting.hole.peer("watch") }
+  private var watch: Peer { meeting.container.peer("watch") }
 
   init() throws {
     meeting = try Meeting { $0.wakeGrace = .seconds(1) }
@@ -23,7 +23,7 @@ import Testing
   ) throws {
     var settings = ["WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""]
     settings.merge(environment) { $1 }
-    try meeting.hole.registerLaunch(
+    try meeting.container.registerLaunch(
       of: "watch", program: PeerJob.program,
       arguments: PeerJob.awaken(meeting.folder.path + "/started", "watch", manner).arguments,
       environment: settings, directory: directory)
@@ -75,7 +75,7 @@ import Testing
   @Test func theExitOfAJoinedProgramIsNoFailure() throws {
     try register()
     try watch.wake(within: .seconds(30))
-    let slot = try WakeRecord.slot(of: "watch", in: meeting.hole.storage)
+    let slot = try WakeRecord.slot(of: "watch", in: meeting.container.storage)
     try end()
     // A failure would be recorded immediately.
     #expect(throws: TooLate.self) {

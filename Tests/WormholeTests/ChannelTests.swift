@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,16 +10,16 @@ import Wormhole
 /// Putting, reading, updating and clearing.
 @Suite(.blocking) struct ChannelTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var shared: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   @Test func nothingIsThereBeforeTheFirstPut() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = shared.channel("speed", of: Double.self)
     #expect(try speed.value == nil)
     #expect(try speed.latest == nil)
     #expect(try speed.metadata == nil)
-    #expect(try hole.channels() == [])
+    #expect(try shared.channels() == [])
   }
 
   @Test func whatIsPutIsThereWithVersionTimeAndSender() throws {
@@ -27,7 +27,7 @@ import Wormhole
       $0.writerName = "pilot"
       $0.environment.sinceEpoch = { 1_700_000_000_250_000_000 }
     }
-    let speed = meeting.hole.channel("speed", of: Double.self)
+    let speed = meeting.container.channel("speed", of: Double.self)
     #expect(try speed.put(88) == 1)
     #expect(try speed.put(88.5) == 2)
     #expect(try speed.value == 88.5)
@@ -41,31 +41,31 @@ import Wormhole
   }
 
   @Test func theSenderIsTheProgramAndItsProcess() throws {
-    try hole.channel("a").put(1)
-    let from = try #require(try hole.channel("a", of: Int.self).metadata).writer
+    try shared.channel("a").put(1)
+    let from = try #require(try shared.channel("a", of: Int.self).metadata).writer
     #expect(from.hasSuffix(" (\(Processes.current))"))
   }
 
   @Test func twoOpeningsOfOneProcessSeeEachOther() throws {
     let other = try meeting.another()
-    try hole.channel("a").put(1)
+    try shared.channel("a").put(1)
     #expect(try other.channel("a", of: Int.self).value == 1)
     #expect(try other.channel("a").put(2) == 2)
-    #expect(try hole.channel("a", of: Int.self).value == 2)
+    #expect(try shared.channel("a", of: Int.self).value == 2)
   }
 
   @Test func valuesAreAnyCodable() throws {
     let order = Order(film: "Brazil", seats: [.init(row: 3, number: 7)], note: nil)
-    try hole.channel("order").put(order)
-    #expect(try hole.channel("order", of: Order.self).value == order)
-    let shape = try hole.channel("order", of: PropertyListValue.self).value
+    try shared.channel("order").put(order)
+    #expect(try shared.channel("order", of: Order.self).value == order)
+    let shape = try shared.channel("order", of: PropertyListValue.self).value
     #expect(shape == ["film": "Brazil", "seats": [["row": 3, "number": 7]]])
   }
 
   // MARK: Clearing
 
   @Test func aClearLeavesNoValueAndTheVersionGoesOn() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = shared.channel("speed", of: Double.self)
     try speed.put(1)
     #expect(try speed.clear() == 2)
     #expect(try speed.value == nil)
@@ -75,7 +75,7 @@ import Wormhole
   }
 
   @Test func clearingTwiceIsClearingOnce() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = shared.channel("speed", of: Double.self)
     try speed.put(1)
     #expect(try speed.clear() == 2)
     #expect(try speed.clear() == 2)
@@ -84,10 +84,10 @@ import Wormhole
   }
 
   @Test func clearingWhatWasNeverWrittenMakesNothing() throws {
-    #expect(try hole.channel("x", of: Int.self).clear() == 0)
-    #expect(try hole.container("channels").isEmpty)
+    #expect(try shared.channel("x", of: Int.self).clear() == 0)
+    #expect(try shared.container("channels").isEmpty)
     #expect(
-      try failure { try hole.channel("x", of: Int.self).clear(ifVersion: 4) }.code == .conflict)
+      try failure { try shared.channel("x", of: Int.self).clear(ifVersion: 4) }.code == .conflict)
   }
 
   // MARK: Versions
@@ -97,7 +97,7 @@ import Wormhole
   /// If another writer put the latest value, the file is read.
   @Test func versionsGoOnFromWhoeverPutLast() throws {
     let (own, others) = (
-      hole.channel("n", of: Int.self), try meeting.another().channel("n", of: Int.self)
+      shared.channel("n", of: Int.self), try meeting.another().channel("n", of: Int.self)
     )
     var version = 0
     for round in 1...5 {
@@ -116,7 +116,7 @@ import Wormhole
   }
 
   @Test func aPutForAnotherVersionIsAConflictThatNamesBoth() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = shared.channel("speed", of: Double.self)
     #expect(try speed.put(1, ifVersion: 0) == 1)
     #expect(try speed.put(2, ifVersion: 1) == 2)
     let error = try failure { try speed.put(3, ifVersion: 1) }
@@ -126,13 +126,13 @@ import Wormhole
         == "cannot put value into channel 'speed': version 1 was expected, and version 2 is there; "
         + "read it and try again")
     #expect(try speed.value == 2)
-    let fresh = try failure { try hole.channel("new").put(3, ifVersion: 1) }
+    let fresh = try failure { try shared.channel("new").put(3, ifVersion: 1) }
     #expect(fresh.reason == "version 1 was expected, and nothing was ever put there")
   }
 
   /// Each of eight threads adds by compare-and-set, and tries again after a conflict.
   @Test func compareAndSetLosesNothing() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = shared.channel("sum", of: Int.self)
     let threads = try (0..<8).map { _ in
       try Thread("adder") {
         for _ in 0..<25 {
@@ -152,25 +152,25 @@ import Wormhole
   // MARK: Names
 
   @Test func channelsAreListedByPrefix() throws {
-    for name in ["b/1", "b/2", "a", "tür 🚪"] { try hole.channel(name).put(true) }
-    try hole.channel("b/1", of: Bool.self).clear()
-    #expect(try hole.channels() == ["a", "b/1", "b/2", "tür 🚪"])
-    #expect(try hole.channels(prefix: "b/") == ["b/1", "b/2"])
-    #expect(try hole.channels(prefix: "c") == [])
+    for name in ["b/1", "b/2", "a", "tür 🚪"] { try shared.channel(name).put(true) }
+    try shared.channel("b/1", of: Bool.self).clear()
+    #expect(try shared.channels() == ["a", "b/1", "b/2", "tür 🚪"])
+    #expect(try shared.channels(prefix: "b/") == ["b/1", "b/2"])
+    #expect(try shared.channels(prefix: "c") == [])
   }
 
   @Test(arguments: ["", String(repeating: "x", count: 181), String(repeating: "ü", count: 31)])
   func badNamesAreRefusedWhenTheyAreUsed(_ name: String) throws {
-    let channel = hole.channel(name, of: Int.self)
+    let channel = shared.channel(name, of: Int.self)
     #expect(try failure { try channel.put(1) }.code == .invalidName)
     #expect(try failure { _ = try channel.value }.code == .invalidName)
     #expect(try failure { try channel.clear() }.code == .invalidName)
     #expect(try failure { try channel.update { $0 = 1 } }.code == .invalidName)
-    #expect(try hole.channels() == [])
+    #expect(try shared.channels() == [])
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// The names in one of the container's folders.
   func container(_ folder: String) throws -> [String] {
     try Descriptor.open(path: directory + "/" + folder, [.readOnly, .directory]).names()

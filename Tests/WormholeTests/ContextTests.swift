@@ -45,8 +45,8 @@ import Wormhole
     let pair = try Pair()
     #expect(try pair.phone.pendingContexts.isEmpty)
     try pair.phone.setContext(1)
-    try pair.meeting.hole.peer("watch", from: "till").setContext("open", kind: "state")
-    let pending = try pair.meeting.hole.peer("watch").pendingContexts
+    try pair.meeting.container.peer("watch", from: "till").setContext("open", kind: "state")
+    let pending = try pair.meeting.container.peer("watch").pendingContexts
     #expect(pending.map(\.from) == ["phone", "till"])
     #expect(pending.map(\.kind) == ["Int", "state"])
     let heard = Heard<String>()
@@ -156,7 +156,7 @@ import Wormhole
 
   @Test(.blocking) func namelessSenderIsRefused() throws {
     let meeting = try Meeting()
-    let error = try failure { try meeting.hole.peer("watch").setContext(1) }
+    let error = try failure { try meeting.container.peer("watch").setContext(1) }
     #expect(error.code == .invalidName)
   }
 
@@ -178,7 +178,7 @@ import Wormhole
 @Suite struct SequenceSendingTests {
   @Test func sendsAllInOrder() async throws {
     let pair = try Pair()
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
     let numbers = AsyncStream<Int> { stream in
       for number in 1...500 { stream.yield(number) }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -145,7 +145,7 @@ import Testing
   @Test func anAccessWithTooManyPathsIsRefused() throws {
     let name = String(repeating: "x", count: 200)
     let intents = (0..<10_000).map {
-      Wormhole.Coordinator.Intent.reading(scene.path("\(name)\($0)"))
+      Coordinator.Intent.reading(scene.path("\(name)\($0)"))
     }
     let error = try failure {
       try scene.another().access(intents) { _ in _ = Issue.record("the access ran") }
@@ -160,14 +160,14 @@ import Testing
   /// An access does not wait for the reply of a presenter that has ended.
   @Test func aPresenterThatEndsWhileItIsAskedDelaysNoAccess() throws {
     let isAsked = Monitor(false)
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     // The presenter never replies, and a released closure would reply for it.
     let held = Monitor<[@Sendable () -> Void]>([])
     presenter.relinquish = { _, goOn in
       held.withLock { $0.append { goOn {} } }
       isAsked.signal { $0 = true }
     }
-    let bound = Wormhole.Coordinator.Presenter.responseTimeout / 2
+    let bound = Coordinator.Presenter.responseTimeout / 2
     let time = try Bystander.leastOfThree(within: bound) {
       isAsked.withLock { $0 = false }
       let presenting = try scene.another().present(scene.path("a"), as: presenter)
@@ -190,7 +190,7 @@ import Testing
   @Test func changesBeyondTheLimitAreNotifiedAsOne() throws {
     let calls = Monitor<[@Sendable () -> Void]>([])
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { heard.add($0.path) }
     let file = PresentedFile(presenter, purpose: "mine", scene.arbiters) { call in
       calls.withLock { $0.append(call) }
@@ -210,7 +210,7 @@ import Testing
   @Test func aCreatedFileIsNotifiedAsNewAfterFurtherChanges() throws {
     let calls = Monitor<[@Sendable () -> Void]>([])
     let heard = Heard<Bool>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { heard.add($0.isNew) }
     let file = PresentedFile(presenter, purpose: "mine", scene.arbiters) { call in
       calls.withLock { $0.append(call) }
@@ -230,7 +230,7 @@ import Testing
   @Test func aMovedPresenterIsNotifiedOfTheEndOfEarlierAccesses() throws {
     try scene.folder.write("", to: "files/a")
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { use, goOn in
       heard.add("\(use)")
       goOn { heard.add("\(use) is over") }
@@ -242,7 +242,7 @@ import Testing
       try? coordinator.read(scene.path("a")) { _ in reading.pass() }
     }
     try reading.waitForSomebody()
-    let intents = ["a", "b"].map { Wormhole.Coordinator.Intent.writing(scene.path($0)) }
+    let intents = ["a", "b"].map { Coordinator.Intent.writing(scene.path($0)) }
     // Accesses of the same purpose do not wait for each other.
     try coordinator.access(intents) { [scene] access in
       try scene.folder.descriptor.rename("files/a", to: scene.folder.descriptor, "files/b")

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -59,7 +59,7 @@ import Wormhole
 
   @Test func aPresenterThatCouldNotBeReadIsReadTheNextTime() throws {
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { heard.add($0.path) }
     try scene.another().present(scene.path("a"), as: presenter)
     let coordinator = scene.another()
@@ -73,7 +73,7 @@ import Wormhole
 
   @Test func whoWasAskedIsToldThoughNobodyCanBeLookedFor() throws {
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { heard.add($0.path) }
     try scene.another().present(scene.path("a"), as: presenter)
     let coordinator = scene.another()
@@ -88,7 +88,7 @@ import Wormhole
   /// A program that registers as presenter first removes the access of a dead writer.
   @Test func whoPresentsSomethingTellsOthersOfTheDead() throws {
     let (late, begun) = (Heard<String>(), Monitor(false))
-    var (first, other) = (Wormhole.Coordinator.Presenter(), Wormhole.Coordinator.Presenter())
+    var (first, other) = (Coordinator.Presenter(), Coordinator.Presenter())
     other.didChange = { late.add($0.path) }
     let (path, second) = (scene.path("a"), other)
     first.relinquish = { [self] _, goOn in
@@ -103,7 +103,7 @@ import Wormhole
     #expect(begun.withLock { $0 })
     try peer.child.send(.kill)
     _ = try peer.outcome()
-    try scene.another().present(scene.path("b"), as: Wormhole.Coordinator.Presenter())
+    try scene.another().present(scene.path("b"), as: Coordinator.Presenter())
     try eventually("it is told") { late.all.contains(path) }
   }
 
@@ -137,14 +137,14 @@ import Wormhole
       if rooms[0].container.id < rooms[1].container.id { break }
     }
     let (heard, here) = (Heard<String>(), scene)
-    let presenting = Monitor<Wormhole.Subscription?>(nil)
+    let presenting = Monitor<Subscription?>(nil)
     var threads: [Thread] = []
     try rooms[1].desk.withLock { (_) throws in
       threads.append(
         try Thread("presenting") {
-          var presenter = Wormhole.Coordinator.Presenter()
+          var presenter = Coordinator.Presenter()
           presenter.didMove = { heard.add($0.to) }
-          let presented = try? Wormhole.Coordinator(here.arbiters).present(
+          let presented = try? Coordinator(here.arbiters).present(
             here.path("a"), as: presenter)
           presenting.withLock { $0 = presented }
         })
@@ -152,7 +152,7 @@ import Wormhole
       let isMoved = Monitor(false)
       threads.append(
         try Thread("moving") {
-          let intents = ["a", "b"].map { Wormhole.Coordinator.Intent.writing(here.path($0)) }
+          let intents = ["a", "b"].map { Coordinator.Intent.writing(here.path($0)) }
           try? here.another().access(intents) { access in
             try here.folder.descriptor.rename("files/a", to: here.folder.descriptor, "files/b")
             try access.moved(here.path("a"), to: here.path("b"))

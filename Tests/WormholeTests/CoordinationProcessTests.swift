@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -92,7 +92,7 @@ struct CoordinationProcessTests {
       .coordinate(.write, path, .linger, takeOverAfterMilliseconds: nil),
       environment: ["WORMHOLE_ROOT=\(groups)"])
     try eventually("it is inside") { try peer.output == "inside\n" }
-    let other = Wormhole.Coordinator(Arbiters(.testing(lease: .seconds(10)), root: groups))
+    let other = Coordinator(Arbiters(.testing(lease: .seconds(10)), root: groups))
     let error = try failure { try other.write(path, within: .milliseconds(200)) { _ in } }
     #expect(error.code == .timedOut)
     try peer.child.send(.kill)

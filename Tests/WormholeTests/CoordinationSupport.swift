@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -23,9 +23,9 @@ struct FileScene {
   func path(_ name: String) -> String { "\(folder.path)/files/\(name)" }
 
   /// A coordinator, as in another program.
-  func another(_ purpose: String? = nil, lease: Duration? = nil) -> Wormhole.Coordinator {
+  func another(_ purpose: String? = nil, lease: Duration? = nil) -> Coordinator {
     let options = ContainerOptions.testing(lease: lease ?? self.lease)
-    return Wormhole.Coordinator(
+    return Coordinator(
       purpose: purpose, Arbiters(options, root: folder.path + "/groups"))
   }
 
@@ -85,7 +85,7 @@ struct FileScene {
 
   /// Runs the body while another thread has an access.
   func whileSomebody(
-    _ intent: Wormhole.Coordinator.Intent, _ body: () throws -> Void
+    _ intent: Coordinator.Intent, _ body: () throws -> Void
   ) throws {
     let (gate, other) = (Gate(), another())
     let thread = try Thread("holder") { try? other.access([intent]) { _ in gate.pass() } }
@@ -99,7 +99,7 @@ struct FileScene {
 
   /// Whether an access starts at once, for a thread without accesses.
   func isFree(
-    _ intent: Wormhole.Coordinator.Intent, by coordinator: Wormhole.Coordinator? = nil
+    _ intent: Coordinator.Intent, by coordinator: Coordinator? = nil
   ) throws -> Bool {
     let coordinator = coordinator ?? another()
     let end = Monitor<WormholeError.Code??>(nil)

@@ -45,7 +45,7 @@ import Wormhole
 
   @Test func aTaskSaysWhatItHasMoved() async throws {
     let (heard, told) = AsyncStream.makeStream(of: String?.self)
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didMove = {
       told.yield($0.to)
       told.finish()

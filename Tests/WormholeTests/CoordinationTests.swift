@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -17,7 +17,7 @@ import Wormhole
       #expect(try !scene.isFree(.writing(scene.path("a"))))
       #expect(try scene.isFree(.writing(scene.path("b"))))
     }
-    for intent in [Wormhole.Coordinator.Intent.writing, Wormhole.Coordinator.Intent.replacing] {
+    for intent in [Coordinator.Intent.writing, Coordinator.Intent.replacing] {
       try scene.whileSomebody(intent(scene.path("a"))) { () throws in
         #expect(try !scene.isFree(.reading(scene.path("a"))))
         #expect(try !scene.isFree(.replacing(scene.path("a"))))
@@ -196,7 +196,7 @@ import Wormhole
     try scene.whileSomebody(.reading(scene.path("a"))) { () throws in
       for (index, name) in ["writer", "reader", "second"].enumerated() {
         let path = scene.path("a")
-        let intent: Wormhole.Coordinator.Intent =
+        let intent: Coordinator.Intent =
           name == "reader" ? .reading(path) : .writing(path)
         threads.append(
           try Thread("waiting") {
@@ -212,15 +212,15 @@ import Wormhole
   @Test func insideAnAccessAllOfTheLibraryWorks() throws {
     let meeting = try Meeting()
     try scene.another().write(scene.path("a")) { _ in
-      let number = meeting.hole.channel("number", of: Int.self)
+      let number = meeting.container.channel("number", of: Int.self)
       try number.put(1)
       try number.update { $0 = 2 }
-      try meeting.hole.lock("till").hold {}
-      try meeting.hole.peer("watch").send(4, .quick())
+      try meeting.container.lock("till").hold {}
+      try meeting.container.peer("watch").send(4, .quick())
       try scene.another().read(scene.path("b")) { _ in }
     }
     let error = try failure {
-      try meeting.hole.channel("number", of: Int.self).update { _ in
+      try meeting.container.channel("number", of: Int.self).update { _ in
         try scene.another().read(scene.path("b")) { _ in }
       }
     }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -156,11 +156,11 @@ import Wormhole
     let taken = "shared/wormhole.user"
     try place.folder.descriptor.makeDirectory(taken, mode: 0o700)
     try place.give(taken, to: .bob, mode: 0o700)
-    let before = try Snapshot(of: taken, in: place.folder.descriptor)
+    let before = try DirectorySnapshot(of: taken, in: place.folder.descriptor)
     for user in [SharedPlace.User.alice, .bob] {
       let end = try access(place, user, .nothing).outcome()
       #expect(end.output == "inside\ndone\n", "\(end.errors)")
     }
-    #expect(try Snapshot(of: taken, in: place.folder.descriptor) == before)
+    #expect(try DirectorySnapshot(of: taken, in: place.folder.descriptor) == before)
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,8 +10,8 @@ import Wormhole
 /// Values that cannot be read, and puts that replace damaged values.
 @Suite(.blocking) struct DamageTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
-  private var speed: Wormhole.Channel<Double> { hole.channel("speed") }
+  private var container: SharedContainer { meeting.container }
+  private var speed: Channel<Double> { container.channel("speed") }
   private let file = "channels/speed/value.plist"
 
   init() throws { meeting = try Meeting() }
@@ -34,7 +34,7 @@ import Wormhole
     #expect(version > large)
     #expect(try speed.value == 2)
     #expect(try speed.put(3) == version + 1)
-    #expect(try !hole.container("damaged").isEmpty)
+    #expect(try !container.container("damaged").isEmpty)
   }
 
   @Test func theKeptValueStandsInMarkedAsRecovered() throws {
@@ -78,7 +78,7 @@ import Wormhole
     #expect(try speed.latest?.metadata.isRecovered == true)
     #expect(try speed.clear() > large)
     #expect(try speed.latest?.metadata.isRecovered == false)
-    #expect(try !hole.container("damaged").isEmpty)
+    #expect(try !container.container("damaged").isEmpty)
   }
 
   @Test(

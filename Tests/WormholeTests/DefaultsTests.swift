@@ -1,7 +1,7 @@
 import Foundation
 import Observation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -11,11 +11,11 @@ import Wormhole
 /// Settings with the interface of user defaults.
 @Suite struct DefaultsTests {
   private let meeting: Meeting
-  private let defaults: Wormhole.Defaults
+  private let defaults: Defaults
 
   init() throws {
     meeting = try Meeting()
-    defaults = meeting.hole.defaults("app")
+    defaults = meeting.container.defaults("app")
   }
 
   @Test(.blocking) func everyTypeIsSetAndRead() throws {
@@ -63,7 +63,7 @@ import Wormhole
     #expect(try defaults.data(forKey: "k") == nil)
     #expect(try defaults.value(Order.self, forKey: "k") == nil)
     #expect(try defaults.dictionaryRepresentation() == [:])
-    #expect(try meeting.hole.channels() == [])
+    #expect(try meeting.container.channels() == [])
   }
 
   @Test(.blocking) func theConversionsOfUserDefaults() throws {
@@ -121,7 +121,7 @@ import Wormhole
     #expect(try defaults.value(Int.self, forKey: "volume") == 5)
     try defaults.set(Int?.none, forKey: "name")
     #expect(try defaults.string(forKey: "name") == "none")
-    #expect(try meeting.hole.defaults("app").object(forKey: "name") == nil, "not stored")
+    #expect(try meeting.container.defaults("app").object(forKey: "name") == nil, "not stored")
     #expect(try failure { _ = try defaults.value(Int.self, forKey: "name") }.code == .typeMismatch)
   }
 
@@ -161,7 +161,7 @@ import Wormhole
   }
 
   @Test(.blocking) func badNamesAreRefused() throws {
-    let long = meeting.hole.defaults(String(repeating: "x", count: 181))
+    let long = meeting.container.defaults(String(repeating: "x", count: 181))
     #expect(try failure { try long.set(1, forKey: "a") }.code == .invalidName)
     #expect(try failure { _ = try long.integer(forKey: "a") }.code == .invalidName)
   }
@@ -223,7 +223,7 @@ import Wormhole
 
   @MainActor @Test func aModelTellsWhoReadsAKey() async throws {
     try await defaults.set(1, forKey: "volume")
-    let model = Wormhole.ObservableDefaults(defaults)
+    let model = ObservableDefaults(defaults)
     let changes = Heard<String>()
     func track(_ key: String) -> PropertyListValue? {
       withObservationTracking {

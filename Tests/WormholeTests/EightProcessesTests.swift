@@ -9,12 +9,12 @@ import Wormhole
 @Suite(.serialized, .blocking, .notSanitized("many processes at once"))
 struct EightProcessesTests {
   private let meeting: Meeting
-  private let sum: Wormhole.Channel<Int>
+  private let sum: Channel<Int>
   private let times = TestRun.isLong ? 10_000 : 1_000
 
   init() throws {
     meeting = try Meeting()
-    sum = meeting.hole.channel("sum", of: Int.self)
+    sum = meeting.container.channel("sum", of: Int.self)
   }
 
   private func counters(_ number: Int) throws -> [Running] {

@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -13,14 +13,14 @@ import Wormhole
   init() throws { meeting = try Meeting() }
 
   /// The same container, opened with another identifier of the boot.
-  private func another(_ boot: String) throws -> Wormhole {
+  private func another(_ boot: String) throws -> SharedContainer {
     try meeting.another { $0.environment.bootIdentifier = { boot } }
   }
 
   /// The numbers as a member receives them that joins now.
-  private func receive(_ count: Int, _ hole: Wormhole) throws -> [Handed] {
+  private func receive(_ count: Int, _ container: SharedContainer) throws -> [Handed] {
     let heard = Heard<Handed>()
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     let receiving = try member.note(heard)
     try heard.wait("they come") { $0.count >= count }
     receiving.stop()
@@ -36,22 +36,22 @@ import Wormhole
 
   @Test func whatWasSentBeforeAStartComesFirstAndIsMarked() throws {
     try another("before").peer("watch").send(1, .quick())
-    let hole = try meeting.another {
+    let container = try meeting.another {
       $0.environment.bootIdentifier = { "after" }
       $0.environment.sinceBoot = { Clocks.sinceBoot / 2 }
     }
-    try hole.peer("watch").send(2, .quick())
-    #expect(try receive(2, hole) == [Handed(1, 1, marked: true), Handed(2)])
+    try container.peer("watch").send(2, .quick())
+    #expect(try receive(2, container) == [Handed(1, 1, marked: true), Handed(2)])
   }
 
   /// The first message of a program may be sent in the middle of an update.
   @Test func theEpochIsFoundInsideAnUpdate() throws {
-    let hole = meeting.hole
-    try hole.channel("c", of: Int.self).update { value in
-      try hole.peer("watch").send(7, .quick())
+    let container = meeting.container
+    try container.channel("c", of: Int.self).update { value in
+      try container.peer("watch").send(7, .quick())
       value = 1
     }
-    #expect(try receive(1, hole) == [Handed(7)])
+    #expect(try receive(1, container) == [Handed(7)])
   }
 
   // MARK: Foreign locks
@@ -63,23 +63,23 @@ import Wormhole
   @Test func nobodyWaitsForAForeignFlock() throws {
     let marker = try lockedMarker()
     #expect(try marker.tryLock(.exclusive))
-    let hole = try meeting.another()
-    try hole.channel("c", of: Int.self).put(5)
-    #expect(try hole.channel("c", of: Int.self).value == 5)
-    try hole.peer("watch").send(1, .quick())
-    #expect(try receive(1, hole) == [Handed(1)])
+    let container = try meeting.another()
+    try container.channel("c", of: Int.self).put(5)
+    #expect(try container.channel("c", of: Int.self).value == 5)
+    try container.peer("watch").send(1, .quick())
+    #expect(try receive(1, container) == [Handed(1)])
   }
 
   @Test func aForeignExclusiveLockKeepsOnlyMessagesOut() throws {
     let marker = try lockedMarker()
     #expect(try marker.tryPresenceLock())
-    let hole = try meeting.another()
-    try hole.channel("c", of: Int.self).put(5)
-    #expect(try hole.channel("c", of: Int.self).value == 5)
-    let error = try failure { try hole.peer("watch").send(1, .quick()) }
+    let container = try meeting.another()
+    try container.channel("c", of: Int.self).put(5)
+    #expect(try container.channel("c", of: Int.self).value == 5)
+    let error = try failure { try container.peer("watch").send(1, .quick()) }
     #expect(error.code == .refused)
     try marker.releasePresenceLock()
-    try hole.peer("watch").send(1, .quick())
-    #expect(try receive(1, hole) == [Handed(1)])
+    try container.peer("watch").send(1, .quick())
+    #expect(try receive(1, container) == [Handed(1)])
   }
 }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,8 +8,8 @@ import Testing
 
 /// Messages that expire while no receiver runs.
 @Suite struct ExpiryTests {
-  private static let soon = Wormhole.SendOptions.quick { $0.timeToLive = .milliseconds(20) }
-  private static let never = Wormhole.SendOptions.quick { $0.timeToLive = .seconds(3600) }
+  private static let soon = SendOptions.quick { $0.timeToLive = .milliseconds(20) }
+  private static let never = SendOptions.quick { $0.timeToLive = .seconds(3600) }
 
   @Test func whoWaitsIsToldWithoutAReceiver() async throws {
     let pair = try Pair()
@@ -27,7 +27,7 @@ import Testing
   /// A sender that retains no `Sent` is notified as well, also if the sender was a guest.
   @Test(.blocking) func whoeverListensIsToldWithoutAReceiver() throws {
     let pair = try Pair()
-    let heard = Heard<Wormhole.Outcome.Status>()
+    let heard = Heard<Outcome.Status>()
     let watching = try pair.sender.watchOutcomes { heard.add($0.status) }
     for number in 1...50 { try pair.phone.send(number, Self.soon) }
     try heard.wait("all") { $0.count == 50 }
@@ -41,7 +41,7 @@ import Testing
   @Test func whoAsksForWhatIsOutstandingIsTold() async throws {
     // The clock stands still until the test has requested the pending messages.
     let clock = Monitor(Clocks.sinceEpoch)
-    func stand(_ options: inout Wormhole.Options) {
+    func stand(_ options: inout Options) {
       options.environment.sinceEpoch = { clock.withLock { $0 } }
     }
     let pair = try Pair(stand)
@@ -58,8 +58,8 @@ import Testing
   /// No sender waits for the outcomes of these messages, and the next sender finds space.
   @Test(.blocking) func whatHasExpiredFillsNoQueue() throws {
     let pair = try Pair()
-    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 20 }
-    let peer = hole.peer("watch")
+    let container = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 20 }
+    let peer = container.peer("watch")
     for number in 0..<20 {
       let life: Duration = number % 2 == 0 ? .milliseconds(1) : .seconds(3600)
       try peer.send(number, .quick { $0.timeToLive = life })
@@ -74,7 +74,7 @@ import Testing
 
   @Test(.blocking) func whoeverLooksAtAQueueEndsWhatHasExpired() throws {
     let pair = try Pair()
-    let peer = pair.meeting.hole.peer("watch")
+    let peer = pair.meeting.container.peer("watch")
     try peer.send(1, Self.soon)
     try peer.send(2, Self.never)
     try eventually("one is left") { try peer.queue.count == 1 }
@@ -86,7 +86,7 @@ import Testing
     let pair = try Pair()
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
-    var counts: [Wormhole.Outcome.Status: [Int]] = [:]
+    var counts: [Outcome.Status: [Int]] = [:]
     for number in 0..<200 {
       let sent = try await pair.phone.send(
         number, .quick { $0.timeToLive = .microseconds(Int64(number) * 20) })
@@ -112,7 +112,7 @@ import Testing
   @Test(.blocking) func whatNobodyReadsOfExpiredMessagesIsBounded() throws {
     let clock = Monitor(Clocks.sinceEpoch)
     let meeting = try Meeting { $0.environment.sinceEpoch = { clock.withLock { $0 } } }
-    let phone = try meeting.hole.join(as: "phone")
+    let phone = try meeting.container.join(as: "phone")
     for number in 1...100 { try phone.peer("watch").send(number, Self.soon) }
     phone.leave()
     let later = try meeting.another {
@@ -129,7 +129,7 @@ import Testing
     let pair: Pair
     let clock: Monitor<Int64>
 
-    init(_ adjust: @escaping (inout Wormhole.Options) -> Void = { _ in }) throws {
+    init(_ adjust: @escaping (inout Options) -> Void = { _ in }) throws {
       let clock = Monitor(Clocks.sinceEpoch)
       self.clock = clock
       pair = try Pair {
@@ -141,7 +141,7 @@ import Testing
     func advance() { clock.withLock { $0 += 7_200_000_000_000 } }
 
     /// The same container, with the same clock.
-    func another(_ adjust: (inout Wormhole.Options) -> Void) throws -> Wormhole {
+    func another(_ adjust: (inout Options) -> Void) throws -> SharedContainer {
       let clock = clock
       return try pair.meeting.another {
         $0.environment.sinceEpoch = { clock.withLock { $0 } }
@@ -162,11 +162,12 @@ import Testing
     #expect(try pair.phone.retry(id: sent.id))
     // A listing, a sender that finds the queue full, and the doctor leave the message alone.
     #expect(try pair.phone.queue.map(\.id) == [sent.id])
-    let home = try #require(try pair.meeting.hole.storage.existingMember("watch"))
-    #expect(Expiry.sweep(home, pair.meeting.hole) == 0)
-    #expect(pair.meeting.hole.inspectMail().map(\.what).contains("1 message waits"))
+    let home = try #require(try pair.meeting.container.storage.existingMember("watch"))
+    #expect(Expiry.sweep(home, pair.meeting.container) == 0)
+    #expect(pair.meeting.container.inspectMail().map(\.what).contains("1 message waits"))
     #expect(
-      try pair.meeting.hole.peer("watch", from: "phone").pendingMessages.map(\.id) == [sent.id])
+      try pair.meeting.container.peer("watch", from: "phone").pendingMessages.map(\.id) == [sent.id]
+    )
     let heard = Heard<String>()
     let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
     try await heard.comes("it") { $0 == ["late"] }
@@ -176,8 +177,8 @@ import Testing
   /// Also if the listing program may not remove messages, as the command that lists a queue.
   @Test(.blocking) func whatHasExpiredIsNotShownAsWaiting() throws {
     let timed = try Timed()
-    let hole = timed.pair.meeting.hole
-    let peer = hole.peer("watch", from: "phone")
+    let container = timed.pair.meeting.container
+    let peer = container.peer("watch", from: "phone")
     var life = Self.never
     let expiring = try peer.send(1, life)
     try peer.send(contentsOf: [2, 3], life)
@@ -191,7 +192,7 @@ import Testing
     #expect(try expiring.state == .ended)
     #expect(try lasting.state == .waiting)
     #expect(
-      hole.inspectMail().map(\.what) == ["1 message waits", "3 messages have expired"])
+      container.inspectMail().map(\.what) == ["1 message waits", "3 messages have expired"])
     // The calls so far have changed nothing; a listing by a program that may write removes
     // messages.
     #expect(try timed.pair.files("inbox").count == 3)
@@ -202,11 +203,11 @@ import Testing
   /// Expired messages are invisible, so no sender could cancel them before the removal.
   @Test(.blocking) func whatHasExpiredKeepsNoMember() throws {
     let timed = try Timed()
-    let hole = timed.pair.meeting.hole
+    let container = timed.pair.meeting.container
     timed.pair.watch.leave()
-    try hole.peer("watch").send(1, Self.never)
-    #expect(try failure { try hole.removeMember("watch") }.code == .refused)
+    try container.peer("watch").send(1, Self.never)
+    #expect(try failure { try container.removeMember("watch") }.code == .refused)
     timed.advance()
-    #expect(try hole.removeMember("watch"))
+    #expect(try container.removeMember("watch"))
   }
 }

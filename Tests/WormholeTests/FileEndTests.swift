@@ -1,6 +1,6 @@
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,8 +10,8 @@ import Wormhole
 /// The file of a settled message, and files that differ from the sent file.
 @Suite(.blocking) struct FileEndTests {
   private func one(
-    _ options: Wormhole.SendOptions = Wormhole.SendOptions(), size: Int = 1000
-  ) throws -> (FilePair, Wormhole.Sent) {
+    _ options: SendOptions = SendOptions(), size: Int = 1000
+  ) throws -> (FilePair, Sent) {
     let files = try FilePair()
     try files.make("film", size: size)
     return (files, try files.phone.send(file: files.path("film"), metadata: 7, options))
@@ -19,7 +19,7 @@ import Wormhole
 
   @Test(arguments: [true, false])
   func cancellingRemovesIt(_ wantsOutcome: Bool) throws {
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.wantsOutcome = wantsOutcome
     let (files, sent) = try one(options)
     #expect(try files.names("files").count == 1)
@@ -28,7 +28,7 @@ import Wormhole
   }
 
   @Test func expiringRemovesIt() throws {
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.timeToLive = .zero
     let (files, sent) = try one(options)
     let came = Heard<String>()
@@ -188,7 +188,7 @@ import Wormhole
     let there = other.path + "/there"
     try files.handle { message in
       let file = try #require(message.file)
-      var told: [Wormhole.FileProgress] = []
+      var told: [FileProgress] = []
       let error = try failure {
         try file.move(to: there) { progress in
           told.append(progress)
@@ -236,19 +236,19 @@ import Wormhole
     let held = orphan.replacing(",nobody", with: ",somebody")
     let writer = try folder.open(held, [.writeOnly, .create, .exclusive], mode: 0o600)
     #expect(try writer.tryLock(.exclusive))
-    let again = try files.pair.meeting.hole.join(as: "watch")
+    let again = try files.pair.meeting.container.join(as: "watch")
     #expect(try Set(files.names("files")) == [name, "foreign", held])
     again.leave()
     try writer.unlock()
     for isLooking in [true, false] {
-      let findings = files.pair.meeting.hole.sweepFiles(isLooking: isLooking)
+      let findings = files.pair.meeting.container.sweepFiles(isLooking: isLooking)
       #expect(findings.map(\.subject) == ["members/watch/files/\(held)"])
     }
     #expect(try Set(files.names("files")) == [name, "foreign"])
   }
 
   @Test func whoReceivesIsToldHowFarItIs() throws {
-    let (heard, senders) = (Heard<Wormhole.FileProgress>(), Heard<String?>())
+    let (heard, senders) = (Heard<FileProgress>(), Heard<String?>())
     let files = try FilePair { options in
       options.mailbox.onFileProgress = { from, progress in
         senders.add(from)

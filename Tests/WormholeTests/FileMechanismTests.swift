@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -13,9 +13,9 @@ import Testing
   // MARK: Modes
 
   /// Otherwise the receiver, another user of the group, could not read the file.
-  @Test(arguments: [Wormhole.TransferMode.copying, .moving], [Sharing.owner, .group])
+  @Test(arguments: [TransferMode.copying, .moving], [Sharing.owner, .group])
   func aFileHasTheModeOfItsContainer(
-    _ mode: Wormhole.TransferMode, _ sharing: Sharing
+    _ mode: TransferMode, _ sharing: Sharing
   ) throws {
     let files = try FilePair { $0.sharing = sharing }
     try files.make("film", size: 1000)
@@ -39,10 +39,10 @@ import Testing
       var random = SeededRandom(seed: seed)
       try random.bytes(1000).withUnsafeBytes { try file.writeFully($0, at: offset) }
     }
-    for mode in [Wormhole.TransferMode.copying, .moving] {
+    for mode in [TransferMode.copying, .moving] {
       let sum = crc32(try file.contents())
       let sent = try files.phone.send(file: files.path("film"), mode: mode)
-      let home = try files.pair.meeting.hole.storage.member("watch")
+      let home = try files.pair.meeting.container.storage.member("watch")
       let header = try QueuedMessageReader(home, PropertyListLimits()).header(
         sent.name.text, .inbox)
       #expect(header?.file?.checksum == sum)
@@ -145,8 +145,8 @@ import Testing
   }
 
   /// A power cut must not leave a message without its file.
-  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
-  func aFileIsDurableBeforeItsMessageIsThere(_ mode: Wormhole.TransferMode) throws {
+  @Test(arguments: [TransferMode.copying, .moving])
+  func aFileIsDurableBeforeItsMessageIsThere(_ mode: TransferMode) throws {
     let files = try FilePair()
     // The first send syncs the directories as well.
     for name in ["first", "film"] {

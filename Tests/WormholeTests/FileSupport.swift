@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -49,7 +49,7 @@ struct FilePair {
   /// The folder of the files to send and of the taken files.
   let folder: TemporaryDirectory
 
-  init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
+  init(_ adjust: (inout Options) -> Void = { _ in }) throws {
     pair = try Pair {
       $0.mailbox.retryDelay = .milliseconds(1)
       adjust(&$0)
@@ -57,8 +57,8 @@ struct FilePair {
     folder = try TemporaryDirectory()
   }
 
-  var phone: Wormhole.Peer { pair.phone }
-  var watch: Wormhole.Member { pair.watch }
+  var phone: Peer { pair.phone }
+  var watch: Member { pair.watch }
 
   func path(_ name: String) -> String { folder.path + "/" + name }
 
@@ -89,8 +89,8 @@ struct FilePair {
   }
 
   /// Passes each arriving message to a closure, on the test's thread, until a message was handled.
-  func handle(_ handler: (Wormhole.Message) throws -> Void) throws {
-    let relay = Relay<Wormhole.Message>()
+  func handle(_ handler: (Message) throws -> Void) throws {
+    let relay = Relay<Message>()
     let receiving = try watch.receive { try relay.pass($0) }
     try relay.handle("a message") { message in
       try handler(message)
@@ -111,14 +111,14 @@ func makeFile(_ path: String, size: Int, seed: UInt64 = 1) throws {
   }
 }
 
-extension Wormhole.Sent {
+extension Sent {
   /// Waits for the outcome on this thread.
-  func waitForEnd() throws -> Wormhole.Outcome.Status {
+  func waitForEnd() throws -> Outcome.Status {
     try eventually("the sender is told") { status }
   }
 }
 
-extension Wormhole.Message {
+extension Message {
   /// The digest of the message's file at its current path.
   func digest() throws -> Digest { try Digest(#require(file).path) }
 }

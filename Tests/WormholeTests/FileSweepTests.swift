@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -48,7 +48,7 @@ struct FileSweepTests {
     }
     func prepared() throws -> Run {
       let run = try Run()
-      try run.hole().peer("watch").send(file: run.source, metadata: "it")
+      try run.container().peer("watch").send(file: run.source, metadata: "it")
       return run
     }
     let whole = try prepared()
@@ -76,7 +76,7 @@ struct FileSweepTests {
     guard let other = try AnotherFileSystem() else { return }
     for point in 1... {
       let run = try Run()
-      try run.hole().peer("watch").send(file: run.source, metadata: "it")
+      try run.container().peer("watch").send(file: run.source, metadata: "it")
       let job = PeerJob.receiveFile(run.path, to: other.path + "/taken", takes: true)
       _ = try run.start(job, faults: "pwrite@\(point):before:kill").outcome()
       guard try other.names().contains(where: { $0.hasPrefix(".wormhole-") }) else {
@@ -94,7 +94,7 @@ struct FileSweepTests {
   ///
   /// - Parameter body: returns the outcome of the killed process.
   private func atEachPoint(
-    _ job: PeerJob, _ body: (_ rule: String) throws -> Outcome
+    _ job: PeerJob, _ body: (_ rule: String) throws -> ProcessOutcome
   ) throws {
     let folder = try TemporaryDirectory()
     let whole = try Running(
@@ -126,10 +126,10 @@ struct FileSweepTests {
       source = folder.path + "/source"
       try makeFile(source, size: 300_000)
       digest = try Digest(source)
-      try Wormhole(directory: path).join(as: "watch").leave()
+      try SharedContainer(directory: path).join(as: "watch").leave()
     }
 
-    func hole() throws -> Wormhole { try Wormhole(directory: path) }
+    func container() throws -> SharedContainer { try SharedContainer(directory: path) }
 
     func sending(_ moves: Bool, _ durability: Durability) -> PeerJob {
       .sendFile(path, source, moves: moves, durability: durability)
@@ -141,7 +141,7 @@ struct FileSweepTests {
 
     /// Returns the digests of all messages' files, nil for a taken file; acknowledges the messages.
     func receiveWhatCame() throws -> [Digest?] {
-      let member = try hole().join(as: "watch")
+      let member = try container().join(as: "watch")
       let heard = Heard<Digest?>()
       let receiving = try member.receive { message in
         guard let file = message.file else { throw Missing() }

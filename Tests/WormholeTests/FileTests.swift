@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -62,7 +62,7 @@ import Wormhole
     let before = try Digest(files.path("report 1.pdf"))
     let sent = try files.phone.send(file: files.path("report 1.pdf"))
     var attempts: [Int] = []
-    let relay = Relay<Wormhole.Message>()
+    let relay = Relay<Message>()
     let receiving = try files.watch.receive { try relay.pass($0) }
     try relay.handle("the second attempt") { message in
       let file = try #require(message.file)
@@ -181,8 +181,8 @@ import Wormhole
     try files.waitUntilNothingIsLeft()
   }
 
-  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
-  func whatIsCancelledMeanwhileIsNotSent(_ mode: Wormhole.TransferMode) throws {
+  @Test(arguments: [TransferMode.copying, .moving])
+  func whatIsCancelledMeanwhileIsNotSent(_ mode: TransferMode) throws {
     let files = try FilePair()
     try files.make("film", size: 20 << 20)
     let before = try Digest(files.path("film"))
@@ -300,8 +300,8 @@ import Wormhole
     #expect(try files.folder.descriptor.names().sorted() == ["link", "other"])
   }
 
-  @Test(arguments: [Wormhole.TransferMode.copying, .moving])
-  func fromAndToAnotherFileSystem(_ mode: Wormhole.TransferMode) throws {
+  @Test(arguments: [TransferMode.copying, .moving])
+  func fromAndToAnotherFileSystem(_ mode: TransferMode) throws {
     guard let other = try AnotherFileSystem() else { return }
     let files = try FilePair()
     try makeFile(other.path + "/film", size: 10 << 20)

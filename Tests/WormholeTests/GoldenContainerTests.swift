@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,7 +10,7 @@ import Wormhole
 /// A container that was written when format 1 was new stays readable for ever.
 @Suite(.blocking) struct GoldenContainerTests {
   private let folder: TemporaryDirectory
-  private let hole: Wormhole
+  private let container: SharedContainer
 
   init() throws {
     folder = try TemporaryDirectory()
@@ -18,19 +18,19 @@ import Wormhole
     let source = Programs.source + "/Fixtures/format1/container"
     _ = try run("cp", ["-R", source, folder.path + "/c"])
     _ = try run("chmod", ["-R", "go=,u+rwX", folder.path + "/c"])
-    var options = Wormhole.Options()
+    var options = Options()
     options.createsIfMissing = false
-    hole = try Wormhole(directory: folder.path + "/c", options: options)
+    container = try SharedContainer(directory: folder.path + "/c", options: options)
   }
 
   private let sent = Date(timeIntervalSince1970: 1_700_000_000.25)
 
   @Test func itsChannelsAreKnown() throws {
-    #expect(try hole.channels() == ["cleared", "damaged", "speed", "tür/1 🚪"])
+    #expect(try container.channels() == ["cleared", "damaged", "speed", "tür/1 🚪"])
   }
 
   @Test func aValueIsReadAndGoesOn() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = container.channel("speed", of: Double.self)
     let latest = try #require(try speed.latest)
     #expect(latest.value == 88.5)
     #expect(latest.version == 2)
@@ -46,28 +46,28 @@ import Wormhole
       "least": .integer(.min), "most": .unsigned(.max), "real": 0.1, "true": true,
       "array": [1, "two", [:]],
     ]
-    #expect(try hole.channel("tür/1 🚪", of: PropertyListValue.self).value == value)
+    #expect(try container.channel("tür/1 🚪", of: PropertyListValue.self).value == value)
   }
 
   @Test func aClearedChannelIsClear() throws {
-    let cleared = hole.channel("cleared", of: Int.self)
+    let cleared = container.channel("cleared", of: Int.self)
     #expect(try cleared.latest?.value == nil)
     #expect(try cleared.metadata?.isCleared == true)
     #expect(try cleared.put(1) == 3)
   }
 
   @Test func aDamagedValueIsRecovered() throws {
-    let damaged = hole.channel("damaged", of: Int.self)
+    let damaged = container.channel("damaged", of: Int.self)
     let latest = try #require(try damaged.latest)
     #expect(latest.value == 1)
     #expect(latest.version == 1)
     #expect(latest.metadata.isRecovered)
     try damaged.put(3)
     #expect(try damaged.value == 3)
-    #expect(try hole.container("damaged").count == 2, "the damaged file, and why")
+    #expect(try container.container("damaged").count == 2, "the damaged file, and why")
   }
 
   @Test func settingsAreRead() throws {
-    #expect(try hole.defaults("app").integer(forKey: "volume") == 7)
+    #expect(try container.defaults("app").integer(forKey: "volume") == 7)
   }
 }

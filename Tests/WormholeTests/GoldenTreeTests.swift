@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -40,14 +40,14 @@ import Wormhole
 private final class GoldenScript: Sendable {
   private let folder: TemporaryDirectory
   private let clock = Monitor(Int64(1_000_000_000_000))
-  private let hole: Wormhole
+  private let container: SharedContainer
 
-  var path: String { hole.directory }
+  var path: String { container.directory }
 
   init(_ sharing: Sharing) throws {
     folder = try TemporaryDirectory()
     let numbers = Monitor(UInt64(0))
-    var options = Wormhole.Options()
+    var options = Options()
     options.sharing = sharing
     options.writerName = "golden"
     options.mailbox.attempts = 1
@@ -61,7 +61,7 @@ private final class GoldenScript: Sendable {
     options.environment.sinceBoot = { clock.withLock { $0 } }
     options.environment.sinceEpoch = { 1_700_000_000_250_000_000 + clock.withLock { $0 } }
     options.environment.bootIdentifier = { "00000000-0000-4000-8000-000000000001" }
-    hole = try Wormhole(directory: folder.path + "/c", options: options)
+    container = try SharedContainer(directory: folder.path + "/c", options: options)
   }
 
   func run() throws {
@@ -72,34 +72,34 @@ private final class GoldenScript: Sendable {
       clock.withLock { $0 += 1_000_000_000 }
       try step()
     }
-    hole.close()
+    container.close()
   }
 
   private func channels() throws {
-    let speed = hole.channel("speed", of: Double.self)
+    let speed = container.channel("speed", of: Double.self)
     try speed.put(87, durability: .power)
     try speed.update(default: 0) { $0 += 1.5 }
-    let text = hole.channel("tür/1 🚪", of: String.self)
+    let text = container.channel("tür/1 🚪", of: String.self)
     try text.put("auf")
     try text.clear()
-    let seats = hole.channel("seats", of: [Int].self)
-    let sold = hole.channel("sold", of: [Int].self)
+    let seats = container.channel("seats", of: [Int].self)
+    let sold = container.channel("sold", of: [Int].self)
     try seats.put([1, 2, 3], durability: .power)
-    try hole.update([seats, sold]) { values in
+    try container.update([seats, sold]) { values in
       values[1] = [values[0]?.removeLast() ?? 0]
     }
   }
 
   private func settings() throws {
-    let settings = hole.defaults("app")
+    let settings = container.defaults("app")
     // One key: a dictionary of more keys is written in no fixed order.
     try settings.set(7, forKey: "volume")
     try settings.set("laut", forKey: "volume")
-    try hole.notice("ready").post()
+    try container.notice("ready").post()
   }
 
   private func messages() throws {
-    let phone = try hole.join(as: "phone", info: ["model": "9"])
+    let phone = try container.join(as: "phone", info: ["model": "9"])
     let watch = phone.peer("watch")
     try watch.send(Order(film: "Zurück", seats: [], note: nil))
     try watch.send(
@@ -113,49 +113,49 @@ private final class GoldenScript: Sendable {
     try watch.send(contentsOf: [1, 2, 3], .quick())
     let cancelled = try watch.send(4, .quick { $0.id = "fourth" })
     #expect(try cancelled.cancel() == .cancelled)
-    try hole.peer("watch", from: "stranger").send(5, .quick())
+    try container.peer("watch", from: "stranger").send(5, .quick())
     phone.leave()
   }
 
   private func deadLetters() throws {
-    let printer = try hole.join(as: "printer")
-    let phone = try hole.join(as: "phone")
+    let printer = try container.join(as: "printer")
+    let phone = try container.join(as: "phone")
     try phone.peer("printer").send(1, .quick { $0.id = "bad" })
     // A message that is sent in the second of a listing waits for the next listing.
     clock.withLock { $0 += 2_000_000_000 }
     try printer.take(1)[0].fail("it has no paper")
     try eventually("the dead letter is written") {
-      try !hole.peer("printer").deadLetters.isEmpty
+      try !container.peer("printer").deadLetters.isEmpty
     }
     phone.leave()
     printer.leave()
   }
 
   private func contexts() throws {
-    let phone = try hole.join(as: "phone")
+    let phone = try container.join(as: "phone")
     try phone.peer("watch").setContext(["row": 9], kind: "row")
     phone.leave()
   }
 
   private func files() throws {
     try folder.write("0123456789", to: "poster.txt")
-    let phone = try hole.join(as: "phone")
+    let phone = try container.join(as: "phone")
     try phone.peer("watch").send(
       file: folder.path + "/poster.txt", metadata: ["year": 1985], .quick { $0.id = "poster" })
     phone.leave()
   }
 
   private func starts() throws {
-    try hole.registerLaunch(of: "usher", program: "/bin/true", arguments: ["--quiet"])
+    try container.registerLaunch(of: "usher", program: "/bin/true", arguments: ["--quiet"])
   }
 
   private func locks() throws {
-    try hole.lock("till").hold {}
+    try container.lock("till").hold {}
   }
 
   private func removals() throws {
-    try hole.join(as: "visitor").leave()
-    #expect(try hole.removeMember("visitor"))
+    try container.join(as: "visitor").leave()
+    #expect(try container.removeMember("visitor"))
   }
 }
 

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -17,10 +17,10 @@ import Wormhole
     }
   }
 
-  private func open(_ place: SharedPlace) throws -> Wormhole {
-    var options = Wormhole.Options()
+  private func open(_ place: SharedPlace) throws -> SharedContainer {
+    var options = Options()
     options.sharing = .group
-    return try Wormhole(directory: place.path, options: options)
+    return try SharedContainer(directory: place.path, options: options)
   }
 
   // MARK: Actions of a member of a group
@@ -75,13 +75,13 @@ import Wormhole
   @Test func aLockOfAReaderDelaysAChangeByALeaseAtMost() throws {
     let folder = try TemporaryDirectory()
     try folder.descriptor.setMode(0o711)
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = .milliseconds(200)
-    let hole = try Wormhole(directory: folder.path + "/c", options: options)
-    let channel = hole.channel("n", of: Int.self)
+    let container = try SharedContainer(directory: folder.path + "/c", options: options)
+    let channel = container.channel("n", of: Int.self)
     try channel.put(1)
     _ = try run("chmod", ["-R", "go+rX,go-w", folder.path + "/c"])
-    let lock = hole.directory + "/channels/n/lock"
+    let lock = container.directory + "/channels/n/lock"
     let other = SharedPlace.User.carol.rawValue
     let reader = try Running(.as(user: other, group: other, .flock(lock, "1")))
     try eventually("it is held") { try reader.output == "held\n" || reader.hasEnded }

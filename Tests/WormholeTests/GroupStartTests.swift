@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -18,12 +18,12 @@ import Testing
     meeting = try Meeting { Self.adjust(&$0, state: folder.path + "/state") }
   }
 
-  private static func adjust(_ options: inout Wormhole.Options, state: String) {
+  private static func adjust(_ options: inout Options, state: String) {
     options.sharing = .group
     options.environment.variable = { $0 == "XDG_STATE_HOME" ? state : nil }
   }
 
-  private func another(state: String) throws -> Wormhole {
+  private func another(state: String) throws -> SharedContainer {
     try meeting.another { Self.adjust(&$0, state: state) }
   }
 
@@ -36,12 +36,12 @@ import Testing
   }
 
   @Test func theyLieInTheAccountsOwnDirectory() throws {
-    #expect(try meeting.hole.launchCommand(of: "watch") == nil)
+    #expect(try meeting.container.launchCommand(of: "watch") == nil)
     #expect(try folder.descriptor.names() == [])
-    try meeting.hole.registerLaunch(
+    try meeting.container.registerLaunch(
       of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
       directory: "/")
-    let start = try #require(try meeting.hole.launchCommand(of: "watch"))
+    let start = try #require(try meeting.container.launchCommand(of: "watch"))
     #expect(start.program.hasSuffix("/sh") && start.arguments == ["-c", "exit"])
     #expect(start.environment == ["A": "b"] && start.directory == "/")
     let members = try Descriptor.open(
@@ -53,10 +53,10 @@ import Testing
     #expect(try directory.status().mode == 0o700)
     let root = try Descriptor.open(path: meeting.path, [.readOnly, .directory]).status()
     #expect(
-      try starts().hasSuffix("/\(root.device)-\(root.inode)-\(meeting.hole.storage.id)"))
-    #expect(try meeting.hole.removeLaunch(of: "watch"))
-    #expect(try !meeting.hole.removeLaunch(of: "watch"))
-    #expect(try meeting.hole.launchCommand(of: "watch") == nil)
+      try starts().hasSuffix("/\(root.device)-\(root.inode)-\(meeting.container.storage.id)"))
+    #expect(try meeting.container.removeLaunch(of: "watch"))
+    #expect(try !meeting.container.removeLaunch(of: "watch"))
+    #expect(try meeting.container.launchCommand(of: "watch") == nil)
   }
 
   /// A file of this user, of the right form and mode, that another user has moved to the path of a
@@ -64,16 +64,16 @@ import Testing
   @Test func whatLiesInTheContainerStartsNothing() throws {
     let own = try Meeting()
     let mark = folder.path + "/started"
-    try own.hole.registerLaunch(of: "watch", program: "touch", arguments: [mark])
-    _ = try meeting.hole.storage.member("watch")
+    try own.container.registerLaunch(of: "watch", program: "touch", arguments: [mark])
+    _ = try meeting.container.storage.member("watch")
     let target = meeting.path + "/members/watch/start.plist"
     let outcome = try run("cp", ["-p", own.path + "/members/watch/start.plist", target])
     #expect(outcome.status == .exited(0))
-    let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+    let error = try failure { try meeting.container.peer("watch").wake(within: .seconds(30)) }
     #expect(error.code == .notFound && error.reason == "no launch command is registered")
-    #expect(try meeting.hole.launchCommand(of: "watch") == nil)
+    #expect(try meeting.container.launchCommand(of: "watch") == nil)
     #expect(try !folder.descriptor.names().contains("started"))
-    let findings = try meeting.hole.storage.inspect()
+    let findings = try meeting.container.storage.inspect()
     let told = findings.filter { $0.subject == "members/watch/start.plist" }
     #expect(
       told.map(\.what) == ["not trusted in a directory that the whole group can write to"])
@@ -81,45 +81,45 @@ import Testing
 
   /// A copy of a container has the original's id, and still does not have its starts.
   @Test func anotherContainerOfTheSameIdHasOthers() throws {
-    try meeting.hole.registerLaunch(of: "watch", program: "true")
+    try meeting.container.registerLaunch(of: "watch", program: "true")
     let copy = meeting.folder.path + "/copy"
     #expect(try run("cp", ["-a", meeting.path, copy]).status == .exited(0))
-    var options = Wormhole.Options()
+    var options = Options()
     Self.adjust(&options, state: folder.path + "/state")
-    let other = try Wormhole(directory: copy, options: options)
-    #expect(other.storage.id == meeting.hole.storage.id)
+    let other = try SharedContainer(directory: copy, options: options)
+    #expect(other.storage.id == meeting.container.storage.id)
     #expect(try other.launchCommand(of: "watch") == nil)
-    #expect(try meeting.hole.launchCommand(of: "watch") != nil)
+    #expect(try meeting.container.launchCommand(of: "watch") != nil)
   }
 
   @Test func aPlaceThatOthersMayWriteToIsRefused() throws {
-    try meeting.hole.registerLaunch(of: "watch", program: "true")
+    try meeting.container.registerLaunch(of: "watch", program: "true")
     for path in ["state", "state/wormhole", "state/wormhole/starts"] {
       let directory = try Descriptor.open(path: folder.path + "/" + path, [.readOnly, .directory])
       try directory.setMode(0o770)
-      let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+      let error = try failure { try meeting.container.peer("watch").wake(within: .seconds(30)) }
       #expect(error.code == .refused && error.subject == folder.path + "/" + path)
       #expect(error.reason == "unauthorized users may write to it (mode 770)")
       #expect(throws: WormholeError.self) {
-        try meeting.hole.registerLaunch(of: "watch", program: "true")
+        try meeting.container.registerLaunch(of: "watch", program: "true")
       }
       try directory.setMode(0o700)
     }
     // The directories above are checked too: a writable directory needs the sticky bit.
     try folder.descriptor.setMode(0o777)
-    #expect(try failure { _ = try meeting.hole.launchCommand(of: "watch") }.code == .refused)
+    #expect(try failure { _ = try meeting.container.launchCommand(of: "watch") }.code == .refused)
     try folder.descriptor.setMode(0o1777)
-    #expect(try meeting.hole.launchCommand(of: "watch") != nil)
+    #expect(try meeting.container.launchCommand(of: "watch") != nil)
     try folder.descriptor.setMode(0o700)
     let file = try Descriptor.open(path: starts() + "/watch.plist", [.readOnly])
     try file.setMode(0o620)
-    #expect(try failure { _ = try meeting.hole.launchCommand(of: "watch") }.code == .refused)
+    #expect(try failure { _ = try meeting.container.launchCommand(of: "watch") }.code == .refused)
   }
 
   @Test func aLinkOnTheWayIsRefused() throws {
     try folder.descriptor.makeDirectory("elsewhere", mode: 0o700)
     try folder.descriptor.makeSymbolicLink("state", to: "elsewhere")
-    let error = try failure { try meeting.hole.registerLaunch(of: "watch", program: "true") }
+    let error = try failure { try meeting.container.registerLaunch(of: "watch", program: "true") }
     #expect(error.code == .refused && error.subject == folder.path + "/state")
     #expect(error.reason == "the path is a symbolic link, or not a directory")
     for path in ["state", "/tmp/../tmp"] {
@@ -136,7 +136,7 @@ import Testing
     }
     try folder.descriptor.makeDirectory("state", mode: 0o700)
     #expect(try run("chown", ["12345", folder.path + "/state"]).status == .exited(0))
-    let error = try failure { try meeting.hole.registerLaunch(of: "watch", program: "true") }
+    let error = try failure { try meeting.container.registerLaunch(of: "watch", program: "true") }
     #expect(error.code == .refused)
     #expect(error.reason == "the directory belongs to user 12345, not to user 0")
     #expect(

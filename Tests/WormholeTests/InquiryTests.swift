@@ -40,7 +40,7 @@ import Wormhole
   @Test func theOrderIsKeptWhenSomebodyBeginsToAnswer() throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
     let heard = Heard<Int>()
-    var responding: Wormhole.Subscription?
+    var responding: Subscription?
     for number in 0..<600 {
       if number == 300 {
         responding = pair.watch.respond(to: Int.self) { (number: Int) -> Int in
@@ -60,7 +60,7 @@ import Wormhole
   @Test func waitingRequestsPrecedeLaterOnes() throws {
     let pair = try Pair { $0.youth = .seconds(3600) }
     let (gate, heard, watch) = (Gate(), Heard<String>(), pair.watch)
-    let all = Monitor<[Wormhole.Subscription]>([])
+    let all = Monitor<[Subscription]>([])
     let holding = watch.respond(toKind: "hold") { _ in gate.pass() }
     let beginning = watch.respond(toKind: "begin") { _ in
       let responding = watch.respond(toKind: nil) { heard.add($0.kind) }
@@ -131,7 +131,7 @@ import Wormhole
   /// A slow answer is in nobody's way.
   @Test func answersComeAsTheyAreGiven() throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     let queue = DispatchQueue(label: "mine")
     let ended = Heard<Int?>()
@@ -152,11 +152,10 @@ import Wormhole
 
   @Test func eachEndIsTold() throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
     let ended = Heard<WormholeError.Code?>()
-    func ask(_ peer: Wormhole.Peer, _ kind: String, _ timeout: Duration) -> Wormhole.PendingRequest
-    {
+    func ask(_ peer: Peer, _ kind: String, _ timeout: Duration) -> PendingRequest {
       peer.request(1, as: Int.self, kind: kind, within: timeout) { end in
         if case .failure(let error) = end { ended.add(error.code) } else { ended.add(nil) }
       }
@@ -188,7 +187,7 @@ import Wormhole
 
   @Test func aGuestAnswersWhoKnowsItsAddress() throws {
     let meeting = try Meeting()
-    let guest = try meeting.hole.guest()
+    let guest = try meeting.container.guest()
     let responding = guest.respond(toKind: "Int") { request in
       try? request.reply((try? request.value(as: Int.self)).map { $0 * 2 } ?? 0)
     }
@@ -224,8 +223,8 @@ import Wormhole
 
   @Test func theEndOfAGuestIsTold() throws {
     let meeting = try Meeting()
-    let guest = try meeting.hole.guest()
-    let kept = Heard<Wormhole.Request>()
+    let guest = try meeting.container.guest()
+    let kept = Heard<Request>()
     let responding = guest.respond(toKind: nil) { kept.add($0) }
     let ended = Heard<WormholeError.Code?>()
     let member = try meeting.another().join(as: "phone")

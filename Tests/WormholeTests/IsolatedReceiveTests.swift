@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,12 +8,12 @@ import Wormhole
 /// Members with callbacks on actors, and with asynchronous callbacks.
 @Suite struct IsolatedReceiveTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   @Test func anAsynchronousClosureGetsOneMessageAfterTheOther() async throws {
-    let watch = try await hole.join(as: "watch")
+    let watch = try await container.join(as: "watch")
     let desk = Desk()
     try watch.receive(Int.self) { number, _ in
       await desk.begin(number)
@@ -21,7 +21,7 @@ import Wormhole
       await desk.end(number)
     }
     let numbers = Array(1...70)
-    try await hole.peer("watch").send(contentsOf: numbers, .quick())
+    try await container.peer("watch").send(contentsOf: numbers, .quick())
     await desk.wait(for: 70)
     #expect(await desk.ended == numbers)
     #expect(await desk.most == 1)
@@ -34,22 +34,22 @@ import Wormhole
     let other = try meeting.another { $0.mailbox.retryDelay = .zero }
     let watch = try await other.join(as: "watch")
     let desk = Desk()
-    try watch.receive { (message: Wormhole.Message) async throws in
+    try watch.receive { (message: Message) async throws in
       await desk.end(message.attempt)
       if message.attempt == 1 { throw Missing() }
     }
-    try await hole.peer("watch").send(1, .quick())
+    try await container.peer("watch").send(1, .quick())
     await desk.wait(for: 2)
     #expect(await desk.ended == [1, 2])
   }
 
   @Test func whatIsNotAcknowledgedStaysInHand() async throws {
-    let watch = try await hole.join(as: "watch")
+    let watch = try await container.join(as: "watch")
     let desk = Desk()
     let receiving = try watch.receive(acknowledging: .explicit) { message in
       await desk.end(try message.value(as: Int.self))
     }
-    try await hole.peer("watch").send(7, .quick())
+    try await container.peer("watch").send(7, .quick())
     await desk.wait(for: 7)
     receiving.stop()
     try await receiving.finished()
@@ -57,14 +57,14 @@ import Wormhole
   }
 
   @MainActor @Test func onceStoppedOnItsActorTheClosureIsNotEntered() async throws {
-    let watch = try await hole.join(as: "watch")
-    let peer = hole.peer("watch")
+    let watch = try await container.join(as: "watch")
+    let peer = container.peer("watch")
     let screen = Screen()
     let all = [
       try watch.receive(Int.self) { @MainActor number, _ in screen.heard.append(number) },
       watch.receiveImmediate { @MainActor in screen.heard.append((try? $0.value()) ?? 0) },
       try peer.watchReachability { @MainActor in screen.seen.append($0.rawValue) },
-      try hole.watchMembers { @MainActor in screen.seen.append($0.name) },
+      try container.watchMembers { @MainActor in screen.seen.append($0.name) },
     ]
     try await peer.send(1, .quick())
     try await peer.sendImmediately(2)
@@ -81,10 +81,10 @@ import Wormhole
   }
 
   @Test func anActorsOwnClosureIsItsOwn() async throws {
-    let watch = try await hole.join(as: "watch")
+    let watch = try await container.join(as: "watch")
     let desk = Desk()
     try await desk.open(watch)
-    let peer = hole.peer("watch")
+    let peer = container.peer("watch")
     // Late messages are dropped, and tasks of other tests may occupy the threads for long.
     for number in 1...20 { try await peer.sendImmediately(number, within: .seconds(600)) }
     await desk.wait(for: 20)
@@ -104,7 +104,7 @@ private actor Desk {
   private var now = 0
   private var waiting: [(Int, CheckedContinuation<Void, Never>)] = []
 
-  func open(_ member: Wormhole.Member) throws {
+  func open(_ member: Member) throws {
     member.receiveImmediate { message in
       await self.note((try? message.value(as: Int.self)) ?? 0)
     }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -9,8 +9,8 @@ import Wormhole
 /// The tests wait without blocking, because the awaited callbacks run on the same threads.
 @Suite struct IsolatedWatchTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
-  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+  private var container: SharedContainer { meeting.container }
+  private var number: Channel<Int> { container.channel("number") }
 
   init() throws { meeting = try Meeting() }
 
@@ -90,7 +90,7 @@ import Wormhole
 
   @Test func aClosureMayStopItsOwnWatch() async throws {
     let (heard, told) = AsyncStream<Int?>.makeStream()
-    let box = Monitor<Wormhole.Subscription?>(nil)
+    let box = Monitor<Subscription?>(nil)
     let watch = try number.watch(initial: false) { @MainActor snapshot in
       box.withLock { $0 }?.stop()
       told.yield(snapshot.value)
@@ -114,7 +114,7 @@ import Wormhole
       MainActor.preconditionIsolated()
       told.yield(error.code)
     }
-    try await hole.channel("number").put("text")
+    try await container.channel("number").put("text")
     for await code in failures {
       #expect(code == .typeMismatch)
       break
@@ -142,11 +142,11 @@ import Wormhole
       MainActor.preconditionIsolated()
       told.yield(word)
     }
-    let notice = hole.notice("ready")
-    let defaults = hole.defaults("app")
+    let notice = container.notice("ready")
+    let defaults = container.defaults("app")
     let watches = [
-      try hole.watch([number]) { @MainActor in note("several \($0.channel)") },
-      try hole.watch(prefix: "num", of: Int.self) {
+      try container.watch([number]) { @MainActor in note("several \($0.channel)") },
+      try container.watch(prefix: "num", of: Int.self) {
         @MainActor in note("prefix \($0.channel)")
       },
       try notice.watch { @MainActor in note("notice") },
@@ -171,7 +171,7 @@ private actor Board {
   private(set) var values: [Int] = []
   private var waiting: [(value: Int, continuation: CheckedContinuation<Void, Never>)] = []
 
-  func watch(_ channel: Wormhole.Channel<Int>) throws(WormholeError) -> Wormhole.Subscription {
+  func watch(_ channel: Channel<Int>) throws(WormholeError) -> Subscription {
     try channel.watch { snapshot in
       await self.hear(snapshot.value ?? 0)
     }

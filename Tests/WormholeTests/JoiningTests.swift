@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,7 +8,7 @@ import Wormhole
 /// Joining and leaving: at any moment, a name belongs to one running process.
 @Suite(.blocking) struct JoiningTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
@@ -20,10 +20,10 @@ import Wormhole
   }
 
   @Test func whoJoinsIsThereUntilItLeaves() throws {
-    let phone = hole.peer("phone")
+    let phone = container.peer("phone")
     #expect(try phone.reachability == .neverJoined)
     #expect(try phone.profile == nil)
-    let member = try hole.join(as: "phone", info: ["role": "screen"])
+    let member = try container.join(as: "phone", info: ["role": "screen"])
     #expect(member.name == "phone")
     #expect(member.isJoined)
     #expect(member.incarnation.rawValue.count == 16)
@@ -44,54 +44,54 @@ import Wormhole
   }
 
   @Test func eachJoiningIsAnIncarnationOfItsOwn() throws {
-    let first = try hole.withMember(as: "phone") { $0.incarnation }
-    let second = try hole.join(as: "phone").incarnation
+    let first = try container.withMember(as: "phone") { $0.incarnation }
+    let second = try container.join(as: "phone").incarnation
     #expect(first != second)
-    #expect(try hole.peer("phone").profile?.incarnation == second)
+    #expect(try container.peer("phone").profile?.incarnation == second)
   }
 
   @Test func aMemberThatNobodyKeepsStaysUntilItLeaves() throws {
-    weak var member: Wormhole.Member?
+    weak var member: Member?
     do {
       let other = try meeting.another()
       member = try other.join(as: "phone")
     }
-    #expect(try hole.peer("phone").reachability == .running)
-    #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
+    #expect(try container.peer("phone").reachability == .running)
+    #expect(try failure { _ = try container.join(as: "phone") }.code == .nameTaken)
     member?.leave()
     #expect(member == nil)
-    #expect(try hole.peer("phone").reachability == .notRunning)
-    _ = try hole.join(as: "phone")
+    #expect(try container.peer("phone").reachability == .notRunning)
+    _ = try container.join(as: "phone")
   }
 
   @Test func aMemberOfAScopeLeavesHoweverThatEnds() throws {
-    let name = try hole.withMember(as: "phone", info: ["is": "here"]) { member in
-      let info = try hole.peer("phone").profile?.info
+    let name = try container.withMember(as: "phone", info: ["is": "here"]) { member in
+      let info = try container.peer("phone").profile?.info
       #expect(info == ["is": "here"])
       return member.name
     }
     #expect(name == "phone")
-    #expect(try hole.peer("phone").reachability == .notRunning)
-    #expect(throws: Missing.self) { try hole.withMember(as: "phone") { _ in throw Missing() } }
-    #expect(try hole.peer("phone").reachability == .notRunning)
+    #expect(try container.peer("phone").reachability == .notRunning)
+    #expect(throws: Missing.self) { try container.withMember(as: "phone") { _ in throw Missing() } }
+    #expect(try container.peer("phone").reachability == .notRunning)
   }
 
   @Test func theSecondIsToldWhoIsTheFirst() throws {
     let first = try be("phone")
-    let running = try failure { _ = try hole.join(as: "phone") }
+    let running = try failure { _ = try container.join(as: "phone") }
     #expect(running.code == .nameTaken)
     #expect(
       "\(running)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
         + "running) has the name")
     try first.child.send(.stop)
     try first.waitUntilStopped()
-    let stopped = try failure { _ = try hole.join(as: "phone") }
+    let stopped = try failure { _ = try container.join(as: "phone") }
     #expect(
       "\(stopped)" == "cannot join as 'phone': 'TestPeer' (process \(first.child.process), "
         + "stopped) has the name; resume the process with 'kill -CONT \(first.child.process)', or "
         + "end the process")
-    #expect(try hole.peer("phone").profile?.isStopped == true)
-    #expect(try hole.peer("phone").reachability == .running)
+    #expect(try container.peer("phone").profile?.isStopped == true)
+    #expect(try container.peer("phone").reachability == .running)
   }
 
   @Test func afterAKillTheNameIsFreeAtOnce() throws {
@@ -99,8 +99,8 @@ import Wormhole
       let first = try be("phone")
       try first.child.send(.kill)
       _ = try first.outcome()
-      #expect(try hole.peer("phone").reachability == .notRunning)
-      try hole.join(as: "phone").leave()
+      #expect(try container.peer("phone").reachability == .notRunning)
+      try container.join(as: "phone").leave()
     }
   }
 
@@ -109,7 +109,7 @@ import Wormhole
     for _ in 0..<20 {
       let first = try be("phone")
       try first.child.send(.kill)
-      try hole.join(as: "phone").leave()
+      try container.join(as: "phone").leave()
     }
   }
 
@@ -126,8 +126,8 @@ import Wormhole
 
   /// The name of a process that was killed a moment ago may be in this state.
   @Test func aNameThatIsAboutToBeFreeIsHad() throws {
-    try hole.join(as: "phone").leave()
-    let home = try #require(try hole.storage.existingMember("phone")).home
+    try container.join(as: "phone").leave()
+    let home = try #require(try container.storage.existingMember("phone")).home
     for _ in 0..<20 {
       let file = try home.descriptor.open("presence", [.readWrite])
       #expect(try file.tryPresenceLock())
@@ -137,7 +137,7 @@ import Wormhole
         let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
         try? holding.descriptor.releasePresenceLock()
       }
-      let joined = Result { () throws(WormholeError) in try hole.join(as: "phone").leave() }
+      let joined = Result { () throws(WormholeError) in try container.join(as: "phone").leave() }
       releasing.join()
       // A join waits for the name for a second at most; on a busy machine the thread may release it
       // later.
@@ -149,9 +149,9 @@ import Wormhole
 
   @Test func twoOpeningsInOneProcessAreTwo() throws {
     let other = try meeting.another()
-    let member = try hole.join(as: "phone")
+    let member = try container.join(as: "phone")
     #expect(try failure { _ = try other.join(as: "phone") }.code == .nameTaken)
-    #expect(try failure { _ = try hole.join(as: "phone") }.code == .nameTaken)
+    #expect(try failure { _ = try container.join(as: "phone") }.code == .nameTaken)
     let watch = try other.join(as: "watch")
     #expect(try watch.peer("phone").reachability == .running)
     #expect(try member.peer("watch").reachability == .running)
@@ -193,16 +193,16 @@ import Wormhole
       isForked ? .beForked(meeting.path, "phone") : .beSpawned(meeting.path, "phone"),
       saysMore: true)
     defer { try? Processes.send(.kill, to: other) }
-    #expect(try hole.peer("phone").reachability == .running)
+    #expect(try container.peer("phone").reachability == .running)
     try parent.child.send(.kill)
     _ = try parent.outcome()
     // After the forked child has reached its guard, or the spawned program its start.
     #expect(throws: Never.self) {
       try eventually("the name is free") {
-        try hole.peer("phone").reachability == .notRunning
+        try container.peer("phone").reachability == .notRunning
       }
     }
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     let state = try Processes.state(other)
     #expect(state != nil && state != "Z", "it lives, and that does not matter")
   }
@@ -214,13 +214,13 @@ import Wormhole
     let (parent, copy) = try start(
       .leaveForked(meeting.path, "phone", once: mayLeave), saysMore: false)
     defer { try? Processes.send(.kill, to: copy) }
-    let heard = Heard<Wormhole.Reachability>()
-    let watch = try hole.peer("phone").watchReachability { heard.add($0) }
+    let heard = Heard<Reachability>()
+    let watch = try container.peer("phone").watchReachability { heard.add($0) }
     try heard.waitForLast(.running)
     try meeting.folder.write("", to: "may-leave")
     try eventually("it has left") { try parent.output.contains("left\n") }
     try heard.waitForLast(.notRunning)
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     watch.stop()
   }
 
@@ -255,8 +255,8 @@ import Wormhole
         if let number = Int32(line) { try? Processes.send(.kill, to: number) }
       }
     }
-    let heard = Heard<Wormhole.Reachability>()
-    let watch = try hole.peer("phone").watchReachability { heard.add($0) }
+    let heard = Heard<Reachability>()
+    let watch = try container.peer("phone").watchReachability { heard.add($0) }
     try heard.waitForLast(.running)
     if leaves {
       try meeting.folder.write("", to: "may-leave")
@@ -264,7 +264,7 @@ import Wormhole
       try parent.child.send(.kill)
     }
     try heard.waitForLast(.notRunning)
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     watch.stop()
   }
 }

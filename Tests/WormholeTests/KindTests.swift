@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -19,7 +19,7 @@ import Wormhole
     let pair = try Pair()
     let file = pair.meeting.folder.path + "/file"
     try pair.meeting.folder.write("a file", to: "file")
-    let options = Wormhole.SendOptions.quick { $0.kind = kind }
+    let options = SendOptions.quick { $0.kind = kind }
     let calls: [() throws -> Void] = [
       { _ = try pair.phone.send(1, options) },
       { _ = try pair.phone.send(contentsOf: [1, 2], options) },
@@ -69,7 +69,7 @@ import Wormhole
   ///
   /// The type is made at run time: the compiler takes minutes for a written-out type.
   private func send<A: Codable & Sendable>(
-    _ type: A.Type, wrapped times: Int, _ options: Wormhole.SendOptions, through pair: Pair
+    _ type: A.Type, wrapped times: Int, _ options: SendOptions, through pair: Pair
   ) throws {
     guard times == 0 else {
       return try send(Named<A>.self, wrapped: times - 1, options, through: pair)
@@ -80,7 +80,7 @@ import Wormhole
   /// As sent by programs that know of no limit.
   @Test func longerKindsOfEarlierProgramsAreReceived() throws {
     let meeting = try Meeting()
-    let member = try meeting.hole.join(as: "watch")
+    let member = try meeting.container.join(as: "watch")
     let outcome = try run(
       .sendOddKinds(meeting.path, to: "watch", asks: false),
       environment: ["WORMHOLE_MUTANT=any-kind"])

@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -114,14 +114,14 @@ struct KnownPlaceTests {
 
   private func snapshots(
     _ kind: Kind, _ name: String, in parent: borrowing Descriptor
-  ) throws -> [Snapshot] {
-    var found: [Snapshot] = []
+  ) throws -> [DirectorySnapshot] {
+    var found: [DirectorySnapshot] = []
     for part in kind.parts {
       guard !part.isEmpty else {
-        found.append(try Snapshot(of: name, in: parent))
+        found.append(try DirectorySnapshot(of: name, in: parent))
         continue
       }
-      found.append(try Snapshot(of: part, in: parent.open(name, [.readOnly, .directory])))
+      found.append(try DirectorySnapshot(of: part, in: parent.open(name, [.readOnly, .directory])))
     }
     return found
   }

@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -9,19 +9,19 @@ import Wormhole
 /// A subscription continues until it is stopped, even if the program drops all references to it.
 @Suite struct LastingTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   @Test func whatAMemberHasBegunGoesOnWhoeverLetsGo() async throws {
     let heard = Heard<String>()
-    weak var opening: Wormhole?
+    weak var opening: SharedContainer?
     do {
       let other = try meeting.another()
       opening = other
       try await beginAll(by: other.join(as: "watch"), heard)
     }
-    let phone = try await hole.join(as: "phone")
+    let phone = try await container.join(as: "phone")
     for round in 1...2 {
       try await useAll(from: phone, round)
       try await eventuallyAsync("all is heard") { heard.count >= round * 4 }
@@ -36,7 +36,7 @@ import Wormhole
   }
 
   /// Starts every subscription that a member offers, and retains none.
-  private func beginAll(by member: Wormhole.Member, _ heard: Heard<String>) throws {
+  private func beginAll(by member: Member, _ heard: Heard<String>) throws {
     _ = try member.receive(Int.self) { number, _ in heard.add("received \(number)") }
     _ = try member.watchContexts { heard.add("context \((try? $0.value(as: Int.self)) ?? 0)") }
     _ = member.receiveImmediate { heard.add("immediate \((try? $0.value(as: Int.self)) ?? 0)") }
@@ -46,7 +46,7 @@ import Wormhole
     }
   }
 
-  private func useAll(from phone: Wormhole.Member, _ number: Int) async throws {
+  private func useAll(from phone: Member, _ number: Int) async throws {
     let watch = phone.peer("watch")
     try await watch.send(number, .quick())
     try await watch.setContext(number)
@@ -56,7 +56,7 @@ import Wormhole
 
   @Test func theEndsOfWhatWasSentAreToldWhoeverLetsGo() async throws {
     let heard = Heard<String>()
-    let phone = try await hole.join(as: "phone")
+    let phone = try await container.join(as: "phone")
     _ = try phone.watchOutcomes { heard.add($0.id) }
     _ = try await meeting.another().join(as: "watch").receive { _ in }
     let sent = try await phone.peer("watch").send(1, .quick())
@@ -77,7 +77,7 @@ import Wormhole
       gate.pass()
       heard.add(2)
     }
-    let phone = try await hole.join(as: "phone")
+    let phone = try await container.join(as: "phone")
     try await phone.peer("watch").send(1, .quick())
     try await phone.peer("watch").setContext(2)
     try await gate.somebodyComes()
@@ -88,25 +88,25 @@ import Wormhole
     await closing.value
     let count = heard.count
     #expect(!member.isJoined)
-    #expect(try hole.peer("watch").reachability == .notRunning)
+    #expect(try container.peer("watch").reachability == .notRunning)
     try await receiving.finished()
     try await contexts.finished()
     #expect(heard.count == count)
     let late = try failure { _ = try other.join(as: "watch") }
     #expect(late.code == .cancelled)
-    try await hole.join(as: "watch").leave()
+    try await container.join(as: "watch").leave()
   }
 
   @Test(arguments: Way.allCases)
   func whoeverWaitsForTheEndIsToldOfIt(_ way: Way) async throws {
-    let member = try await hole.join(as: "watch")
+    let member = try await container.join(as: "watch")
     let all = [
       try member.receive { _ in }, try member.watchContexts { _ in },
       try member.watchOutcomes { _ in }, member.receiveImmediate { _ in },
       member.respond(toKind: nil) { $0.refuse("no") },
     ]
     // A channel's watch does not end with the member.
-    let watching = try hole.channel("number", of: Int.self).watch { _ in }
+    let watching = try container.channel("number", of: Int.self).watch { _ in }
     let ended = Heard<Int>()
     let waiting = all.enumerated().map { index, one in
       Task {
@@ -118,12 +118,12 @@ import Wormhole
     switch way {
     case .stop: for one in all { one.stop() }
     case .leave: await member.leave()
-    case .close: await hole.close()
+    case .close: await container.close()
     case .cancel: for task in waiting { task.cancel() }
     }
     for task in waiting { try await task.value }
     #expect(ended.count == all.count)
-    #expect(hole.subscriptions.count == (way == .close ? 0 : way == .leave ? 1 : 2))
+    #expect(container.subscriptions.count == (way == .close ? 0 : way == .leave ? 1 : 2))
     // A second `stop()` changes nothing, and a second `finished()` returns.
     for one in all {
       one.stop()
@@ -137,9 +137,9 @@ import Wormhole
 
   @Test(arguments: ["remove", "move"])
   func theEndOfTheContainerIsThrown(_ way: String) async throws {
-    let member = try await hole.join(as: "watch")
+    let member = try await container.join(as: "watch")
     let all = [
-      try hole.channel("number", of: Int.self).watch { _ in },
+      try container.channel("number", of: Int.self).watch { _ in },
       try member.receive { _ in }, try member.watchContexts { _ in },
       member.respond(toKind: nil) { $0.refuse("no") },
     ]
@@ -155,27 +155,27 @@ import Wormhole
       let error = try await task.value
       #expect(error.code == .notAContainer)
     }
-    #expect(hole.subscriptions.count == 0)
+    #expect(container.subscriptions.count == 0)
     #expect(!member.isJoined)
   }
 
   /// If a receiver's callback leaves, no call waits for the callback.
   @Test(.blocking) func aClosureMayEndItsOwnMember() throws {
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     let heard = Heard<Int>()
     _ = try member.receive(Int.self) { number, _ in
       member.leave()
       heard.add(number)
     }
-    try hole.peer("watch").send(1, .quick())
+    try container.peer("watch").send(1, .quick())
     try heard.wait("it is handled") { $0 == [1] }
-    try eventually("it has left") { hole.subscriptions.count == 0 }
+    try eventually("it has left") { container.subscriptions.count == 0 }
     #expect(try meeting.names("members/watch/inbox") == [])
     #expect(try meeting.names("members/watch/claimed") == [])
   }
 
   @Test(.blocking) func aMemberThatLeavesLetsGoOfItsClosures() throws {
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     weak let kept = try keptByClosures(of: member)
     #expect(kept != nil)
     member.leave()
@@ -183,7 +183,7 @@ import Wormhole
   }
 
   /// Returns an object that only the callbacks of unretained subscriptions retain.
-  private func keptByClosures(of member: Wormhole.Member) throws -> Heard<Int> {
+  private func keptByClosures(of member: Member) throws -> Heard<Int> {
     let heard = Heard<Int>()
     try member.receive { _ in heard.add(1) }
     try member.watchContexts { _ in heard.add(1) }
@@ -197,28 +197,28 @@ import Wormhole
   /// gone.
   @Test(.blocking, arguments: [Way.stop, .close])
   func whoeverKeepsWhatHasEndedKeepsNoClosure(_ way: Way) throws {
-    let member = try hole.join(as: "watch")
-    var all: [Wormhole.Subscription] = []
+    let member = try container.join(as: "watch")
+    var all: [Subscription] = []
     weak let kept = try keptByClosures(of: member, &all)
     #expect(kept != nil)
-    if way == .close { hole.close() } else { for one in all { one.stop() } }
+    if way == .close { container.close() } else { for one in all { one.stop() } }
     try eventually("nothing keeps it") { kept == nil }
     for one in all { one.stop() }
   }
 
   /// Returns an object that only the callbacks of active subscriptions retain.
   private func keptByClosures(
-    of member: Wormhole.Member, _ all: inout [Wormhole.Subscription]
+    of member: Member, _ all: inout [Subscription]
   ) throws -> Heard<Int> {
     let heard = Heard<Int>()
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     all = [
       try number.watch { _ in heard.add(1) }, try number.watch { _ async in heard.add(1) },
-      try hole.watch(prefix: "", of: Int.self) { _ in heard.add(1) },
-      try hole.defaults("app").watch("key", of: Int.self) { _ in heard.add(1) },
-      try hole.notice("ready").watch { heard.add(1) },
-      try hole.watchMembers { _ in heard.add(1) },
-      try hole.peer("phone").watchReachability { _ in heard.add(1) },
+      try container.watch(prefix: "", of: Int.self) { _ in heard.add(1) },
+      try container.defaults("app").watch("key", of: Int.self) { _ in heard.add(1) },
+      try container.notice("ready").watch { heard.add(1) },
+      try container.watchMembers { _ in heard.add(1) },
+      try container.peer("phone").watchReachability { _ in heard.add(1) },
       try member.receive { _ in heard.add(1) },
       try member.receive(on: DispatchQueue(label: "mine")) { _ in heard.add(1) },
       try member.receive { _ async in heard.add(1) },
@@ -234,21 +234,21 @@ import Wormhole
   /// subscription waits for the callback.
   @Test(.blocking, arguments: [false, true])
   func whoeverStopsASecondTimeWaitsForTheCallUnderWay(_ isResponder: Bool) throws {
-    let own = Monitor<Wormhole.Subscription?>(nil)
+    let own = Monitor<Subscription?>(nil)
     let (gate, ended) = (Gate(), Heard<String>())
     let body = { @Sendable in
       own.wait(until: .now + patience) { $0 }?.stop()
       gate.pass()
       ended.add("call")
     }
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let subscription =
       isResponder
-      ? try hole.join(as: "watch").receiveImmediate { _ in body() }
+      ? try container.join(as: "watch").receiveImmediate { _ in body() }
       : try number.watch { _ in body() }
     own.signal { $0 = subscription }
     if isResponder {
-      try hole.peer("watch").sendImmediately(1)
+      try container.peer("watch").sendImmediately(1)
     } else {
       try number.put(1)
     }
@@ -266,7 +266,7 @@ import Wormhole
 
   /// An object that a callback retains may stop a subscription when the object is released.
   @Test(.blocking) func whatAClosureKeptMayEndAnotherWhenItGoes() throws {
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     for index in 0..<3 {
       let first = begin(index, by: member, keeping: nil)
       let second = begin(index, by: member, keeping: Ending(first))
@@ -277,18 +277,18 @@ import Wormhole
       }.detach()
       try eventually("it has stopped") { stopped.withLock { $0 } }
     }
-    try eventually("the others have, too") { hole.subscriptions.count == 1 }
+    try eventually("the others have, too") { container.subscriptions.count == 1 }
   }
 
   private final class Ending: Sendable {
-    private let subscription: Wormhole.Subscription
-    init(_ subscription: Wormhole.Subscription) { self.subscription = subscription }
+    private let subscription: Subscription
+    init(_ subscription: Subscription) { self.subscription = subscription }
     deinit { subscription.stop() }
   }
 
   private func begin(
-    _ index: Int, by member: Wormhole.Member, keeping kept: Ending?
-  ) -> Wormhole.Subscription {
+    _ index: Int, by member: Member, keeping kept: Ending?
+  ) -> Subscription {
     switch index {
     case 0: member.receiveImmediate { _ in withExtendedLifetime(kept) {} }
     case 1: member.respond(toKind: nil) { _ in withExtendedLifetime(kept) {} }

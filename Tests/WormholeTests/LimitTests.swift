@@ -104,7 +104,7 @@ private struct Scene {
     }
   }
 
-  func run(_ job: PeerJob) throws -> Outcome {
+  func run(_ job: PeerJob) throws -> ProcessOutcome {
     let job = user.map { PeerJob.as(user: $0, group: $0, job) } ?? job
     return try TestSupport.run(job, environment: ["WORMHOLE_ROOT=\(folder.path)"])
   }

@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -154,7 +154,7 @@ import Testing
   // MARK: The disk
 
   /// Blocks the member: a member whose handler does not return does not read.
-  private func stuck(_ pair: Pair) throws -> (go: @Sendable () -> Void, [Wormhole.Subscription]) {
+  private func stuck(_ pair: Pair) throws -> (go: @Sendable () -> Void, [Subscription]) {
     let (block, isBlocked) = (Monitor(false), Monitor(false))
     let blocking = pair.watch.receiveImmediate(kinds: ["block"]) { _ in
       isBlocked.signal { $0 = true }
@@ -310,7 +310,7 @@ import Testing
 
   @Test func fewPeersAreKnown() throws {
     let meeting = try Meeting()
-    let guest = try meeting.hole.guest()
+    let guest = try meeting.container.guest()
     let others = try meeting.another()
     for number in 0..<200 {
       let member = try others.join(as: "m\(number)")
@@ -326,10 +326,10 @@ import Testing
   /// However many peers are known, no peer with a pending request is forgotten.
   @Test func theEndOfEachOfManyIsTold() throws {
     let meeting = try Meeting()
-    let guest = try meeting.hole.guest()
+    let guest = try meeting.container.guest()
     let others = try meeting.another()
     let members = try (0..<150).map { try others.join(as: "m\($0)") }
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let all = members.map { $0.respond(toKind: nil) { kept.add($0) } }
     let ended = Heard<WormholeError.Code?>()
     for member in members {

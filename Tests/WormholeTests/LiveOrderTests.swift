@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -115,7 +115,7 @@ import Testing
 private struct Listening {
   let meeting: Meeting
   let hearer: Running
-  private let sender: Wormhole.Member
+  private let sender: Member
   private let sent = Monitor(0)
 
   init(faults: String) throws {

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -7,39 +7,39 @@ import Wormhole
 
 /// The fields of a log entry besides its text.
 @Suite(.blocking) struct LogTests {
-  private typealias Entries = Heard<Wormhole.LogEntry>
+  private typealias Entries = Heard<LogEntry>
 
   private let meeting: Meeting
   private let entries: Entries
-  private let hole: Wormhole
+  private let container: SharedContainer
 
   init() throws {
     let (meeting, entries) = (try Meeting(), Entries())
-    hole = try meeting.another {
+    container = try meeting.another {
       $0.log = { entries.add($0) }
       $0.mailbox.attempts = 1
     }
     (self.meeting, self.entries) = (meeting, entries)
   }
 
-  private func first(_ what: String) throws -> Wormhole.LogEntry {
+  private func first(_ what: String) throws -> LogEntry {
     try entries.wait(what) { !$0.isEmpty }
     return try #require(entries.all.first)
   }
 
   @Test func aChannelsDamageIsToldWithItsName() throws {
-    try hole.channel("speed").put(1)
+    try container.channel("speed").put(1)
     try meeting.overwrite("channels/speed/value.plist", [1, 2, 3])
-    try hole.channel("speed").put(2)
+    try container.channel("speed").put(2)
     let entry = try first("the damage")
     #expect(entry.level == .error)
     #expect(entry.fields == ["container": meeting.path, "channel": "speed"])
   }
 
   @Test func anErrorThatNobodyAsksForIsToldWithItsKind() throws {
-    let watching = try hole.channel("speed", of: Int.self).watch { _ in }
+    let watching = try container.channel("speed", of: Int.self).watch { _ in }
     let folder = meeting.path + "/channels/speed"
-    try hole.channel("speed").put(1)
+    try container.channel("speed").put(1)
     let directory = try Descriptor.open(path: folder, [.readOnly, .directory])
     try directory.makeSymbolicLink("link", to: "nowhere")
     try directory.rename("link", to: directory, "value.plist")
@@ -62,7 +62,7 @@ import Wormhole
   }
 
   @Test func aSuiteIsNotCalledAChannel() throws {
-    let suite = hole.defaults("app")
+    let suite = container.defaults("app")
     try suite.set(1, forKey: "one")
     try meeting.overwrite("system/defaults.app/value.plist", [1, 2, 3])
     try suite.removeAll()
@@ -70,8 +70,8 @@ import Wormhole
   }
 
   @Test func aMessageThatIsGivenUpIsToldWithItsIdAndReceiver() throws {
-    let watch = try hole.join(as: "watch")
-    let sent = try hole.peer("watch").send(1, .quick { $0.id = "one" })
+    let watch = try container.join(as: "watch")
+    let sent = try container.peer("watch").send(1, .quick { $0.id = "one" })
     let receiving = try watch.receive { _ in throw Missing() }
     let entry = try first("the dead letter")
     #expect(entry.level == .error && sent.id == "one")

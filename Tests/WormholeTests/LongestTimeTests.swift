@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -12,7 +12,7 @@ import Wormhole
   @Test(.blocking, arguments: past) func aLockThatIsHeldIsNotWaitedFor(_ time: Duration) throws {
     let meeting = try Meeting.patient()
     let other = try meeting.another(Meeting.havePatience)
-    let (gate, lock) = (Gate(), meeting.hole.lock("till"))
+    let (gate, lock) = (Gate(), meeting.container.lock("till"))
     let thread = try Thread("holder") { try? other.lock("till").hold { gate.pass() } }
     try gate.waitForSomebody()
     #expect(try failure { try lock.hold(within: time) {} }.code == .timedOut)
@@ -25,7 +25,7 @@ import Wormhole
   /// Otherwise waiters would poll without a pause.
   @Test(.blocking, arguments: past) func aLeaseLastsForAMoment(_ time: Duration) throws {
     let meeting = try Meeting { $0.lease = time }
-    #expect(meeting.hole.storage.options.lease == .milliseconds(10))
+    #expect(meeting.container.storage.options.lease == .milliseconds(10))
   }
 
   @Test(arguments: past) func aRequestIsTooLate(_ time: Duration) async throws {

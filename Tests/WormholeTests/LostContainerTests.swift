@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -30,26 +30,26 @@ import Wormhole
   @Test(arguments: Way.allCases)
   func whoeverWatchesIsTold(_ way: Way) throws {
     let meeting = try Meeting()
-    let hole = meeting.hole
-    try hole.channel("number").put(1)
+    let container = meeting.container
+    try container.channel("number").put(1)
     let failures = Heard<String>()
     let note: @Sendable (String, WormholeError) -> Void = { what, error in
       failures.add("\(what) \(error.code) \(error.description.contains(meeting.path))")
     }
     let heard = Heard<Int>()
-    let settings = hole.defaults("suite")
-    let peer = hole.peer("nobody")
+    let settings = container.defaults("suite")
+    let peer = container.peer("nobody")
     let watches = [
-      try hole.channel("number").watch {
+      try container.channel("number").watch {
         heard.add($0.value ?? 0)
       } failure: {
         note("channel", $0)
       },
-      try hole.watch([hole.channel("a"), hole.channel("b", of: Int.self)]) { _ in
+      try container.watch([container.channel("a"), container.channel("b", of: Int.self)]) { _ in
       } failure: {
         note("channels", $0)
       },
-      try hole.watch(prefix: "num", of: Int.self) { _ in
+      try container.watch(prefix: "num", of: Int.self) { _ in
       } failure: {
         note("prefix", $0)
       },
@@ -57,11 +57,11 @@ import Wormhole
       } failure: {
         note("defaults", $0)
       },
-      try hole.notice("ready").watch {
+      try container.notice("ready").watch {
       } failure: {
         note("notice", $0)
       },
-      try hole.watchMembers { _ in
+      try container.watchMembers { _ in
       } failure: {
         note("members", $0)
       },
@@ -83,9 +83,9 @@ import Wormhole
     #expect(Set(failures.all) == Set(expected.map { "\($0) notAContainer true" }))
     #expect(failures.count == expected.count)
     #expect(heard.all == [1])
-    #expect(hole.subscriptions.count == 0)
+    #expect(container.subscriptions.count == 0)
     // A new watch fails, because its first value would never arrive.
-    let late = try failure { _ = try hole.channel("number", of: Int.self).watch { _ in } }
+    let late = try failure { _ = try container.channel("number", of: Int.self).watch { _ in } }
     #expect(late.code == .notAContainer)
     for watch in watches + [next] { watch.stop() }
   }
@@ -94,7 +94,7 @@ import Wormhole
   @Test func aContainerThatIsWatchedCanBeRemoved() throws {
     for _ in 0..<20 {
       let meeting = try Meeting()
-      let channels = (0..<50).map { meeting.hole.channel("number.\($0)", of: Int.self) }
+      let channels = (0..<50).map { meeting.container.channel("number.\($0)", of: Int.self) }
       for channel in channels { try channel.put(1) }
       let watches =
         try channels.map {
@@ -103,7 +103,7 @@ import Wormhole
           }
         }
         + [
-          try meeting.hole.watch(prefix: "", of: Int.self) { _ in
+          try meeting.container.watch(prefix: "", of: Int.self) { _ in
           } failure: { _ in
           }
         ]
@@ -115,12 +115,12 @@ import Wormhole
 
   @Test func readingInAContainerThatIsGoneIsAnError() throws {
     let meeting = try Meeting()
-    let number = meeting.hole.channel("number", of: Int.self)
+    let number = meeting.container.channel("number", of: Int.self)
     try number.put(1)
     #expect(try number.value == 1)
     #expect(try run("rm", ["-r", meeting.path]).status == .exited(0))
     #expect(try failure { _ = try number.value }.code == .notAContainer)
-    let other = meeting.hole.channel("other", of: Int.self)
+    let other = meeting.container.channel("other", of: Int.self)
     #expect(try failure { _ = try other.value }.code == .notAContainer)
   }
 
@@ -144,11 +144,11 @@ import Wormhole
   @Test(arguments: FolderWay.allCases, [false, true])
   func channelsMadeAnewAreWatched(_ way: FolderWay, isOneself: Bool) throws {
     let meeting = try Meeting()
-    try meeting.hole.channel("number.1").put(1)
+    try meeting.container.channel("number.1").put(1)
     let (one, all) = (Heard<Int>(), Heard<String>())
     let watches = [
-      try meeting.hole.channel("number.1").watch { one.add($0.value ?? 0) },
-      try meeting.hole.watch(prefix: "number.", of: Int.self) {
+      try meeting.container.channel("number.1").watch { one.add($0.value ?? 0) },
+      try meeting.container.watch(prefix: "number.", of: Int.self) {
         all.add("\($0.channel) \($0.value ?? 0)")
       },
     ]
@@ -157,8 +157,8 @@ import Wormhole
     try way.take("channels", of: meeting)
     // Until an instance has noticed the move, it may put into the moved folder.
     try eventually("a put is heard") {
-      let hole = isOneself ? meeting.hole : try meeting.another()
-      try hole.channel("number.1").put(2)
+      let container = isOneself ? meeting.container : try meeting.another()
+      try container.channel("number.1").put(2)
       return one.all.last == 2
     }
     try meeting.another().channel("number.2").put(3)
@@ -173,7 +173,7 @@ import Wormhole
   func noticesMadeAnewAreWatched(_ way: FolderWay) throws {
     let meeting = try Meeting()
     let heard = Heard<String>()
-    let watch = try meeting.hole.notice("ready").watch { heard.add("ready") }
+    let watch = try meeting.container.notice("ready").watch { heard.add("ready") }
     try meeting.another().notice("ready").post()
     try heard.wait("the first") { $0.count == 1 }
     try way.take("notices", of: meeting)
@@ -188,7 +188,7 @@ import Wormhole
   func membersMadeAnewAreWatched(_ way: FolderWay) throws {
     let meeting = try Meeting()
     let heard = Heard<String>()
-    let watch = try meeting.hole.watchMembers { heard.add("\($0.name) \($0.isRunning)") }
+    let watch = try meeting.container.watchMembers { heard.add("\($0.name) \($0.isRunning)") }
     try meeting.another().join(as: "phone").leave()
     try heard.waitForLast("phone false")
     try way.take("members", of: meeting)
@@ -204,15 +204,15 @@ import Wormhole
   @Test func whatIsWatchedIsNotMade() throws {
     let meeting = try Meeting()
     let heard = Heard<Int>()
-    let watch = try meeting.hole.channel("number").watch { heard.add($0.value ?? 0) }
-    #expect(try meeting.hole.storage.names(in: .channels) == [])
+    let watch = try meeting.container.channel("number").watch { heard.add($0.value ?? 0) }
+    #expect(try meeting.container.storage.names(in: .channels) == [])
     for number in 1...3 {
       try meeting.another().channel("number").put(number)
       try heard.waitForLast(number)
       let path = meeting.path + "/channels/number"
       #expect(try run("mv", [path, "\(meeting.folder.path)/away-\(number)"]).status == .exited(0))
     }
-    #expect(try meeting.hole.storage.names(in: .channels) == [])
+    #expect(try meeting.container.storage.names(in: .channels) == [])
     watch.stop()
   }
 }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -106,7 +106,7 @@ import Wormhole
   /// A listing must not make a directory again that another program is removing.
   @Test func listingMakesNothing() throws {
     let meeting = try Meeting()
-    try meeting.hole.peer("watch").send(1, .quick())
+    try meeting.container.peer("watch").send(1, .quick())
     let container = try Container.open(meeting.path)
     let home = try #require(try container.existingMember("watch"))
     func count() throws -> Int {
@@ -127,7 +127,7 @@ import Wormhole
 
   @Test func whoHasARemovedMemberOpenMakesItAgain() throws {
     let meeting = try Meeting()
-    let peer = meeting.hole.peer("watch")
+    let peer = meeting.container.peer("watch")
     try peer.send(1, .quick())
     _ = try run("rm", ["-r", meeting.path + "/members/watch"])
     // The sender may not have noticed the removal. In this case the send fails, and the next send
@@ -145,7 +145,7 @@ import Wormhole
   /// The name of a new inbox is no more durable than the first inbox's name was.
   @Test func ofANewInboxTheNameIsSyncedToo() throws {
     let meeting = try Meeting()
-    let peer = meeting.hole.peer("watch")
+    let peer = meeting.container.peer("watch")
     try peer.send(1)
     let sync = FaultRule(.fsync, path: "members/watch", number: 2, .fail(.inputOutput))
     // If the inbox's name is durable, a send syncs one directory; otherwise it syncs two.
@@ -167,7 +167,7 @@ import Wormhole
     var quick = 0
     for _ in 0..<60 where quick < 20 {
       let meeting = try Meeting()
-      let watch = try meeting.hole.join(as: "watch")
+      let watch = try meeting.container.join(as: "watch")
       let contexts = try watch.watchContexts { _ in }
       let outcomes = Heard<String>()
       let watching = try watch.watchOutcomes { outcomes.add($0.id) }
@@ -196,7 +196,7 @@ import Wormhole
   @Test func aRemovalThatTakesItsTimeIsNotDisturbed() throws {
     for _ in 0..<100 {
       let meeting = try Meeting()
-      let watch = try meeting.hole.join(as: "watch")
+      let watch = try meeting.container.join(as: "watch")
       let receiving = try watch.receive { _ in }
       defer { receiving.stop() }
       let folder = try meeting.folder("members/watch")
@@ -229,7 +229,7 @@ import Wormhole
   func receiptsAreListenedToAnew(_ way: Way) throws {
     let pair = try Pair()
     // The names are reversed: `watch`, whose directory goes, is the sender.
-    let heard = Heard<Wormhole.Outcome.Status>()
+    let heard = Heard<Outcome.Status>()
     let watching = try pair.watch.watchOutcomes { heard.add($0.status) }
     let receiving = try pair.sender.receive { _ in }
     let peer = pair.watch.peer("phone")

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -30,7 +30,7 @@ import Testing
     ])
   func theEndOfAnEarlierIncarnationFailsNoNewRequest(_ slow: FaultRule) throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let first = pair.watch.respond(toKind: nil) { kept.add($0) }
     ask(1, pair)
     try kept.wait("the first") { $0.count == 1 }
@@ -62,7 +62,7 @@ import Testing
     // A busy machine may not complete the steps within the shorter delay.
     for milliseconds in [500, 5000] {
       let pair = try Pair()
-      let kept = Heard<Wormhole.Request>()
+      let kept = Heard<Request>()
       let first = pair.watch.respond(toKind: nil) { kept.add($0) }
       ask(1, pair)
       try kept.wait("the first") { $0.count == 1 }

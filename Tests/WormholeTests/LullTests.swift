@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -14,7 +14,7 @@ import Wormhole
 
   init() throws { pair = try Pair() }
 
-  private func receive() throws -> Wormhole.Subscription {
+  private func receive() throws -> Subscription {
     let (heard, held) = (heard, held)
     return try pair.watch.receive { message in
       let handed = try Handed(message)

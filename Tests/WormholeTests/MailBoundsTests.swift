@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -30,8 +30,8 @@ import Testing
   func anIdOfAnyLengthArrives(_ count: Int) throws {
     let pair = try Pair()
     let id = String(repeating: "x", count: count)
-    let nobody = pair.meeting.hole.peer("watch")
-    let longest = pair.meeting.hole.peer("watch", from: String(repeating: "p", count: 60))
+    let nobody = pair.meeting.container.peer("watch")
+    let longest = pair.meeting.container.peer("watch", from: String(repeating: "p", count: 60))
     for (number, peer) in [nobody, longest, pair.phone].enumerated() {
       try peer.send(number, .quick { $0.id = id })
     }
@@ -54,7 +54,7 @@ import Testing
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
     try heard.wait("those of the one") { $0.count == 200 }
-    try pair.meeting.hole.peer("watch").send(201, .quick())
+    try pair.meeting.container.peer("watch").send(201, .quick())
     try heard.wait("that of another") { $0.count == 201 }
     #expect(heard.all == (1...201).map { Handed($0) }, "each once")
     try phone.rename("away", to: phone, "receipts", .exchanging)
@@ -90,7 +90,7 @@ import Testing
     let limit = MailboxMachine.Settings().inHand
     let pair = try Pair()
     try pair.send(0..<limit + 10)
-    let held = Monitor<[Wormhole.Message]>([])
+    let held = Monitor<[Message]>([])
     let hoarding = try pair.watch.receive(acknowledging: .explicit) { message in
       held.withLock { $0.append(message) }
     }
@@ -268,7 +268,7 @@ import Testing
       $0.mailbox.maximumQueueBytes = 1 << 40
     }
     let beyondTheFirstListing = 140_000
-    let peer = meeting.hole.peer("watch", from: "phone")
+    let peer = meeting.container.peer("watch", from: "phone")
     for number in 0..<count { try peer.send(number, .quick()) }
     let receiver = try Running(
       .drain(meeting.path, "watch", count: min(count, beyondTheFirstListing)))

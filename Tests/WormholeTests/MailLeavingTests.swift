@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,16 +8,16 @@ import Wormhole
 /// A member with claimed messages that leaves, or whose name another incarnation takes.
 @Suite struct MailLeavingTests {
   private let meeting: Meeting
-  private let sender: Wormhole.Member
-  private let phone: Wormhole.Peer
+  private let sender: Member
+  private let phone: Peer
 
   init() throws {
     meeting = try Meeting()
-    sender = try meeting.hole.join(as: "phone")
+    sender = try meeting.container.join(as: "phone")
     phone = sender.peer("watch")
   }
 
-  private func join() throws -> Wormhole.Member {
+  private func join() throws -> Member {
     try meeting.another { $0.mailbox.attempts = 60 }.join(as: "watch")
   }
 
@@ -52,7 +52,7 @@ import Wormhole
     }
     receiving.stop()
     #expect(try failure { _ = try sender.watchOutcomes { _ in } }.code == .notJoined)
-    let heard = Heard<Wormhole.Outcome.Status>()
+    let heard = Heard<Outcome.Status>()
     let next = try meeting.another().join(as: "phone")
     let watching = try next.watchOutcomes { heard.add($0.status) }
     try heard.wait("the outcome") { $0 == [.delivered] }
@@ -172,7 +172,7 @@ import Wormhole
     #expect(question.code == .notJoined)
     let late = try await failure { for try await _ in sender.deliveries {} }
     #expect(late.code == .notJoined)
-    let guest = try await meeting.hole.guest()
+    let guest = try await meeting.container.guest()
     await guest.leave()
     #expect(try failure { try guest.peer("watch").send(2, .quick()) }.code == .notJoined)
     #expect(try meeting.names("members/watch/inbox").count == 1)

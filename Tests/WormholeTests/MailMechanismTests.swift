@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -26,7 +26,7 @@ import Wormhole
 
   /// The receiver is suspended between its decision and its claim, and the message cancelled.
   @Test func whatIsCancelledBeforeTheClaimIsNotHandled() throws {
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     let sent = try sender.peer("watch").send(1, .quick())
     let receiver = try receive(until: 2, faults: "rename~watch/claimed:before:stop")
     try receiver.waitUntilStopped()
@@ -44,7 +44,7 @@ import Wormhole
     // The receiver's clock stands still, as if each of its listings had started before the send.
     let began = Clocks.sinceBoot
     let clock = Monitor((asked: 0, isStill: true))
-    let hole = try meeting.another {
+    let container = try meeting.another {
       $0.environment.sinceBoot = {
         clock.signal { clock in
           clock.asked += 1
@@ -52,10 +52,10 @@ import Wormhole
         }
       }
     }
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     let heard = Heard<Handed>()
     // The message is in the inbox already, so no notice of it arrives.
-    try meeting.hole.peer("watch").send(1, .quick())
+    try meeting.container.peer("watch").send(1, .quick())
     let receiving = try member.note(heard)
     // A stamp less than a second ahead belongs to a message that is being sent.
     let before = clock.withLock { $0.asked }
@@ -70,7 +70,7 @@ import Wormhole
 
   /// The receiver is killed when it has acknowledged some messages of a batch.
   @Test func ofABatchWhatIsDoneDoesNotComeAgain() throws {
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     try sender.peer("watch").send(contentsOf: [1, 2, 3, 4], .quick())
     let killed = try Running(
       .receive(meeting.path, "watch", log: meeting.folder.path + "/log", until: 4, poison: 3))
@@ -85,7 +85,7 @@ import Wormhole
 
   /// The receiver is killed when it has dead-lettered the first of three messages.
   @Test func ofABatchWhatWasGivenUpDoesNotComeAgain() throws {
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     let sent = try sender.peer("watch").send(contentsOf: [1, 2, 3], .quick())[0]
     let stage = try Stage()
     let killed = try stage.run(
@@ -96,7 +96,7 @@ import Wormhole
     #expect(killed.status == .exited(137), "\(killed.errors)")
     #expect(try sender.peer("watch").deadLetters.map(\.id) == [sent.id + ".0"])
     let heard = Heard<Handed>()
-    let member = try eventually("the name is free") { try? meeting.hole.join(as: "watch") }
+    let member = try eventually("the name is free") { try? meeting.container.join(as: "watch") }
     let receiving = try member.note(heard)
     try eventually("the sender is told") { sent.status != nil }
     receiving.stop()
@@ -108,9 +108,9 @@ import Wormhole
 
   /// A requeued message was not handled, and the next incarnation's delivery states so.
   @Test func whatWasPutBackCountsAsNoAttemptInALaterLife() throws {
-    let hole = try meeting.another { $0.mailbox.attempts = 3 }
-    try meeting.hole.peer("watch").send(contentsOf: [1, 2], .quick())
-    let member = try hole.join(as: "watch")
+    let container = try meeting.another { $0.mailbox.attempts = 3 }
+    try meeting.container.peer("watch").send(contentsOf: [1, 2], .quick())
+    let member = try container.join(as: "watch")
     let times = Monitor(0)
     let putting = try member.receive(acknowledging: .explicit) { message in
       times.signal { $0 += 1 }
@@ -134,7 +134,7 @@ import Wormhole
   /// Another thread of the process may read the receipt before the kill takes effect. The thread
   /// must not remove the receipt, because the outcome would count as reported.
   @Test func whoDiesCancellingLosesNothing() throws {
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     try sender.peer("watch").send(1, .quick())
     sender.leave()
     let killed = try Running(
@@ -144,8 +144,8 @@ import Wormhole
           + "unlink~receipts:before:kill"
       ])
     #expect(try killed.outcome().status == .signalled(9))
-    let next = try eventually("the name is free") { try? meeting.hole.join(as: "phone") }
-    let heard = Heard<Wormhole.Outcome.Status>()
+    let next = try eventually("the name is free") { try? meeting.container.join(as: "phone") }
+    let heard = Heard<Outcome.Status>()
     let watching = try next.watchOutcomes { heard.add($0.status) }
     #expect(throws: Never.self) {
       try eventually("it is told, or still there") {
@@ -159,7 +159,7 @@ import Wormhole
   /// learns the result, also after its restart.
   @Test func cancellingMeetsClaiming() throws {
     let count = TestRun.isLong ? 10_000 : TestRun.isSanitized ? 1_000 : 3_000
-    let old = try meeting.hole.join(as: "phone")
+    let old = try meeting.container.join(as: "phone")
     let sent = try (0..<count).map { try old.peer("watch").send($0, .quick()) }
     // The sender leaves, so that the receipts remain for the next incarnation.
     old.leave()
@@ -192,7 +192,7 @@ import Wormhole
     #expect(delivered.union(takenBack).count == count, "nor neither")
     #expect(!delivered.isEmpty && !takenBack.isEmpty, "they met")
     let next = try meeting.another().join(as: "phone")
-    let told = Heard<Wormhole.Outcome>()
+    let told = Heard<Outcome>()
     let watching = try next.watchOutcomes { told.add($0) }
     try told.wait("all") { $0.count == count }
     let numbers = Dictionary(uniqueKeysWithValues: sent.enumerated().map { ($1.id, $0) })
@@ -208,10 +208,10 @@ import Wormhole
   @Test(.notSanitized("it keeps what was freed", by: .address))
   func aLongBacklogCostsNoMorePerMessage() throws {
     let isLong = TestRun.isLong
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     func drain(_ count: Int, _ name: String) throws -> (cost: Double, peak: Int) {
       let peer = sender.peer(name)
-      let options = Wormhole.SendOptions.quick { $0.wantsOutcome = false }
+      let options = SendOptions.quick { $0.wantsOutcome = false }
       for number in 0..<count { try peer.send(number, options) }
       let words = try Running(.drain(meeting.path, name, count: count))
         .outcome(within: .seconds(isLong ? 1200 : 120)).output.split(whereSeparator: \.isWhitespace)

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -77,7 +77,7 @@ import Wormhole
     try send(1)
     #expect(try failure { try send(2) }.code == .conflict)
     // Another sender's ids are separate, and so are this sender's ids at another receiver.
-    try pair.meeting.hole.peer("watch").send(3, .quick { $0.id = "ticket 7/8" })
+    try pair.meeting.container.peer("watch").send(3, .quick { $0.id = "ticket 7/8" })
     try pair.sender.peer("tv").send(4, .quick { $0.id = "ticket 7/8" })
     let messages = try pair.watch.take(2)
     #expect(messages.map(\.id) == ["ticket 7/8", "ticket 7/8"])
@@ -96,9 +96,9 @@ import Wormhole
     let bound = 400
     let counts = Heard<Int>()
     let threads = try (0..<20).map { number in
-      let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
+      let container = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
       return try Thread("sender") {
-        let peer = hole.peer("watch", from: "s\(number)")
+        let peer = container.peer("watch", from: "s\(number)")
         var count = 0
         while (try? peer.send(count, .quick())) != nil { count += 1 }
         counts.add(count)
@@ -114,9 +114,9 @@ import Wormhole
     let receiving = try pair.watch.receive(Int.self) { value, _ in heard.add(value) }
     try heard.wait("all") { $0.count == sum }
     receiving.stop()
-    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
-    for number in 0..<bound { try hole.peer("watch").send(number, .quick()) }
-    #expect(try failure { try hole.peer("watch").send(0, .quick()) }.code == .full)
+    let container = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = bound }
+    for number in 0..<bound { try container.peer("watch").send(number, .quick()) }
+    #expect(try failure { try container.peer("watch").send(0, .quick()) }.code == .full)
   }
 
   /// A process that sends a message does not list all waiting messages.
@@ -127,11 +127,11 @@ import Wormhole
     let room = try Descriptor.open(
       path: pair.meeting.path + "/members/watch/files/room", [.writeOnly])
     try room.truncate(to: 1000)
-    let hole = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 1001 }
-    try hole.peer("watch").send(4, .quick())
+    let container = try pair.meeting.another { $0.mailbox.maximumQueuedMessages = 1001 }
+    try container.peer("watch").send(4, .quick())
     #expect(try room.status().size == 1001)
     // Now the queue seems to be full, and the messages are counted.
-    try hole.peer("watch").send(5, .quick())
+    try container.peer("watch").send(5, .quick())
     let counted = try pair.meeting.folder("members/watch/files").status(of: "room")
     #expect(counted.size == 5)
   }
@@ -142,11 +142,11 @@ import Wormhole
     let holes = try (0..<8).map { _ in try pair.meeting.another() }
     for round in 1...20 {
       let (sent, gate) = (Heard<WormholeError.Code?>(), Gate())
-      let threads = try holes.map { hole in
+      let threads = try holes.map { container in
         try Thread("sender") {
           gate.pass()
           do throws(WormholeError) {
-            try hole.peer("watch", from: "till").send(round, .quick { $0.id = "ticket" })
+            try container.peer("watch", from: "till").send(round, .quick { $0.id = "ticket" })
             sent.add(nil)
           } catch {
             sent.add(error.code)
@@ -158,7 +158,7 @@ import Wormhole
       #expect(sent.all.count { $0 == nil } == 1, "\(sent.all)")
       #expect(sent.all.count { $0 == .conflict } == 7)
       if round % 2 == 0 {
-        #expect(try pair.meeting.hole.peer("watch").cancel(id: "ticket") == .cancelled)
+        #expect(try pair.meeting.container.peer("watch").cancel(id: "ticket") == .cancelled)
       } else {
         for message in try pair.watch.take(1) { try message.acknowledge() }
       }
@@ -170,7 +170,7 @@ import Wormhole
   /// message on its way keeps its id.
   @Test(.blocking) func anIdThatWasLeftBehindIsFree() throws {
     let pair = try Pair()
-    let options = Wormhole.SendOptions.quick { $0.id = "ticket" }
+    let options = SendOptions.quick { $0.id = "ticket" }
     try pair.phone.send(1, options)
     let messages = try pair.watch.take(1)
     // The state after a process that ended the message and died directly afterwards.
@@ -198,7 +198,7 @@ import Wormhole
   /// An explicit id in the form of a generated id is protected nevertheless.
   @Test(.blocking) func anIdOfSixteenDigitsIsGivenOnce() throws {
     let pair = try Pair()
-    let options = Wormhole.SendOptions.quick { $0.id = "00112233445566ff" }
+    let options = SendOptions.quick { $0.id = "00112233445566ff" }
     for number in 1...3 {
       try pair.phone.send(number, options)
       #expect(try failure { try pair.phone.send(0, options) }.code == .conflict)
@@ -300,8 +300,8 @@ import Wormhole
     receiving.stop()
   }
 
-  @Test(.blocking, arguments: [Wormhole.Acknowledgement.automatic, .explicit])
-  func strictOrderHoldsWithinABatch(_ acknowledgement: Wormhole.Acknowledgement) throws {
+  @Test(.blocking, arguments: [Acknowledgement.automatic, .explicit])
+  func strictOrderHoldsWithinABatch(_ acknowledgement: Acknowledgement) throws {
     let pair = try Pair {
       $0.mailbox.keepsOrderOnRetry = true
       $0.mailbox.retryDelay = .milliseconds(5)
@@ -370,7 +370,7 @@ import Wormhole
 
   @Test func whoIsNoMemberCannotBeToldHowItEnded() async throws {
     let pair = try Pair()
-    let stranger = pair.meeting.hole.peer("watch")
+    let stranger = pair.meeting.container.peer("watch")
     #expect(
       try failure { try stranger.send(1, .quick { $0.wantsOutcome = true }) }.code == .notFound)
     let sent = try await stranger.send(1, .quick())

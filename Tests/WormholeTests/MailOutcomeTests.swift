@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,14 +8,14 @@ import Wormhole
 /// The outcomes of messages, as their sender learns them.
 @Suite struct MailOutcomeTests {
   private let meeting: Meeting
-  private let watch: Wormhole.Member
+  private let watch: Member
 
   init() throws {
     meeting = try Meeting()
-    watch = try meeting.hole.join(as: "watch")
+    watch = try meeting.container.join(as: "watch")
   }
 
-  private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
+  private func join() throws -> Member { try meeting.another().join(as: "phone") }
 
   /// Acknowledges so many messages.
   private func handle(_ count: Int) throws {
@@ -35,7 +35,7 @@ import Wormhole
     try handle(4)
     #expect(try meeting.names("members/phone/receipts").count == 4)
     let new = try join()
-    let heard = Heard<Wormhole.Outcome>()
+    let heard = Heard<Outcome>()
     let watching = try new.watchOutcomes { heard.add($0) }
     try heard.wait("all") { $0.count == 4 }
     try eventually("they are read") { try meeting.names("members/phone/receipts") == [] }
@@ -56,7 +56,7 @@ import Wormhole
     #expect(try (first.kind, first.value(as: String.self)) == ("greeting", "hello"))
     try await peer.send(contentsOf: [4, 5], .quick())
     let file = try await peer.send(file: path, metadata: ["film": 7], .quick())
-    #expect(try file.file == Wormhole.SentFile(name: "ticket.png", size: 0))
+    #expect(try file.file == SentFile(name: "ticket.png", size: 0))
     try await peer.send(file: path, .quick())
     await old.leave()
     let new = try join()
@@ -87,7 +87,7 @@ import Wormhole
     try old.peer("watch").send(file: path, metadata: 7, .quick())
     old.leave()
     try handle(4)
-    let heard = Heard<Wormhole.Outcome>()
+    let heard = Heard<Outcome>()
     let member = try join()
     let watching = try member.watchOutcomes { heard.add($0) }
     try heard.wait("all") { $0.count == 3 }
@@ -95,7 +95,7 @@ import Wormhole
     #expect(try all[0].value(as: String.self) == "hello")
     #expect(try all[1].values(as: Int.self) == [4, 5])
     #expect(all.map(\.count) == [1, 2, 1])
-    #expect(all.map(\.file) == [nil, nil, Wormhole.SentFile(name: "ticket.png", size: 0)])
+    #expect(all.map(\.file) == [nil, nil, SentFile(name: "ticket.png", size: 0)])
     #expect(try all[2].value(as: Int.self) == 7)
     watching.stop()
   }
@@ -132,7 +132,7 @@ import Wormhole
     try eventually("the oldest are dropped") {
       try meeting.names("members/phone/receipts").count <= 1024
     }
-    let kept = try meeting.hole.peer("phone").pendingOutcomes.map(\.id)
+    let kept = try meeting.container.peer("phone").pendingOutcomes.map(\.id)
     #expect(Set(sent.suffix(800)).subtracting(kept).sorted() == [])
     receiving.stop()
   }
@@ -160,7 +160,7 @@ import Wormhole
     let again = try receiver.receive { _ in }
     try next.peer("tv").send(String(repeating: "x", count: room * 2048), .quick())
     next.leave()
-    let peer = meeting.hole.peer("phone")
+    let peer = meeting.container.peer("phone")
     try eventually("it is handled") { try peer.pendingOutcomes.last?.kind == "String" }
     again.stop()
     let outcomes = try peer.pendingOutcomes
@@ -192,7 +192,7 @@ import Wormhole
   /// A receipt is not removed before its callback has returned, whatever arrives in the meantime.
   @Test(.blocking) func aReceiptStaysUntilItWasHeard() throws {
     let member = try join()
-    let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
+    let (gate, heard) = (Gate(), Heard<Outcome>())
     let watching = try member.watchOutcomes { outcome in
       gate.pass()
       heard.add(outcome)
@@ -214,7 +214,7 @@ import Wormhole
 
   @Test(.blocking) func eachListenerIsToldOnce() throws {
     let member = try join()
-    let heard = (0..<3).map { _ in Heard<Wormhole.Outcome>() }
+    let heard = (0..<3).map { _ in Heard<Outcome>() }
     let watching = try heard.map { heard in try member.watchOutcomes { heard.add($0) } }
     let peer = member.peer("watch")
     for number in 1...200 { try peer.send(number, .quick()) }
@@ -232,7 +232,7 @@ import Wormhole
   /// A subscriber that stops leaves its unreported outcomes to the next subscriber.
   @Test(.blocking) func whatAListenerHasNotHeardIsToldToTheNext() throws {
     let member = try join()
-    let (gate, heard) = (Gate(), Heard<Wormhole.Outcome>())
+    let (gate, heard) = (Gate(), Heard<Outcome>())
     let watching = try member.watchOutcomes { outcome in
       heard.add(outcome)
       gate.pass()
@@ -248,7 +248,7 @@ import Wormhole
     let sent = try peer.send(4, .quick())
     try handle(1)
     try eventually("the next has ended") { sent.status != nil }
-    let other = Heard<Wormhole.Outcome>()
+    let other = Heard<Outcome>()
     let next = try member.watchOutcomes { other.add($0) }
     try other.wait("the rest") { $0.count >= 3 - told }
     #expect(Set(heard.all.map(\.id)).isDisjoint(with: other.all.map(\.id)))

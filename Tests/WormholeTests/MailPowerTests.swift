@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -13,12 +13,12 @@ struct MailPowerTests {
   private static let cuts = TestRun.isLong ? 20 : 3
 
   /// Opens the container as after a restart of the machine: the epoch rises.
-  private func open(_ disk: TestFileSystem, after cuts: Int) throws -> Wormhole {
-    var options = Wormhole.Options()
+  private func open(_ disk: TestFileSystem, after cuts: Int) throws -> SharedContainer {
+    var options = Options()
     options.environment = ContainerOptions.testing().environment
     options.environment.bootIdentifier = { "boot \(cuts)" }
     options.mailbox.attempts = 60
-    return try Wormhole(directory: disk.path + "/c", options: options)
+    return try SharedContainer(directory: disk.path + "/c", options: options)
   }
 
   @Test(arguments: kinds)
@@ -68,11 +68,12 @@ struct MailPowerTests {
   }
 
   /// Receives all remaining messages; messages that were delivered before are marked.
-  private func drain(_ hole: Wormhole, _ handed: inout Set<Int>, _ place: String) throws {
-    let member = try hole.join(as: "watch")
+  private func drain(_ container: SharedContainer, _ handed: inout Set<Int>, _ place: String) throws
+  {
+    let member = try container.join(as: "watch")
     let heard = Heard<Handed>()
     let receiving = try member.note(heard)
-    try hole.peer("watch").send(9)
+    try container.peer("watch").send(9)
     try heard.wait("\(place): the last") { $0.contains { $0.number == 9 } }
     receiving.stop()
     member.leave()
@@ -86,8 +87,8 @@ struct MailPowerTests {
     guard let disk = try TestFileSystem.make(kind, for: "messages on a full disk (\(kind))") else {
       return
     }
-    let hole = try open(disk, after: 0)
-    let (watch, sender) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
+    let container = try open(disk, after: 0)
+    let (watch, sender) = (try container.join(as: "watch"), try container.join(as: "phone"))
     let peer = sender.peer("watch")
     for number in 1...3 { try peer.send(number) }
     try disk.fill()
@@ -113,7 +114,7 @@ struct MailPowerTests {
     sender.leave()
     watch.leave()
     #expect(
-      try Descriptor.open(path: hole.directory + "/staging", [.readOnly, .directory]).names()
+      try Descriptor.open(path: container.directory + "/staging", [.readOnly, .directory]).names()
         == [])
   }
 
@@ -127,8 +128,8 @@ struct MailPowerTests {
     let sender = try open(disk, after: 0)
     for number in 1...3 { try sender.peer("watch").send(number) }
     try disk.fill()
-    let hole = try open(disk, after: restarts)
-    let watch = try hole.join(as: "watch")
+    let container = try open(disk, after: restarts)
+    let watch = try container.join(as: "watch")
     let heard = Heard<Handed>()
     let receiving = try watch.note(heard)
     try heard.wait("what was there") { $0.count == 3 }
@@ -149,10 +150,10 @@ struct MailPowerTests {
     watch.leave()
     try disk.makeRoom()
     // When the disk has space, requests succeed as before.
-    let again = try hole.join(as: "watch")
+    let again = try container.join(as: "watch")
     let responding = again.respond(toKind: "ask") { try? $0.reply(7) }
     #expect(
-      try hole.join(as: "phone").peer("watch").request(
+      try container.join(as: "phone").peer("watch").request(
         0, as: Int.self, kind: "ask", within: patience) == 7)
     responding.stop()
   }
@@ -161,18 +162,18 @@ struct MailPowerTests {
     let what = "messages on a disk that may only be read"
     guard let disk = try TestFileSystem.make(.ext4, for: what) else { return }
     do {
-      let hole = try open(disk, after: 0)
-      let sender = try hole.join(as: "phone")
+      let container = try open(disk, after: 0)
+      let sender = try container.join(as: "phone")
       try sender.peer("watch").send(1)
       sender.leave()
     }
     try disk.remount(readOnly: true)
-    let hole = try open(disk, after: 0)
-    let error = try failure { try hole.peer("watch").send(2) }
+    let container = try open(disk, after: 0)
+    let error = try failure { try container.peer("watch").send(2) }
     #expect(error.code == .readOnly, "\(error)")
-    #expect(try hole.peer("watch").queue.count == 1)
+    #expect(try container.peer("watch").queue.count == 1)
     try disk.remount(readOnly: false)
-    let member = try hole.join(as: "watch")
+    let member = try container.join(as: "watch")
     let heard = Heard<Handed>()
     let receiving = try member.note(heard)
     try heard.wait("it comes") { $0 == [Handed(1)] }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -95,7 +95,7 @@ struct MailProcessesTests {
       if senders.count < index { senders.append((first, process)) }
       senders[index - 1] = (first, process)
     }
-    func kill(_ process: Running) throws -> Outcome {
+    func kill(_ process: Running) throws -> ProcessOutcome {
       try? process.child.send(.kill)
       return try process.outcome()
     }
@@ -178,7 +178,7 @@ struct MailProcessesTests {
   @Test(arguments: ["rename~inbox/@2", "write~staging@3", "write~files/room@2"])
   func aStoppedAndAKilledSenderHoldUpNobody(_ place: String) throws {
     // The directory is made first, so that all senders make the same calls.
-    _ = try meeting.hole.join(as: "watch").leave()
+    _ = try meeting.container.join(as: "watch").leave()
     let stopped = try send("stopped", 1_000..<1_050, batch: 1, faults: "\(place):before:stop")
     let killed = try send("killed", 2_000..<2_050, batch: 3, faults: "\(place):before:kill")
     try stopped.waitUntilStopped()

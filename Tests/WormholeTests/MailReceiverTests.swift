@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -45,7 +45,7 @@ import Testing
   /// Also a message without strong references, because a weak reference may still read it.
   @Test(.blocking) func aMessageBecomesNoOther() throws {
     struct Weak: @unchecked Sendable {  // why: only looked at when all is over.
-      weak var message: Wormhole.Message?
+      weak var message: Message?
     }
     let pair = try Pair()
     let wrong = Heard<Int>()
@@ -132,7 +132,7 @@ import Testing
   @Test(.blocking) func aMessageThatIsKeptStaysWhatItWas() throws {
     let pair = try Pair()
     let places = Heard<Int>()
-    let kept = Monitor<[Wormhole.Message]>([])
+    let kept = Monitor<[Message]>([])
     let receiving = try pair.watch.receive { message in
       if message.batchIndex % 3 == 0 { kept.withLock { $0.append(message) } }
       places.add(message.batchIndex)
@@ -169,7 +169,7 @@ import Testing
     let pair = try Pair()
     try pair.send(1...3)
     let heard = Heard<Handed>()
-    let own = Monitor<Wormhole.Subscription?>(nil)
+    let own = Monitor<Subscription?>(nil)
     let receiving = try pair.watch.receive { message in
       heard.add(try Handed(message))
       let receiving = own.wait(until: .now + patience) { $0 }
@@ -367,7 +367,7 @@ import Testing
   @Test func automaticAcknowledgementInALoop() async throws {
     let pair = try Pair()
     let sent = try pair.send(1...3)
-    var places: [Wormhole.Sent.State] = []
+    var places: [Sent.State] = []
     for try await message in pair.watch.deliveries(acknowledging: .automatic) {
       let number = try message.value(as: Int.self)
       places.append(try sent[number - 1].state)

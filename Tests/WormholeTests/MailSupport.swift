@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -8,9 +8,9 @@ extension Pair {
   /// Sends numbers, each by itself.
   @discardableResult
   func send(
-    _ numbers: some Sequence<Int>, _ adjust: (inout Wormhole.SendOptions) -> Void = { _ in }
-  ) throws -> [Wormhole.Sent] {
-    try numbers.map { try phone.send($0, Wormhole.SendOptions.quick(adjust)) }
+    _ numbers: some Sequence<Int>, _ adjust: (inout SendOptions) -> Void = { _ in }
+  ) throws -> [Sent] {
+    try numbers.map { try phone.send($0, SendOptions.quick(adjust)) }
   }
 
   /// The names in a part of a member's directory.
@@ -31,12 +31,12 @@ extension Meeting {
   }
 }
 
-extension Wormhole.SendOptions {
+extension SendOptions {
   /// Without a sync, because only tests of power cuts need to wait for syncs.
   static func quick(
-    _ adjust: (inout Wormhole.SendOptions) -> Void = { _ in }
-  ) -> Wormhole.SendOptions {
-    var options = Wormhole.SendOptions()
+    _ adjust: (inout SendOptions) -> Void = { _ in }
+  ) -> SendOptions {
+    var options = SendOptions()
     options.durability = .process
     adjust(&options)
     return options
@@ -55,23 +55,23 @@ struct Handed: Equatable, Sendable, CustomStringConvertible {
     isMarked = marked ?? (attempt > 1)
   }
 
-  init(_ message: Wormhole.Message) throws {
+  init(_ message: Message) throws {
     self.init(try message.value(), message.attempt, marked: message.isRedelivered)
   }
 
   var description: String { "\(number)~\(attempt)\(isMarked ? "!" : "")" }
 }
 
-extension Wormhole.Member {
+extension Member {
   /// Acknowledges all arriving messages and records the deliveries.
-  func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Wormhole.Subscription {
+  func note(_ heard: Heard<Handed>, kinds: Set<String>? = nil) throws -> Subscription {
     try receive(kinds: kinds) { heard.add(try Handed($0)) }
   }
 
   /// Claims so many messages and does not acknowledge them.
-  func take(_ count: Int) throws -> [Wormhole.Message] {
-    let taken = Heard<Wormhole.Message>()
-    let own = Monitor<Wormhole.Subscription?>(nil)
+  func take(_ count: Int) throws -> [Message] {
+    let taken = Heard<Message>()
+    let own = Monitor<Subscription?>(nil)
     let receiving = try receive(acknowledging: .explicit) { message in
       taken.add(message)
       if taken.count == count { own.wait(until: .now + patience) { $0 }?.stop() }

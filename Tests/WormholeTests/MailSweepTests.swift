@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -44,7 +44,7 @@ struct MailSweepTests {
       self.operation = operation
       meeting = try Meeting()
       try meeting.folder.write("", to: "log")
-      let phone = try meeting.hole.join(as: "phone")
+      let phone = try meeting.container.join(as: "phone")
       let watch = phone.peer("watch")
       try watch.send(1, .quick())
       try watch.send(contentsOf: [2, 3], .quick())
@@ -55,7 +55,7 @@ struct MailSweepTests {
       if operation == .outcomes { #expect(try watch.pendingMessages[0].cancel() == .cancelled) }
       phone.leave()
       if operation == .recover {
-        let member = try meeting.hole.join(as: "watch")
+        let member = try meeting.container.join(as: "watch")
         let messages = try member.take(3)
         try messages[1].acknowledge()
         try meeting.folder.write("1 1 false\n2 1 false\n2 done\n3 1 false\n", to: "log")
@@ -176,8 +176,8 @@ struct MailSweepTests {
   private func check(_ run: Run, _ output: String, _ place: String) throws {
     let said = output.split(separator: "\n").map(String.init)
     let meeting = run.meeting
-    let hole = try meeting.another { $0.mailbox.attempts = 30 }
-    let member = try eventually("\(place): the name is free") { try? hole.join(as: "watch") }
+    let container = try meeting.another { $0.mailbox.attempts = 30 }
+    let member = try eventually("\(place): the name is free") { try? container.join(as: "watch") }
     var (before, done) = ([Int](), Set<Int>())
     for line in try meeting.folder.read("log").split(separator: "\n") {
       let words = line.split(separator: " ")
@@ -186,14 +186,14 @@ struct MailSweepTests {
     }
     let heard = Heard<Handed>()
     let receiving = try member.note(heard)
-    try hole.peer("watch").send(999, .quick())
+    try container.peer("watch").send(999, .quick())
     try heard.wait("\(place): the last") { $0.contains { $0.number == 999 } }
     try eventually("\(place): all is done") {
       try meeting.names("members/watch/claimed") == []
         && meeting.names("members/watch/inbox") == []
     }
     receiving.stop()
-    let dead = Set(try hole.peer("watch").deadLetters.map(\.id))
+    let dead = Set(try container.peer("watch").deadLetters.map(\.id))
     var seen = Set(before)
     for one in heard.all {
       #expect(!done.contains(one.number), "\(one) was done: \(place)")
@@ -218,7 +218,7 @@ struct MailSweepTests {
     }
     let sent = heard.all.filter { (101..<900).contains($0.number) }.map(\.number)
     if run.operation == .sendNamed {
-      try checkNamed(meeting, hole, said, place)
+      try checkNamed(meeting, container, said, place)
     } else if run.operation.rawValue.hasPrefix("send") {
       let all = sent + before.filter { (101..<900).contains($0) }
       #expect(all.count == Set(all).count, "twice: \(place)")
@@ -233,11 +233,11 @@ struct MailSweepTests {
 
   /// Messages to an absent member wait, each once, and no further id is taken.
   private func checkNamed(
-    _ meeting: Meeting, _ hole: Wormhole, _ said: [String], _ place: String
+    _ meeting: Meeting, _ container: SharedContainer, _ said: [String], _ place: String
   ) throws {
     // A joining member releases the ids that dead processes have left.
-    try hole.join(as: "tv").leave()
-    let ids = try hole.peer("tv").queue.map(\.id)
+    try container.join(as: "tv").leave()
+    let ids = try container.peer("tv").queue.map(\.id)
     #expect(ids == Array(["n101", "n102"].prefix(ids.count)), "\(place)")
     #expect(ids.count >= said.count, "\(ids) of \(said): \(place)")
     let taken = try meeting.names("members/tv/files").filter { $0 != "room" }

@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -64,18 +64,18 @@ import Testing
     try heard.wait("the last") { $0.last?.number == 4 }
     try eventually("only the kept one is in hand") { try pair.files("claimed").count == 1 }
     receiving.stop()
-    #expect(try pair.meeting.hole.peer("watch").deadLetters.count == 1)
+    #expect(try pair.meeting.container.peer("watch").deadLetters.count == 1)
     #expect(heard.all == (1...4).map { Handed($0) })
     // When the dead letters have space again, the next receiver dead-letters this message too.
     #expect(
-      try pair.meeting.hole.peer("watch").discard(
-        id: pair.meeting.hole.peer("watch").deadLetters[0].id))
+      try pair.meeting.container.peer("watch").discard(
+        id: pair.meeting.container.peer("watch").deadLetters[0].id))
     pair.watch.leave()
     let next = try pair.meeting.another { $0.mailbox.attempts = 1 }.join(as: "watch")
     let again = try next.receive { _ in throw Refusal() }
     try eventually("it is given up") {
       try pair.files("claimed") == []
-        && pair.meeting.hole.peer("watch").deadLetters.count == 1
+        && pair.meeting.container.peer("watch").deadLetters.count == 1
     }
     again.stop()
   }
@@ -123,7 +123,7 @@ import Testing
     }
     // Whatever they are.
     for letter in "abcdefg" {
-      #expect(try pair.meeting.hole.peer("watch").discard(id: "forged\(letter)"), "\(letter)")
+      #expect(try pair.meeting.container.peer("watch").discard(id: "forged\(letter)"), "\(letter)")
     }
     #expect(try pair.files("dead") == ["folder", "garbage", "link", "pipe"])
     receiving.stop()
@@ -205,7 +205,7 @@ import Testing
     let receipts = try pair.meeting.folder("members/phone/receipts")
     try receipts.makeFIFO("pipe.ok", mode: 0o600)
     try receipts.makeFIFO(String(form.prefix(27)) + "forged,phone.ok", mode: 0o600)
-    let heard = Heard<Wormhole.Outcome>()
+    let heard = Heard<Outcome>()
     let watching = try pair.sender.watchOutcomes { heard.add($0) }
     let receiving = try pair.watch.receive { _ in }
     try heard.wait("both") { $0.count == 2 }
@@ -218,7 +218,7 @@ import Testing
   @Test(.blocking) func aClaimThatIsRefusedIsTriedAgain() throws {
     let meeting = try Meeting()
     try meeting.folder.write("", to: "log")
-    let sender = try meeting.hole.join(as: "phone")
+    let sender = try meeting.container.join(as: "phone")
     for number in 1...2 { try sender.peer("watch").send(number, .quick()) }
     try sender.peer("watch").send(contentsOf: [3, 4], .quick())
     let faults = [

@@ -13,12 +13,12 @@ import Testing
   @Test(arguments: [1, 3])
   func whoLeavesWithMessagesInHandKeepsNothing(_ count: Int) throws {
     let folder = try TemporaryDirectory()
-    let hole = try Wormhole(directory: folder.path + "/c")
-    let sender = try hole.join(as: "sender")
-    let held = Monitor<[Wormhole.Message]>([])
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let sender = try container.join(as: "sender")
+    let held = Monitor<[Message]>([])
     weak var mailbox: Mailbox?
     do {
-      let member = try hole.join(as: "receiver")
+      let member = try container.join(as: "receiver")
       mailbox = member.mailbox
       let receiving = try member.receive(acknowledging: .explicit) { message in
         held.signal { $0.append(message) }

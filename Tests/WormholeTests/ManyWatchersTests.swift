@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,12 +8,12 @@ import Wormhole
 /// Watching in numbers.
 @Suite(.blocking) struct ManyWatchersTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   @Test func aHundredWatchersEachEndWithTheLastOfAThousandPuts() throws {
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let other = try meeting.another().channel("number", of: Int.self)
     let heard = (0..<100).map { _ in Heard<Int?>() }
     let watches = try heard.enumerated().map { index, heard in
@@ -34,7 +34,7 @@ import Wormhole
     // If the kernel drops notices, as another test may cause, all watches rescan, and some of them
     // twice. So a round counts if no notices were dropped in this round or in the round before.
     var rescans = Watcher.shared.rescanCount
-    let channels = (0..<1000).map { hole.channel("number.\($0)", of: Int.self) }
+    let channels = (0..<1000).map { container.channel("number.\($0)", of: Int.self) }
     // The creation of a channel would be a notice of its own.
     for channel in channels { try channel.put(-1) }
     let heard = channels.map { _ in Heard<Int?>() }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -26,7 +26,7 @@ struct MemberSweepTests {
 
     init(_ beginning: Beginning, _ environment: String) throws {
       meeting = try Meeting()
-      if beginning == .again { try meeting.hole.join(as: "phone").leave() }
+      if beginning == .again { try meeting.container.join(as: "phone").leave() }
       running = try Running(
         .join(meeting.path, "phone"), environment: [environment])
     }
@@ -48,14 +48,14 @@ struct MemberSweepTests {
 
   /// The name is free, a member can join and be seen, and nothing is left over.
   private func check(_ run: Run, _ place: Comment) throws {
-    let hole = run.meeting.hole
-    let reachability = try hole.peer("phone").reachability
+    let shared = run.meeting.container
+    let reachability = try shared.peer("phone").reachability
     #expect(reachability != .running, place)
-    let member = try hole.join(as: "phone")
-    #expect(try hole.peer("phone").reachability == .running, place)
-    #expect(try hole.peer("phone").profile?.incarnation == member.incarnation, place)
+    let member = try shared.join(as: "phone")
+    #expect(try shared.peer("phone").reachability == .running, place)
+    #expect(try shared.peer("phone").profile?.incarnation == member.incarnation, place)
     member.leave()
-    #expect(try hole.peer("phone").reachability == .notRunning, place)
+    #expect(try shared.peer("phone").reachability == .notRunning, place)
     let container = try run.meeting.another().storage
     let home = try container.root.open("members/phone", [.readOnly, .directory])
     let names = MemberDirectory.Part.allCases.map(\.rawValue) + ["presence", "profile.plist"]
@@ -92,12 +92,12 @@ struct MemberSweepTests {
     let place: Comment = "\(beginning) before call \(number)"
     let run = try Run(beginning, "WORMHOLE_FAULTS=any@\(number):before:stop")
     try run.settle()
-    let hole = run.meeting.hole
-    var other: Wormhole.Member?
+    let shared = run.meeting.container
+    var other: Member?
     let time = try Bystander.time {
-      _ = try hole.peer("phone").reachability
+      _ = try shared.peer("phone").reachability
       do throws(WormholeError) {
-        other = try hole.join(as: "phone")
+        other = try shared.join(as: "phone")
       } catch {
         #expect(error.code == .nameTaken, place)
         let who = [

@@ -19,7 +19,7 @@ import Wormhole
   @Test(.blocking) func arrivesWhenNobodyReceivedAtFirst() throws {
     let pair = try Pair()
     try pair.phone.send(Order(film: "Metropolis", seats: [], note: nil))
-    let relay = Relay<Wormhole.Message>()
+    let relay = Relay<Message>()
     let receiving = try pair.watch.receive { try relay.pass($0) }
     try relay.handle("the order") { message in
       let sent = Order(film: "Metropolis", seats: [], note: nil)
@@ -110,13 +110,13 @@ struct Refusal: Error {}
 /// Two members of one container: a phone that sends and a watch that receives.
 struct Pair {
   let meeting: Meeting
-  let watch: Wormhole.Member
-  let sender: Wormhole.Member
-  let phone: Wormhole.Peer
+  let watch: Member
+  let sender: Member
+  let phone: Peer
 
-  init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
+  init(_ adjust: (inout Options) -> Void = { _ in }) throws {
     meeting = try Meeting(adjust)
-    watch = try meeting.hole.join(as: "watch")
+    watch = try meeting.container.join(as: "watch")
     sender = try meeting.another(adjust).join(as: "phone")
     phone = sender.peer("watch")
   }

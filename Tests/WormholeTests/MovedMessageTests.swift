@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -14,8 +14,8 @@ import Wormhole
   /// Makes a member with one message, which is claimed.
   init() throws {
     meeting = try Meeting()
-    try meeting.hole.join(as: "watch").leave()
-    try meeting.hole.peer("watch").send("one", .quick { $0.id = "ticket" })
+    try meeting.container.join(as: "watch").leave()
+    try meeting.container.peer("watch").send("one", .quick { $0.id = "ticket" })
     home = OpenDirectory(
       try Descriptor.open(path: meeting.path + "/members/watch", [.readOnly, .directory]))
     name = try #require(try meeting.names("members/watch/inbox").first)
@@ -23,7 +23,7 @@ import Wormhole
   }
 
   /// Runs the command, and requeues the message before the command lists the claimed messages.
-  private func outcome(of arguments: [String]) throws -> Outcome {
+  private func outcome(of arguments: [String]) throws -> ProcessOutcome {
     let looking = try Running(
       Programs.built("wormhole"), ["--container", meeting.path] + arguments,
       environment: ["WORMHOLE_FAULTS=getdents~watch/claimed:before:stop"])

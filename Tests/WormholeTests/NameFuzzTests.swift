@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -131,16 +131,16 @@ import Testing
   func namesThatSwiftCallsEqualAreTwo(_ one: String, _ other: String) throws {
     #expect(one == other)
     let folder = try TemporaryDirectory()
-    let hole = try Wormhole(directory: folder.path + "/c", options: Wormhole.Options())
-    try hole.channel(one, of: Int.self).put(1)
-    try hole.channel(other, of: Int.self).put(2)
-    #expect(try hole.channel(one, of: Int.self).value == 1)
-    #expect(try hole.channel(other, of: Int.self).value == 2)
+    let container = try SharedContainer(directory: folder.path + "/c", options: Options())
+    try container.channel(one, of: Int.self).put(1)
+    try container.channel(other, of: Int.self).put(2)
+    #expect(try container.channel(one, of: Int.self).value == 1)
+    #expect(try container.channel(other, of: Int.self).value == 2)
     #expect(try folder.descriptor.open("c/channels", [.readOnly, .directory]).names().count == 2)
-    let (first, second) = (try hole.join(as: one), try hole.join(as: other))
+    let (first, second) = (try container.join(as: one), try container.join(as: other))
     try first.peer(other).send("to the second")
-    #expect(try hole.peer(other).queue.count == 1)
-    #expect(try hole.peer(one).queue.isEmpty)
+    #expect(try container.peer(other).queue.count == 1)
+    #expect(try container.peer(one).queue.isEmpty)
     first.leave()
     second.leave()
   }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -9,8 +9,8 @@ import Testing
 /// Named locks, in the same way as in the command.
 @Suite struct NamedLockTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
-  private var till: Wormhole.Lock { meeting.hole.lock("till") }
+  private var container: SharedContainer { meeting.container }
+  private var till: Lock { meeting.container.lock("till") }
 
   init() throws { meeting = try Meeting() }
 
@@ -20,7 +20,7 @@ import Testing
     let threads = try (0..<8).map { index in
       try Thread("holder") {
         for _ in 0..<50 {
-          try? (index.isMultiple(of: 2) ? hole : other).lock("till").hold {
+          try? (index.isMultiple(of: 2) ? container : other).lock("till").hold {
             inside.withLock { inside in
               inside.now += 1
               inside.most = max(inside.most, inside.now)
@@ -48,14 +48,14 @@ import Testing
   }
 
   @Test(.blocking) func insideAllWorksButASecondLock() throws {
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let value = try till.hold {
       try number.put(1)
       try number.update { $0 = 2 }
-      try hole.defaults("app").set(3, forKey: "three")
-      try hole.peer("watch").send(4, .quick())
+      try container.defaults("app").set(3, forKey: "three")
+      try container.peer("watch").send(4, .quick())
       for name in ["till", "drawer"] {
-        let error = try failure { try hole.lock(name).hold {} }
+        let error = try failure { try container.lock(name).hold {} }
         #expect(error.code == .nested)
         #expect(error.reason == "the calling thread already holds lock 'till'")
       }
@@ -63,11 +63,11 @@ import Testing
     }
     #expect(value == 2)
     let inUpdate = try failure {
-      try number.update { _ in try hole.lock("drawer").hold {} }
+      try number.update { _ in try container.lock("drawer").hold {} }
     }
     #expect(inUpdate.code == .nested)
     // It is over.
-    try hole.lock("drawer").hold {}
+    try container.lock("drawer").hold {}
   }
 
   @Test(.blocking) func whatTheBodyThrowsComesThroughAndTheLockIsFree() throws {
@@ -101,7 +101,7 @@ import Testing
 
   @Test func aTaskHoldsItWhileItWaitsForOthers() async throws {
     let other = try meeting.another()
-    let number = hole.channel("number", of: Int.self)
+    let number = container.channel("number", of: Int.self)
     let (began, beginning) = AsyncStream<Void>.makeStream()
     let (ended, ending) = AsyncStream<Void>.makeStream()
     let holding = Task {
@@ -111,7 +111,7 @@ import Testing
         for await _ in ended { break }
         let value = try await number.update { $0 = 2 }
         do {
-          try await hole.lock("drawer").hold {}
+          try await container.lock("drawer").hold {}
           Issue.record("it is refused")
         } catch WormholeError.Code.nested {
         }
@@ -145,7 +145,7 @@ import Testing
     let later = try await till.hold {
       Task {
         for await _ in ended { break }
-        try await hole.lock("drawer").hold {}
+        try await container.lock("drawer").hold {}
       }
     }
     ending.yield()

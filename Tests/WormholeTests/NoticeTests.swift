@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,16 +8,16 @@ import Wormhole
 /// Posting and watching names.
 @Suite struct NoticeTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
   private let heard = Heard<String>()
 
   init() throws { meeting = try Meeting() }
 
   @Test(.blocking) func onesOwnPostsAndThoseOfOthersAreHeard() throws {
-    let watch = try hole.notice("ready").watch { heard.add("ready") }
-    try hole.notice("ready").post()
+    let watch = try container.notice("ready").watch { heard.add("ready") }
+    try container.notice("ready").post()
     try heard.wait("the first") { $0.count == 1 }
-    try hole.notice("ready").post()
+    try container.notice("ready").post()
     try heard.wait("the second") { $0.count == 2 }
     let peer = try run(.post(meeting.path, "ready"))
     #expect(peer.status == .exited(0))
@@ -28,23 +28,23 @@ import Wormhole
 
   @Test(.blocking) func onlyItsOwnNameIsHeard() throws {
     let watches = try ["a", "b"].map { name in
-      try hole.notice(name).watch { heard.add(name) }
+      try container.notice(name).watch { heard.add(name) }
     }
-    try hole.notice("c").post()
-    try hole.notice("b").post()
+    try container.notice("c").post()
+    try container.notice("b").post()
     try heard.waitForLast("b")
-    try hole.notice("ü/../a").post()
-    try hole.notice("a").post()
+    try container.notice("ü/../a").post()
+    try container.notice("a").post()
     try heard.waitForLast("a")
     #expect(heard.all == ["b", "a"])
     for watch in watches { watch.stop() }
   }
 
   @Test(.blocking) func whatWasPostedBeforeIsNotHeard() throws {
-    try hole.notice("ready").post()
-    let watch = try hole.notice("ready").watch { heard.add("early") }
-    let witness = try hole.notice("other").watch { heard.add("other") }
-    try hole.notice("other").post()
+    try container.notice("ready").post()
+    let watch = try container.notice("ready").watch { heard.add("early") }
+    let witness = try container.notice("other").watch { heard.add("other") }
+    try container.notice("other").post()
     try heard.waitForLast("other")
     #expect(heard.all == ["other"])
     watch.stop()
@@ -53,13 +53,13 @@ import Wormhole
 
   @Test(.blocking) func manyPostsMayBeOneAndTheLastIsHeard() throws {
     let gate = Gate()
-    let watch = try hole.notice("ready").watch {
+    let watch = try container.notice("ready").watch {
       heard.add("ready")
       gate.pass()
     }
-    try hole.notice("ready").post()
+    try container.notice("ready").post()
     try gate.waitForSomebody()
-    for _ in 0..<50 { try hole.notice("ready").post() }
+    for _ in 0..<50 { try container.notice("ready").post() }
     gate.open()
     try heard.wait("once more") { $0.count >= 2 }
     watch.stop()
@@ -69,23 +69,23 @@ import Wormhole
   }
 
   @Test(.blocking) func nothingIsKeptButAnEmptyFile() throws {
-    try hole.notice("ready").post()
-    #expect(try hole.container("notices") == ["ready"])
+    try container.notice("ready").post()
+    #expect(try container.container("notices") == ["ready"])
     #expect(try meeting.bytes(of: "notices/ready") == [])
     let group = try Meeting { $0.sharing = .group }
-    try group.hole.notice("ready").post()
+    try group.container.notice("ready").post()
     let file = try Descriptor.open(path: group.path + "/notices/ready", [.readOnly]).status()
     #expect(file.mode == 0o660)
   }
 
   @Test func asASequence() async throws {
-    var posts = hole.notice("ready").posts.makeAsyncIterator()
-    try hole.notice("ready").post()
+    var posts = container.notice("ready").posts.makeAsyncIterator()
+    try container.notice("ready").post()
     #expect(try await posts.next() != nil)
-    try hole.notice("ready").post()
+    try container.notice("ready").post()
     #expect(try await posts.next() != nil)
-    let task = Task { [hole] in
-      for try await _ in hole.notice("never").posts {}
+    let task = Task { [container] in
+      for try await _ in container.notice("never").posts {}
       return true
     }
     task.cancel()
@@ -93,7 +93,7 @@ import Wormhole
   }
 
   @Test(.blocking) func namesThatCannotBeUsedAreRefused() throws {
-    #expect(try failure { try hole.notice("").post() }.code == .invalidName)
-    #expect(try failure { _ = try hole.notice("").watch {} }.code == .invalidName)
+    #expect(try failure { try container.notice("").post() }.code == .invalidName)
+    #expect(try failure { _ = try container.notice("").watch {} }.code == .invalidName)
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -11,7 +11,7 @@ import Wormhole
 /// its type can hold, is an error at most.
 @Suite(.blocking) struct NumberTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
@@ -24,10 +24,10 @@ import Wormhole
 
   /// Makes an example of every kind of file.
   private func furnish() throws {
-    try hole.channel("c", of: Int.self).put(1, durability: .power)
-    try hole.channel("c", of: Int.self).put(2, durability: .power)
-    try hole.defaults("d").set(1, forKey: "k")
-    let member = try hole.join(as: "a")
+    try container.channel("c", of: Int.self).put(1, durability: .power)
+    try container.channel("c", of: Int.self).put(2, durability: .power)
+    try container.defaults("d").set(1, forKey: "k")
+    let member = try container.join(as: "a")
     try meeting.folder.write("content", to: "sent")
     let peer = member.peer("b")
     try peer.send(1, .quick { $0.timeToLive = .seconds(1000) })
@@ -39,7 +39,7 @@ import Wormhole
     let dead = meeting.path + "/members/b/dead/" + name
     try put(try meeting.bytes(of: "members/b/inbox/\(name)"), dead)
     try put(try BinaryEncoder().encode(Reason()), dead + ",reason")
-    let wake = try hole.storage.slot(.system, "wake.a")
+    let wake = try container.storage.slot(.system, "wake.a")
     try wake.change("write") { _ in .put(try BinaryEncoder().encode(Wake())) }
   }
 
@@ -65,33 +65,35 @@ import Wormhole
   ///
   /// Returns whether the container could be opened.
   @discardableResult private func use(_ path: String) -> Bool {
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = .milliseconds(50)
     options.timeout = .seconds(2)
-    guard let hole = try? Wormhole(directory: path, options: options) else { return false }
-    let channel = hole.channel("c", of: Int.self)
-    _ = try? hole.storage.inspect()
-    _ = hole.inspectMail()
-    _ = try? hole.unshaped("c")
+    guard let container = try? SharedContainer(directory: path, options: options) else {
+      return false
+    }
+    let channel = container.channel("c", of: Int.self)
+    _ = try? container.storage.inspect()
+    _ = container.inspectMail()
+    _ = try? container.unshaped("c")
     _ = try? channel.latest
     for number in 1...3 { _ = try? channel.put(number) }
     _ = try? channel.update(default: 0) { $0 = 7 }
     #expect((try? channel.value) == 7)
-    _ = try? hole.defaults("d").set(2, forKey: "k")
-    _ = try? hole.members()
-    let peer = hole.peer("b")
+    _ = try? container.defaults("d").set(2, forKey: "k")
+    _ = try? container.members()
+    let peer = container.peer("b")
     _ = try? peer.queue
     for letter in (try? peer.deadLetters) ?? [] { _ = try? peer.retry(id: letter.id) }
-    if (try? hole.registerLaunch(of: "a", program: "true")) != nil {
-      _ = try? hole.peer("a").wake(within: .milliseconds(1))
+    if (try? container.registerLaunch(of: "a", program: "true")) != nil {
+      _ = try? container.peer("a").wake(within: .milliseconds(1))
     }
-    try? receive(hole)
+    try? receive(container)
     return true
   }
 
-  private func receive(_ hole: Wormhole) throws {
-    let member = try hole.join(as: "b")
-    let last = try hole.guest().peer("b").send("last", .quick())
+  private func receive(_ container: SharedContainer) throws {
+    let member = try container.join(as: "b")
+    let last = try container.guest().peer("b").send("last", .quick())
     let receiving = try member.receive { _ in }
     // This message is handled last, unless another message's stamp is in the future.
     _ = last.waitForEnd(until: .now + .milliseconds(300))
@@ -162,7 +164,7 @@ import Wormhole
       _ = try run("mv", [staged, "\(folder)/\(name)"])
     }
     // No requester waits for the replies to these requests; a real requester gets its reply.
-    let answer = try hole.peer("b").request(1, as: Int.self)
+    let answer = try container.peer("b").request(1, as: Int.self)
     #expect(answer == 7)
     responding.stop()
   }
@@ -171,7 +173,7 @@ import Wormhole
 
   @Test func noNumberInAMarkIsTrusted() throws {
     try furnish()
-    let channel = hole.channel("c", of: Int.self)
+    let channel = container.channel("c", of: Int.self)
     for word in [.max, 1 << 63, 1 << 31, 0, .max - 1] as [UInt64] {
       var mark = SIMD8<UInt64>(repeating: word)
       mark[0] = mark[0] << 32 | 0x314D_4857
@@ -179,10 +181,10 @@ import Wormhole
       for file in ["channels/c/lock/1", "members/a/presence"] {
         try put(bytes, meeting.path + "/" + file)
       }
-      _ = try hole.storage.inspect()
-      _ = try hole.members()
+      _ = try container.storage.inspect()
+      _ = try container.members()
       try channel.put(1)
-      try hole.join(as: "a").leave()
+      try container.join(as: "a").leave()
     }
   }
 
@@ -227,15 +229,15 @@ import Wormhole
   }
 
   @Test func aStartThatHasFailedEverSoOftenIsNoMoreThanDamaged() throws {
-    try hole.registerLaunch(of: "a", program: "false")
-    let slot = try hole.storage.slot(.system, "wake.a")
+    try container.registerLaunch(of: "a", program: "false")
+    let slot = try container.storage.slot(.system, "wake.a")
     for failed in [Int64.max, .min, -1] {
       let record: PropertyListValue = [
         "id": "0123456789abcdef", "started": 1, "by": "somebody", "program": "false",
         "failed": .integer(failed), "failure": "it failed", "ended": 1,
       ]
       try slot.change("write") { _ in .put(try BinaryEncoder().encode(record)) }
-      let error = try failure { try hole.peer("a").wake(within: .seconds(20)) }
+      let error = try failure { try container.peer("a").wake(within: .seconds(20)) }
       #expect(error.code == .unreachable)
     }
   }
@@ -245,23 +247,23 @@ import Wormhole
   /// A file may state a size larger than any disk, and so may a second file.
   @Test func filesOfAnySizeAreCounted() throws {
     guard let disk = try TestFileSystem.make(.memory, for: "files of any size") else { return }
-    func adjust(_ options: inout Wormhole.Options) {
+    func adjust(_ options: inout Options) {
       options.mailbox.maximumQueuedMessages = 4
       options.mailbox.maximumReceiptBytes = 4096
     }
-    var options = Wormhole.Options()
+    var options = Options()
     adjust(&options)
-    let hole = try Wormhole(directory: disk.path + "/c", options: options)
+    let container = try SharedContainer(directory: disk.path + "/c", options: options)
     func makeHuge(_ path: String) throws {
       let file = try Descriptor.open(
-        path: "\(hole.directory)/members/\(path)", [.writeOnly, .create], mode: 0o600)
+        path: "\(container.directory)/members/\(path)", [.writeOnly, .create], mode: 0o600)
       try file.truncate(to: .max)
     }
-    let (phone, watch) = (try hole.join(as: "phone"), try hole.join(as: "watch"))
+    let (phone, watch) = (try container.join(as: "phone"), try container.join(as: "watch"))
     // Huge files in an inbox that is full.
-    let soon = Wormhole.SendOptions.quick { $0.timeToLive = .zero }
-    try hole.peer("watch").send(1, soon)
-    let inbox = try Descriptor.open(path: hole.directory + "/members/watch/inbox", [.readOnly])
+    let soon = SendOptions.quick { $0.timeToLive = .zero }
+    try container.peer("watch").send(1, soon)
+    let inbox = try Descriptor.open(path: container.directory + "/members/watch/inbox", [.readOnly])
     let form = try #require(try inbox.names().first)
     for letter in "abc" {
       try makeHuge("watch/inbox/\(form.prefix(27))forged\(letter),")
@@ -276,7 +278,7 @@ import Wormhole
     #expect(sent.waitForEnd(until: .now + patience) == .delivered)
     receiving.stop()
     // Huge files before a request, to a member that does not read its requests.
-    let clock = try Running(.respond(hole.directory, "clock"))
+    let clock = try Running(.respond(container.directory, "clock"))
     let incarnation = try eventually("it has joined") {
       try clock.output.split(separator: "\n").first.map(String.init)
     }
@@ -295,7 +297,7 @@ import Wormhole
   // MARK: Versions
 
   @Test func afterTheLastVersionItGoesOn() throws {
-    let channel = hole.channel("c", of: Int.self)
+    let channel = container.channel("c", of: Int.self)
     for version in [Int.max - 2, .max - 1, .max, .min, 0] {
       let list: PropertyListValue = [
         "version": .integer(Int64(version)), "sent": .date(Date()), "from": "", "value": 1,
@@ -315,8 +317,8 @@ import Wormhole
 
   /// The clock may show less than at the time when the lost versions were assigned.
   @Test func noVersionComesTwiceWhenTheClockWasSetBack() throws {
-    let hole = try meeting.another { $0.environment.sinceEpoch = { 1_000 } }
-    let channel = hole.channel("c", of: Int.self)
+    let container = try meeting.another { $0.environment.sinceEpoch = { 1_000 } }
+    let channel = container.channel("c", of: Int.self)
     let kept = try channel.put(1, durability: .power)
     let lost = try channel.put(2, durability: .power)
     try meeting.overwrite("channels/c/value.plist", [1, 2, 3])
@@ -327,7 +329,7 @@ import Wormhole
   /// No process reaches such a version by counting: another tool has written it.
   @Test func anImpossibleRemovedVersionIsIgnored() throws {
     let clock = { Int(ContainerOptions().environment.sinceEpoch() / 1000) }
-    let slot = try hole.storage.slot(.system, "removed")
+    let slot = try container.storage.slot(.system, "removed")
     for (number, version) in [1 << 62, (1 << 62) + 1, .max, -1, .min].enumerated() {
       let record: PropertyListValue = ["version": .integer(Int64(version))]
       try slot.change("write") { _ in .put(try BinaryEncoder().encode(record)) }
@@ -342,7 +344,7 @@ import Wormhole
   }
 
   @Test func aFileThatIsTooLargeIsReplaced() throws {
-    let channel = hole.channel("c", of: String.self)
+    let channel = container.channel("c", of: String.self)
     try channel.put(String(repeating: "x", count: 3000))
     let small = try meeting.another { $0.maximumValueBytes = 1000 }.channel("c", of: String.self)
     #expect(try failure { _ = try small.value }.code == .tooLarge)

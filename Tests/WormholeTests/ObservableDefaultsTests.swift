@@ -1,6 +1,6 @@
 import Observation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -9,16 +9,16 @@ import Wormhole
 /// A suite as a model for a user interface.
 @Suite @MainActor struct ObservableDefaultsTests {
   private let meeting: Meeting
-  private let defaults: Wormhole.Defaults
+  private let defaults: Defaults
 
   init() throws {
     meeting = try Meeting()
-    defaults = meeting.hole.defaults("app")
+    defaults = meeting.container.defaults("app")
   }
 
   /// The notice of an older value may already wait for the main queue.
   @Test func whatTheModelHasSetIsNotTakenBack() async throws {
-    let model = Wormhole.ObservableDefaults(defaults)
+    let model = ObservableDefaults(defaults)
     let (heard, changes) = (Heard<Int?>(), Heard<Int>())
     let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
     defer { watch.stop() }
@@ -48,7 +48,7 @@ import Wormhole
 
   /// A suite that another tool has removed begins again with lower versions.
   @Test func aSuiteThatWasRemovedByHandIsFollowed() async throws {
-    let model = Wormhole.ObservableDefaults(defaults)
+    let model = ObservableDefaults(defaults)
     for value in 1...3 { try model.set(value, forKey: "volume") }
     try await becomes("the model follows") { model["volume"] == 3 }
     #expect(try run("rm", ["-r", meeting.path + "/system/defaults.app"]).status == .exited(0))
@@ -64,7 +64,7 @@ import Wormhole
     try await defaults.set(1, forKey: "volume")
     let log = Heard<LogEntry>()
     let other = try meeting.another { $0.log = { log.add($0) } }
-    let model = Wormhole.ObservableDefaults(other.defaults("app"))
+    let model = ObservableDefaults(other.defaults("app"))
     let changes = Heard<Int>()
     let rule = FaultRule(.open, persistent: true, .fail(.tooManyOpenFiles))
     FaultPoints.with([rule]) {

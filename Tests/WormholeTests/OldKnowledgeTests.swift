@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,14 +10,14 @@ import Testing
 /// Knowledge in memory is dropped when its basis has gone.
 @Suite(.blocking) struct OldKnowledgeTests {
   private let meeting: Meeting
-  private let watch: Wormhole.Member
+  private let watch: Member
 
   init() throws {
     meeting = try Meeting()
-    watch = try meeting.hole.join(as: "watch")
+    watch = try meeting.container.join(as: "watch")
   }
 
-  private func join() throws -> Wormhole.Member { try meeting.another().join(as: "phone") }
+  private func join() throws -> Member { try meeting.another().join(as: "phone") }
 
   /// A member whose directory was removed has joined again, and requests the outcome of an earlier
   /// message.
@@ -58,7 +58,7 @@ import Testing
     phone.leave()
     try watch.take(1)[0].acknowledge()
     phone = try join()
-    let heard = Heard<Wormhole.Outcome>()
+    let heard = Heard<Outcome>()
     let rule = FaultRule(.getdents, path: "receipts", .fail(.inputOutput))
     try FaultPoints.with([rule]) { try phone.watchOutcomes { heard.add($0) } }
     try heard.wait("it is told") { $0.map(\.status) == [.delivered] }
@@ -89,7 +89,7 @@ import Testing
   /// listing failed.
   @Test func whatCouldNotBeListedIsAnsweredLater() throws {
     let rule = FaultRule(.getdents, path: "live/", .fail(.inputOutput))
-    let joined = Monitor<Wormhole.Member?>(nil)
+    let joined = Monitor<Member?>(nil)
     let calls = try FaultPoints.with([rule]) {
       let member = try meeting.another().join(as: "clock")
       joined.withLock { $0 = member }
@@ -109,23 +109,23 @@ import Testing
       $0.sharing = .group
       $0.log = { failed.add($0) }
     }
-    try meeting.hole.channel("n").put(1)
-    try meeting.hole.join(as: "watch").leave()
+    try meeting.container.channel("n").put(1)
+    try meeting.container.join(as: "watch").leave()
     let paths = ["channels/n", "members/watch"]
     let directories = try paths.map { try OpenDirectory(meeting.folder($0)) }
     for directory in directories { try directory.descriptor.setMode(0o2777) }
-    let hole = try meeting.another {
+    let container = try meeting.another {
       $0.sharing = .group
       $0.log = { failed.add($0) }
     }
     let (numbers, names) = (Heard<Int?>(), Heard<String>())
-    try hole.watch(prefix: "", of: Int.self) { numbers.add($0.value) }
-    try hole.watchMembers { names.add($0.name) }
+    try container.watch(prefix: "", of: Int.self) { numbers.add($0.value) }
+    try container.watchMembers { names.add($0.name) }
     try failed.wait("they are refused") { $0.count >= 2 }
     for directory in directories { try directory.descriptor.setMode(0o2770) }
     try numbers.wait("the channel is told") { $0.contains(1) }
     try names.wait("the member is told") { $0.contains("watch") }
-    hole.close()
+    container.close()
   }
 
   /// No notice reports that the context can be received now.
@@ -147,7 +147,7 @@ import Testing
   @Test func whatIsClaimedUnreadIsForWhoeverWantsIt() throws {
     let phone = try join()
     func send(_ number: Int) throws -> MessageName {
-      var options = Wormhole.SendOptions.quick()
+      var options = SendOptions.quick()
       options.kind = "even"
       try phone.peer("watch").send(number, options)
       let names = try meeting.folder("members/watch/inbox").names()
@@ -185,10 +185,10 @@ import Testing
     let target = try live.peers.target(address, "ask")
     #expect(target.incarnation == watch.incarnation)
     let ended = Heard<PendingReplies.End>()
-    let name = LiveName(try MessageStamp(meeting.hole.storage), .question, id: "1")
+    let name = LiveName(try MessageStamp(meeting.container.storage), .question, id: "1")
     let question = PendingReplies.Entry(
       peer: address, incarnation: try #require(Incarnation(rawValue: "0123456789abcdef")),
-      container: meeting.hole.storage, file: name, deadline: .now + patience * 2,
+      storage: meeting.container.storage, file: name, deadline: .now + patience * 2,
       timeout: patience * 2, sight: Monitor(.unseen)
     ) { ended.add($0) }
     #expect(live.asking.expect(question, again: false))
@@ -205,10 +205,10 @@ import Testing
   @Test func aQuestionIsNotExpectedOnceItsAskerHasLeft() throws {
     let phone = try join()
     phone.leave()
-    let name = LiveName(try MessageStamp(meeting.hole.storage), .question, id: "1")
+    let name = LiveName(try MessageStamp(meeting.container.storage), .question, id: "1")
     let question = PendingReplies.Entry(
       peer: LiveAddress(folder: .members, name: "watch"), incarnation: watch.incarnation,
-      container: meeting.hole.storage, file: name, deadline: .now + patience,
+      storage: meeting.container.storage, file: name, deadline: .now + patience,
       timeout: patience, sight: Monitor(.unseen)
     ) { _ in }
     #expect(!phone.live.asking.expect(question, again: false))

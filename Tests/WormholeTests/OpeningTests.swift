@@ -13,26 +13,28 @@ import Wormhole
     let root = "WORMHOLE_ROOT=\(folder.path)"
     let put = try run(.putInGroup("group.a", "speed", 88), environment: [root])
     #expect(put.status == .exited(0))
-    let hole = try Wormhole(directory: "\(folder.path)/group.a/.wormhole")
-    #expect(try hole.channel("speed", of: Int.self).value == 88)
+    let container = try SharedContainer(directory: "\(folder.path)/group.a/.wormhole")
+    #expect(try container.channel("speed", of: Int.self).value == 88)
   }
 
   @Test func whatIsNotThereIsNotMadeUnlessItMay() throws {
     let folder = try TemporaryDirectory()
-    var options = Wormhole.Options()
+    var options = Options()
     options.createsIfMissing = false
-    let missing = try failure { _ = try Wormhole(directory: folder.path + "/c", options: options) }
+    let missing = try failure {
+      _ = try SharedContainer(directory: folder.path + "/c", options: options)
+    }
     #expect(missing.code == .notFound)
-    let foreign = try failure { _ = try Wormhole(directory: folder.path, options: options) }
+    let foreign = try failure { _ = try SharedContainer(directory: folder.path, options: options) }
     #expect(foreign.code == .notAContainer)
     #expect(try folder.descriptor.names() == [])
-    _ = try Wormhole(directory: folder.path + "/c")
-    _ = try Wormhole(directory: folder.path + "/c", options: options)
+    _ = try SharedContainer(directory: folder.path + "/c")
+    _ = try SharedContainer(directory: folder.path + "/c", options: options)
   }
 
   @Test func aGroupsFilesAreForItsMembers() throws {
     let meeting = try Meeting { $0.sharing = .group }
-    try meeting.hole.channel("a").put(1)
+    try meeting.container.channel("a").put(1)
     let channel = try Descriptor.open(path: meeting.path + "/channels/a", [.readOnly, .directory])
     #expect(try channel.status().mode == 0o2770)
     #expect(try channel.status(of: "value.plist").mode == 0o660)
@@ -40,7 +42,7 @@ import Wormhole
 
   @Test func theContainerStaysOpenForItsChannels() throws {
     let folder = try TemporaryDirectory()
-    let channel = try Wormhole(directory: folder.path + "/c").channel("a", of: Int.self)
+    let channel = try SharedContainer(directory: folder.path + "/c").channel("a", of: Int.self)
     try channel.put(1)
     #expect(try channel.value == 1)
   }
@@ -54,15 +56,15 @@ import Wormhole
     for words in [["put", "a", "1"], ["send", "--to", "b", "1"]] {
       #expect(try run(wormhole, words + place).status == .exited(0))
     }
-    let hole = try Wormhole(directory: path)
-    let channel = hole.channel("a", of: PropertyListValue.self)
+    let container = try SharedContainer(directory: path)
+    let channel = container.channel("a", of: PropertyListValue.self)
     let heard = Heard<Int>()
     let watching = try channel.watch { _ in heard.add(1) }
     try heard.wait("it is watched") { !$0.isEmpty }
     // An epoch that is raised in the meantime removes no file that the channel has open.
-    var later = Wormhole.Options()
+    var later = Options()
     later.environment.bootIdentifier = { "later" }
-    try Wormhole(directory: path, options: later).peer("b").send(2, .quick())
+    try SharedContainer(directory: path, options: later).peer("b").send(2, .quick())
     try disk.remount(readOnly: true)
     #expect(try channel.value != nil)
     #expect(try run(wormhole, ["get", "a"] + place).output == "1\n")

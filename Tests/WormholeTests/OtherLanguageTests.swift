@@ -20,14 +20,14 @@ import Wormhole
   }
 
   @Test func readsAChannel() throws {
-    try meeting.hole.channel("tür/1", of: Int.self).put(42)
+    try meeting.container.channel("tür/1", of: Int.self).put(42)
     guard let reader = try python(["tür/1", "read"]) else { return }
     #expect(try reader.outcome().output == "42\n")
   }
 
   /// P2: two Python processes and two of the library's, and not an update is lost.
   @Test func writesUnderTheLockBesideOurs() throws {
-    let sum = meeting.hole.channel("sum", of: Int.self)
+    let sum = meeting.container.channel("sum", of: Int.self)
     try sum.put(0)
     var writers: [Running] = []
     for _ in 0..<2 {
@@ -46,7 +46,7 @@ import Wormhole
 
   /// P3: one of the library's holders is suspended, and the program follows to the next generation.
   @Test func followsToTheNextGeneration() throws {
-    let sum = meeting.hole.channel("sum", of: Int.self)
+    let sum = meeting.container.channel("sum", of: Int.self)
     try sum.put(0)
     let stopped = try Running(
       .stopUpdating(meeting.path, "sum"))

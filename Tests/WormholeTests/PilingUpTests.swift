@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -100,17 +100,17 @@ import Testing
   @Test func aWatcherOfAPrefixForgetsWhatHasGone() throws {
     let meeting = try Meeting()
     let heard = Heard<String>()
-    let watch = try meeting.hole.watch(prefix: "", of: Int.self) {
+    let watch = try meeting.container.watch(prefix: "", of: Int.self) {
       heard.add("\($0.channel) \($0.value ?? 0)")
     }
     let listener = try #require(watch.one as? Listener)
     for number in 1...30 {
       let name = "n\(number)"
-      try meeting.hole.channel(name).put(number)
+      try meeting.container.channel(name).put(number)
       try heard.waitForLast("\(name) \(number)")
-      try meeting.hole.removeChannel(name)
+      try meeting.container.removeChannel(name)
       try heard.waitForLast("\(name) 0")
-      try eventually("it is left") { meeting.hole.watchers == 0 }
+      try eventually("it is left") { meeting.container.watchers == 0 }
     }
     let names = Mirror(reflecting: listener).descendant("state", "state", "machine", "names")
     #expect(try #require(names as? [Any]).count < 20)

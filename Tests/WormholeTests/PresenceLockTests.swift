@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Synchronization
 import Syscalls
 import TestSupport
@@ -65,7 +65,7 @@ import Wormhole
   /// Of all processes that find the file locked, exactly one replaces the file.
   @Test func exactlyOneJoinsThoughTheFileIsLockedAgainAndAgain() throws {
     let meeting = try Meeting()
-    try meeting.hole.join(as: "phone").leave()
+    try meeting.container.join(as: "phone").leave()
     let isOver = Atomic<Bool>(false)
     let path = meeting.path + "/members/phone/presence"
     let locking = try Thread("locking") {

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -30,12 +30,12 @@ struct PresenterMoveSweepTests {
     let scene: FileScene
     let mover: Running
     let heard = Heard<String>()
-    let subscription: Wormhole.Subscription
+    let subscription: Subscription
 
     init(_ environment: String) throws {
       scene = try FileScene()
       try scene.folder.write("", to: "files/a")
-      var presenter = Wormhole.Coordinator.Presenter()
+      var presenter = Coordinator.Presenter()
       let (heard, top) = (heard, scene.path("").utf8.count)
       presenter.didChange = { heard.add("changed \($0.path.dropping(bytes: top))") }
       presenter.didMove = { heard.add("moved to \($0.to.dropping(bytes: top))") }
@@ -142,7 +142,7 @@ struct PresenterMoveSweepTests {
       let (start, bystander) = (Instant.now, try Bystander())
       try move(scene)
       // The presenter is asked before the access, and notified of the move during the access.
-      let longest = Wormhole.Coordinator.Presenter.responseTimeout * 2 + .milliseconds(500)
+      let longest = Coordinator.Presenter.responseTimeout * 2 + .milliseconds(500)
       #expect(Instant.now - start < longest + bystander.allowance(), place)
       if fault == "kill" {
         // The threads make calls of their own, so the last points may not be reached.

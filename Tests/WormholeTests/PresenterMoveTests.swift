@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -12,12 +12,12 @@ import Wormhole
   init() throws { scene = try FileScene() }
 
   private func present(
-    _ name: String, _ coordinator: Wormhole.Coordinator? = nil,
-    _ adjust: (inout Wormhole.Coordinator.Presenter) -> Void = { _ in }
+    _ name: String, _ coordinator: Coordinator? = nil,
+    _ adjust: (inout Coordinator.Presenter) -> Void = { _ in }
   ) throws -> Heard<String> {
     let heard = Heard<String>()
     let top = scene.path("").utf8.count
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { use, goOn in
       heard.add("\(use)")
       goOn { heard.add("resumed") }
@@ -35,9 +35,9 @@ import Wormhole
 
   /// Moves a file in `files`, and reports the move.
   private func move(
-    _ old: String, _ new: String, _ coordinator: Wormhole.Coordinator? = nil
+    _ old: String, _ new: String, _ coordinator: Coordinator? = nil
   ) throws {
-    let intents = [old, new].map { Wormhole.Coordinator.Intent.writing(scene.path($0)) }
+    let intents = [old, new].map { Coordinator.Intent.writing(scene.path($0)) }
     try (coordinator ?? scene.another()).access(intents) { access in
       try scene.folder.descriptor.rename(
         "files/" + old, to: scene.folder.descriptor, "files/" + new)
@@ -107,7 +107,7 @@ import Wormhole
     let heard = try present("a")
     let path = scene.path("a")
     let coordinator = scene.another("purpose")
-    var kept: Wormhole.Coordinator.Access?
+    var kept: Coordinator.Access?
     try coordinator.access([.writing(path), .reading(scene.path("c"))]) { access in
       for other in ["b", "c"] {
         let error = try failure { try access.moved(path, to: scene.path(other)) }
@@ -128,7 +128,7 @@ import Wormhole
     try scene.folder.write("text", to: "files/a")
     let heard = try present("a")
     let intents = [
-      Wormhole.Coordinator.Intent.writing(scene.path("a")), .replacing(scene.path("b")),
+      Coordinator.Intent.writing(scene.path("a")), .replacing(scene.path("b")),
     ]
     let files = try Descriptor.open(path: scene.path(""), [.readOnly, .directory])
     try scene.another().access(intents) { access in

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -23,7 +23,7 @@ extension FileScene {
 @Suite(.blocking, .notSanitized("many processes at once"))
 struct PresenterProcessTests {
   private let scene: FileScene
-  private let bound = Wormhole.Coordinator.Presenter.responseTimeout
+  private let bound = Coordinator.Presenter.responseTimeout
 
   init() throws { scene = try FileScene() }
 
@@ -39,7 +39,7 @@ struct PresenterProcessTests {
   func whatAPresenterSavesIsWhatOthersFind(_ kind: PeerJob.Coordination) throws {
     try scene.folder.write("old", to: "files/a")
     let peer = try scene.presenting("a", .save("saved"))
-    let intent: Wormhole.Coordinator.Intent =
+    let intent: Coordinator.Intent =
       switch kind {
       case .read: .reading(scene.path("a"))
       case .write: .writing(scene.path("a"))
@@ -116,9 +116,9 @@ struct PresenterProcessTests {
   /// place.
   @Test func aWriterThatDiesAtItsEndHasTold() throws {
     let (scene, late) = (scene, Heard<String>())
-    var listener = Wormhole.Coordinator.Presenter()
+    var listener = Coordinator.Presenter()
     listener.didChange = { _ in late.add("changed") }
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     let errors = Heard<String>()
     presenter.relinquish = { [listener] _, goOn in
       // After the request, and before the access exists.
@@ -146,7 +146,7 @@ struct PresenterProcessTests {
   @Test func whoOnlyListensIsAskedByWritersAlone() throws {
     let peer = try scene.presenting("a", .listening)
     let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
-    let coordinator = Wormhole.Coordinator(scene.arbiters)
+    let coordinator = Coordinator(scene.arbiters)
     try peer.child.send(.stop)
     try peer.waitUntilStopped()
     try coordinator.read(scene.path("a")) { _ in }
@@ -211,7 +211,7 @@ struct PresenterProcessTests {
   /// The dead process sends no message, so its presenters detect the death themselves.
   @Test func aPresenterGoesOnWhenWhoeverAskedItDies() throws {
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { use, goOn in
       heard.add("\(use)")
       goOn { heard.add("resumed") }
@@ -234,7 +234,7 @@ struct PresenterProcessTests {
     let peer = try scene.peer(.write, scene.path("a"), .linger)
     try eventually("it is inside") { try peer.output == "inside\n" }
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { _ in heard.add("changed") }
     let subscription = try scene.another().present(scene.path("a"), as: presenter)
     try peer.child.send(.kill)
@@ -250,10 +250,10 @@ struct PresenterProcessTests {
     let (early, late) = (Heard<String>(), Heard<String>())
     let isThere = Monitor(false)
     let (scene, other) = (scene, scene.another())
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { _, goOn in
       early.add("asked")
-      var second = Wormhole.Coordinator.Presenter()
+      var second = Coordinator.Presenter()
       second.didChange = { _ in late.add("changed") }
       let isFirst = isThere.withLock { isThere in
         defer { isThere = true }
@@ -276,8 +276,9 @@ struct PresenterProcessTests {
       let reader = try scene.peer(.read, scene.path("a"), .nothing)
       #expect(try reader.outcome().output == "inside\ndone\n")
     case .doctor:
-      let hole = try Wormhole(directory: "\(scene.folder.path)/groups/wormhole.user/.wormhole")
-      #expect(try hole.repair().contains { $0.subject.contains("running/") })
+      let container = try SharedContainer(
+        directory: "\(scene.folder.path)/groups/wormhole.user/.wormhole")
+      #expect(try container.repair().contains { $0.subject.contains("running/") })
     }
     #expect(throws: Never.self) {
       try eventually("both are told") {

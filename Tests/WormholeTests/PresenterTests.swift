@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -14,11 +14,11 @@ import Wormhole
 
   /// Adds a presenter that records its requests and notices.
   private func present(
-    _ name: String, _ coordinator: Wormhole.Coordinator? = nil,
-    _ adjust: (inout Wormhole.Coordinator.Presenter) -> Void = { _ in }
-  ) throws -> (heard: Heard<String>, subscription: Wormhole.Subscription) {
+    _ name: String, _ coordinator: Coordinator? = nil,
+    _ adjust: (inout Coordinator.Presenter) -> Void = { _ in }
+  ) throws -> (heard: Heard<String>, subscription: Subscription) {
     let heard = Heard<String>()
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { use, goOn in
       heard.add("\(use)")
       goOn { heard.add("resumed") }
@@ -198,7 +198,7 @@ import Wormhole
     let coordinator = scene.another()
     let (heard, _) = try present("a", coordinator)
     try coordinator.write(scene.path("a")) { _ in }
-    let made = Wormhole.Coordinator(scene.arbiters, presenter: coordinator.purpose)
+    let made = Coordinator(scene.arbiters, presenter: coordinator.purpose)
     try made.write(scene.path("a")) { _ in }
     try scene.another().read(scene.path("a")) { _ in }
     try eventually("others ask it") { heard.all == ["reading", "save", "resumed"] }
@@ -263,7 +263,7 @@ import Wormhole
   @Test func aTaskThatAClosureHasStartedAsksAgain() throws {
     let (path, other, isOver) = (scene.path("b"), scene.another(), Monitor(false))
     let (heard, _) = try present("b")
-    var presenter = Wormhole.Coordinator.Presenter()
+    var presenter = Coordinator.Presenter()
     presenter.didChange = { _ in
       Task {
         while !isOver.withLock({ $0 }) { await Task.yield() }
@@ -282,7 +282,7 @@ import Wormhole
   @Test func severalThatSaveWaitForNobody() throws {
     let coordinators = (0..<3).map { _ in scene.another() }
     let path = scene.path("a")
-    var all: [Wormhole.Subscription] = []
+    var all: [Subscription] = []
     for coordinator in coordinators {
       let (_, subscription) = try present("a", coordinator) { presenter in
         presenter.save = { done in
@@ -336,7 +336,7 @@ import Wormhole
     let (start, bystander) = (Instant.now, try Bystander())
     try scene.another().write(scene.path("a"), within: .seconds(5)) { _ in }
     let time = Instant.now - start - bystander.allowance()
-    #expect(time < Wormhole.Coordinator.Presenter.responseTimeout / 2)
+    #expect(time < Coordinator.Presenter.responseTimeout / 2)
     try eventually("it is told") { heard.all.last == "changed ." }
     #expect(try folder.names().count == 12)
   }

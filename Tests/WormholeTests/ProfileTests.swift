@@ -1,6 +1,6 @@
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,13 +10,13 @@ import Wormhole
 /// Profiles: the members' data about themselves, and other files that may have the profile's name.
 @Suite(.blocking) struct ProfileTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
   private let path = "members/phone/profile.plist"
 
   init() throws { meeting = try Meeting() }
 
   private func home() throws -> Descriptor {
-    try hole.storage.root.open("members/phone", [.readOnly, .directory])
+    try container.storage.root.open("members/phone", [.readOnly, .directory])
   }
 
   private func entries() throws -> [String: PropertyListValue] {
@@ -31,7 +31,7 @@ import Wormhole
 
   @Test func theFileIsAsTheArticleSays() throws {
     let before = Date()
-    let member = try hole.join(as: "phone", info: ["a": "b"])
+    let member = try container.join(as: "phone", info: ["a": "b"])
     let found = try entries()
     let own = ProcessIdentity.current
     #expect(found["name"] == "phone")
@@ -46,15 +46,15 @@ import Wormhole
     #expect(abs(since.timeIntervalSince(before)) < 60)
     #expect(try home().status(of: "profile.plist").mode == 0o600)
     #expect(try home().status(of: "presence").mode == 0o600)
-    #expect(try hole.storage.root.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(try container.storage.root.open("staging", [.readOnly, .directory]).names() == [])
   }
 
   @Test func whatAMemberTellsCanChange() throws {
-    let member = try hole.join(as: "phone", info: ["a": "b"])
-    let since = try hole.peer("phone").profile?.joinedAt
+    let member = try container.join(as: "phone", info: ["a": "b"])
+    let since = try container.peer("phone").profile?.joinedAt
     try member.update(info: ["c": "d"])
     #expect(member.info == ["c": "d"])
-    let profile = try #require(try hole.peer("phone").profile)
+    let profile = try #require(try container.peer("phone").profile)
     #expect(profile.info == ["c": "d"])
     #expect(profile.incarnation == member.incarnation)
     #expect(profile.joinedAt == since)
@@ -62,47 +62,48 @@ import Wormhole
     let error = try failure { try member.update(info: [:]) }
     #expect(error.code == .notJoined)
     #expect("\(error)" == "cannot update info of 'phone': it has left; join again")
-    #expect(try hole.peer("phone").profile?.info == ["c": "d"])
+    #expect(try container.peer("phone").profile?.info == ["c": "d"])
   }
 
   @Test func whatATakenNameTellsIsNotOverwritten() throws {
-    let first = try hole.join(as: "phone", info: ["a": "first"])
+    let first = try container.join(as: "phone", info: ["a": "first"])
     first.leave()
-    let second = try hole.join(as: "phone", info: ["a": "second"])
+    let second = try container.join(as: "phone", info: ["a": "second"])
     #expect(try failure { try first.update(info: ["a": "late"]) }.code == .notJoined)
-    #expect(try hole.peer("phone").profile?.info == ["a": "second"])
+    #expect(try container.peer("phone").profile?.info == ["a": "second"])
     second.leave()
   }
 
   @Test func whatIsTooMuchIsRefused() throws {
     let largest = ["k": String(repeating: "x", count: 4095)]
-    let member = try hole.join(as: "phone", info: largest)
+    let member = try container.join(as: "phone", info: largest)
     var more = largest
     more["l"] = ""
     #expect(try failure { try member.update(info: more) }.code == .tooLarge)
     #expect(member.info == largest)
-    #expect(try failure { _ = try hole.join(as: "watch", info: more) }.code == .tooLarge)
-    #expect(try hole.storage.existingMember("watch") == nil)
+    #expect(try failure { _ = try container.join(as: "watch", info: more) }.code == .tooLarge)
+    #expect(try container.storage.existingMember("watch") == nil)
   }
 
   @Test func aNameThatCannotBeUsedIsAnError() throws {
-    #expect(try failure { _ = try hole.join(as: "") }.code == .invalidName)
+    #expect(try failure { _ = try container.join(as: "") }.code == .invalidName)
     let long = String(repeating: "ä", count: 60)
-    #expect(try failure { _ = try hole.peer(long).reachability }.code == .invalidName)
-    #expect(try failure { _ = try hole.peer(long).watchReachability { _ in } }.code == .invalidName)
+    #expect(try failure { _ = try container.peer(long).reachability }.code == .invalidName)
+    #expect(
+      try failure { _ = try container.peer(long).watchReachability { _ in } }.code == .invalidName)
     let odd = "../ä\n%2F"
-    let member = try hole.join(as: odd)
-    #expect(try hole.members().map(\.name) == [odd])
+    let member = try container.join(as: odd)
+    #expect(try container.members().map(\.name) == [odd])
     #expect(try member.peer(odd).reachability == .running)
   }
 
   @Test func whatIsUnknownIsNotKept() throws {
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     var changed = try entries()
     changed["later"] = "unknown"
     try replace(changed)
-    #expect(try hole.peer("phone").profile?.name == "phone")
-    let member = try hole.join(as: "phone")
+    #expect(try container.peer("phone").profile?.name == "phone")
+    let member = try container.join(as: "phone")
     try member.update(info: ["a": "b"])
     #expect(try entries()["later"] == nil)
   }
@@ -111,7 +112,7 @@ import Wormhole
     "incarnation", "process", "namespace", "started", "program", "since", "info",
   ])
   func aProfileOfAnotherFormIsUnknown(_ key: String) throws {
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     let sound = try entries()
     for value: PropertyListValue? in [nil, [1], -1, "../x", .unsigned(.max), ["a": 1]] {
       var changed = sound
@@ -121,26 +122,26 @@ import Wormhole
       if key == "namespace" || key == "started", value == .unsigned(.max) { continue }
       if key == "process", value == -1 { continue }
       try replace(changed)
-      #expect(try hole.peer("phone").profile == nil, "\(key) \(String(describing: value))")
-      #expect(try hole.peer("phone").reachability == .notRunning)
+      #expect(try container.peer("phone").profile == nil, "\(key) \(String(describing: value))")
+      #expect(try container.peer("phone").reachability == .notRunning)
     }
-    try hole.join(as: "phone").leave()
-    #expect(try hole.peer("phone").profile != nil)
+    try container.join(as: "phone").leave()
+    #expect(try container.peer("phone").profile != nil)
   }
 
   @Test func aProfileThatIsDamagedIsReplacedAndSaidSo() throws {
     let messages = Heard<String>()
-    let hole = try meeting.another { $0.log = { messages.add($0.text) } }
+    let container = try meeting.another { $0.log = { messages.add($0.text) } }
     for junk in ["", "junk", "bplist00junk", String(repeating: "x", count: 100_000)] {
-      try hole.join(as: "phone").leave()
+      try container.join(as: "phone").leave()
       try meeting.overwrite(path, Array(junk.utf8))
-      #expect(try hole.peer("phone").profile == nil)
-      #expect(try hole.peer("phone").reachability == .notRunning)
-      #expect(try hole.members() == [])
+      #expect(try container.peer("phone").profile == nil)
+      #expect(try container.peer("phone").reachability == .notRunning)
+      #expect(try container.members() == [])
       let before = messages.count
-      let member = try hole.join(as: "phone")
+      let member = try container.join(as: "phone")
       #expect(messages.count == before + 1)
-      #expect(try hole.peer("phone").profile?.incarnation == member.incarnation)
+      #expect(try container.peer("phone").profile?.incarnation == member.incarnation)
       member.leave()
     }
     #expect(messages.all.allSatisfy { $0.contains("profile of member 'phone' was damaged") })
@@ -148,7 +149,7 @@ import Wormhole
 
   @Test(arguments: ["profile.plist", "presence"], ["fifo", "link", "directory", "socket"])
   func whatIsNoFileIsRefusedAndLeft(_ name: String, _ kind: String) throws {
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     let home = try home()
     try home.unlink(name)
     switch kind {
@@ -158,39 +159,39 @@ import Wormhole
     default: try home.makeDirectory(name, mode: 0o700)
     }
     let before = try home.status(of: name)
-    let heard = Heard<Wormhole.Reachability>()
-    let watch = try hole.peer("phone").watchReachability { heard.add($0) }
+    let heard = Heard<Reachability>()
+    let watch = try container.peer("phone").watchReachability { heard.add($0) }
     try heard.waitForLast(name == "presence" ? .notRunning : .neverJoined)
     watch.stop()
-    #expect(try hole.members().count == (name == "presence" ? 1 : 0))
-    let error = try failure { _ = try hole.join(as: "phone") }
+    #expect(try container.members().count == (name == "presence" ? 1 : 0))
+    let error = try failure { _ = try container.join(as: "phone") }
     #expect(error.code == .refused, "\(error)")
     #expect("\(error)".hasPrefix("cannot join as 'phone': '\(name)' in its directory "), "\(error)")
     #expect(try home.status(of: name).isSameFile(as: before))
-    #expect(try hole.peer("phone").reachability != .running)
+    #expect(try container.peer("phone").reachability != .running)
   }
 
   // MARK: Changes by other tools
 
   @Test func aPresenceThatWasRemovedIsMadeAgain() throws {
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     try home().unlink("presence")
-    #expect(try hole.peer("phone").reachability == .notRunning)
-    let member = try hole.join(as: "phone")
-    #expect(try hole.peer("phone").reachability == .running)
+    #expect(try container.peer("phone").reachability == .notRunning)
+    let member = try container.join(as: "phone")
+    #expect(try container.peer("phone").reachability == .running)
     #expect(try home().status(of: "presence").mode == 0o600)
     member.leave()
   }
 
   /// Another file has the name by the time the first is locked: the joiner must lock the new file.
   @Test func aPresenceThatIsReplacedUnderAJoinerIsNoticed() throws {
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     let joiner = try Running(
       .be(meeting.path, "phone"),
       environment: ["WORMHOLE_FAULTS=ofdlock:before:stop"])
     try joiner.waitUntilStopped()
     try home().unlink("presence")
-    let member = try hole.join(as: "phone")
+    let member = try container.join(as: "phone")
     try joiner.child.send(.go)
     let outcome = try joiner.outcome()
     #expect(outcome.status == .exited(70))
@@ -200,7 +201,7 @@ import Wormhole
 
   /// The error must not say that the member has left.
   @Test func aMemberThatCannotLookIsToldWhy() throws {
-    let member = try hole.join(as: "phone")
+    let member = try container.join(as: "phone")
     let rule = FaultRule(.fstatat, path: "presence", .fail(.inputOutput))
     FaultPoints.with([rule]) {
       let error = #expect(throws: WormholeError.self) { try member.update(info: ["a": "b"]) }
@@ -211,10 +212,10 @@ import Wormhole
   }
 
   @Test func aMemberWhoseDirectoryWasRemovedIsTold() throws {
-    let member = try hole.join(as: "phone")
+    let member = try container.join(as: "phone")
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
-    #expect(try hole.peer("phone").reachability == .neverJoined)
-    #expect(try hole.members() == [])
+    #expect(try container.peer("phone").reachability == .neverJoined)
+    #expect(try container.members() == [])
     let error = try failure { try member.update(info: ["a": "b"]) }
     #expect(error.code == .notJoined)
     #expect(
@@ -223,17 +224,17 @@ import Wormhole
     let other = try meeting.another().join(as: "phone")
     #expect(try failure { try member.update(info: ["a": "b"]) }.code == .notJoined)
     member.leave()
-    #expect(try hole.peer("phone").reachability == .running)
-    #expect(try hole.peer("phone").profile?.incarnation == other.incarnation)
+    #expect(try container.peer("phone").reachability == .running)
+    #expect(try container.peer("phone").profile?.incarnation == other.incarnation)
   }
 
   /// A process in another container of the machine: its process ID means nothing here.
   @Test func whatCannotBeSeenIsNotGuessed() throws {
-    let member = try hole.join(as: "phone")
+    let member = try container.join(as: "phone")
     var changed = try entries()
     changed["namespace"] = .unsigned(ProcessIdentity.current.namespace + 1)
     try replace(changed)
-    let profile = try #require(try hole.peer("phone").profile)
+    let profile = try #require(try container.peer("phone").profile)
     #expect(profile.isRunning)
     #expect(profile.isStopped == nil)
     member.leave()
@@ -241,8 +242,8 @@ import Wormhole
 
   @Test func aGroupSharesItsMembers() throws {
     let meeting = try Meeting { $0.sharing = .group }
-    let member = try meeting.hole.join(as: "phone")
-    let home = try meeting.hole.storage.root.open("members/phone", [.readOnly, .directory])
+    let member = try meeting.container.join(as: "phone")
+    let home = try meeting.container.storage.root.open("members/phone", [.readOnly, .directory])
     for name in ["presence", "profile.plist"] {
       #expect(try home.status(of: name).mode == 0o660, "\(name)")
     }
@@ -251,7 +252,7 @@ import Wormhole
     #expect(try home.status(of: "profile.plist").mode == 0o660)
     member.leave()
     try home.unlink("presence")
-    _ = try meeting.hole.join(as: "phone")
+    _ = try meeting.container.join(as: "phone")
     #expect(try home.status(of: "presence").mode == 0o660)
   }
 }

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -14,7 +14,7 @@ import Testing
 
   @Test func whatIsStoredIsThereForTheNext() throws {
     let meeting = try Meeting()
-    let home = try meeting.hole.storage.member("watch")
+    let home = try meeting.container.storage.member("watch")
     let name = try batch()
     _ = try #require(try BatchProgress(home, isMute: false).open(name, count: 2))
     let progress = try BatchProgress(home, isMute: false)
@@ -27,7 +27,7 @@ import Testing
   /// If the file were mapped, the next touch of it would kill the process.
   @Test func oneThatIsCutShortBringsNobodyDown() throws {
     let meeting = try Meeting()
-    let home = try meeting.hole.storage.member("watch")
+    let home = try meeting.container.storage.member("watch")
     let progress = try BatchProgress(home, isMute: false)
     let name = try batch()
     let path = meeting.path + "/members/watch/progress"
@@ -43,7 +43,7 @@ import Testing
   @Test(arguments: [Sharing.owner, .group])
   func itIsItsOwnersAlone(_ sharing: Sharing) throws {
     let meeting = try Meeting { $0.sharing = sharing }
-    _ = try BatchProgress(try meeting.hole.storage.member("watch"), isMute: false)
+    _ = try BatchProgress(try meeting.container.storage.member("watch"), isMute: false)
     let file = try Descriptor.open(path: meeting.path + "/members/watch/progress", [.readOnly])
     #expect(try file.status().mode == (sharing == .group ? 0o640 : 0o600))
     // No process holds a lock that would keep other processes from reading the file.

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -11,11 +11,11 @@ import Wormhole
     let pair = try Pair()
     try pair.phone.send("first")
     try pair.phone.send(contentsOf: ["a", "b", "c"])
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.isUrgent = true
     options.id = "now"
-    try pair.meeting.hole.peer("watch").send(1, options)
-    let queue = try pair.meeting.hole.peer("watch").queue
+    try pair.meeting.container.peer("watch").send(1, options)
+    let queue = try pair.meeting.container.peer("watch").queue
     #expect(queue.map(\.count) == [1, 1, 3])
     #expect(queue.map(\.kind) == ["Int", "String", "String"])
     #expect(queue.map(\.from) == [nil, "phone", "phone"])
@@ -41,13 +41,13 @@ import Wormhole
 
   @Test(.blocking) func aPeerThatNobodyKnowsHasNothing() throws {
     let meeting = try Meeting()
-    let nobody = meeting.hole.peer("nobody")
+    let nobody = meeting.container.peer("nobody")
     #expect(try nobody.queue.isEmpty)
     #expect(try nobody.deadLetters.isEmpty)
     #expect(try nobody.cancel(id: "1") == .tooLate)
     #expect(try !nobody.retry(id: "1"))
     #expect(try !nobody.discard(id: "1"))
-    #expect(try meeting.hole.members().isEmpty)
+    #expect(try meeting.container.members().isEmpty)
   }
 
   @Test(.blocking) func aDamagedMessageIsListed() throws {
@@ -66,14 +66,14 @@ import Wormhole
   @Test func cancellingTellsTheSender() async throws {
     let pair = try Pair()
     let sent = try await pair.phone.send("never")
-    #expect(try pair.meeting.hole.peer("watch").cancel(id: sent.id) == .cancelled)
+    #expect(try pair.meeting.container.peer("watch").cancel(id: sent.id) == .cancelled)
     #expect(try await sent.waitForStatus(within: patience) == .cancelled)
     #expect(try pair.phone.queue.isEmpty)
-    #expect(try pair.meeting.hole.peer("watch").cancel(id: sent.id) == .tooLate)
+    #expect(try pair.meeting.container.peer("watch").cancel(id: sent.id) == .tooLate)
   }
 
   /// Makes the watch dead-letter all messages that it receives.
-  private func giveUp(_ pair: Pair, _ sent: Wormhole.Sent) async throws {
+  private func giveUp(_ pair: Pair, _ sent: Sent) async throws {
     let receiving = try pair.watch.receive { _ in throw Refusal() }
     _ = try await sent.waitForStatus(within: patience)
     receiving.stop()
@@ -127,7 +127,7 @@ import Wormhole
   /// A member's name that ends like one of the library's names is an ordinary name.
   @Test func aSenderMayBeCalledReason() async throws {
     let pair = try pair()
-    let sender = try await pair.meeting.hole.join(as: "phone.reason")
+    let sender = try await pair.meeting.container.join(as: "phone.reason")
     let sent = try await sender.peer("watch").send("poison")
     try await giveUp(pair, sent)
     #expect(try pair.phone.deadLetters.map(\.from) == ["phone.reason"])
@@ -147,16 +147,16 @@ import Wormhole
 
   @Test(.blocking) func aNameMayBeUsedByWhoHasNotJoined() throws {
     let pair = try Pair()
-    let peer = pair.meeting.hole.peer("watch", from: "script")
+    let peer = pair.meeting.container.peer("watch", from: "script")
     try peer.send("one")
-    try pair.meeting.hole.peer("watch", from: "phone").send("two")
+    try pair.meeting.container.peer("watch", from: "phone").send("two")
     #expect(try peer.queue.map(\.from) == ["script", "phone"])
     #expect(try peer.pendingMessages.count == 1)
-    #expect(try pair.meeting.hole.members().map(\.name) == ["phone", "watch"])
-    var options = Wormhole.SendOptions()
+    #expect(try pair.meeting.container.members().map(\.name) == ["phone", "watch"])
+    var options = SendOptions()
     options.wantsOutcome = true
     #expect(try failure { try peer.send("three", options) }.code == .notFound)
-    let nameless = pair.meeting.hole.peer("watch", from: "")
+    let nameless = pair.meeting.container.peer("watch", from: "")
     #expect(try failure { try nameless.send("four") }.code == .invalidName)
     #expect(try peer.queue.count == 2)
   }
@@ -167,7 +167,7 @@ import Wormhole
 
   @Test func aGuestLearnsHowItEnded() async throws {
     let pair = try Pair()
-    let guest = try await pair.meeting.hole.guest()
+    let guest = try await pair.meeting.container.guest()
     let peer = guest.peer("watch")
     let (first, second) = (try await peer.send("one"), try await peer.send("two"))
     #expect(try peer.pendingMessages.map(\.id) == [first.id, second.id])
@@ -187,7 +187,7 @@ import Wormhole
 
   @Test(.blocking) func aGuestThatHasGoneNeedNotBeTold() throws {
     let pair = try Pair()
-    let guest = try pair.meeting.hole.guest()
+    let guest = try pair.meeting.container.guest()
     try guest.peer("watch").send("one")
     try guest.peer("watch").send("two")
     guest.leave()
@@ -201,7 +201,7 @@ import Wormhole
   /// A living guest's directory stays; a dead guest's directory is removed by the next instance.
   @Test(.blocking) func whatADeadGuestLeftIsSwept() throws {
     let meeting = try Meeting()
-    let guest = try meeting.hole.guest()
+    let guest = try meeting.container.guest()
     let living = try guests(meeting)
     let other = try Descriptor.open(path: meeting.path + "/guests", [.readOnly, .directory])
     try other.makeDirectory("0123456789abcdef", mode: 0o700)

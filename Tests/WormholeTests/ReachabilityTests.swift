@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -8,7 +8,7 @@ import Wormhole
 /// Watching the reachability of members.
 @Suite struct ReachabilityTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
@@ -20,13 +20,13 @@ import Wormhole
   }
 
   private func watch(
-    _ name: String, _ heard: Heard<Wormhole.Reachability>
-  ) throws -> Wormhole.Subscription {
-    try hole.peer(name).watchReachability { heard.add($0) }
+    _ name: String, _ heard: Heard<Reachability>
+  ) throws -> Subscription {
+    try container.peer(name).watchReachability { heard.add($0) }
   }
 
   @Test(.blocking) func eachRealChangeIsHeardOnce() throws {
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.neverJoined)
     let other = try meeting.another()
@@ -47,10 +47,10 @@ import Wormhole
 
   /// A watch makes no directory, and is notified when the directory is made.
   @Test(.blocking) func aMemberThatJoinsForTheFirstTimeIsHeard() throws {
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("ä/b .c", heard)
     try heard.waitForLast(.neverJoined)
-    let members = try hole.storage.root.open("members", [.readOnly, .directory])
+    let members = try container.storage.root.open("members", [.readOnly, .directory])
     #expect(try members.names() == [])
     let member = try be("ä/b .c")
     try heard.waitForLast(.running)
@@ -63,13 +63,13 @@ import Wormhole
 
   /// A sender may have made the directory, without a member that has joined.
   @Test(.blocking) func aDirectoryIsNoMember() throws {
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.neverJoined)
-    _ = try hole.storage.member("phone")
-    #expect(try hole.peer("phone").reachability == .neverJoined)
-    #expect(try hole.members() == [])
-    let member = try hole.join(as: "phone")
+    _ = try container.storage.member("phone")
+    #expect(try container.peer("phone").reachability == .neverJoined)
+    #expect(try container.members() == [])
+    let member = try container.join(as: "phone")
     try heard.waitForLast(.running)
     #expect(heard.all == [.neverJoined, .running])
     member.leave()
@@ -77,8 +77,8 @@ import Wormhole
   }
 
   @Test(.blocking) func aKillIsHeardWithinMilliseconds() throws {
-    let heard = Heard<(Wormhole.Reachability, Instant)>()
-    let watch = try hole.peer("phone").watchReachability { heard.add(($0, .now)) }
+    let heard = Heard<(Reachability, Instant)>()
+    let watch = try container.peer("phone").watchReachability { heard.add(($0, .now)) }
     var delays: [Duration] = []
     for _ in 0..<50 {
       let member = try be("phone")
@@ -98,11 +98,11 @@ import Wormhole
   ///
   /// Here the release takes longer, and no second notice arrives.
   @Test(.blocking) func aPresenceThatEndsAfterTheWordOfItIsSeenToEnd() throws {
-    try hole.join(as: "phone").leave()
-    let home = try #require(try hole.storage.existingMember("phone")).home
+    try container.join(as: "phone").leave()
+    let home = try #require(try container.storage.existingMember("phone")).home
     let holding = try home.descriptor.open("presence", [.readWrite])
     #expect(try holding.tryPresenceLock())
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.running)
     for _ in 0..<100 {
@@ -121,10 +121,10 @@ import Wormhole
   @Test(.blocking) func theSecondLooksEnd() throws {
     var rescans = Watcher.shared.rescanCount
     let member = try be("phone")
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("phone", heard)
     try heard.waitForLast(.running)
-    let home = try #require(try hole.storage.existingMember("phone")).home
+    let home = try #require(try container.storage.existingMember("phone")).home
     try untilNobodyRescans(&rescans) {
       let before = watch.wakeUps
       try home.descriptor.open("presence", [.readWrite]).close()
@@ -160,7 +160,7 @@ import Wormhole
   @Test(.blocking) func aHundredWatchersDoNotWakeEachOther() throws {
     var rescans = Watcher.shared.rescanCount
     let member = try be("phone")
-    let heard = (0..<100).map { _ in Heard<Wormhole.Reachability>() }
+    let heard = (0..<100).map { _ in Heard<Reachability>() }
     let watches = try heard.map { try watch("phone", $0) }
     for heard in heard { try heard.waitForLast(.running) }
     let first = watches.map(\.wakeUps)
@@ -172,10 +172,10 @@ import Wormhole
         #expect(outcome.output == "immediatelyReachable\n")
       }
       // Refused without a notice to watchers.
-      #expect(throws: WormholeError.self) { try hole.join(as: "phone") }
+      #expect(throws: WormholeError.self) { try container.join(as: "phone") }
       // Mutual wake-ups of the watches, if any, have arrived before this.
-      try hole.join(as: "watch").leave()
-      let other = Heard<Wormhole.Reachability>()
+      try container.join(as: "watch").leave()
+      let other = Heard<Reachability>()
       let last = try watch("watch", other)
       try other.waitForLast(.notRunning)
       last.stop()
@@ -190,12 +190,12 @@ import Wormhole
   /// Suspended at each of its calls while it asks: the name belongs only to its holder.
   @Test(.blocking) func aStoppedProberDisturbsNobody() throws {
     let trace = meeting.folder.path + "/trace"
-    try hole.join(as: "phone").leave()
+    try container.join(as: "phone").leave()
     _ = try run(
       .ask(meeting.path, "phone"), environment: ["WORMHOLE_FAULT_TRACE=\(trace)"])
     let calls = try meeting.folder.read("trace").split(separator: "\n").count
     #expect(calls > 10)
-    let heard = Heard<Wormhole.Reachability>()
+    let heard = Heard<Reachability>()
     let watch = try watch("phone", heard)
     for number in 1...calls {
       let prober = try Running(
@@ -204,11 +204,11 @@ import Wormhole
       try eventually("it stops or ends") {
         try prober.hasEnded || Processes.isStopped(prober.child.process)
       }
-      let member = try hole.join(as: "phone")
+      let member = try container.join(as: "phone")
       try heard.waitForLast(.running)
       member.leave()
       try heard.waitForLast(.notRunning)
-      #expect(try hole.peer("phone").reachability == .notRunning, "call \(number)")
+      #expect(try container.peer("phone").reachability == .notRunning, "call \(number)")
       if !prober.hasEnded { try prober.child.send(.go) }
       #expect(try prober.outcome().output == "backgroundOnly\n", "call \(number)")
     }
@@ -244,22 +244,22 @@ import Wormhole
   // MARK: All members
 
   @Test(.blocking) func membersAreListedByName() throws {
-    #expect(try hole.members() == [])
-    let (watch, phone) = (try hole.join(as: "watch"), try hole.join(as: "phone"))
-    try hole.join(as: "ä/b").leave()
-    _ = try hole.storage.member("mailbox")
-    let members = try hole.members()
+    #expect(try container.members() == [])
+    let (watch, phone) = (try container.join(as: "watch"), try container.join(as: "phone"))
+    try container.join(as: "ä/b").leave()
+    _ = try container.storage.member("mailbox")
+    let members = try container.members()
     #expect(members.map(\.name) == ["phone", "watch", "ä/b"])
     #expect(members.map(\.isRunning) == [true, true, false])
     watch.leave()
     phone.leave()
-    #expect(try hole.members().map(\.isRunning) == [false, false, false])
+    #expect(try container.members().map(\.isRunning) == [false, false, false])
   }
 
   @Test(.blocking) func changesOfMembersAreHeard() throws {
-    let phone = try hole.join(as: "phone")
-    let heard = Heard<Wormhole.Profile>()
-    let watching = try hole.watchMembers { heard.add($0) }
+    let phone = try container.join(as: "phone")
+    let heard = Heard<Profile>()
+    let watching = try container.watchMembers { heard.add($0) }
     try heard.wait("phone is there") { $0.last?.name == "phone" && $0.last!.isRunning }
     let watch = try be("watch")
     try heard.wait("watch comes") { $0.last?.name == "watch" && $0.last!.isRunning }
@@ -271,7 +271,7 @@ import Wormhole
     try heard.wait("phone leaves") { $0.last?.name == "phone" && !$0.last!.isRunning }
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
     try heard.wait("it is gone") { $0.last?.reachability == .neverJoined }
-    let again = try hole.join(as: "phone")
+    let again = try container.join(as: "phone")
     try heard.wait("it is back") { $0.last?.isRunning == true }
     #expect(heard.all.last?.incarnation == again.incarnation)
     watching.stop()
@@ -279,11 +279,11 @@ import Wormhole
   }
 
   @Test func theSequencesTellTheSame() async throws {
-    let phone = hole.peer("phone").reachabilities
+    let phone = container.peer("phone").reachabilities
     var reachabilities = phone.makeAsyncIterator()
     #expect(try await reachabilities.next() == .neverJoined)
-    var changes = hole.memberChanges.makeAsyncIterator()
-    let member = try await hole.join(as: "phone")
+    var changes = container.memberChanges.makeAsyncIterator()
+    let member = try await container.join(as: "phone")
     #expect(try await reachabilities.next() == .running)
     var change = try await changes.next()
     while change?.isRunning != true { change = try await changes.next() }

@@ -10,7 +10,7 @@ import Wormhole
   @Test func aValueThatIsReplacedIsAlwaysThere() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "reading through FUSE") else { return }
     let path = disk.path + "/c"
-    let sum = try Wormhole(directory: path).channel("sum", of: Int.self)
+    let sum = try SharedContainer(directory: path).channel("sum", of: Int.self)
     try sum.put(0)
     let counting = try (0..<2).map { _ in try Running(.countAloud(path, "sum")) }
     let end = Instant.now + .seconds(3)
@@ -40,12 +40,12 @@ import Wormhole
   @Test func theFileOfASenderThatStandsStillIsNotSwept() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "files through FUSE") else { return }
     let path = disk.path + "/c"
-    let hole = try Wormhole(directory: path)
+    let container = try SharedContainer(directory: path)
     try makeFile(disk.path + "/film", size: 100_000)
     let digest = try Digest(disk.path + "/film")
-    try hole.join(as: "watch").leave()
+    try container.join(as: "watch").leave()
     let sender = try stoppedSender(path, ["--file", disk.path + "/film"])
-    let watch = try hole.join(as: "watch")
+    let watch = try container.join(as: "watch")
     _ = try sender.waitOrGo()
     let heard = Heard<Digest>()
     let receiving = try watch.receive { message in
@@ -59,11 +59,11 @@ import Wormhole
   @Test func ofTwoWithOneIdOneIsSent() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "ids through FUSE") else { return }
     let path = disk.path + "/c"
-    let hole = try Wormhole(directory: path)
-    try hole.join(as: "watch").leave()
+    let container = try SharedContainer(directory: path)
+    try container.join(as: "watch").leave()
     let sender = try stoppedSender(path, ["--id", "ticket", "1"])
     #expect(
-      try failure { try hole.peer("watch").send("2", .quick { $0.id = "ticket" }) }.code
+      try failure { try container.peer("watch").send("2", .quick { $0.id = "ticket" }) }.code
         == .conflict)
     _ = try sender.waitOrGo()
     let inbox = try Descriptor.open(

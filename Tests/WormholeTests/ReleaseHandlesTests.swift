@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -52,17 +52,17 @@ import Wormhole
     try #require(outcome.status == .exited(0), "\(outcome.errors)")
     let meeting = try Meeting()
     let program = try Running(folder.path + "/program", [meeting.path])
-    let hole = meeting.hole
-    try eventually("it is ready") { try hole.channel("ready").value == true }
+    let container = meeting.container
+    try eventually("it is ready") { try container.channel("ready").value == true }
     for number in 1...2 {
-      try hole.channel("number").put(number)
-      try hole.peer("watch").send(number, .quick())
+      try container.channel("number").put(number)
+      try container.peer("watch").send(number, .quick())
       #expect(
-        try hole.peer("watch").request(number, as: Int.self, within: .seconds(30))
+        try container.peer("watch").request(number, as: Int.self, within: .seconds(30))
           == number + 1)
       try eventually("it has heard") {
-        try hole.channel("seen", of: Int.self).value == number
-          && hole.channel("received", of: Int.self).value == number
+        try container.channel("seen", of: Int.self).value == number
+          && container.channel("received", of: Int.self).value == number
       }
     }
     try program.child.send(.kill)
@@ -72,7 +72,9 @@ import Wormhole
   /// The module's object files, from the list of files that a program of the package was linked
   /// with.
   private func objects() throws -> [String] {
-    let rooms = ["Wormhole", "SharedContainer", "PropertyLists", "Syscalls", "CLinux", "CChecksum"]
+    let rooms = [
+      "Wormhole", "WormholeContainerStorage", "PropertyLists", "Syscalls", "CLinux", "CChecksum",
+    ]
     let list = Programs.built("TestPeer") + ".product/Objects.LinkFileList"
     let words = String(
       decoding: try Descriptor.open(path: list, [.readOnly]).contents(), as: UTF8.self)

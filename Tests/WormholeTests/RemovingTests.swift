@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -11,14 +11,14 @@ import Testing
 @Suite(.blocking) struct RemovingTests {
   private let folder: TemporaryDirectory
   private let path: String
-  private let hole: Wormhole
+  private let container: SharedContainer
 
   init() throws {
     folder = try TemporaryDirectory()
     path = folder.path + "/c"
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = .milliseconds(100)
-    hole = try Wormhole(directory: path, options: options)
+    container = try SharedContainer(directory: path, options: options)
   }
 
   private func names(_ folder: String) throws -> [String] {
@@ -26,26 +26,27 @@ import Testing
   }
 
   @Test func aMemberIsRemovedUnlessSomebodyNeedsIt() throws {
-    let member = try hole.join(as: "tv")
-    #expect(#expect(throws: WormholeError.self) { try hole.removeMember("tv") }?.code == .nameTaken)
-    try hole.peer("tv").send("hello")
+    let member = try container.join(as: "tv")
+    #expect(
+      #expect(throws: WormholeError.self) { try container.removeMember("tv") }?.code == .nameTaken)
+    try container.peer("tv").send("hello")
     member.leave()
-    let error = #expect(throws: WormholeError.self) { try hole.removeMember("tv") }
+    let error = #expect(throws: WormholeError.self) { try container.removeMember("tv") }
     #expect(error?.code == .refused)
     #expect(error?.reason == "its queue contains messages")
-    let message = try #require(try hole.peer("tv").queue.first)
-    #expect(try hole.peer("tv").cancel(id: message.id) == .cancelled)
-    #expect(try hole.removeMember("tv"))
-    #expect(try !hole.removeMember("tv"))
+    let message = try #require(try container.peer("tv").queue.first)
+    #expect(try container.peer("tv").cancel(id: message.id) == .cancelled)
+    #expect(try container.removeMember("tv"))
+    #expect(try !container.removeMember("tv"))
     #expect(try names("members") == [])
-    #expect(try hole.members().isEmpty)
+    #expect(try container.members().isEmpty)
   }
 
   /// A message and its file go to the same directory, whichever of the two is in progress when the
   /// member is removed.
   @Test func noFileIsRefusedForARemoval() throws {
     try folder.write("film", to: "film")
-    let (other, file) = (try Wormhole(directory: path), folder.path + "/film")
+    let (other, file) = (try SharedContainer(directory: path), folder.path + "/film")
     let (isOver, errors) = (Monitor(false), Heard<String>())
     let sender = try Thread("sender") {
       for number in 1...60 {
@@ -59,13 +60,13 @@ import Testing
     }
     var messages = 0
     func takeBack() throws {
-      for message in try hole.peer("tv").queue {
-        if try hole.peer("tv").cancel(id: message.id) == .cancelled { messages += 1 }
+      for message in try container.peer("tv").queue {
+        if try container.peer("tv").cancel(id: message.id) == .cancelled { messages += 1 }
       }
     }
     while !isOver.withLock({ $0 }) {
       do {
-        _ = try hole.removeMember("tv")
+        _ = try container.removeMember("tv")
       } catch {
         #expect([.refused, .conflict].contains(error.code), "\(error)")
         try takeBack()
@@ -75,7 +76,7 @@ import Testing
     sender.join()
     #expect(errors.all == [])
     #expect(messages == 60)
-    #expect(try hole.removeMember("tv"), "no file is left over")
+    #expect(try container.removeMember("tv"), "no file is left over")
   }
 
   /// A process that sends or joins during the removal finds the directory, or makes it again.
@@ -83,13 +84,15 @@ import Testing
     let sender = try Running(.send(path, from: "phone", to: "tv", 1..<301))
     var messages = 0
     func takeBack() throws {
-      for message in try hole.peer("tv").queue {
-        if try hole.peer("tv").cancel(id: message.id) == .cancelled { messages += message.count }
+      for message in try container.peer("tv").queue {
+        if try container.peer("tv").cancel(id: message.id) == .cancelled {
+          messages += message.count
+        }
       }
     }
     while !sender.hasEnded {
       do {
-        _ = try hole.removeMember("tv")
+        _ = try container.removeMember("tv")
       } catch {
         #expect([.refused, .conflict].contains(error.code), "\(error)")
         try takeBack()
@@ -105,11 +108,11 @@ import Testing
 
   /// Each watcher is notified that the channel is clear, and continues; versions never go back.
   @Test func whoeverWatchesHearsOfARemoval() throws {
-    let channel = hole.channel("speed", of: Int.self)
+    let channel = container.channel("speed", of: Int.self)
     let heard = Heard<String>()
     let versions = Heard<Int>()
     let others = Heard<String>()
-    let other = try Wormhole(directory: path)
+    let other = try SharedContainer(directory: path)
     let watches = [
       try channel.watch {
         heard.add($0.value.map(String.init) ?? "clear")
@@ -124,7 +127,7 @@ import Testing
       try channel.put(round)
       try heard.waitForLast("\(round)")
       try others.waitForLast("\(round)")
-      #expect(try (round % 2 == 0 ? hole : other).removeChannel("speed"))
+      #expect(try (round % 2 == 0 ? container : other).removeChannel("speed"))
       #expect(try channel.latest == nil)
       #expect(try names("channels") == [])
       try heard.waitForLast("clear")
@@ -134,7 +137,7 @@ import Testing
     #expect(others.all == heard.all)
     #expect(versions.all == versions.all.sorted())
     #expect(Set(versions.all).count == versions.count, "no version comes twice")
-    #expect(try !hole.removeChannel("speed"))
+    #expect(try !container.removeChannel("speed"))
     let last = try #require(versions.all.last)
     #expect(try channel.put(1, ifVersion: 0) > last)
     try heard.waitForLast("1")
@@ -152,8 +155,8 @@ import Testing
       if case .version(let version, _, _) = finding.stamp { heard.add(version) }
     }
     defer { listener.stop() }
-    let channel = hole.channel("speed", of: Int.self)
-    let (feeds, slot) = (hole.feeds, try channel.slot.get())
+    let channel = container.channel("speed", of: Int.self)
+    let (feeds, slot) = (container.feeds, try channel.slot.get())
     let (_, source) = try feeds.source(for: listener, slot)
     let (left, errors) = (Monitor(false), Heard<String>())
     let nothing = Listener.Source(
@@ -183,41 +186,41 @@ import Testing
   /// The highest removed version counts, and not the last one.
   @Test func newChannelsContinueFromTheHighestRemovedVersion() throws {
     for (name, count) in [("far", 31), ("near", 3)] {
-      for number in 1...count { try hole.channel(name, of: Int.self).put(number) }
+      for number in 1...count { try container.channel(name, of: Int.self).put(number) }
     }
-    #expect(try hole.removeChannel("far"))
-    #expect(try hole.removeChannel("near"))
+    #expect(try container.removeChannel("far"))
+    #expect(try container.removeChannel("near"))
     // A removal is a version of its own: the 32nd of the first channel.
-    #expect(try hole.channel("near", of: Int.self).put(1) == 33)
-    #expect(try hole.channel("new", of: Int.self).put(1) == 33)
+    #expect(try container.channel("near", of: Int.self).put(1) == 33)
+    #expect(try container.channel("new", of: Int.self).put(1) == 33)
   }
 
   @Test func aSuiteIsRemoved() throws {
-    let suite = hole.defaults("app")
+    let suite = container.defaults("app")
     try suite.set("dark", forKey: "theme")
     let heard = Heard<String>()
     let watch = try suite.watch("theme", of: String.self) { heard.add($0 ?? "none") }
     defer { watch.stop() }
     try heard.waitForLast("dark")
-    #expect(try Wormhole(directory: path).removeDefaults("app"))
+    #expect(try SharedContainer(directory: path).removeDefaults("app"))
     try heard.waitForLast("none")
     #expect(try names("system").filter { $0 != "removed" } == [])
     #expect(try suite.dictionaryRepresentation() == [:])
-    #expect(try !hole.removeDefaults("app"))
+    #expect(try !container.removeDefaults("app"))
     try suite.set("light", forKey: "theme")
     try heard.waitForLast("light")
     let error = #expect(throws: WormholeError.self) {
-      try hole.removeDefaults(String(repeating: "x", count: 200))
+      try container.removeDefaults(String(repeating: "x", count: 200))
     }
     #expect(error?.operation == "remove suite")
   }
 
   /// The removed value is neither in its place nor beside it.
   @Test func whatIsRemovedCanBeReadNowhere() throws {
-    let channel = hole.channel("password", of: String.self)
+    let channel = container.channel("password", of: String.self)
     for number in 0..<3 { try channel.put("secret \(number)", durability: .power) }
     #expect(try run("grep", ["-rq", "secret", path]).status == .exited(0))
-    #expect(try hole.removeChannel("password"))
+    #expect(try container.removeChannel("password"))
     #expect(try run("grep", ["-rq", "secret", path]).status == .exited(1))
   }
 }

@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -104,11 +104,11 @@ struct RequestProcessTests {
 
   /// Sends while the body runs; returns the receiver's incarnation for each number.
   private func whileSending(_ body: () throws -> Void) throws -> [String: String] {
-    let hole = try meeting.another()
+    let shared = try meeting.another()
     let isOver = Monitor(false)
     let sent = Monitor<[String: String]>([:])
     let thread = try Thread("sending") {
-      guard let guest = try? hole.guest() else { return }
+      guard let guest = try? shared.guest() else { return }
       var number = 0
       while !isOver.withLock({ $0 }) {
         number += 1
@@ -180,9 +180,9 @@ struct RequestProcessTests {
   @Test(arguments: [false, true])
   func anAnswerThatWasGivenBeforeTheEndCounts(_ isWord: Bool) throws {
     let asker = try meeting.another().join(as: "phone")
-    let hole = try meeting.another()
+    let shared = try meeting.another()
     for number in 0..<(isLong ? 5000 : 250) {
-      let member = try hole.join(as: "watch")
+      let member = try shared.join(as: "watch")
       let isAnswered = Monitor(false)
       let responding = member.respond(toKind: nil) { request in
         if isWord { try? request.reply(true) } else { try? request.reply(number * 2) }
@@ -209,7 +209,7 @@ struct RequestProcessTests {
   @Test(arguments: ["phone", nil])
   func anAskerThatIsKilledLeavesNothing(_ name: String?) throws {
     let watch = try meeting.another().join(as: "watch")
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let isKept = Monitor(true)
     let responding = watch.respond(toKind: nil) { request in
       if isKept.withLock({ $0 }) { return kept.add(request) }

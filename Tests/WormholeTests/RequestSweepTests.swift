@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -22,8 +22,8 @@ struct RequestSweepTests {
   private final class Run: Sendable {
     let meeting: Meeting
     let running: Running
-    let other: Wormhole.Member
-    private let responding: Wormhole.Subscription?
+    let other: Member
+    private let responding: Subscription?
     private let side: Side
 
     init(_ side: Side, _ environment: String, milliseconds: Int = 2000) throws {
@@ -36,7 +36,7 @@ struct RequestSweepTests {
         case .guest: .request(meeting.path, of: "watch", 21...21, milliseconds: milliseconds)
         case .responder: .respondOnce(meeting.path, "watch")
         }
-      other = try meeting.hole.join(as: side == .responder ? "phone" : "watch")
+      other = try meeting.container.join(as: side == .responder ? "phone" : "watch")
       responding = side == .responder ? nil : other.respond(to: Int.self) { $0 * 2 }
       running = try Running(job, environment: [environment])
       if side == .responder {
@@ -69,8 +69,10 @@ struct RequestSweepTests {
     func check(_ place: Comment) throws {
       responding?.stop()
       other.leave()
-      let hole = try meeting.another()
-      let (watch, phone) = (try hole.join(as: "watch"), try meeting.another().join(as: "phone"))
+      let container = try meeting.another()
+      let (watch, phone) = (
+        try container.join(as: "watch"), try meeting.another().join(as: "phone")
+      )
       let responding = watch.respond(to: Int.self) { $0 * 2 }
       #expect(try phone.peer("watch").request(4, as: Int.self) == 8, place)
       let root = try Descriptor.open(path: meeting.path, [.readOnly, .directory])

@@ -29,7 +29,7 @@ import Wormhole
   }
 
   @Test func typedQuestionKnowsItsAnswer() async throws {
-    struct Price: Wormhole.RequestValue {
+    struct Price: RequestValue {
       typealias Reply = Double
       let film: String
     }
@@ -41,7 +41,7 @@ import Wormhole
 
   @Test func handlerMayAnswerLater() async throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     async let answer = pair.phone.request(1, as: Int.self, within: long)
     try await kept.comes("the request") { $0.count == 1 }
@@ -116,7 +116,7 @@ import Wormhole
 
   @Test func neverAnsweredIsATimeout() async throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     // On a busy machine, a request may be withdrawn before the responder reads it.
     repeat {
@@ -135,7 +135,7 @@ import Wormhole
 
   @Test func peerThatLeavesIsNotWaitedFor() async throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
@@ -147,7 +147,7 @@ import Wormhole
 
   @Test func cancelledTaskTakesItsQuestionBack() async throws {
     let pair = try Pair()
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: nil) { kept.add($0) }
     let asking = Task { try await pair.phone.request(1, as: Int.self, within: long) }
     try await kept.comes("the request") { $0.count == 1 }
@@ -163,10 +163,10 @@ import Wormhole
       senders.add(request.from)
       try? request.reply("yes")
     }
-    let hole = try pair.meeting.another()
-    #expect(try await hole.peer("watch").request("?", as: String.self, within: long) == "yes")
-    #expect(try await hole.peer("watch").request("?", as: String.self, within: long) == "yes")
-    let guest = try await hole.guest()
+    let container = try pair.meeting.another()
+    #expect(try await container.peer("watch").request("?", as: String.self, within: long) == "yes")
+    #expect(try await container.peer("watch").request("?", as: String.self, within: long) == "yes")
+    let guest = try await container.guest()
     #expect(try await guest.peer("watch").request("?", as: String.self, within: long) == "yes")
     await guest.leave()
     responding.stop()

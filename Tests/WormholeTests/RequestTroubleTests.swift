@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -9,15 +9,15 @@ import Wormhole
 /// Requests on a full disk, and foreign files in `live/`.
 @Suite(.blocking) struct RequestTroubleTests {
   private let meeting: Meeting
-  private let watch: Wormhole.Member
-  private let phone: Wormhole.Member
-  private let responding: Wormhole.Subscription
+  private let watch: Member
+  private let phone: Member
+  private let responding: Subscription
   /// The faults under which each reply is sent.
   private let rules = Monitor<[FaultRule]>([])
 
   init() throws {
     meeting = try Meeting { $0.youth = .zero }
-    watch = try meeting.hole.join(as: "watch")
+    watch = try meeting.container.join(as: "watch")
     phone = try meeting.another().join(as: "phone")
     let rules = rules
     responding = watch.respond(toKind: "Int") { request in
@@ -35,7 +35,7 @@ import Wormhole
     try phone.peer("watch").request(number, as: Int.self, within: timeout)
   }
 
-  private func folder(of member: Wormhole.Member) throws -> Descriptor {
+  private func folder(of member: Member) throws -> Descriptor {
     try Descriptor.open(
       path: "\(meeting.path)/members/\(member.name)/live/\(member.incarnation)",
       [.readOnly, .directory])
@@ -135,7 +135,7 @@ import Wormhole
 
   /// The calls that send a yes or no to a requester, under the given faults.
   private func words(
-    _ rules: [FaultRule] = [], _ ask: (Wormhole.Peer) throws -> Void
+    _ rules: [FaultRule] = [], _ ask: (Peer) throws -> Void
   ) throws -> [String] {
     let calls = Monitor<[String]>([])
     let saying = watch.respond(toKind: "word") { request in
@@ -311,7 +311,7 @@ import Wormhole
   @Test func anAnswerOfAnotherFormIsAnError() throws {
     let other = try meeting.another().join(as: "clock")
     let own = try folder(of: phone)
-    let kept = Heard<Wormhole.Request>()
+    let kept = Heard<Request>()
     let responding = other.respond(toKind: nil) { kept.add($0) }
     let files = try folder(of: other)
     let answers: [PropertyListValue] = [["value": "text"], [1], ["error": 3], [:]]

@@ -1,5 +1,5 @@
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Testing
@@ -8,8 +8,8 @@ import Wormhole
 /// Watching with asynchronous sequences.
 @Suite struct SequenceTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
-  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+  private var container: SharedContainer { meeting.container }
+  private var number: Channel<Int> { container.channel("number") }
 
   init() throws { meeting = try Meeting() }
 
@@ -51,10 +51,10 @@ import Wormhole
     }
     try await number.put(1)
     try await becomes("1 is heard") { heard.all == [1] }
-    #expect(hole.watchers > 0)
+    #expect(container.watchers > 0)
     task.cancel()
     #expect(try await task.value == "ended")
-    #expect(hole.watchers == 0)
+    #expect(container.watchers == 0)
   }
 
   @Test func aTaskThatIsCancelledAlreadyGetsNothing() async throws {
@@ -65,21 +65,21 @@ import Wormhole
       return true
     }
     #expect(try await task.value)
-    #expect(hole.watchers == 0)
+    #expect(container.watchers == 0)
   }
 
   @Test func leavingTheLoopReleasesTheWatch() async throws {
     try await number.put(1)
     for try await value in number.values {
       #expect(value == 1)
-      #expect(hole.watchers > 0)
+      #expect(container.watchers > 0)
       break
     }
-    try await becomes("released") { hole.watchers == 0 }
+    try await becomes("released") { container.watchers == 0 }
   }
 
   @Test func anErrorIsThrownAndTheIteratorGoesOn() async throws {
-    try await hole.channel("number").put("text")
+    try await container.channel("number").put("text")
     var values = number.values.makeAsyncIterator()
     do {
       _ = try await values.next()
@@ -92,7 +92,7 @@ import Wormhole
   }
 
   @Test func whatCannotBeWatchedThrowsAndEnds() async throws {
-    var values = hole.channel("", of: Int.self).values.makeAsyncIterator()
+    var values = container.channel("", of: Int.self).values.makeAsyncIterator()
     do {
       _ = try await values.next()
       Issue.record("the name is empty")
@@ -117,13 +117,13 @@ import Wormhole
   }
 
   @Test func severalAndPrefixes() async throws {
-    var several = hole.snapshots(of: [number, hole.channel("other")]).makeAsyncIterator()
-    var prefix = hole.snapshots(prefix: "num", of: Int.self).makeAsyncIterator()
+    var several = container.snapshots(of: [number, container.channel("other")]).makeAsyncIterator()
+    var prefix = container.snapshots(prefix: "num", of: Int.self).makeAsyncIterator()
     try await number.put(1)
     #expect(try await several.next()?.channel == "number")
     #expect(try await prefix.next()?.value == 1)
-    try await hole.channel("other").put(2)
-    try await hole.channel("num").put(3)
+    try await container.channel("other").put(2)
+    try await container.channel("num").put(3)
     #expect(try await several.next()?.value == 2)
     #expect(try await prefix.next()?.channel == "num")
   }
@@ -145,7 +145,7 @@ import Wormhole
         return false
       }
     }
-    try await becomes("all wait") { hole.watchers == 64 }
+    try await becomes("all wait") { container.watchers == 64 }
     try await number.put(5)
     for task in tasks { #expect(try await task.value) }
   }

@@ -12,10 +12,10 @@ import Wormhole
   @Test func whatIsElsewhereGoesOn() throws {
     guard let disk = try TestFileSystem.make(.fuse, for: "a file system that does not answer")
     else { return }
-    var options = Wormhole.Options()
+    var options = Options()
     options.lease = .milliseconds(50)
     let path = disk.path + "/c"
-    let stuck = try Wormhole(directory: path, options: options)
+    let stuck = try SharedContainer(directory: path, options: options)
     // More watches than the watcher has threads.
     var watches = try (0..<8).map { number in
       let channel = stuck.channel("n\(number)", of: Int.self)
@@ -23,7 +23,7 @@ import Wormhole
       return try channel.watch { _ in }
     }
     let meeting = try Meeting(Self.lease)
-    let number = meeting.hole.channel("number", of: Int.self)
+    let number = meeting.container.channel("number", of: Int.self)
     let heard = Heard<Int>()
     watches.append(try number.watch { heard.add($0.value ?? 0) })
 
@@ -34,7 +34,7 @@ import Wormhole
       { try stuck.channel("n1", of: Int.self).put(1) },
       { try stuck.channel("n2", of: Int.self).update { $0 = ($0 ?? 0) + 1 } },
       { _ = try stuck.channel("n3", of: Int.self).value },
-      { _ = try Wormhole(directory: path) },
+      { _ = try SharedContainer(directory: path) },
     ])
     defer {
       #expect(throws: Never.self) { try disk.goOn() }
@@ -57,12 +57,12 @@ import Wormhole
   }
 
   /// Long enough for a busy machine to renew a heartbeat in time.
-  private static func lease(_ options: inout Wormhole.Options) {
+  private static func lease(_ options: inout Options) {
     options.lease = .milliseconds(400)
   }
 
   /// A slow holder's heartbeat is renewed, so no waiter takes the lock over.
-  private func keepALock(of number: Wormhole.Channel<Int>, of meeting: Meeting) throws {
+  private func keepALock(of number: Channel<Int>, of meeting: Meeting) throws {
     let other = try meeting.another(Self.lease).channel("number", of: Int.self)
     for attempt in 1...5 {
       let bystander = try Bystander()

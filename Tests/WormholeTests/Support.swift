@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import Wormhole
@@ -6,18 +6,18 @@ import Wormhole
 /// A test's own container.
 struct Meeting {
   let folder: TemporaryDirectory
-  let hole: Wormhole
+  let container: SharedContainer
 
-  init(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws {
+  init(_ adjust: (inout Options) -> Void = { _ in }) throws {
     folder = try TemporaryDirectory()
     var options = Self.options
     adjust(&options)
-    hole = try Wormhole(directory: folder.path + "/c", options: options)
+    container = try SharedContainer(directory: folder.path + "/c", options: options)
   }
 
   /// A short lease, and the environment that tests need.
-  private static var options: Wormhole.Options {
-    var options = Wormhole.Options()
+  private static var options: Options {
+    var options = Options()
     options.lease = .milliseconds(50)
     options.environment = ContainerOptions.testing().environment
     return options
@@ -27,19 +27,19 @@ struct Meeting {
   /// the machine is.
   static func patient() throws -> Meeting { try Meeting(havePatience) }
 
-  static func havePatience(_ options: inout Wormhole.Options) {
+  static func havePatience(_ options: inout Options) {
     options.lease = .seconds(60)
     options.cap = .seconds(600)
     options.timeout = .seconds(600)
   }
 
-  var path: String { hole.directory }
+  var path: String { container.directory }
 
   /// The same container, opened once more.
-  func another(_ adjust: (inout Wormhole.Options) -> Void = { _ in }) throws -> Wormhole {
+  func another(_ adjust: (inout Options) -> Void = { _ in }) throws -> SharedContainer {
     var options = Self.options
     adjust(&options)
-    return try Wormhole(directory: path, options: options)
+    return try SharedContainer(directory: path, options: options)
   }
 
   /// Writes bytes over a file of the container in place, as the library never does.

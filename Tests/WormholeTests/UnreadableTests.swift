@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -39,7 +39,7 @@ import Testing
     try pair.phone.send(1, .quick())
     try pair.watch.take(1)[0].acknowledge()
     let end = FaultRule(.open, path: "receipts/", persistent: true, .fail(.tooManyOpenFiles))
-    let sender = pair.meeting.hole.peer("phone")
+    let sender = pair.meeting.container.peer("phone")
     FaultPoints.with([end]) {
       #expect(throws: WormholeError.self) { try sender.pendingOutcomes }
     }
@@ -89,10 +89,10 @@ import Testing
 
   @Test func ofManyLooksThatArePlannedOneIsTaken() throws {
     let (later, looks) = (LaterLook(), Heard<Int>())
-    for _ in 0..<10 { later.plan(on: pair.meeting.hole.background) { looks.add(1) } }
+    for _ in 0..<10 { later.plan(on: pair.meeting.container.background) { looks.add(1) } }
     try looks.wait("the first") { !$0.isEmpty }
     // The earlier plan runs before the later plan.
-    later.plan(on: pair.meeting.hole.background) { looks.add(2) }
+    later.plan(on: pair.meeting.container.background) { looks.add(2) }
     try looks.wait("the second") { $0.contains(2) }
     #expect(looks.all == [1, 2])
   }

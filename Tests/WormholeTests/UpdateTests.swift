@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -9,20 +9,20 @@ import Wormhole
 /// Changes that depend on the present value.
 @Suite(.blocking) struct UpdateTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   @Test func anUpdateAnswersWhatIsThereAfterIt() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     #expect(try sum.update { $0 = ($0 ?? 10) + 1 } == 11)
     #expect(try sum.update(default: 0) { $0 += 1 } == 12)
-    #expect(try hole.channel("other", of: Int.self).update(default: 5) { $0 += 1 } == 6)
+    #expect(try container.channel("other", of: Int.self).update(default: 5) { $0 += 1 } == 6)
     #expect(try sum.value == 12)
   }
 
   @Test func settingNilClears() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     try sum.put(1)
     #expect(try sum.update { $0 = nil } == nil)
     #expect(try sum.metadata?.isCleared == true)
@@ -30,7 +30,7 @@ import Wormhole
   }
 
   @Test func whatIsLeftAsItWasIsNotWritten() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     #expect(try sum.update { _ in } == nil)
     #expect(try sum.update(default: 5) { _ in } == 5)
     #expect(try sum.metadata == nil)
@@ -41,7 +41,7 @@ import Wormhole
 
   @Test func aDiscardedUpdateIsNotWritten() throws {
     struct Plain: Codable, Sendable { var number = 0 }
-    let plain = hole.channel("plain", of: Plain.self)
+    let plain = container.channel("plain", of: Plain.self)
     try plain.put(Plain())
     // Values of this type cannot be compared, so an equal value is written.
     try plain.update { $0?.number = 0 }
@@ -61,7 +61,7 @@ import Wormhole
 
   @Test func whatTheBodyThrowsComesThrough() throws {
     struct Mine: Error {}
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     try sum.put(1)
     #expect(throws: Mine.self) {
       try sum.update { value in
@@ -74,8 +74,8 @@ import Wormhole
   }
 
   @Test func anotherChannelInsideAnUpdateIsNested() throws {
-    let sum = hole.channel("sum", of: Int.self)
-    let other = hole.channel("other", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
+    let other = container.channel("other", of: Int.self)
     var code: WormholeError.Code?
     try sum.update(default: 0) { value in
       code = try failure { try other.put(1) }.code
@@ -88,7 +88,7 @@ import Wormhole
 
   /// P2: puts beside updates lose nothing either.
   @Test func twoProcessesLoseNothing() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     let peers = try (0..<2).map { _ in
       try Running(.count(meeting.path, "sum", times: 200))
     }
@@ -101,7 +101,7 @@ import Wormhole
   /// P3: a process that is suspended inside an update is overtaken; its own update is made when the
   /// process resumes.
   @Test func aStoppedUpdateIsPassedBy() throws {
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     try sum.put(10)
     let stopped = try Running(
       .stopUpdating(meeting.path, "sum"))
@@ -116,11 +116,11 @@ import Wormhole
   }
 
   @Test func aWaitForALockEnds() throws {
-    let hole = try meeting.another {
+    let container = try meeting.another {
       $0.timeout = .milliseconds(100)
       $0.lease = .seconds(3600)
     }
-    let sum = hole.channel("sum", of: Int.self)
+    let sum = container.channel("sum", of: Int.self)
     let stopped = try Running(
       .stopUpdating(meeting.path, "sum"))
     try stopped.waitUntilStopped()

@@ -8,12 +8,12 @@ import Wormhole
 /// Values of every kind come back as they were put.
 @Suite(.blocking) struct ValueTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
+  private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
 
   private func comesBack<Value: Codable & Equatable & Sendable>(_ value: Value) throws -> Bool {
-    let channel = hole.channel("value", of: Value.self)
+    let channel = container.channel("value", of: Value.self)
     try channel.put(value)
     return try channel.value == value
   }
@@ -47,7 +47,7 @@ import Wormhole
       #expect(try comesBack(number))
     }
     #expect(try comesBack(true))
-    let channel = hole.channel("nan", of: Double.self)
+    let channel = container.channel("nan", of: Double.self)
     try channel.put(.nan)
     #expect(try channel.value?.isNaN == true)
   }
@@ -69,7 +69,7 @@ import Wormhole
 
   /// An optional with the value nil is a value, and not the lack of a value.
   @Test func nilIsAValueOfAnOptionalType() throws {
-    let channel = hole.channel("maybe", of: Int?.self)
+    let channel = container.channel("maybe", of: Int?.self)
     try channel.put(nil)
     #expect(try channel.metadata?.isCleared == false)
     #expect(try channel.value == .some(.none))
@@ -84,14 +84,14 @@ import Wormhole
     let error = try failure { try channel.put(Data(count: 1001)) }
     #expect(error.code == .tooLarge)
     #expect(try channel.value == Data(count: 800))
-    try hole.channel("data").put(Data(count: 2000))
+    try container.channel("data").put(Data(count: 2000))
     #expect(try failure { _ = try channel.value }.code == .tooLarge)
   }
 
   @Test func whatEncodesNothingIsAnEmptyDictionary() throws {
     struct Nothing: Codable, Sendable {}
-    try hole.channel("nothing").put(Nothing())
-    #expect(try hole.channel("nothing", of: PropertyListValue.self).value == [:])
+    try container.channel("nothing").put(Nothing())
+    #expect(try container.channel("nothing", of: PropertyListValue.self).value == [:])
   }
 
   @Test func whatCannotBeEncodedIsRefusedAndChangesNothing() throws {
@@ -99,29 +99,29 @@ import Wormhole
     struct Unwilling: Codable, Sendable {
       func encode(to encoder: any Encoder) throws { throw Mine() }
     }
-    try hole.channel("a").put(1)
-    let error = try failure { try hole.channel("a").put(Unwilling()) }
+    try container.channel("a").put(1)
+    let error = try failure { try container.channel("a").put(Unwilling()) }
     #expect(error.code == .invalidValue)
     #expect(error.description == "cannot put value into channel 'a': Mine()")
-    #expect(try hole.channel("a", of: Int.self).value == 1)
+    #expect(try container.channel("a", of: Int.self).value == 1)
   }
 
   @Test func anotherTypeIsAnErrorWithPathAndReason() throws {
     let order: PropertyListValue = ["film": "Brazil", "seats": [["row": 1, "number": "seven"]]]
-    try hole.channel("order").put(order)
-    let error = try failure { _ = try hole.channel("order", of: Order.self).value }
+    try container.channel("order").put(order)
+    let error = try failure { _ = try container.channel("order", of: Order.self).value }
     #expect(error.code == .typeMismatch)
     #expect(
       error.description
         == "cannot read channel 'order': at 'seats[0].number': a string where Int is expected")
-    let top = try failure { _ = try hole.channel("order", of: Int.self).value }
+    let top = try failure { _ = try container.channel("order", of: Int.self).value }
     #expect(top.reason == "a dictionary where Int is expected")
-    let update = try failure { try hole.channel("order", of: Int.self).update { $0 = 1 } }
+    let update = try failure { try container.channel("order", of: Int.self).update { $0 = 1 } }
     #expect(update.code == .typeMismatch)
     #expect(update.operation == "update channel")
     // The value is unharmed, and readers of the metadata or of the raw value succeed.
-    #expect(try hole.channel("order", of: Int.self).metadata?.version == 1)
-    #expect(try hole.channel("order", of: PropertyListValue.self).value == order)
-    #expect(try hole.channel("order", of: Int.self).put(5) == 2)
+    #expect(try container.channel("order", of: Int.self).metadata?.version == 1)
+    #expect(try container.channel("order", of: PropertyListValue.self).value == order)
+    #expect(try container.channel("order", of: Int.self).put(5) == 2)
   }
 }

@@ -1,5 +1,5 @@
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -66,7 +66,7 @@ import Testing
   /// A process may learn late that its program has ended, after another process's start.
   @Test func anExitIsRecordedInItsOwnRecord() throws {
     let meeting = try Meeting()
-    let slot = try WakeRecord.slot(of: "watch", in: meeting.hole.storage)
+    let slot = try WakeRecord.slot(of: "watch", in: meeting.container.storage)
     let record = WakeRecord(id: "new", started: 1, by: "test", program: "a", before: nil)
     try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
     let time = Patience(until: .now + patience)

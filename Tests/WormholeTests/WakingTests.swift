@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -20,13 +20,13 @@ struct WakingTests {
       meeting = try Meeting { $0.wakeGrace = grace }
       try meeting.folder.write("", to: "started")
       guard register else { return }
-      try meeting.hole.registerLaunch(
+      try meeting.container.registerLaunch(
         of: "watch", program: PeerJob.program,
         arguments: PeerJob.awaken(file, "watch", manner).arguments,
         environment: ["GREETING": "good day", "WORMHOLE_FAULTS": "", "WORMHOLE_FAULT_TRACE": ""])
     }
 
-    var watch: Wormhole.Peer { meeting.hole.peer("watch") }
+    var watch: Peer { meeting.container.peer("watch") }
 
     /// A line for each started process.
     var started: [String] {
@@ -155,7 +155,7 @@ struct WakingTests {
     let scene = try Scene()
     let program = scene.meeting.folder.path + "/program"
     _ = try run("cp", [PeerJob.program, program])
-    try scene.meeting.hole.registerLaunch(of: "watch", program: program)
+    try scene.meeting.container.registerLaunch(of: "watch", program: program)
     try scene.meeting.folder.descriptor.unlink("program")
     let start = Instant.now
     for waker in try scene.wakers(5, within: 60_000) {
@@ -166,7 +166,7 @@ struct WakingTests {
     // A process that might still join would cost a wait of a minute.
     #expect(Instant.now - start < .seconds(40))
     let error = try failure {
-      try scene.meeting.hole.registerLaunch(of: "watch", program: program)
+      try scene.meeting.container.registerLaunch(of: "watch", program: program)
     }
     #expect(error.code == .notFound)
   }
@@ -317,21 +317,21 @@ struct WakingTests {
 
   @Test(.blocking) func theFileIsForItsOwnerAlone() throws {
     let meeting = try Meeting()
-    try meeting.hole.registerLaunch(
+    try meeting.container.registerLaunch(
       of: "watch", program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"],
       directory: "/")
     let path = meeting.path + "/members/watch/start.plist"
     let status = try Descriptor.open(path: path, [.readOnly]).status()
     #expect(status.mode == 0o600)
-    let start = try #require(try meeting.hole.launchCommand(of: "watch"))
+    let start = try #require(try meeting.container.launchCommand(of: "watch"))
     #expect(start.program.hasPrefix("/") && start.program.hasSuffix("/sh"))
     #expect(start.arguments == ["-c", "exit"])
     #expect(start.environment == ["A": "b"])
     #expect(start.directory == "/")
-    #expect(try meeting.hole.removeLaunch(of: "watch"))
-    #expect(try !meeting.hole.removeLaunch(of: "watch"))
-    #expect(try meeting.hole.launchCommand(of: "watch") == nil)
-    #expect(try meeting.hole.peer("watch").reachability == .neverJoined)
+    #expect(try meeting.container.removeLaunch(of: "watch"))
+    #expect(try !meeting.container.removeLaunch(of: "watch"))
+    #expect(try meeting.container.launchCommand(of: "watch") == nil)
+    #expect(try meeting.container.peer("watch").reachability == .neverJoined)
   }
 
   @Test(.blocking) func oneThatOthersMayWriteToIsRefused() throws {
@@ -342,7 +342,7 @@ struct WakingTests {
       #expect(error.code == .refused)
       #expect(error.reason.hasPrefix("unauthorized users may write to its start.plist"))
       #expect(
-        try failure { _ = try scene.meeting.hole.launchCommand(of: "watch") }.code == .refused)
+        try failure { _ = try scene.meeting.container.launchCommand(of: "watch") }.code == .refused)
     }
     try Descriptor.open(path: start(of: scene), [.readOnly]).setMode(0o600)
     let home = try Descriptor.open(path: scene.meeting.path + "/members/watch", [.readOnly])
@@ -358,10 +358,10 @@ struct WakingTests {
       return
     }
     let meeting = try Meeting()
-    try meeting.hole.registerLaunch(of: "watch", program: "true")
+    try meeting.container.registerLaunch(of: "watch", program: "true")
     let path = meeting.path + "/members/watch/start.plist"
     #expect(try run("chown", ["12345", path]).status == .exited(0))
-    let error = try failure { try meeting.hole.peer("watch").wake(within: .seconds(30)) }
+    let error = try failure { try meeting.container.peer("watch").wake(within: .seconds(30)) }
     #expect(error.code == .refused)
     #expect(error.reason == "its start.plist belongs to user 12345")
   }
@@ -369,7 +369,7 @@ struct WakingTests {
   @Test(.blocking) func oneOfAnotherMemberOrFormIsRefused() throws {
     let scene = try Scene()
     let members = try Descriptor.open(path: scene.meeting.path + "/members", [.readOnly])
-    try scene.meeting.hole.registerLaunch(of: "phone", program: "true")
+    try scene.meeting.container.registerLaunch(of: "phone", program: "true")
     let phone = try members.open("phone", [.readOnly, .directory])
     let watch = try members.open("watch", [.readOnly, .directory])
     try phone.rename("start.plist", to: watch, "start.plist")
@@ -381,24 +381,26 @@ struct WakingTests {
     try watch.unlink("start.plist")
     try watch.makeSymbolicLink("start.plist", to: "/dev/null")
     #expect(try failure { try scene.watch.wake(within: .seconds(30)) }.code == .refused)
-    try scene.meeting.hole.registerLaunch(of: "watch", program: "true")
-    #expect(try scene.meeting.hole.launchCommand(of: "watch") != nil)
+    try scene.meeting.container.registerLaunch(of: "watch", program: "true")
+    #expect(try scene.meeting.container.launchCommand(of: "watch") != nil)
     #expect(try scene.started == [])
   }
 
   @Test(.blocking) func whatCannotBeRunIsNotRegistered() throws {
-    let hole = try Meeting().hole
-    #expect(throws: WormholeError.self) { try hole.registerLaunch(of: "a", program: "/dev/null") }
-    #expect(throws: WormholeError.self) { try hole.registerLaunch(of: "", program: "true") }
+    let container = try Meeting().container
+    #expect(throws: WormholeError.self) {
+      try container.registerLaunch(of: "a", program: "/dev/null")
+    }
+    #expect(throws: WormholeError.self) { try container.registerLaunch(of: "", program: "true") }
     for variable in ["", "A=B", "A\0"] {
       let error = try failure {
-        try hole.registerLaunch(of: "a", program: "true", environment: [variable: "b"])
+        try container.registerLaunch(of: "a", program: "true", environment: [variable: "b"])
       }
       #expect(error.code == .invalidValue)
     }
     #expect(
-      try failure { try hole.registerLaunch(of: "a", program: "true", directory: "here") }.code
+      try failure { try container.registerLaunch(of: "a", program: "true", directory: "here") }.code
         == .invalidValue)
-    #expect(try hole.launchCommand(of: "a") == nil)
+    #expect(try container.launchCommand(of: "a") == nil)
   }
 }

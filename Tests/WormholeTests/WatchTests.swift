@@ -1,6 +1,6 @@
 import Foundation
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
@@ -10,8 +10,8 @@ import Wormhole
 /// Watching with closures.
 @Suite(.blocking) struct WatchTests {
   private let meeting: Meeting
-  private var hole: Wormhole { meeting.hole }
-  private var number: Wormhole.Channel<Int> { hole.channel("number") }
+  private var container: SharedContainer { meeting.container }
+  private var number: Channel<Int> { container.channel("number") }
   private let heard = Heard<Int?>()
 
   init() throws { meeting = try Meeting() }
@@ -34,7 +34,7 @@ import Wormhole
 
   @Test func aChannelThatWasNeverWrittenIsSilent() throws {
     let watch = try number.watch { heard.add($0.value) }
-    #expect(try hole.channels() == [])
+    #expect(try container.channels() == [])
     try number.put(1)
     try heard.waitForLast(1)
     #expect(heard.all == [1])
@@ -117,7 +117,7 @@ import Wormhole
       stopped.add(heard.count)
     }
     // By now no further value can arrive, and the running call has not ended.
-    try eventually("it is being stopped") { meeting.hole.watchers == 0 }
+    try eventually("it is being stopped") { meeting.container.watchers == 0 }
     #expect(stopped.count == 0)
     gate.open()
     thread.join()
@@ -125,7 +125,7 @@ import Wormhole
   }
 
   @Test func aClosureMayStopItsOwnWatch() throws {
-    let box = Monitor<Wormhole.Subscription?>(nil)
+    let box = Monitor<Subscription?>(nil)
     let watch = try number.watch { snapshot in
       let own = box.wait(until: .now + patience) { $0 }
       own?.stop()
@@ -147,7 +147,7 @@ import Wormhole
   @Test func aWatchGoesOnWhenNobodyKeepsIt() throws {
     let all = Heard<Int?>()
     let posts = Heard<Int>()
-    var other: Wormhole? = try meeting.another()
+    var other: SharedContainer? = try meeting.another()
     weak let opening = other
     _ = try other?.channel("number", of: Int.self).watch { heard.add($0.value) }
     _ = try other?.watch(prefix: "num", of: Int.self) { all.add($0.value) }
@@ -158,7 +158,7 @@ import Wormhole
       try heard.waitForLast(value)
       try all.waitForLast(value)
     }
-    try hole.notice("ready").post()
+    try container.notice("ready").post()
     try posts.waitForLast(1)
     // As long as the watch of the directory, which ends these watches.
     #expect(opening == nil || opening?.subscriptions.count == 3)
@@ -166,12 +166,12 @@ import Wormhole
 
   @Test func whatHasEndedIsNotKept() throws {
     for round in 0..<1000 {
-      let watch = try hole.channel("\(round % 10)", of: Int.self).watch { _ in }
-      #expect(hole.subscriptions.count == 1)
+      let watch = try container.channel("\(round % 10)", of: Int.self).watch { _ in }
+      #expect(container.subscriptions.count == 1)
       watch.stop()
     }
-    #expect(hole.subscriptions.count == 0)
-    #expect(hole.watchers == 0)
+    #expect(container.subscriptions.count == 0)
+    #expect(container.watchers == 0)
   }
 
   @Test func closingEndsAllThatGoesOn() throws {
@@ -233,7 +233,7 @@ import Wormhole
     } failure: {
       failures.add($0.code)
     }
-    try hole.channel("number").put("text")
+    try container.channel("number").put("text")
     try failures.waitForLast(.typeMismatch)
     try number.put(5)
     try heard.waitForLast(5)
@@ -273,13 +273,13 @@ import Wormhole
     let watch = try other.channel("number", of: Int.self).watch { heard.add($0.value) }
     try number.put(1)
     try heard.waitForLast(1)
-    try hole.channel("number").put("text")
+    try container.channel("number").put("text")
     try words.waitForLast("cannot read channel 'number': a string where Int is expected")
     watch.stop()
   }
 
   @Test func aNameThatCannotBeUsedCannotBeWatched() throws {
-    let error = try failure { _ = try hole.channel("", of: Int.self).watch { _ in } }
+    let error = try failure { _ = try container.channel("", of: Int.self).watch { _ in } }
     #expect(error.code == .invalidName)
   }
 
@@ -287,9 +287,9 @@ import Wormhole
 
   @Test func severalChannelsAreWatchedByOneClosure() throws {
     let heard = Heard<[String: Int?]>()
-    let channels = ["a", "b", "c"].map { hole.channel($0, of: Int.self) }
+    let channels = ["a", "b", "c"].map { container.channel($0, of: Int.self) }
     try channels[0].put(1)
-    let watch = try hole.watch(channels) { heard.add([$0.channel: $0.value]) }
+    let watch = try container.watch(channels) { heard.add([$0.channel: $0.value]) }
     try heard.waitForLast(["a": 1])
     try channels[2].put(3)
     try heard.waitForLast(["c": 3])
@@ -301,20 +301,20 @@ import Wormhole
   @Test func aPrefixIsWatchedAlsoForChannelsToCome() throws {
     let heard = Heard<[String: Int?]>()
     let later = Heard<[String: Int?]>()
-    try hole.channel("seat.1").put(1)
-    try hole.channel("other").put(9)
+    try container.channel("seat.1").put(1)
+    try container.channel("other").put(9)
     let watches = [
-      try hole.watch(prefix: "seat.", of: Int.self) { heard.add([$0.channel: $0.value]) },
-      try hole.watch(prefix: "seat.", of: Int.self, initial: false) {
+      try container.watch(prefix: "seat.", of: Int.self) { heard.add([$0.channel: $0.value]) },
+      try container.watch(prefix: "seat.", of: Int.self, initial: false) {
         later.add([$0.channel: $0.value])
       },
     ]
     try heard.waitForLast(["seat.1": 1])
-    try hole.channel("seat.2").put(2)
+    try container.channel("seat.2").put(2)
     try heard.waitForLast(["seat.2": 2])
     try later.waitForLast(["seat.2": 2])
-    try hole.channel("other").put(8)
-    try hole.channel("seat.1").put(3)
+    try container.channel("other").put(8)
+    try container.channel("seat.1").put(3)
     try heard.waitForLast(["seat.1": 3])
     try later.waitForLast(["seat.1": 3])
     #expect(heard.count == 3)
@@ -326,13 +326,13 @@ import Wormhole
   @Test func namesThatOnlyLookTheSameAreTwo() throws {
     let names = ["caf\u{E9}", "cafe\u{301}"]
     let heard = Heard<[UInt8]>()
-    let channels = names.map { hole.channel($0, of: Int.self) }
+    let channels = names.map { container.channel($0, of: Int.self) }
     let watches = [
-      try hole.watch(channels) { heard.add([UInt8($0.value ?? 0)] + $0.channel.utf8) },
-      try hole.watch(prefix: "caf", of: Int.self) {
+      try container.watch(channels) { heard.add([UInt8($0.value ?? 0)] + $0.channel.utf8) },
+      try container.watch(prefix: "caf", of: Int.self) {
         heard.add([UInt8(($0.value ?? 0) + 10)] + $0.channel.utf8)
       },
-      try hole.watch(prefix: "cafe", of: Int.self) {
+      try container.watch(prefix: "cafe", of: Int.self) {
         heard.add([UInt8(($0.value ?? 0) + 20)] + $0.channel.utf8)
       },
     ]
@@ -343,7 +343,7 @@ import Wormhole
     ]
     try heard.wait("all") { $0.count >= expected.count }
     #expect(Set(heard.all) == Set(expected))
-    #expect(try hole.channels(prefix: "cafe").map { Array($0.utf8) } == [Array(names[1].utf8)])
+    #expect(try container.channels(prefix: "cafe").map { Array($0.utf8) } == [Array(names[1].utf8)])
     for watch in watches { watch.stop() }
   }
 
@@ -351,7 +351,7 @@ import Wormhole
   @Test func whatHoldsUpOneContainersWatchersHoldsUpNoOthers() throws {
     let (met, goesOn) = (Heard<Int>(), Monitor(false))
     let group = try Meeting { $0.sharing = .group }
-    try group.hole.channel("n").put(1)
+    try group.container.channel("n").put(1)
     try OpenDirectory(group.folder("channels/n")).descriptor.setMode(0o2777)
     // The log's callback does not return from the report of the refusal.
     let stuck = try group.another {
@@ -365,7 +365,7 @@ import Wormhole
     defer { goesOn.signal { $0 = true } }
     try stuck.watch(prefix: "", of: Int.self) { _ in }
     try met.wait("it is held up") { !$0.isEmpty }
-    let watch = try hole.watch(prefix: "", of: Int.self) { heard.add($0.value) }
+    let watch = try container.watch(prefix: "", of: Int.self) { heard.add($0.value) }
     try number.put(1)
     try heard.waitForLast(1)
     watch.stop()

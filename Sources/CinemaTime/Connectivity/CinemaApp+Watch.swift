@@ -54,7 +54,7 @@ extension CinemaApp {
     state.asked[movie] = nil
   }
 
-  private func receiveImage(_ message: Wormhole.Message) throws {
+  private func receiveImage(_ message: Message) throws {
     let movie = try message.value(as: ImageNote.self).qrCodes
     do {
       // If the ticket was returned in the meantime, the image is deleted with its message.

@@ -27,7 +27,7 @@ public final class CinemaApp: Sendable {
     var asked: [Movie.ID: Ticket.ID] = [:]
     var lastWork = ContinuousClock.now
     var hasStopped = false
-    var watching: Wormhole.Subscription?
+    var watching: Subscription?
   }
 
   /// Joins the container, and starts to work.
@@ -35,23 +35,23 @@ public final class CinemaApp: Sendable {
   /// Throws `nameTaken` if the side's app already runs.
   ///
   /// - Parameters:
-  ///   - hole: the container.
+  ///   - container: the container.
   ///   - role: the side of the app.
   ///   - customer: the customer whose ticket images the app maintains.
   ///   - changed: is called when the set of images may have changed.
   ///   - log: receives each failure that is retried.
   public init(
-    _ hole: Wormhole, as role: Role, for customer: String,
+    _ container: SharedContainer, as role: Role, for customer: String,
     changed: @escaping @Sendable () -> Void = {},
     log: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
-    office = BoxOffice(hole, as: role)
-    album = Album(of: role, beside: hole.directory)
+    office = BoxOffice(container, as: role)
+    album = Album(of: role, beside: container.directory)
     self.customer = customer
     self.role = role
     self.changed = changed
     self.log = log
-    connectivity = try Connectivity(joining: hole, as: role)
+    connectivity = try Connectivity(joining: container, as: role)
     do {
       try begin()
     } catch {

@@ -6,23 +6,23 @@ public import Wormhole
 /// overwrite the list of the other.
 public final class Connectivity: Sendable {
   /// The other side.
-  public let peer: Wormhole.Peer
+  public let peer: Peer
   /// The member of an app; nil for a command, which ends too soon to join.
-  public let member: Wormhole.Member?
+  public let member: Member?
 
   /// Joins as one of the sides.
   ///
   /// Throws `nameTaken` if the side's app already runs.
-  public init(joining hole: Wormhole, as role: Role) throws(WormholeError) {
-    let member = try hole.join(as: role.rawValue)
+  public init(joining container: SharedContainer, as role: Role) throws(WormholeError) {
+    let member = try container.join(as: role.rawValue)
     self.member = member
     peer = member.peer(role.peer.rawValue)
   }
 
   /// Sends as one of the sides without being its app.
-  public init(visiting hole: Wormhole, as role: Role) {
+  public init(visiting container: SharedContainer, as role: Role) {
     member = nil
-    peer = hole.peer(role.peer.rawValue, from: role.rawValue)
+    peer = container.peer(role.peer.rawValue, from: role.rawValue)
   }
 
   /// Sends a payload to the other side; blocks the calling thread.

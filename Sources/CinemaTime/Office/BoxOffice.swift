@@ -10,13 +10,13 @@ public import Wormhole
 /// same time, but not for dead or suspended processes.
 public struct BoxOffice: Sendable {
   /// The channel with the books that both sides share.
-  public let channel: Wormhole.Channel<Books>
+  public let channel: Channel<Books>
   /// The side of this office, for the history.
   public let role: Role
 
   /// Makes the box office of a container.
-  public init(_ hole: Wormhole, as role: Role) {
-    channel = hole.channel("tickets", of: Books.self)
+  public init(_ container: SharedContainer, as role: Role) {
+    channel = container.channel("tickets", of: Books.self)
     self.role = role
   }
 

@@ -19,7 +19,7 @@
 
     /// Sells as the chosen mutant does; returns nil if a different mutant is chosen, or none.
     static func sell(
-      _ movie: Movie.ID, to customer: String, by role: Role, in channel: Wormhole.Channel<Books>
+      _ movie: Movie.ID, to customer: String, by role: Role, in channel: Channel<Books>
     ) throws -> Ticket? {
       switch chosen {
       case .sellWithoutUpdate:

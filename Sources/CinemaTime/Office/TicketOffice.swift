@@ -16,16 +16,18 @@ public final class TicketOffice {
   public nonisolated let customer: String
   private nonisolated let office: BoxOffice
   @ObservationIgnored private var version = 0
-  @ObservationIgnored private var watching: Wormhole.Subscription?
+  @ObservationIgnored private var watching: Subscription?
 
   /// Makes a model of the books in a container.
   ///
   /// - Parameters:
-  ///   - hole: the container.
+  ///   - container: the container.
   ///   - role: this side.
   ///   - customer: the owner of the tickets.
-  public init(_ hole: Wormhole, as role: Role, for customer: String) throws(WormholeError) {
-    office = BoxOffice(hole, as: role)
+  public init(_ container: SharedContainer, as role: Role, for customer: String)
+    throws(WormholeError)
+  {
+    office = BoxOffice(container, as: role)
     self.customer = customer
     books = Books()
     watching = try office.channel.watch { @MainActor [weak self] snapshot in
@@ -40,7 +42,7 @@ public final class TicketOffice {
 
   /// Shows a snapshot if it is newer than the one shown: of two callers, the slower may bring the
   /// older snapshot.
-  private func show(_ latest: Wormhole.Snapshot<Books>) {
+  private func show(_ latest: Snapshot<Books>) {
     if failure != nil { failure = nil }
     guard latest.metadata.version > version else { return }
     version = latest.metadata.version

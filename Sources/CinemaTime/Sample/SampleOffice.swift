@@ -9,7 +9,7 @@ public import Wormhole
 public final class SampleOffice: Sendable {
   private let connectivity: SampleConnectivity
   private let role: Role
-  private let defaults: Wormhole.Defaults
+  private let defaults: Defaults
   private let state: Mutex<State>
 
   private struct State: Sendable {
@@ -19,29 +19,29 @@ public final class SampleOffice: Sendable {
 
   /// Makes an office that stores its list in the role's own settings.
   public init(
-    _ hole: Wormhole, as role: Role, over connectivity: SampleConnectivity,
+    _ container: SharedContainer, as role: Role, over connectivity: SampleConnectivity,
     changed: @escaping @Sendable () -> Void = {}
   ) {
     self.role = role
     self.connectivity = connectivity
-    defaults = Self.defaults(of: role, in: hole)
-    state = Mutex(State(purchased: Self.purchased(by: role, in: hole), changed: changed))
+    defaults = Self.defaults(of: role, in: container)
+    state = Mutex(State(purchased: Self.purchased(by: role, in: container), changed: changed))
     connectivity.listen { [weak self] movies in self?.replace(by: movies) }
   }
 
   /// Returns the list in a role's settings, whether the role's app runs or not.
-  public static func purchased(by role: Role, in hole: Wormhole) -> [Movie.ID] {
-    (try? defaults(of: role, in: hole).value([Movie.ID].self, forKey: "purchased")) ?? []
+  public static func purchased(by role: Role, in container: SharedContainer) -> [Movie.ID] {
+    (try? defaults(of: role, in: container).value([Movie.ID].self, forKey: "purchased")) ?? []
   }
 
   /// Returns the list as tickets, which have the numbers of their films.
-  package static func tickets(of role: Role, in hole: Wormhole) -> [Ticket] {
-    purchased(by: role, in: hole)
+  package static func tickets(of role: Role, in container: SharedContainer) -> [Ticket] {
+    purchased(by: role, in: container)
       .map { Ticket(id: "\($0)", movie: $0, customer: "me", history: []) }
   }
 
-  private static func defaults(of role: Role, in hole: Wormhole) -> Wormhole.Defaults {
-    hole.defaults("sample.\(role.rawValue)")
+  private static func defaults(of role: Role, in container: SharedContainer) -> Defaults {
+    container.defaults("sample.\(role.rawValue)")
   }
 
   /// The films with tickets, as far as this side knows.

@@ -1,6 +1,6 @@
 import CommandLine
 import CinemaTime
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -15,7 +15,7 @@ extension Verb {
     ],
     [Example("cinematime --container office install", "both apps")]
   ) { invocation in
-    let hole = try invocation.open()
+    let container = try invocation.open()
     let program: String
     do throws(Errno) {
       program = try Processes.ownProgram()
@@ -23,7 +23,7 @@ extension Verb {
       throw WormholeError(error, "find", "cinematime")
     }
     for role in Role.allCases {
-      try hole.registerLaunch(
+      try container.registerLaunch(
         of: role.rawValue, program: program,
         arguments: ["--as", role.rawValue, "--for", invocation.customer, "run", "--idle", "60"])
     }

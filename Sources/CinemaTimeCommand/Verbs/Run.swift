@@ -1,7 +1,7 @@
 import CinemaTime
 import CommandLine
 import Foundation
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 

@@ -2,7 +2,7 @@ import CinemaTime
 import CommandLine
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -88,9 +88,9 @@ extension Invocation {
   fileprivate func image(of movie: Movie) throws -> Data {
     let role = try role
     guard role == .watch else { return Data(try movie.ticketImage().bytes) }
-    let hole = try open(create: false)
-    if let image = Album(of: role, beside: hole.directory).image(of: movie.id) { return image }
-    let reply = try ask(hole, for: movie)
+    let container = try open(create: false)
+    if let image = Album(of: role, beside: container.directory).image(of: movie.id) { return image }
+    let reply = try ask(container, for: movie)
     guard let image = reply?.images[movie.id] else {
       throw Failure(
         .no, "noImage",
@@ -101,9 +101,9 @@ extension Invocation {
   }
 
   /// Sends a request to the phone's app, and starts the app if a start is registered.
-  private func ask(_ hole: Wormhole, for movie: Movie) throws -> Reply? {
+  private func ask(_ container: SharedContainer, for movie: Movie) throws -> Reply? {
     do {
-      return try Connectivity(visiting: hole, as: .watch)
+      return try Connectivity(visiting: container, as: .watch)
         .send(Payload(qrCodes: [movie.id]), by: .failable)
     } catch {
       guard error.code == .notFound else { throw error }

@@ -1,7 +1,7 @@
 import CinemaTime
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 extension Verb {

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 package import Syscalls
 
 /// A serial queue of calls: a queue of the library, or of the program.

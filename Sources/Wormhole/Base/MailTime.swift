@@ -34,6 +34,6 @@ package struct MailTime: Sendable {
   }
 }
 
-extension Wormhole.Options {
+extension Options {
   var time: MailTime { MailTime(moved: clock) }
 }

@@ -1,104 +1,102 @@
 internal import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// A second name for a channel's value: a symbolic link outside the container, which exists as
-  /// long as the channel has a value.
-  ///
-  /// The link is made and removed under the channel's lock, before the value is changed. So if
-  /// changes race, the last change settles both. A process that is suspended in the middle and
-  /// resumes later finds its lock overtaken, and repeats its change, including the link. A process
-  /// that is killed in the middle leaves a link to the old content, or no link for a value that was
-  /// about to be cleared; the next change repairs the link.
-  package struct Alias: Sendable {
-    /// The directory that contains the container.
-    private let parent: String
-    /// The names of the directories below `parent`, and last the name of the link.
-    private let path: [String]
-    private let target: String
-    /// The path of the link.
-    package let location: String
-    /// The content of the link, compared at each change.
-    private let targetBytes: [UInt8]
+/// A second name for a channel's value: a symbolic link outside the container, which exists as
+/// long as the channel has a value.
+///
+/// The link is made and removed under the channel's lock, before the value is changed. So if
+/// changes race, the last change settles both. A process that is suspended in the middle and
+/// resumes later finds its lock overtaken, and repeats its change, including the link. A process
+/// that is killed in the middle leaves a link to the old content, or no link for a value that was
+/// about to be cleared; the next change repairs the link.
+package struct Alias: Sendable {
+  /// The directory that contains the container.
+  private let parent: String
+  /// The names of the directories below `parent`, and last the name of the link.
+  private let path: [String]
+  private let target: String
+  /// The path of the link.
+  package let location: String
+  /// The content of the link, compared at each change.
+  private let targetBytes: [UInt8]
 
-    /// - Parameters:
-    ///   - path: the names of directories below the container's parent, which are made if missing,
-    ///     and then the link's own name.
-    ///   - channel: the channel whose value is the target.
-    package init(
-      _ path: [String], channel: String, in hole: Wormhole
-    ) throws(WormholeError) {
-      let place = UserPath(hole.directory)
-      parent = place.directory
-      self.path = path
-      let up = [String](repeating: "..", count: path.count - 1)
-      let slot = ["channels", try Container.escape(channel), Slot.valueName]
-      target = (up + [place.name] + slot).joined(separator: "/")
-      location = ([parent] + path).joined(separator: "/")
-      targetBytes = Array(target.utf8)
+  /// - Parameters:
+  ///   - path: the names of directories below the container's parent, which are made if missing,
+  ///     and then the link's own name.
+  ///   - channel: the channel whose value is the target.
+  package init(
+    _ path: [String], channel: String, in container: SharedContainer
+  ) throws(WormholeError) {
+    let place = UserPath(container.directory)
+    parent = place.directory
+    self.path = path
+    let up = [String](repeating: "..", count: path.count - 1)
+    let slot = ["channels", try Container.escape(channel), Slot.valueName]
+    target = (up + [place.name] + slot).joined(separator: "/")
+    location = ([parent] + path).joined(separator: "/")
+    targetBytes = Array(target.utf8)
+  }
+
+  /// Makes or removes the link.
+  fileprivate func set(_ isThere: Bool) throws(WormholeError) {
+    do throws(Errno) {
+      if isThere { try make() } else { try remove() }
+    } catch {
+      throw WormholeError(error, isThere ? "make link" : "remove link", location)
     }
+  }
 
-    /// Makes or removes the link.
-    fileprivate func set(_ isThere: Bool) throws(WormholeError) {
-      do throws(Errno) {
-        if isThere { try make() } else { try remove() }
-      } catch {
-        throw WormholeError(error, isThere ? "make link" : "remove link", location)
-      }
+  fileprivate var isThere: Bool {
+    (try? Descriptor.readSymbolicLink(path: location)) == targetBytes
+  }
+
+  private func make() throws(Errno) {
+    // Nearly always, the link exists already, and one system call finds that.
+    if isThere { return }
+    let folder = try folder(making: true)
+    let link = path[path.count - 1]
+    do throws(Errno) {
+      return try folder.makeSymbolicLink(link, to: target)
+    } catch {
+      guard error == .fileExists else { throw error }
     }
+    // Another program has made the entry if it is not a link, or is a link to another target.
+    guard try folder.readSymbolicLink(link) == targetBytes else { throw .fileExists }
+  }
 
-    fileprivate var isThere: Bool {
-      (try? Descriptor.readSymbolicLink(path: location)) == targetBytes
-    }
-
-    private func make() throws(Errno) {
-      // Nearly always, the link exists already, and one system call finds that.
-      if isThere { return }
-      let folder = try folder(making: true)
+  private func remove() throws(Errno) {
+    do throws(Errno) {
+      let folder = try folder(making: false)
       let link = path[path.count - 1]
-      do throws(Errno) {
-        return try folder.makeSymbolicLink(link, to: target)
-      } catch {
-        guard error == .fileExists else { throw error }
-      }
-      // Another program has made the entry if it is not a link, or is a link to another target.
-      guard try folder.readSymbolicLink(link) == targetBytes else { throw .fileExists }
+      guard try folder.readSymbolicLink(link) == targetBytes else { return }
+      try folder.unlink(link)
+    } catch {
+      // The entry does not exist, or is not a link.
+      guard error == .noSuchFile || error == .invalidArgument else { throw error }
     }
+  }
 
-    private func remove() throws(Errno) {
-      do throws(Errno) {
-        let folder = try folder(making: false)
-        let link = path[path.count - 1]
-        guard try folder.readSymbolicLink(link) == targetBytes else { return }
-        try folder.unlink(link)
-      } catch {
-        // The entry does not exist, or is not a link.
-        guard error == .noSuchFile || error == .invalidArgument else { throw error }
-      }
-    }
-
-    private func folder(making: Bool) throws(Errno) -> Descriptor {
-      var folder = try Descriptor.open(path: parent, [.readOnly, .directory])
-      for name in path.dropLast() {
-        if making {
-          do throws(Errno) {
-            try folder.makeDirectory(name, mode: 0o700)
-          } catch {
-            guard error == .fileExists else { throw error }
-          }
+  private func folder(making: Bool) throws(Errno) -> Descriptor {
+    var folder = try Descriptor.open(path: parent, [.readOnly, .directory])
+    for name in path.dropLast() {
+      if making {
+        do throws(Errno) {
+          try folder.makeDirectory(name, mode: 0o700)
+        } catch {
+          guard error == .fileExists else { throw error }
         }
-        folder = try folder.open(name, [.readOnly, .directory])
       }
-      return folder
+      folder = try folder.open(name, [.readOnly, .directory])
     }
+    return folder
   }
 }
 
-extension Wormhole.Channel {
+extension Channel {
   /// Puts a value that has a second name.
   @discardableResult
-  package func put(_ value: Value, alias: Wormhole.Alias) throws(WormholeError) -> Int {
+  package func put(_ value: Value, alias: Alias) throws(WormholeError) -> Int {
     try change("put", alias) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(value, version, "put value into channel"))
@@ -107,7 +105,7 @@ extension Wormhole.Channel {
 
   /// Clears the value, and removes its second name.
   @discardableResult
-  package func clear(alias: Wormhole.Alias) throws(WormholeError) -> Int {
+  package func clear(alias: Alias) throws(WormholeError) -> Int {
     // Check first, so that clearing an unused name makes no channel of it. An existing link may
     // belong to a process that is about to put the first value.
     if !alias.isThere, try isUnwritten() { return 0 }
@@ -118,7 +116,7 @@ extension Wormhole.Channel {
   }
 
   private func change(
-    _ operation: String, _ alias: Wormhole.Alias,
+    _ operation: String, _ alias: Alias,
     _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (version: Int, bytes: [UInt8])
   ) throws(WormholeError) -> Int {
     let writer = try writer()
@@ -127,7 +125,7 @@ extension Wormhole.Channel {
       return try WormholeError.writing("\(operation) channel", name) {
         var result = 0
         try writer.slot.change(
-          operation, durability: hole.options.durability, patience: writer.patience
+          operation, durability: container.options.durability, patience: writer.patience
         ) { content in
           let (version, bytes) = try file(writer, content)
           result = version
@@ -143,7 +141,7 @@ extension Wormhole.Channel {
   }
 
   /// Makes or removes the link to match the value, after a failed change.
-  private func settle(_ alias: Wormhole.Alias, _ writer: SlotWriter) {
+  private func settle(_ alias: Alias, _ writer: SlotWriter) {
     let reader = reader()
     do {
       try writer.slot.change("settle", patience: writer.patience) { content in
@@ -152,7 +150,7 @@ extension Wormhole.Channel {
         return .none
       }
     } catch {
-      hole.log(
+      container.log(
         .warning, "the link '\(alias.location)' may be wrong: \(error)",
         about: writer.slot.logSubject, because: error)
     }

@@ -1,11 +1,11 @@
-public import SharedContainer
+public import WormholeContainerStorage
 
 /// The async overloads of the calls that wait or sync; they run off the threads of the pool.
 ///
 /// If the task is cancelled while a call waits, the call throws
 /// ``WormholeError/Code-swift.struct/cancelled`` and has changed nothing. A call whose wait is over
 /// runs to its end.
-extension Wormhole.Channel {
+extension Channel {
   /// Puts a value in place of the present content, damaged or not.
   ///
   /// The async overload; runs off the task's thread. If the task is cancelled while it waits,
@@ -72,7 +72,7 @@ extension Wormhole.Channel {
   @discardableResult
   public func updateIfNeeded(
     durability: Durability? = nil,
-    _ body: @escaping @Sendable (inout Value?) throws -> Wormhole.UpdateDecision
+    _ body: @escaping @Sendable (inout Value?) throws -> UpdateDecision
   ) async throws -> Value? {
     try await offPoolAny("update") { try updateIfNeeded(durability: durability, body) }
   }
@@ -100,7 +100,7 @@ extension Wormhole.Channel {
   @discardableResult
   public func updateIfNeeded(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
-    _ body: @escaping @Sendable (inout Value) throws -> Wormhole.UpdateDecision
+    _ body: @escaping @Sendable (inout Value) throws -> UpdateDecision
   ) async throws -> Value {
     let first = first()
     return try await offPoolAny("update") {
@@ -108,7 +108,9 @@ extension Wormhole.Channel {
     }
   }
 
-  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), within: hole.options.timeout) }
+  private var lane: OffPool.Lane? {
+    OffPool.Lane(try? slot.get(), within: container.options.timeout)
+  }
 
   private func offPool<Success: Sendable>(
     _ operation: String, _ body: @escaping @Sendable () throws(WormholeError) -> Success
@@ -123,7 +125,7 @@ extension Wormhole.Channel {
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// Changes two channels under both their locks, so that no other change interferes.
   ///
   /// The async overload; the call and its body run off the task's thread. If the task is cancelled

@@ -1,18 +1,16 @@
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 
-extension Wormhole {
-  /// The result of an update's body.
-  @nonexhaustive
-  public enum UpdateDecision: Hashable, Sendable {
-    /// The changed value is put.
-    case commit
-    /// The changed value is discarded: nothing has happened.
-    case keep
-  }
+/// The result of an update's body.
+@nonexhaustive
+public enum UpdateDecision: Hashable, Sendable {
+  /// The changed value is put.
+  case commit
+  /// The changed value is discarded: nothing has happened.
+  case keep
 }
 
-extension Wormhole.Channel {
+extension Channel {
   /// Changes the value under the channel's lock, so that no other change interferes.
   ///
   /// Setting the value to nil clears the channel. If the value is `Equatable` and the body leaves
@@ -47,22 +45,22 @@ extension Wormhole.Channel {
   /// that are not `Equatable`, and for decisions that do not depend on the value.
   @discardableResult
   public func updateIfNeeded(
-    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.UpdateDecision
+    durability: Durability? = nil, _ body: (inout Value?) throws -> UpdateDecision
   ) throws -> Value? {
     try updateVersionIfNeeded(durability: durability, body).value
   }
 
-  /// As ``decide(durability:_:)``, and also returns the version of the value afterwards; 0 if the
-  /// channel was never written.
+  /// As ``updateIfNeeded(durability:_:)``, and also returns the version of the value afterwards; 0
+  /// if the channel was never written.
   package func updateVersionIfNeeded(
-    durability: Durability? = nil, _ body: (inout Value?) throws -> Wormhole.UpdateDecision
+    durability: Durability? = nil, _ body: (inout Value?) throws -> UpdateDecision
   ) throws -> (value: Value?, version: Int) {
     let writer = try writer()
     let reader = reader("update channel")
     var after: Value?
     var latest = 0
     try writer.slot.change(
-      "update", durability: durability ?? hole.options.durability, patience: writer.patience
+      "update", durability: durability ?? container.options.durability, patience: writer.patience
     ) { content in
       let snapshot = try reader.snapshot(of: content, as: Value.self)
       let before = snapshot?.value
@@ -101,7 +99,7 @@ extension Wormhole.Channel {
   @discardableResult
   public func updateIfNeeded(
     default first: @autoclosure () -> Value, durability: Durability? = nil,
-    _ body: (inout Value) throws -> Wormhole.UpdateDecision
+    _ body: (inout Value) throws -> UpdateDecision
   ) throws -> Value {
     var after = first()
     let begin = after

@@ -1,7 +1,7 @@
 public import Dispatch
-public import SharedContainer
+public import WormholeContainerStorage
 
-extension Wormhole.Channel {
+extension Channel {
   /// Calls a closure with the channel's content, and again after each change.
   ///
   /// The closure is called for changes by this process and by other processes, for a clear, and for
@@ -19,10 +19,10 @@ extension Wormhole.Channel {
   @discardableResult
   public func watch(
     initial: Bool = true, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.Snapshot<Value>) -> Void,
+    _ handler: @escaping @Sendable (Snapshot<Value>) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
-    try hole.watch([self], initial: initial, on: queue, handler, failure: failure)
+  ) throws(WormholeError) -> Subscription {
+    try container.watch([self], initial: initial, on: queue, handler, failure: failure)
   }
 
   /// Calls a closure of the main actor with the channel's content, and again after each change:
@@ -38,10 +38,10 @@ extension Wormhole.Channel {
   @discardableResult
   public func watch(
     initial: Bool = true,
-    _ handler: @escaping @MainActor @Sendable (Wormhole.Snapshot<Value>) -> Void,
+    _ handler: @escaping @MainActor @Sendable (Snapshot<Value>) -> Void,
     failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
-    try hole.watch([self], initial: initial, handler, failure: failure)
+  ) throws(WormholeError) -> Subscription {
+    try container.watch([self], initial: initial, handler, failure: failure)
   }
 
   /// Calls an asynchronous closure with the channel's content, and again after each change.
@@ -64,10 +64,10 @@ extension Wormhole.Channel {
   @discardableResult
   public func watch(
     initial: Bool = true,
-    _ handler: @escaping @isolated(any) @Sendable (Wormhole.Snapshot<Value>) async -> Void,
+    _ handler: @escaping @isolated(any) @Sendable (Snapshot<Value>) async -> Void,
     failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
-    try hole.watch([self], initial: initial, handler, failure: failure)
+  ) throws(WormholeError) -> Subscription {
+    try container.watch([self], initial: initial, handler, failure: failure)
   }
 
   /// Returns the channel's content, and then each change: the value with its version, time and
@@ -75,17 +75,17 @@ extension Wormhole.Channel {
   ///
   /// - Parameter initial: whether the first element is the present content. If false, the first
   ///   element is the first change after this call.
-  public func snapshots(initial: Bool = true) -> Wormhole.Updates<Wormhole.Snapshot<Value>> {
-    hole.watching([self], initial: initial).updates
+  public func snapshots(initial: Bool = true) -> Updates<Snapshot<Value>> {
+    container.watching([self], initial: initial).updates
   }
 
   /// The value, and then each change; nil for a clear.
-  public var values: Wormhole.Updates<Value?> {
-    hole.watching([self], initial: true).map(\.value).updates
+  public var values: Updates<Value?> {
+    container.watching([self], initial: true).map(\.value).updates
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// Calls a closure with the content of several channels, and again after each change of a
   /// channel.
   ///

@@ -1,33 +1,33 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Turns values into files for a slot's commits.
 struct SlotWriter {
   let slot: Slot
   // Do not store the options: they are many, and each copy counts references to all of them.
-  private let hole: Wormhole
+  private let container: SharedContainer
   let patience: Patience
   /// The name in error messages.
   let name: String
 
-  init(_ slot: Slot, of hole: Wormhole, name: String) {
+  init(_ slot: Slot, of container: SharedContainer, name: String) {
     self.slot = slot
-    self.hole = hole
-    patience = hole.patience
+    self.container = container
+    patience = container.patience
     self.name = name
   }
 
   /// For the body of a change.
   func count(_ content: Slot.Content) -> VersionCount {
     if let version = slot.note, version < VersionCount.last { return VersionCount(version) }
-    let now = hole.options.environment.sinceEpoch()
+    let now = container.options.environment.sinceEpoch()
     // A channel that is written for the first time may have the name of a removed channel.
     if case .nothing = content {
-      return VersionCount(removed: hole.storage.removedVersion(), sinceEpoch: now)
+      return VersionCount(removed: container.storage.removedVersion(), sinceEpoch: now)
     }
-    return VersionCount(content, limits: hole.options.limits, sinceEpoch: now)
+    return VersionCount(content, limits: container.options.limits, sinceEpoch: now)
   }
 
   /// Returns the file of a value, or the file that states that the channel was cleared.
@@ -42,7 +42,7 @@ struct SlotWriter {
     _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(version: version, sent: sent, from: hole.options.writerName, encoder)
+      try Envelope.seal(version: version, sent: sent, from: container.options.writerName, encoder)
     }
   }
 
@@ -50,16 +50,17 @@ struct SlotWriter {
     value: Value, _ version: Int, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
     try sealing(operation()) { encoder, sent in
-      try Envelope.seal(value, version: version, sent: sent, from: hole.options.writerName, encoder)
+      try Envelope.seal(
+        value, version: version, sent: sent, from: container.options.writerName, encoder)
     }
   }
 
   private func sealing(
     _ operation: @autoclosure () -> String, _ body: (BinaryEncoder, _ sent: Date) throws -> [UInt8]
   ) throws(WormholeError) -> [UInt8] {
-    let sent = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    let sent = Date(sinceEpoch: container.options.environment.sinceEpoch())
     return try WormholeError.writing(operation(), name) {
-      try body(BinaryEncoder(limits: hole.options.limits), sent)
+      try body(BinaryEncoder(limits: container.options.limits), sent)
     }
   }
 
@@ -96,7 +97,7 @@ struct SlotWriter {
     try WormholeError.writing("\(operation) channel", name) {
       var version = 0
       try slot.change(
-        operation, durability: durability ?? hole.options.durability, patience: patience,
+        operation, durability: durability ?? container.options.durability, patience: patience,
         erasing: erasing
       ) { content in
         let count = count(content)
@@ -106,7 +107,7 @@ struct SlotWriter {
           return .none
         }
         if case .value = content, count.present == nil {
-          hole.log(
+          container.log(
             .warning, "the file in \(slot.folder) '\(name)' had an unknown format; replaced",
             about: slot.logSubject)
         }
@@ -124,7 +125,7 @@ struct SlotWriter {
     // Recovered content may differ from the content that readers last saw.
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
-      (try? Envelope.Opened(bytes, BinaryDecoder(limits: hole.options.limits)))
+      (try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits)))
         .map { !$0.header.hasValue } ?? false
     }
   }

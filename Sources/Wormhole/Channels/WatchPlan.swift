@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
@@ -59,7 +59,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     in begun: ActiveSubscriptions, on queue: DispatchQueue?,
     _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     let listener = try listener(on: queue, handler, failure)
     return try goOn(listener, in: begun)
   }
@@ -97,7 +97,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
 
   private func goOn(
     _ listener: Listener, in begun: ActiveSubscriptions
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     do throws(WormholeError) {
       return try listener.goOn(in: begun)
     } catch {
@@ -110,7 +110,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   func observe(
     in begun: ActiveSubscriptions, _ handler: IsolatedHandler<Element>,
     _ failure: IsolatedHandler<WormholeError>
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try WormholeError.checkQueues("watch with", "an asynchronous closure")
     let listener = Listener(seen: seen)
     try begin(listener)
@@ -144,8 +144,8 @@ struct WatchPlan<Element: Sendable>: Sendable {
       })
   }
 
-  var updates: Wormhole.Updates<Element> {
-    Wormhole.Updates { () throws(WormholeError) in
+  var updates: Updates<Element> {
+    Updates { () throws(WormholeError) in
       try WormholeError.checkQueues("wait for", "changes")
       let listener = Listener(seen: seen)
       try begin(listener)
@@ -154,21 +154,21 @@ struct WatchPlan<Element: Sendable>: Sendable {
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// Returns the handler for a watcher's errors; without a given one, errors are logged.
   func failureHandler(
     _ given: (@Sendable (WormholeError) -> Void)?, about subject: LogSubject = LogSubject()
   ) -> @Sendable (WormholeError) -> Void {
-    let container = storage
-    return given ?? { container.log(.error, $0, about: subject) }
+    let storage = storage
+    return given ?? { storage.log(.error, $0, about: subject) }
   }
 
   func isolatedFailureHandler(
     _ given: (@isolated(any) @Sendable (WormholeError) async -> Void)?,
     about subject: LogSubject = LogSubject()
   ) -> IsolatedHandler<WormholeError> {
-    let container = storage
-    return IsolatedHandler(given ?? { container.log(.error, $0, about: subject) })
+    let storage = storage
+    return IsolatedHandler(given ?? { storage.log(.error, $0, about: subject) })
   }
 
   func watching<Value: Codable & Sendable>(
@@ -209,13 +209,13 @@ extension Wormhole {
   /// Adds a listener for all channels with the prefix, including channels that are made later.
   private func joinAll(_ prefix: String, _ listener: Listener) throws(WormholeError) {
     try WormholeError.checkNoCopy("watch channels with", prefix)
-    let (container, feeds, queue) = (storage, feeds, background)
-    let watch = try container.watchNames(in: .channels) { [weak listener] change in
+    let (storage, feeds, queue) = (storage, feeds, background)
+    let watch = try storage.watchNames(in: .channels) { [weak listener] change in
       switch change {
       case .came(let name) where name.begins(with: prefix):
-        listener?.joinSoon(name, of: container, on: queue, about: LogSubject(channel: name)) {
+        listener?.joinSoon(name, of: storage, on: queue, about: LogSubject(channel: name)) {
           (listener) throws(WormholeError) in
-          try feeds.join(listener, container.slot(.channels, name))
+          try feeds.join(listener, storage.slot(.channels, name))
         }
       case .went(let name) where name.begins(with: prefix):
         queue.soon { [weak listener] in

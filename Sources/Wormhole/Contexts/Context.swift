@@ -1,100 +1,98 @@
 public import Dispatch
 public import FoundationEssentials
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// The state that a member has set for another member: only the latest context counts.
-  public struct Context: Sendable {
-    /// The sender's name.
-    public let from: String
-    /// The time of sending, by the sender's clock.
-    public let sentAt: Date
-    /// The kind of the context: by default the name of the value's type.
-    public let kind: String
-    /// Whether the context has been received, as far as can be determined.
-    public internal(set) var isReceived: Bool
-    private let bytes: [UInt8]
-    private let limits: PropertyListLimits
+/// The state that a member has set for another member: only the latest context counts.
+public struct Context: Sendable {
+  /// The sender's name.
+  public let from: String
+  /// The time of sending, by the sender's clock.
+  public let sentAt: Date
+  /// The kind of the context: by default the name of the value's type.
+  public let kind: String
+  /// Whether the context has been received, as far as can be determined.
+  public internal(set) var isReceived: Bool
+  private let bytes: [UInt8]
+  private let limits: PropertyListLimits
 
-    /// Decodes the value.
-    ///
-    /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if the value does not decode as the
-    /// type.
-    public func value<Value: Decodable>(as type: Value.Type = Value.self) throws(WormholeError)
-      -> Value
-    {
-      let (bytes, limits) = (bytes, limits)
-      return try WormholeError.reading("read context of", from, of: .context) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
-      }
+  /// Decodes the value.
+  ///
+  /// Throws ``WormholeError/Code-swift.struct/typeMismatch`` if the value does not decode as the
+  /// type.
+  public func value<Value: Decodable>(as type: Value.Type = Value.self) throws(WormholeError)
+    -> Value
+  {
+    let (bytes, limits) = (bytes, limits)
+    return try WormholeError.reading("read context of", from, of: .context) {
+      try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
     }
+  }
 
-    /// The same context, marked as received.
-    var received: Context {
-      var received = self
-      received.isReceived = true
-      return received
-    }
+  /// The same context, marked as received.
+  var received: Context {
+    var received = self
+    received.isReceived = true
+    return received
+  }
 
-    /// Creates a context for a test.
-    init(_ from: String, _ header: MessageFile.Header, _ bytes: [UInt8]) {
-      self.from = from
-      sentAt = header.sent
-      kind = header.kind
-      isReceived = true
-      self.bytes = bytes
-      limits = PropertyListLimits()
-    }
+  /// Creates a context for a test.
+  init(_ from: String, _ header: MessageFile.Header, _ bytes: [UInt8]) {
+    self.from = from
+    sentAt = header.sent
+    kind = header.kind
+    isReceived = true
+    self.bytes = bytes
+    limits = PropertyListLimits()
+  }
 
-    /// Reads a context; nil if the file does not exist, or is damaged, which is logged.
-    ///
-    /// Throws an error that does not concern the file itself and may pass in a moment.
-    init?(
-      _ file: String, from: String, in home: MemberDirectory, _ hole: Wormhole
-    ) throws(WormholeError) {
-      limits = hole.options.limits
-      do throws(WormholeError) {
-        switch try home.read(file, in: .context, "read context") {
-        case .missing: return nil
-        case .damaged(let reason, _):
-          throw WormholeError(.damaged, "read context", file, because: reason)
-        case .sound(let bytes, _):
-          let limits = limits
-          let header = try WormholeError.reading("read context of", from, of: .context) {
-            try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
-          }
-          self.bytes = bytes
-          self.from = EscapedName.unescape(from) ?? from
-          sentAt = header.sent
-          kind = header.kind
-          isReceived = file == from
+  /// Reads a context; nil if the file does not exist, or is damaged, which is logged.
+  ///
+  /// Throws an error that does not concern the file itself and may pass in a moment.
+  init?(
+    _ file: String, from: String, in home: MemberDirectory, _ container: SharedContainer
+  ) throws(WormholeError) {
+    limits = container.options.limits
+    do throws(WormholeError) {
+      switch try home.read(file, in: .context, "read context") {
+      case .missing: return nil
+      case .damaged(let reason, _):
+        throw WormholeError(.damaged, "read context", file, because: reason)
+      case .sound(let bytes, _):
+        let limits = limits
+        let header = try WormholeError.reading("read context of", from, of: .context) {
+          try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
         }
-      } catch {
-        if error.mayPass { throw error }
-        hole.log(.error, error, about: LogSubject(member: home.name))
-        return nil
+        self.bytes = bytes
+        self.from = EscapedName.unescape(from) ?? from
+        sentAt = header.sent
+        kind = header.kind
+        isReceived = file == from
       }
-    }
-
-    /// Reads the latest context from a sender to a member, received or not.
-    init?(
-      latestFrom from: String, in home: MemberDirectory, _ hole: Wormhole
-    ) throws(WormholeError) {
-      // Read the names in the direction of a context's moves, so that no moving context is missed.
-      for file in [ContextName.next(from), ContextName.taking(from), from] {
-        if let found = try Context(file, from: from, in: home, hole) {
-          self = found
-          return
-        }
-      }
+    } catch {
+      if error.mayPass { throw error }
+      container.log(.error, error, about: LogSubject(member: home.name))
       return nil
     }
   }
+
+  /// Reads the latest context from a sender to a member, received or not.
+  init?(
+    latestFrom from: String, in home: MemberDirectory, _ container: SharedContainer
+  ) throws(WormholeError) {
+    // Read the names in the direction of a context's moves, so that no moving context is missed.
+    for file in [ContextName.next(from), ContextName.taking(from), from] {
+      if let found = try Context(file, from: from, in: home, container) {
+        self = found
+        return
+      }
+    }
+    return nil
+  }
 }
 
-extension Wormhole.Peer {
+extension Peer {
   /// Sets a context for the peer: the new context replaces a previous context that the peer has not
   /// received yet, and is stored until the peer receives it.
   ///
@@ -117,22 +115,23 @@ extension Wormhole.Peer {
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
-    let home = try hole.receivers.home(of: name, in: hole.storage)
+    let home = try container.receivers.home(of: name, in: container.storage)
     let header = MessageFile.Header(
       kind: kind,
-      sent: Date(sinceEpoch: hole.options.environment.sinceEpoch()), to: name, expires: nil)
-    let limits = hole.options.limits
+      sent: Date(sinceEpoch: container.options.environment.sinceEpoch()), to: name, expires: nil)
+    let limits = container.options.limits
     let bytes = try WormholeError.writing(operation, name) {
       try BinaryEncoder(limits: limits).seal(header, value)
     }
-    guard bytes.count <= hole.options.maximumValueBytes else {
+    guard bytes.count <= container.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, name,
-        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.maximumValueBytes)"
+        because:
+          "it takes \(bytes.count) bytes, and the limit is \(container.options.maximumValueBytes)"
       )
     }
     if !evenIfSame, isSame(bytes, header, from, home) { return false }
-    let durability = durability ?? hole.options.durability
+    let durability = durability ?? container.options.durability
     do throws(Errno) {
       try home.place(
         bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
@@ -156,33 +155,33 @@ extension Wormhole.Peer {
   ) -> Bool {
     // If the last context cannot be read now, send again: sending the same value twice does no
     // harm.
-    guard let last = try? Wormhole.Context(latestFrom: from, in: home, hole),
+    guard let last = try? Context(latestFrom: from, in: home, container),
       last.kind == header.kind
     else { return false }
-    let limits = hole.options.limits
+    let limits = container.options.limits
     let value = try? BinaryDecoder(limits: limits)
       .decode(MessageFile.Opened<PropertyListValue>.self, from: bytes).value
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 
   /// The latest context from this sender to the peer, received or not; nil without any.
-  public var sentContext: Wormhole.Context? {
+  public var sentContext: Context? {
     get throws(WormholeError) {
-      guard let from = escapedSender, let home = try hole.storage.existingMember(name) else {
+      guard let from = escapedSender, let home = try container.storage.existingMember(name) else {
         return nil
       }
-      return try Wormhole.Context(latestFrom: from, in: home, hole)
+      return try Context(latestFrom: from, in: home, container)
     }
   }
 
   /// The context that this member has received last from the peer, including the context of a
   /// closure in progress; nil without any, and for a process that has not joined.
-  public var receivedContext: Wormhole.Context? {
+  public var receivedContext: Context? {
     get throws(WormholeError) {
       guard let home = member?.home else { return nil }
       let from = try Container.escape(name)
       if let told = member?.contexts.beingTold(by: from) { return told }
-      return try Wormhole.Context(from, from: from, in: home, hole)
+      return try Context(from, from: from, in: home, container)
     }
   }
 
@@ -191,15 +190,15 @@ extension Wormhole.Peer {
   ///
   /// Reading this property changes nothing. Together with ``queue``, it shows all pending
   /// deliveries to the peer.
-  public var pendingContexts: [Wormhole.Context] {
+  public var pendingContexts: [Context] {
     get throws(WormholeError) { try toldContexts.filter { !$0.isReceived } }
   }
 
   /// The contexts for the peer, received or not: the latest of each sender, in the order of the
   /// senders' names.
-  package var toldContexts: [Wormhole.Context] {
+  package var toldContexts: [Context] {
     get throws(WormholeError) {
-      guard let home = try hole.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name) else { return [] }
       var senders: Set<String> = []
       do throws(Errno) {
         try home.list(.context) { file in
@@ -208,9 +207,9 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "list contexts of", name, at: home)
       }
-      var found: [Wormhole.Context] = []
+      var found: [Context] = []
       for from in senders.sorted() {
-        if let context = try Wormhole.Context(latestFrom: from, in: home, hole) {
+        if let context = try Context(latestFrom: from, in: home, container) {
           found.append(context)
         }
       }
@@ -219,7 +218,7 @@ extension Wormhole.Peer {
   }
 }
 
-extension Wormhole.Member {
+extension Member {
   /// Calls a closure once with each context that a peer sets for this member, including earlier
   /// contexts that wait.
   ///
@@ -230,8 +229,8 @@ extension Wormhole.Member {
   /// throws ``WormholeError/Code-swift.struct/notJoined``.
   @discardableResult
   public func watchContexts(
-    on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Wormhole.Context) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Context) -> Void
+  ) throws(WormholeError) -> Subscription {
     if queue != nil { try TaskPool.start("watch contexts of", name) }
     return try watchContexts(on: queue) { context in
       handler(context)
@@ -240,9 +239,9 @@ extension Wormhole.Member {
   }
 
   /// The contexts from peers to this member, each once; the sequence ends when the member leaves.
-  public var receivedContexts: Wormhole.Arrivals<Wormhole.Context> {
+  public var receivedContexts: Arrivals<Context> {
     let contexts = contexts
-    return Wormhole.Arrivals { (handover) throws(WormholeError) in
+    return Arrivals { (handover) throws(WormholeError) in
       let listener = contexts.listener(on: nil) { [weak handover] in
         handover?.offer($0) ?? false
       } left: { [weak handover] in

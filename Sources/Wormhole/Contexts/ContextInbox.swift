@@ -1,5 +1,5 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The file names of contexts in `members/<name>/context/`.
@@ -30,33 +30,33 @@ enum ContextName {
 
 /// Receives the contexts of one member for all listeners.
 final class ContextInbox: Service {
-  let hole: Wormhole
+  let container: SharedContainer
   private let home: MemberDirectory
   private let queue = WorkQueue()
-  private let listeners = Monitor<[ObjectIdentifier: MemberListener<Wormhole.Context>]>(
+  private let listeners = Monitor<[ObjectIdentifier: MemberListener<Context>]>(
     [:])
   private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
   private let later = LaterLook()
   /// The contexts that listeners are receiving now, by sender: a context counts as received from
   /// the call of the listener.
-  private let told = Monitor<[String: Wormhole.Context]>([:])
+  private let told = Monitor<[String: Context]>([:])
 
-  init(_ hole: Wormhole, _ home: MemberDirectory) {
-    self.hole = hole
+  init(_ container: SharedContainer, _ home: MemberDirectory) {
+    self.container = container
     self.home = home
   }
 
   /// Returns a listener that is notified once it has been added.
   func listener(
-    on queue: (any CallQueue)?, _ handler: @escaping @Sendable (Wormhole.Context) -> Bool,
+    on queue: (any CallQueue)?, _ handler: @escaping @Sendable (Context) -> Bool,
     left: @escaping @Sendable () -> Void = {}
-  ) -> MemberListener<Wormhole.Context> {
-    MemberListener(of: hole.storage, on: queue, handler, left: left) { self.remove($0) }
+  ) -> MemberListener<Context> {
+    MemberListener(of: container.storage, on: queue, handler, left: left) { self.remove($0) }
   }
 
-  func add(_ listener: MemberListener<Wormhole.Context>) throws(WormholeError) {
-    try hole.storage.checkOwner("watch contexts of", home.name)
+  func add(_ listener: MemberListener<Context>) throws(WormholeError) {
+    try container.storage.checkOwner("watch contexts of", home.name)
     guard !isClosed.withLock({ $0 }) else {
       throw WormholeError(
         .notJoined, "receive contexts of", home.name, because: "it has left", hint: "join again")
@@ -83,7 +83,7 @@ final class ContextInbox: Service {
     queue.soon { self.look() }
   }
 
-  private func remove(_ listener: MemberListener<Wormhole.Context>) {
+  private func remove(_ listener: MemberListener<Context>) {
     listeners.withLock { $0[ObjectIdentifier(listener)] = nil }
   }
 
@@ -94,7 +94,7 @@ final class ContextInbox: Service {
   }
 
   /// Returns the context from a sender that listeners are receiving now.
-  func beingTold(by from: String) -> Wormhole.Context? { told.withLock { $0[from] } }
+  func beingTold(by from: String) -> Context? { told.withLock { $0[from] } }
 
   /// Waits until delivered contexts have their received name.
   func settle() { queue.wait {} }
@@ -121,7 +121,7 @@ final class ContextInbox: Service {
   }
 
   private func lookLater(_ error: Errno) {
-    hole.log(
+    container.log(
       .error, "cannot receive a context of '\(home.name)': \(error)",
       about: LogSubject(member: home.name), because: error)
     guard !isClosed.withLock({ $0 }) else { return }
@@ -148,16 +148,16 @@ final class ContextInbox: Service {
   }
 
   /// Returns nil for a damaged context, which no listener receives.
-  private func read(_ file: String, _ from: String) throws(Errno) -> Wormhole.Context? {
+  private func read(_ file: String, _ from: String) throws(Errno) -> Context? {
     do throws(WormholeError) {
-      return try Wormhole.Context(file, from: from, in: home, hole)
+      return try Context(file, from: from, in: home, container)
     } catch {
       throw error.errno.map { Errno(rawValue: $0) } ?? .inputOutput
     }
   }
 
   private func tell(
-    _ listener: MemberListener<Wormhole.Context>, _ context: Wormhole.Context
+    _ listener: MemberListener<Context>, _ context: Context
   ) -> Bool {
     let call = { @Sendable in
       var isHeard = false
@@ -176,6 +176,6 @@ final class ContextInbox: Service {
   }
 }
 
-extension Wormhole.Member {
-  var contexts: ContextInbox { services.get { ContextInbox(hole, home) } }
+extension Member {
+  var contexts: ContextInbox { services.get { ContextInbox(container, home) } }
 }

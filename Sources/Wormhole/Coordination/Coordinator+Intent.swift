@@ -1,6 +1,6 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
-extension Wormhole.Coordinator {
+extension Coordinator {
   /// The intended use of a path.
   ///
   /// A path is identified by its directory, after all links on the way to it are resolved. If the

@@ -1,12 +1,12 @@
 public import Dispatch
-internal import SharedContainer
+internal import WormholeContainerStorage
 
-extension Wormhole.Coordinator {
+extension Coordinator {
   /// The closures of a program that shows a file or a folder while accesses use it.
   ///
   /// The closures are independent, and an unset closure does nothing. All are called on the
   /// presenter's queue. A closure must call the completion closure that it receives, from any
-  /// thread: the access waits for the call, for ``patience`` at most.
+  /// thread: the access waits for the call, for ``responseTimeout`` at most.
   public struct Presenter: Sendable {
     /// The intended use of the file.
     @nonexhaustive
@@ -74,8 +74,8 @@ extension Wormhole.Coordinator {
     /// folder, and has reported the move.
     ///
     /// A moved item is presented at its new path from then on, without another call of `present`,
-    /// and ``changed`` follows. If this closure is nil, only ``changed`` is called. The access in
-    /// which the item was moved has not ended yet.
+    /// and ``didChange`` follows. If this closure is nil, only ``didChange`` is called. The access
+    /// in which the item was moved has not ended yet.
     public var didMove: (@Sendable (Move) -> Void)?
 
     /// Whether the presenter has work to do before another access reads.
@@ -104,7 +104,7 @@ extension Wormhole.Coordinator {
   @discardableResult
   public func present(
     _ path: String, on queue: DispatchQueue? = nil, as presenter: Presenter
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     if queue != nil { try TaskPool.start("present", path) }
     let queue: any CallQueue = queue ?? WorkQueue()
     return try present(path, as: presenter) { call in queue.soon(call) }
@@ -114,7 +114,7 @@ extension Wormhole.Coordinator {
   package func present(
     _ path: String, as presenter: Presenter,
     perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     let file = PresentedFile(presenter, purpose: purpose, orderedBy, perform)
     return try file.begin(at: AccessPath.resolve(path))
   }

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// One presenter: its pending requests, and the accesses for which it has relinquished.
@@ -59,7 +59,7 @@ final class PresentedFile: Stoppable {
     var isLate = false
   }
 
-  private let calls: Wormhole.Coordinator.Presenter
+  private let calls: Coordinator.Presenter
   private let purpose: String
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let arbiters: Arbiters
@@ -72,7 +72,7 @@ final class PresentedFile: Stoppable {
   private static let mostChanges = 1000
 
   init(
-    _ calls: Wormhole.Coordinator.Presenter, purpose: String, _ arbiters: Arbiters,
+    _ calls: Coordinator.Presenter, purpose: String, _ arbiters: Arbiters,
     _ perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) {
     self.calls = calls
@@ -84,7 +84,7 @@ final class PresentedFile: Stoppable {
   // MARK: Registration
 
   /// Registers the presenter.
-  func begin(at paths: [AccessPath]) throws(WormholeError) -> Wormhole.Subscription {
+  func begin(at paths: [AccessPath]) throws(WormholeError) -> Subscription {
     // Hold the lock: a process that moves the file in the meantime finds the registration, and its
     // request waits until the paths that follow the move are known.
     let places = try presented.withLock { (presented) throws(WormholeError) in
@@ -94,10 +94,10 @@ final class PresentedFile: Stoppable {
     // Opening a coordination directory removes the accesses of dead writers; report their changes.
     for place in places { PresenterRound([], but: []).tellOfBuried(in: place.room) }
     do throws(WormholeError) {
-      guard let hole = places.first?.desk.hole else {
+      guard let container = places.first?.desk.container else {
         preconditionFailure("every path has its room")
       }
-      return try hole.subscriptions.keep(self)
+      return try container.subscriptions.keep(self)
     } catch {
       end()
       throw error

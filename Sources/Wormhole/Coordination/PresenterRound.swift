@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The presenters of an access: asked before the access arrives, and notified when it has ended.
@@ -12,7 +12,7 @@ final class PresenterRound: Sendable {
   struct Part: Sendable {
     let path: AccessPath
     let writes: Bool
-    let manner: Wormhole.Coordinator.Intent.Manner
+    let manner: Coordinator.Intent.Manner
   }
 
   typealias Place = (room: AccessDirectory, parts: [Part])
@@ -127,7 +127,7 @@ final class PresenterRound: Sendable {
     giveUp: (AskedPresenter) -> Void
   ) {
     let end = min(
-      .now + Wormhole.Coordinator.Presenter.responseTimeout, patience.deadline ?? .distantFuture)
+      .now + Coordinator.Presenter.responseTimeout, patience.deadline ?? .distantFuture)
     let open = Monitor<Set<PresenterName>>([])
     for one in asked {
       open.withLock { _ = $0.insert(one.name) }

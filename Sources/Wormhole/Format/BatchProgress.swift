@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// `members/<name>/progress`: the progress of claimed batches, so that messages handled before a

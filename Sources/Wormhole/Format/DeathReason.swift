@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The reason for a dead letter: `dead/<name>,reason`.
 struct DeathReason: Codable, Sendable {

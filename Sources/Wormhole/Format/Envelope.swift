@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`.
@@ -20,16 +20,16 @@ enum Envelope {
     var hasValue: Bool
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
-      version = try container.decode(Int.self, forKey: .version)
-      sent = try container.decode(Date.self, forKey: .sent)
-      from = try container.decode(String.self, forKey: .from)
-      hasValue = container.contains(.value)
+      let storage = try decoder.container(keyedBy: Key.self)
+      version = try storage.decode(Int.self, forKey: .version)
+      sent = try storage.decode(Date.self, forKey: .sent)
+      from = try storage.decode(String.self, forKey: .from)
+      hasValue = storage.contains(.value)
       // The next version is larger by 1, so a version that a foreign writer invents must be below
       // the maximum.
       guard version > 0, version < .max else {
         throw DecodingError.dataCorruptedError(
-          forKey: .version, in: container, debugDescription: "\(version) is no version")
+          forKey: .version, in: storage, debugDescription: "\(version) is no version")
       }
     }
 

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The name of a file in `live/<incarnation>/`: `<stamp>,<what>,<id>,<deadline>`.
 ///
@@ -105,15 +105,15 @@ enum LiveFile {
     let deadline: Int64
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
-      from = try container.decode(String.self, forKey: .from)
-      let digits = try container.decode(String.self, forKey: .incarnation)
+      let storage = try decoder.container(keyedBy: Key.self)
+      from = try storage.decode(String.self, forKey: .from)
+      let digits = try storage.decode(String.self, forKey: .incarnation)
       incarnation = Incarnation(rawValue: digits)
-      kind = try container.decode(String.self, forKey: .kind)
-      deadline = try container.decode(Int64.self, forKey: .deadline)
+      kind = try storage.decode(String.self, forKey: .kind)
+      deadline = try storage.decode(Int64.self, forKey: .deadline)
       guard deadline >= 0 else {
         throw DecodingError.dataCorruptedError(
-          forKey: .deadline, in: container, debugDescription: "\(deadline) is no moment")
+          forKey: .deadline, in: storage, debugDescription: "\(deadline) is no moment")
       }
     }
 
@@ -130,12 +130,12 @@ enum LiveFile {
     let value: Value
 
     func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(header.from, forKey: .from)
-      try container.encode(header.incarnation?.rawValue ?? "", forKey: .incarnation)
-      try container.encode(header.kind, forKey: .kind)
-      try container.encode(header.deadline, forKey: .deadline)
-      try container.encode(value, forKey: .value)
+      var storage = encoder.container(keyedBy: Key.self)
+      try storage.encode(header.from, forKey: .from)
+      try storage.encode(header.incarnation?.rawValue ?? "", forKey: .incarnation)
+      try storage.encode(header.kind, forKey: .kind)
+      try storage.encode(header.deadline, forKey: .deadline)
+      try storage.encode(value, forKey: .value)
     }
   }
 
@@ -143,8 +143,8 @@ enum LiveFile {
     let value: Value
 
     func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(value, forKey: .value)
+      var storage = encoder.container(keyedBy: Key.self)
+      try storage.encode(value, forKey: .value)
     }
   }
 
@@ -157,11 +157,11 @@ enum LiveFile {
     let result: Result<Value, Refusal>
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
-      if let reason = try container.decodeIfPresent(String.self, forKey: .error) {
+      let storage = try decoder.container(keyedBy: Key.self)
+      if let reason = try storage.decodeIfPresent(String.self, forKey: .error) {
         result = .failure(Refusal(reason: reason))
       } else {
-        result = .success(try container.decode(Value.self, forKey: .value))
+        result = .success(try storage.decode(Value.self, forKey: .value))
       }
     }
   }

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
@@ -21,12 +21,12 @@ enum MessageFile {
     var file: Attached?
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
-      kind = try container.decode(String.self, forKey: .kind)
-      sent = try container.decode(Date.self, forKey: .sent)
-      to = try container.decode(String.self, forKey: .to)
-      expires = try container.decodeIfPresent(Date.self, forKey: .expires)
-      file = try container.decodeIfPresent(Attached.self, forKey: .file)
+      let storage = try decoder.container(keyedBy: Key.self)
+      kind = try storage.decode(String.self, forKey: .kind)
+      sent = try storage.decode(Date.self, forKey: .sent)
+      to = try storage.decode(String.self, forKey: .to)
+      expires = try storage.decodeIfPresent(Date.self, forKey: .expires)
+      file = try storage.decodeIfPresent(Attached.self, forKey: .file)
     }
 
     init(kind: String, sent: Date, to: String, expires: Date?, file: Attached? = nil) {
@@ -72,13 +72,13 @@ enum MessageFile {
     let value: Value?
 
     func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(header.kind, forKey: .kind)
-      try container.encode(header.sent, forKey: .sent)
-      try container.encode(header.to, forKey: .to)
-      try container.encodeIfPresent(header.expires, forKey: .expires)
-      try container.encode(file, forKey: .file)
-      try container.encodeIfPresent(value, forKey: .value)
+      var storage = encoder.container(keyedBy: Key.self)
+      try storage.encode(header.kind, forKey: .kind)
+      try storage.encode(header.sent, forKey: .sent)
+      try storage.encode(header.to, forKey: .to)
+      try storage.encodeIfPresent(header.expires, forKey: .expires)
+      try storage.encode(file, forKey: .file)
+      try storage.encodeIfPresent(value, forKey: .value)
     }
   }
 
@@ -101,12 +101,12 @@ enum MessageFile {
     }
 
     init(from decoder: any Decoder) throws {
-      let container = try decoder.container(keyedBy: Key.self)
+      let storage = try decoder.container(keyedBy: Key.self)
       // Data and dates are not dictionaries: the decoder must be asked for them by type.
-      if let values = try? container.decode([Value].self, forKey: .values) {
+      if let values = try? storage.decode([Value].self, forKey: .values) {
         self.values = values.map { .success($0) }
       } else {
-        values = try container.decode([Element].self, forKey: .values).map(\.result)
+        values = try storage.decode([Element].self, forKey: .values).map(\.result)
       }
     }
   }

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The kind of a message, a request or a context, given by the sender: by default the name of the

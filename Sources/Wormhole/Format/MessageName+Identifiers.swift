@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// IDs chosen by senders: under the same ID, a sender can send a member only one message at a time.

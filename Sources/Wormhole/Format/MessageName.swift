@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// When a message was sent, in a form comparable across processes and restarts of the machine: the
 /// epoch, and the nanoseconds since the machine started.
@@ -10,9 +10,9 @@ package struct MessageStamp: Hashable, Comparable, Sendable {
   let nanoseconds: Int64
 
   /// Takes the present time.
-  init(_ container: Container) throws(WormholeError) {
-    epoch = try container.epoch()
-    nanoseconds = container.options.environment.sinceBoot()
+  init(_ storage: Container) throws(WormholeError) {
+    epoch = try storage.epoch()
+    nanoseconds = storage.options.environment.sinceBoot()
   }
 
   package init(epoch: Int, nanoseconds: Int64) {

@@ -1,12 +1,12 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The directories of senders that want receipts.
 final class SenderHomes: Sendable {
-  private let container: Container
+  private let storage: Container
   private let known = MemberDirectoryCache<MessageName.Sender>()
 
-  init(_ container: Container) { self.container = container }
+  init(_ storage: Container) { self.storage = storage }
 
   /// Returns nil if the sender needs no receipt, no longer exists, or can never receive one.
   ///
@@ -22,8 +22,8 @@ final class SenderHomes: Sendable {
   private func open(_ sender: MessageName.Sender) throws(Errno) -> MemberDirectory? {
     do throws(WormholeError) {
       return switch sender {
-      case .member(let name): try container.existingMember(name)
-      case .guest(let name): try container.existingMember(name, in: .guests)
+      case .member(let name): try storage.existingMember(name)
+      case .guest(let name): try storage.existingMember(name, in: .guests)
       }
     } catch {
       let number = error.errno.map { Errno(rawValue: $0) }

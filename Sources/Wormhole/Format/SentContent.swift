@@ -1,19 +1,17 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 
-extension Wormhole {
-  /// The file sent with a message.
-  public struct SentFile: Hashable, Sendable {
-    /// The name of the sender's file.
-    public let name: String
-    /// The size of the file in bytes.
-    public let size: Int
+/// The file sent with a message.
+public struct SentFile: Hashable, Sendable {
+  /// The name of the sender's file.
+  public let name: String
+  /// The size of the file in bytes.
+  public let size: Int
 
-    /// Makes a description of a file, for tests of a program's handlers.
-    public init(name: String, size: Int) {
-      self.name = name
-      self.size = size
-    }
+  /// Makes a description of a file, for tests of a program's handlers.
+  public init(name: String, size: Int) {
+    self.name = name
+    self.size = size
   }
 }
 
@@ -22,7 +20,7 @@ extension Wormhole {
 struct SentContent: Hashable, Sendable {
   let kind: String
   let to: String
-  let file: Wormhole.SentFile?
+  let file: SentFile?
   private let bytes: [UInt8]
   private let limits: PropertyListLimits
 
@@ -33,7 +31,7 @@ struct SentContent: Hashable, Sendable {
     }
     kind = header.kind
     to = header.to
-    file = header.file.map { Wormhole.SentFile(name: $0.name, size: $0.size) }
+    file = header.file.map { SentFile(name: $0.name, size: $0.size) }
     self.bytes = bytes
     self.limits = limits
   }

@@ -1,5 +1,5 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The kinds of content with a form of their own, by their names in errors.
 enum FormNoun: String { case channel, message, context, request }

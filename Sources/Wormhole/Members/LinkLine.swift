@@ -7,7 +7,7 @@ struct LinkLine: Sendable {
   var isCut: Bool { link.isCut(between: own, and: other) }
 }
 
-extension Wormhole.Reachability {
+extension Reachability {
   /// The reachability of a running member behind a cut link.
   var whenCut: Self { self == .running ? .notRunning : self }
 }

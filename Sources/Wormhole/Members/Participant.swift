@@ -1,11 +1,11 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// A sender of messages and requests: a member, or a guest.
 ///
 /// A participant is a record. Its outbox, mailboxes and contexts belong to higher layers, which
 /// store them in ``services``.
 protocol Participant: AnyObject, Sendable {
-  var hole: Wormhole { get }
+  var container: SharedContainer { get }
   var home: MemberDirectory { get }
   var incarnation: Incarnation { get }
   /// When the participant joined: messages with earlier stamps are of an earlier incarnation.

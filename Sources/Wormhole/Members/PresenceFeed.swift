@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// A watched member, for a single listener.
@@ -9,7 +9,7 @@ final class PresenceFeed: Sendable {
   private let name: String
   private let escaped: String
   private let folder: Container.Folder
-  private let container: Container
+  private let storage: Container
   private let interest: Interest
   private let line: LinkLine?
   private let state = Monitor(State())
@@ -24,7 +24,7 @@ final class PresenceFeed: Sendable {
     /// The number of such notices: a plan from before the last notice is void.
     var releases = 0
     /// The last reported profile.
-    var told: Wormhole.Profile?
+    var told: Profile?
   }
 
   /// The milliseconds between the rescans for a presence that is about to be released.
@@ -35,7 +35,7 @@ final class PresenceFeed: Sendable {
   private static let queue = WorkQueue()
 
   private init(
-    _ name: String, _ escaped: String, in folder: Container.Folder, _ container: Container,
+    _ name: String, _ escaped: String, in folder: Container.Folder, _ storage: Container,
     _ interest: Interest,
     _ line: LinkLine?
   ) {
@@ -43,19 +43,19 @@ final class PresenceFeed: Sendable {
     self.line = line
     self.name = name
     self.escaped = escaped
-    self.container = container
+    self.storage = storage
     self.interest = interest
   }
 
   /// Notifies a listener of a member's changes and of its present state.
   static func join(
     _ listener: Listener, _ name: String, in folder: Container.Folder = .members,
-    _ container: Container, _ interest: Interest, _ line: LinkLine? = nil
+    _ storage: Container, _ interest: Interest, _ line: LinkLine? = nil
   ) throws(WormholeError) {
     let escaped = try Container.escape(name)
-    let feed = PresenceFeed(name, escaped, in: folder, container, interest, line)
+    let feed = PresenceFeed(name, escaped, in: folder, storage, interest, line)
     feed.state.withLock { $0.listener = listener }
-    let watch = try container.watchPresence(of: name, in: folder) {
+    let watch = try storage.watchPresence(of: name, in: folder) {
       [weak feed] in
       feed?.hear(wasReleased: $0)
     } ended: {
@@ -93,7 +93,7 @@ final class PresenceFeed: Sendable {
   func look() -> WatchResult {
     let stamp: Stamp
     do throws(WormholeError) {
-      let sighting = try PresenceReading(name, in: container, folder)
+      let sighting = try PresenceReading(name, in: storage, folder)
       if sighting.isPresent { planNextLook() }
       stamp = self.stamp(of: sighting)
     } catch {
@@ -113,7 +113,7 @@ final class PresenceFeed: Sendable {
           state.told = profile
         } else if !sighting.isPresent {
           // A present member without a profile is about to write it.
-          state.told = state.told.map { Wormhole.Profile($0, sighting.reachability) }
+          state.told = state.told.map { Profile($0, sighting.reachability) }
         }
         return state.told.map { .member($0) } ?? .nothing
       }
@@ -139,7 +139,7 @@ final class PresenceFeed: Sendable {
 
   // MARK: Findings
 
-  static let reachability: Interpreter<Wormhole.Reachability> = {
+  static let reachability: Interpreter<Reachability> = {
     (finding, pass) throws(WormholeError) in
     switch finding.stamp {
     case .reachability(let reachability): pass(reachability)
@@ -148,7 +148,7 @@ final class PresenceFeed: Sendable {
     }
   }
 
-  static let profile: Interpreter<Wormhole.Profile> = { (finding, pass) throws(WormholeError) in
+  static let profile: Interpreter<Profile> = { (finding, pass) throws(WormholeError) in
     switch finding.stamp {
     case .member(let profile): pass(profile)
     case .failed(let error): throw error

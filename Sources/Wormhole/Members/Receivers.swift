@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The directories of the receivers of sent messages.
 final class Receivers: Service {
@@ -6,10 +6,10 @@ final class Receivers: Service {
 
   /// Returns the directory of a member, and makes it if the member has never joined.
   func home(
-    of name: String, in container: Container
+    of name: String, in storage: Container
   ) throws(WormholeError) -> MemberDirectory {
     if let home = known.home(of: name) { return home }
-    let home = try container.member(name)
+    let home = try storage.member(name)
     known.keep(home, of: name)
     return home
   }
@@ -17,6 +17,6 @@ final class Receivers: Service {
   func forget(_ home: MemberDirectory) { known.forget(home.name) }
 }
 
-extension Wormhole {
+extension SharedContainer {
   var receivers: Receivers { services.get { Receivers() } }
 }

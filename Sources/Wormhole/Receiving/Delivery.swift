@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// A file of messages claimed by this process, from the claim to its outcome.
@@ -420,7 +420,7 @@ final class BatchCursor: Sendable {
 
   init(_ file: OpenedFile) { self.file = file }
 
-  deinit { if file.delivery.mailbox.hole.storage.isOwned { release() } }
+  deinit { if file.delivery.mailbox.container.storage.isOwned { release() } }
 
   /// Leaves the messages not given out to other receivers, before the reference is dropped.
   func release() { file.delivery.release() }

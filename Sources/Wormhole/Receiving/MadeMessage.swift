@@ -1,6 +1,6 @@
 package import FoundationEssentials
 internal import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 internal import Syscalls
 
 /// A message that a test has made, and the result of handling the message.
@@ -32,7 +32,7 @@ package final class MadeMessage: MessageSource {
   /// The result of handling the message; nil as long as the message is claimed.
   package var end: End? { handled.withLock { $0 } }
 
-  var file: Wormhole.ReceivedFile? { madeFile.map { Wormhole.ReceivedFile($0, of: self) } }
+  var file: ReceivedFile? { madeFile.map { ReceivedFile($0, of: self) } }
 
   func acknowledge(_ index: Int, takingNext: Bool) -> Delivery.StartedAttempt? {
     handled.withLock { $0 = .acknowledged }
@@ -48,7 +48,7 @@ package final class MadeMessage: MessageSource {
   func unclaim(_ index: Int) { putBack(index, after: .zero) }
 
   func abandon(_ index: Int, attempt: Int) {
-    fail(index, attempt: attempt, Wormhole.Message.abandoned)
+    fail(index, attempt: attempt, Message.abandoned)
   }
 
   // No call on a message of a test throws.
@@ -76,15 +76,16 @@ package final class MadeFile: Sendable {
   /// Sends a file in a container without other users, so that the file is stored like a received
   /// file.
   package init(
-    _ path: String, in hole: Wormhole, keeping keeper: any Sendable
+    _ path: String, in container: SharedContainer, keeping keeper: any Sendable
   ) throws(WormholeError) {
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = .process
-    let sent = try hole.peer("made").send(file: path, options)
-    home = try hole.storage.member("made")
+    let sent = try container.peer("made").send(file: path, options)
+    home = try container.storage.member("made")
     fileName = sent.name.fileName
     self.keeper = keeper
-    let header = try QueuedMessageReader(home, hole.options.limits).header(sent.name.text, .inbox)
+    let header = try QueuedMessageReader(home, container.options.limits).header(
+      sent.name.text, .inbox)
     guard let attached = header?.file else {
       throw WormholeError(.notFound, "make message with", path, because: "it was not sent")
     }
@@ -126,7 +127,7 @@ package final class MadeRequest: Requester {
   }
 }
 
-extension Wormhole.Message {
+extension Message {
   /// Makes a message without a sender; all calls on it are recorded.
   package convenience init(_ made: MadeMessage, attempt: Int) {
     self.init(made: made, attempt: attempt)
@@ -136,7 +137,7 @@ extension Wormhole.Message {
   package var made: MadeMessage? { source as? MadeMessage }
 }
 
-extension Wormhole.Request {
+extension Request {
   /// The record of the reply to a request made by a test; nil for a real request.
   package var made: MadeRequest? { requester as? MadeRequest }
 
@@ -149,7 +150,7 @@ extension Wormhole.Request {
   }
 }
 
-extension Wormhole.ImmediateMessage {
+extension ImmediateMessage {
   package init<Value: Encodable>(
     made value: Value, from: String?, kind: String?
   ) throws(WormholeError) {
@@ -173,7 +174,7 @@ extension LiveMessage {
   }
 }
 
-extension Wormhole.Sent {
+extension Sent {
   /// A message that was never sent, whose outcome the test determines.
   package convenience init(
     made id: String, to: String, count: Int, _ content: MadeContent? = nil
@@ -190,7 +191,7 @@ package struct MadeContent: Sendable {
   let content: SentContent
 
   package init<Value: Encodable>(
-    _ value: Value, to: String, kind: String?, file: Wormhole.SentFile?
+    _ value: Value, to: String, kind: String?, file: SentFile?
   ) throws(WormholeError) {
     var header = MessageFile.Header(
       kind: kind ?? MessageKind.name(of: Value.self), sent: Date(timeIntervalSinceReferenceDate: 0),
@@ -207,7 +208,7 @@ package struct MadeContent: Sendable {
   }
 }
 
-extension Wormhole.Outcome {
+extension Outcome {
   package init(
     made id: String, to: String, count: Int, end: Status, _ content: MadeContent
   ) throws(WormholeError) {
@@ -218,7 +219,7 @@ extension Wormhole.Outcome {
   }
 }
 
-extension Wormhole.Context {
+extension Context {
   package init<Value: Encodable>(
     made value: Value, from: String, kind: String?, sent: Date
   ) throws(WormholeError) {

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Moves messages from the inbox, or from the claims of dead processes, to a receiver.
@@ -120,7 +120,7 @@ extension Mailbox {
     finished(by: receiver)
   }
 
-  private var present: Date { Date(sinceEpoch: hole.options.environment.sinceEpoch()) }
+  private var present: Date { Date(sinceEpoch: container.options.environment.sinceEpoch()) }
 
   func open(_ claimed: ClaimedName, _ bytes: [UInt8], for receiver: Int) -> OpenedFile? {
     do throws(WormholeError) {
@@ -161,7 +161,7 @@ extension Mailbox {
   private func contents(
     of name: MessageName, _ bytes: [UInt8]
   ) throws(WormholeError) -> Contents {
-    let limits = hole.options.limits
+    let limits = container.options.limits
     return try WormholeError.reading("read message", name.id, of: .message) {
       try Contents(name, MessageFile.Document(bytes, BinaryDecoder(limits: limits)), limits)
     }

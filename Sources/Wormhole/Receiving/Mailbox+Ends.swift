@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Settles a message by one rename of its one file, or by its removal: exactly one outcome wins.
@@ -36,7 +36,7 @@ extension Mailbox {
     guard let sender else { return try home.remove(claimed.text, from: .claimed) }
     let receipt = ReceiptName(claimed.name, end).text
     if try home.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) {
-      Receipts.bound(sender, after: size, hole)
+      Receipts.bound(sender, after: size, container)
       return true
     }
     if !sender.isStale { return false }
@@ -111,7 +111,7 @@ extension Mailbox {
 
   /// Encodes one message of a batch as a file of its own.
   private func extract(_ delivery: Delivery, _ index: Int) throws(WormholeError) -> [UInt8] {
-    let limits = hole.options.limits
+    let limits = container.options.limits
     let operation = "give up message"
     let document = try delivery.contents().document
     let values = try WormholeError.reading(operation, delivery.name.id) {
@@ -145,7 +145,7 @@ extension Mailbox {
     do throws(Errno) {
       let words = DeathReason(
         reason: reason, attempts: attempts,
-        when: Date(sinceEpoch: hole.options.environment.sinceEpoch()))
+        when: Date(sinceEpoch: container.options.environment.sinceEpoch()))
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
       try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
     } catch {
@@ -159,7 +159,7 @@ extension Mailbox {
   func log(
     _ level: LogLevel, _ text: String, _ name: MessageName? = nil, because cause: (any Error)? = nil
   ) {
-    hole.log(
+    container.log(
       level, text, about: LogSubject(member: home.name, message: name?.id), because: cause)
   }
 

@@ -1,4 +1,4 @@
-package import SharedContainer
+package import WormholeContainerStorage
 internal import Syscalls
 
 /// The files of messages.
@@ -19,10 +19,10 @@ extension Mailbox {
     }
     let from: String? =
       if case .member(let name) = claimed.name.sender { name } else { nil }
-    let (arriving, name) = (hole.options.mailbox.onFileProgress, file.receivedName)
+    let (arriving, name) = (container.options.mailbox.onFileProgress, file.receivedName)
     do throws(MemberDirectory.AttachmentProblem) {
       try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
-        arriving?(from, Wormhole.FileProgress(name: name, done: $0, total: file.size))
+        arriving?(from, FileProgress(name: name, done: $0, total: file.size))
         return !isClosed
       }
     } catch {
@@ -43,7 +43,7 @@ extension Mailbox {
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// Removes the files that dead processes have left in a member's `files/`, while no other process
   /// can be the member.
   func sweepFiles(of home: MemberDirectory) {
@@ -67,8 +67,8 @@ extension Wormhole {
   ///
   /// - Parameter isLooking: whether to report only, without removing.
   /// - Returns: the removed files, or the files to remove, as findings of an inspection.
-  package func sweepFiles(isLooking: Bool) -> [SharedContainer.Diagnosis] {
-    var swept: [SharedContainer.Diagnosis] = []
+  package func sweepFiles(isLooking: Bool) -> [WormholeContainerStorage.Diagnosis] {
+    var swept: [WormholeContainerStorage.Diagnosis] = []
     for name in (try? storage.names(in: .members)) ?? [] {
       // The inspection of members reports an entry that is not a member's directory.
       guard let home = try? storage.existingMember(name) else { continue }
@@ -79,7 +79,7 @@ extension Wormhole {
         swept += try home.sweepFiles(isLooking: isLooking) {
           MessageName.messages(ofFile: $0)
         }.map {
-          SharedContainer.Diagnosis(
+          WormholeContainerStorage.Diagnosis(
             .problem, "\(path)/\($0)", "a file whose message is no more",
             advice: "it is removed when '\(name)' joins", isRepairable: true)
         }
@@ -88,7 +88,7 @@ extension Wormhole {
         storage.repair(path, sweep)
         continue
       }
-      if let obstacle = SharedContainer.Diagnosis.obstacle(at: path, sweep) {
+      if let obstacle = WormholeContainerStorage.Diagnosis.obstacle(at: path, sweep) {
         swept.append(obstacle)
       }
     }

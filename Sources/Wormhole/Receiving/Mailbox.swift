@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
@@ -15,7 +15,7 @@ internal import Syscalls
 /// Each receiver calls ``step(for:until:)`` whenever its worker is triggered. The machine's actions
 /// run outside the lock.
 final class Mailbox: Service {
-  let hole: Wormhole
+  let container: SharedContainer
   let home: MemberDirectory
   let epoch: Int
   let deadLimit: Int
@@ -51,24 +51,24 @@ final class Mailbox: Service {
     var holder: Int?
   }
 
-  init(_ hole: Wormhole, _ home: MemberDirectory, epoch: Int) {
-    self.hole = hole
+  init(_ container: SharedContainer, _ home: MemberDirectory, epoch: Int) {
+    self.container = container
     self.home = home
     self.epoch = epoch
-    deadLimit = hole.options.mailbox.maximumDeadLetters
-    isStrict = hole.options.mailbox.keepsOrderOnRetry
-    attempts = hole.options.mailbox.machine.attempts
-    hasLink = hole.options.link != nil
+    deadLimit = container.options.mailbox.maximumDeadLetters
+    isStrict = container.options.mailbox.keepsOrderOnRetry
+    attempts = container.options.mailbox.machine.attempts
+    hasLink = container.options.link != nil
     senders = SenderHomes(home.container)
-    var settings = hole.options.mailbox.machine
+    var settings = container.options.mailbox.machine
     settings.trustsListings = Mutants.has(.trustListing)
     state = Monitor(State(machine: MailboxMachine(settings)))
     linkWatching.withLock { watching in
-      watching = hole.options.link?.watch { [weak self] in self?.wake(urgent: true) }
+      watching = container.options.link?.watch { [weak self] in self?.wake(urgent: true) }
     }
   }
 
-  var now: Int64 { hole.options.time.now.nanoseconds }
+  var now: Int64 { container.options.time.now.nanoseconds }
 
   // MARK: Receivers
 
@@ -77,7 +77,7 @@ final class Mailbox: Service {
   func add(
     _ runner: CoalescingWorker, kinds: Set<String>?, takesFiles: Bool = true
   ) throws(WormholeError) -> Int {
-    try hole.storage.checkOwner("receive as", home.name)
+    try container.storage.checkOwner("receive as", home.name)
     try begin()
     return state.withLock { state in
       state.lastReceiver += 1
@@ -301,7 +301,8 @@ final class Mailbox: Service {
       return state.awaited == nil
     }
     guard isFirst else { return }
-    hole.background.soon(after: .nanoseconds(moment.nanoseconds - now.nanoseconds)) { [weak self] in
+    container.background.soon(after: .nanoseconds(moment.nanoseconds - now.nanoseconds)) {
+      [weak self] in
       guard let self else { return }
       state.withLock { $0.awaited = nil }
       wake(urgent: true)
@@ -332,13 +333,13 @@ final class Mailbox: Service {
   }
 
   private func label(of bytes: [UInt8]) -> MessageLabel? {
-    let decoder = BinaryDecoder(limits: hole.options.limits)
+    let decoder = BinaryDecoder(limits: container.options.limits)
     return (try? MessageFile.Document(bytes, decoder))?.header.label
   }
 }
 
-extension Wormhole.Member {
-  var mailbox: Mailbox { services.get { Mailbox(hole, home, epoch: joined.epoch) } }
+extension Member {
+  var mailbox: Mailbox { services.get { Mailbox(container, home, epoch: joined.epoch) } }
 }
 
 /// Recreates an inbox that was removed, or moved away, while it was watched.
@@ -353,7 +354,7 @@ extension Mailbox {
   func remakeInbox() { remakeInbox(unlessChangedSince: home.lastChange) }
 
   private func remakeInbox(unlessChangedSince change: Int64?) {
-    hole.background.soon(after: Self.pause) { [weak self] in
+    container.background.soon(after: Self.pause) { [weak self] in
       guard let self, !isClosed, !home.isStale else { return }
       let latest = home.lastChange
       guard latest == change else { return remakeInbox(unlessChangedSince: latest) }

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 extension MailboxMachine {
   /// The next action of a receiver.

@@ -1,6 +1,6 @@
 internal import Syscalls
 
-extension Wormhole.MailboxOptions {
+extension MailboxOptions {
   /// The settings of a mailbox's state machine.
   var machine: MailboxMachine.Settings {
     var settings = MailboxMachine.Settings()

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// A pure state machine: decides the next action of each receiver of one mailbox.
 ///

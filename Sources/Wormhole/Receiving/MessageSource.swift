@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The origin of a message, which the receiver's calls go to: a file of an inbox, or a test.
@@ -8,9 +8,9 @@ protocol MessageSource: Sendable {
   var header: MessageFile.Header { get }
   var isUrgent: Bool { get }
   /// Whether an earlier attempt may have handled the message, apart from the attempts that
-  /// ``Wormhole/Message/attempt`` counts.
+  /// ``Message/attempt`` counts.
   var isRedelivered: Bool { get }
-  var file: Wormhole.ReceivedFile? { get }
+  var file: ReceivedFile? { get }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
@@ -33,8 +33,8 @@ extension OpenedFile: MessageSource {
   var header: MessageFile.Header { delivery.header }
   var isUrgent: Bool { delivery.name.isUrgent }
   var isRedelivered: Bool { delivery.isFromEarlierEpoch || delivery.name.isRetried }
-  var file: Wormhole.ReceivedFile? {
-    delivery.header.file.map { Wormhole.ReceivedFile(delivery, contents, $0) }
+  var file: ReceivedFile? {
+    delivery.header.file.map { ReceivedFile(delivery, contents, $0) }
   }
 
   func value<Value: Decodable & Sendable>(
@@ -56,7 +56,7 @@ extension OpenedFile: MessageSource {
   func unclaim(_ index: Int) throws(WormholeError) { try delivery.unclaim(index) }
 
   func abandon(_ index: Int, attempt: Int) {
-    guard delivery.mailbox.hole.storage.isOwned else { return }
+    guard delivery.mailbox.container.storage.isOwned else { return }
     delivery.mailbox.abandon(delivery, index, attempt)
   }
 

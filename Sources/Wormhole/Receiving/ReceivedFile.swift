@@ -1,179 +1,177 @@
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// A file that was received with a message.
+/// A file that was received with a message.
+///
+/// The file was compared with the sender's size and checksum before the message was delivered. It
+/// is removed when the message is acknowledged, unless the receiver has taken it before.
+public struct ReceivedFile: Sendable {
+  /// Nil for a file that a test has made.
+  private let delivery: Delivery?
+  private let contents: Contents?
+  private let home: MemberDirectory
+  private let fileName: String
+  private let attached: MessageFile.Attached
+  private let made: MadeMessage?
+
+  init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.Attached) {
+    self.delivery = delivery
+    self.contents = contents
+    home = delivery.mailbox.home
+    fileName = delivery.name.fileName
+    self.attached = attached
+    made = nil
+  }
+
+  /// Creates the file of a message that a test has made.
+  init(_ file: MadeFile, of made: MadeMessage) {
+    delivery = nil
+    contents = nil
+    (home, fileName, attached) = (file.home, file.fileName, file.attached)
+    self.made = made
+  }
+
+  /// The file's name at the sender: one path component, chosen by the sender.
   ///
-  /// The file was compared with the sender's size and checksum before the message was delivered. It
-  /// is removed when the message is acknowledged, unless the receiver has taken it before.
-  public struct ReceivedFile: Sendable {
-    /// Nil for a file that a test has made.
-    private let delivery: Delivery?
-    private let contents: Contents?
-    private let home: MemberDirectory
-    private let fileName: String
-    private let attached: MessageFile.Attached
-    private let made: MadeMessage?
+  /// The name is never empty, `.` or `..`, and contains no slash. An underscore replaces each
+  /// control character, including line feeds and bidirectional controls, and a leading dash.
+  /// Apart from these rules, the name may be any text.
+  public var name: String { attached.receivedName }
 
-    init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.Attached) {
-      self.delivery = delivery
-      self.contents = contents
-      home = delivery.mailbox.home
-      fileName = delivery.name.fileName
-      self.attached = attached
-      made = nil
-    }
+  /// The size in bytes.
+  public var size: Int { attached.size }
 
-    /// Creates the file of a message that a test has made.
-    init(_ file: MadeFile, of made: MadeMessage) {
-      delivery = nil
-      contents = nil
-      (home, fileName, attached) = (file.home, file.fileName, file.attached)
-      self.made = made
-    }
+  /// The path of the file until the file is taken or its message is settled: read the file there,
+  /// and do not change or move it.
+  public var path: String {
+    "\(home.container.path)/\(home.path)/files/\(fileName)"
+  }
 
-    /// The file's name at the sender: one path component, chosen by the sender.
-    ///
-    /// The name is never empty, `.` or `..`, and contains no slash. An underscore replaces each
-    /// control character, including line feeds and bidirectional controls, and a leading dash.
-    /// Apart from these rules, the name may be any text.
-    public var name: String { attached.receivedName }
-
-    /// The size in bytes.
-    public var size: Int { attached.size }
-
-    /// The path of the file until the file is taken or its message is settled: read the file there,
-    /// and do not change or move it.
-    public var path: String {
-      "\(home.container.path)/\(home.path)/files/\(fileName)"
-    }
-
-    /// Whether the file exists; false once it was taken, possibly by an earlier attempt to handle
-    /// the message.
-    public var exists: Bool {
-      get throws(WormholeError) {
-        do throws(Errno) {
-          return try home.status(of: fileName, in: .files) != nil
-        } catch {
-          throw WormholeError(error, "look for file", name)
-        }
-      }
-    }
-
-    /// Moves the file out of the container; call it before the message is acknowledged.
-    ///
-    /// The complete file appears at the path in one step. Within the container's file system, the
-    /// file is moved. To another file system, it is copied under a name beside the path that begins
-    /// with `.wormhole-`. Only a power cut or the death of the process leaves this copy behind,
-    /// until the file is taken to the same path again. If the message was sent with
-    /// ``Durability/power``, the file survives a power cut once the call has returned.
-    ///
-    /// If the process dies between this call and the acknowledgement, the message is redelivered,
-    /// and ``isThere`` is false then.
-    ///
-    /// - Parameters:
-    ///   - path: the new path of the file; relative paths start at the working directory.
-    ///   - isReplacing: whether to replace an existing file. If false, an existing file is an
-    ///     error, ``WormholeError/Code-swift.struct/conflict``, and the received file can still be
-    ///     taken.
-    ///   - progress: called at intervals during a copy, on this thread; returns whether to
-    ///     continue. If the closure cancels, the file can still be taken, and the call throws
-    ///     ``WormholeError/Code-swift.struct/cancelled``. A file that is moved is moved at once.
-    public func move(
-      to path: String, replacing isReplacing: Bool = false,
-      progress: ((FileProgress) -> ProgressDecision)? = nil
-    ) throws(WormholeError) {
-      let operation = "take file to"
-      let target = UserPath(path)
-      guard UserPath.isName(target.name), !path.utf8.contains(0) else {
-        throw WormholeError(
-          .invalidName, operation, path, because: "the path does not end in the name of a file")
-      }
-      try checkClaim(operation, path)
-      let taking = MemberDirectory.Taking(
-        name: fileName, size: size, checksum: attached.checksum,
-        durability: attached.synced == true ? .power : .process, isReplacing: isReplacing)
-      do throws(MemberDirectory.AttachmentProblem) {
-        try home.takeAttachment(taking, to: target) { done in
-          progress?(FileProgress(name: name, done: done, total: size)) != .cancel
-        }
-      } catch {
-        throw try explain(error, operation, path)
-      }
-    }
-
-    /// Moves the file out of the container; call it before the message is acknowledged.
-    ///
-    /// The async overload; runs off the task's thread, including the progress closure. If the task
-    /// is cancelled during a copy, the file can still be taken.
-    public func move(
-      to path: String, replacing isReplacing: Bool = false,
-      progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
-    ) async throws(WormholeError) {
-      try await OffPool.run("take file to", path) { () throws(WormholeError) in
-        try self.move(to: path, replacing: isReplacing, progress: OffPool.heeding(progress))
-      }
-    }
-
-    /// Lends the file to a closure under the sender's file name, for code that depends on the name.
-    ///
-    /// The closure may read the file and move it away: the path is a second name of the file, and
-    /// is invalid afterwards. Unlike `take(to:replacing:progress:)`, this call takes nothing from
-    /// the message: if the process dies before the acknowledgement, the file is redelivered with
-    /// the message. A write to the lent file before the acknowledgement, also after a move, spoils
-    /// the file for another attempt.
-    ///
-    /// - Parameter body: receives the path.
-    public func withOriginalName<Value>(_ body: (String) throws -> Value) throws -> Value {
-      let operation = "lend file"
-      try checkClaim(operation, name)
-      let lent: Result<Value, any Error>
-      do throws(MemberDirectory.AttachmentProblem) {
-        lent = try home.lendAttachment(fileName, size: size, as: name, body)
-      } catch {
-        throw try explain(error, operation, name)
-      }
-      return try lent.get()
-    }
-
-    private func explain(
-      _ problem: MemberDirectory.AttachmentProblem, _ operation: String, _ path: String
-    ) throws(WormholeError) -> WormholeError {
-      switch problem {
-      case .system(.fileExists):
-        return WormholeError(
-          .conflict, operation, path, because: "the destination exists already",
-          hint: "choose another path, or pass 'replacing'", errno: .fileExists)
-      case .missing, .system(.noSuchFile):
-        guard try !exists else { break }
-        return WormholeError(
-          .notFound, operation, path, because: "'\(name)' was taken before", errno: .noSuchFile)
-      default: break
-      }
-      return WormholeError(problem, operation, path, "'\(name)'")
-    }
-
-    /// A file that another attempt has claimed now belongs to that attempt.
-    private func checkClaim(_ operation: String, _ path: String) throws(WormholeError) {
-      guard let delivery else { return }
+  /// Whether the file exists; false once it was taken, possibly by an earlier attempt to handle
+  /// the message.
+  public var exists: Bool {
+    get throws(WormholeError) {
       do throws(Errno) {
-        if try home.status(of: delivery.claimed.text, in: .claimed) != nil { return }
+        return try home.status(of: fileName, in: .files) != nil
       } catch {
-        throw WormholeError(error, operation, path)
+        throw WormholeError(error, "look for file", name)
       }
-      throw WormholeError(
-        .superseded, operation, path,
-        because: "the message of '\(name)' was ended, or another process has it now")
     }
+  }
 
-    /// The sender's metadata; nil if the sender gave none.
-    ///
-    /// As ``Wormhole/Message/value(as:)``, which throws if the message has no value.
-    public func metadata<Metadata: Decodable & Sendable>(
-      as type: Metadata.Type = Metadata.self
-    ) throws(WormholeError) -> Metadata? {
-      guard let contents else { return try made?.value(0, as: type) }
-      return contents.document.count == 0 ? nil : try contents.value(0, as: type)
+  /// Moves the file out of the container; call it before the message is acknowledged.
+  ///
+  /// The complete file appears at the path in one step. Within the container's file system, the
+  /// file is moved. To another file system, it is copied under a name beside the path that begins
+  /// with `.wormhole-`. Only a power cut or the death of the process leaves this copy behind,
+  /// until the file is taken to the same path again. If the message was sent with
+  /// ``Durability/power``, the file survives a power cut once the call has returned.
+  ///
+  /// If the process dies between this call and the acknowledgement, the message is redelivered,
+  /// and ``exists`` is false then.
+  ///
+  /// - Parameters:
+  ///   - path: the new path of the file; relative paths start at the working directory.
+  ///   - isReplacing: whether to replace an existing file. If false, an existing file is an
+  ///     error, ``WormholeError/Code-swift.struct/conflict``, and the received file can still be
+  ///     taken.
+  ///   - progress: called at intervals during a copy, on this thread; returns whether to
+  ///     continue. If the closure cancels, the file can still be taken, and the call throws
+  ///     ``WormholeError/Code-swift.struct/cancelled``. A file that is moved is moved at once.
+  public func move(
+    to path: String, replacing isReplacing: Bool = false,
+    progress: ((FileProgress) -> ProgressDecision)? = nil
+  ) throws(WormholeError) {
+    let operation = "take file to"
+    let target = UserPath(path)
+    guard UserPath.isName(target.name), !path.utf8.contains(0) else {
+      throw WormholeError(
+        .invalidName, operation, path, because: "the path does not end in the name of a file")
     }
+    try checkClaim(operation, path)
+    let taking = MemberDirectory.Taking(
+      name: fileName, size: size, checksum: attached.checksum,
+      durability: attached.synced == true ? .power : .process, isReplacing: isReplacing)
+    do throws(MemberDirectory.AttachmentProblem) {
+      try home.takeAttachment(taking, to: target) { done in
+        progress?(FileProgress(name: name, done: done, total: size)) != .cancel
+      }
+    } catch {
+      throw try explain(error, operation, path)
+    }
+  }
+
+  /// Moves the file out of the container; call it before the message is acknowledged.
+  ///
+  /// The async overload; runs off the task's thread, including the progress closure. If the task
+  /// is cancelled during a copy, the file can still be taken.
+  public func move(
+    to path: String, replacing isReplacing: Bool = false,
+    progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
+  ) async throws(WormholeError) {
+    try await OffPool.run("take file to", path) { () throws(WormholeError) in
+      try self.move(to: path, replacing: isReplacing, progress: OffPool.heeding(progress))
+    }
+  }
+
+  /// Lends the file to a closure under the sender's file name, for code that depends on the name.
+  ///
+  /// The closure may read the file and move it away: the path is a second name of the file, and
+  /// is invalid afterwards. Unlike `move(to:replacing:progress:)`, this call takes nothing from
+  /// the message: if the process dies before the acknowledgement, the file is redelivered with
+  /// the message. A write to the lent file before the acknowledgement, also after a move, spoils
+  /// the file for another attempt.
+  ///
+  /// - Parameter body: receives the path.
+  public func withOriginalName<Value>(_ body: (String) throws -> Value) throws -> Value {
+    let operation = "lend file"
+    try checkClaim(operation, name)
+    let lent: Result<Value, any Error>
+    do throws(MemberDirectory.AttachmentProblem) {
+      lent = try home.lendAttachment(fileName, size: size, as: name, body)
+    } catch {
+      throw try explain(error, operation, name)
+    }
+    return try lent.get()
+  }
+
+  private func explain(
+    _ problem: MemberDirectory.AttachmentProblem, _ operation: String, _ path: String
+  ) throws(WormholeError) -> WormholeError {
+    switch problem {
+    case .system(.fileExists):
+      return WormholeError(
+        .conflict, operation, path, because: "the destination exists already",
+        hint: "choose another path, or pass 'replacing'", errno: .fileExists)
+    case .missing, .system(.noSuchFile):
+      guard try !exists else { break }
+      return WormholeError(
+        .notFound, operation, path, because: "'\(name)' was taken before", errno: .noSuchFile)
+    default: break
+    }
+    return WormholeError(problem, operation, path, "'\(name)'")
+  }
+
+  /// A file that another attempt has claimed now belongs to that attempt.
+  private func checkClaim(_ operation: String, _ path: String) throws(WormholeError) {
+    guard let delivery else { return }
+    do throws(Errno) {
+      if try home.status(of: delivery.claimed.text, in: .claimed) != nil { return }
+    } catch {
+      throw WormholeError(error, operation, path)
+    }
+    throw WormholeError(
+      .superseded, operation, path,
+      because: "the message of '\(name)' was ended, or another process has it now")
+  }
+
+  /// The sender's metadata; nil if the sender gave none.
+  ///
+  /// As ``Message/value(as:)``, which throws if the message has no value.
+  public func metadata<Metadata: Decodable & Sendable>(
+    as type: Metadata.Type = Metadata.self
+  ) throws(WormholeError) -> Metadata? {
+    guard let contents else { return try made?.value(0, as: type) }
+    return contents.document.count == 0 ? nil : try contents.value(0, as: type)
   }
 }

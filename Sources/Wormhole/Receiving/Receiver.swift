@@ -1,24 +1,22 @@
 public import Dispatch
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
-extension Wormhole {
-  /// When a message counts as handled.
-  @nonexhaustive
-  public enum Acknowledgement: Sendable {
-    /// When the closure has returned without throwing, or the loop asks for the next message.
-    case automatic
-    /// When ``Wormhole/Message/acknowledge()`` is called.
-    case explicit
-  }
+/// When a message counts as handled.
+@nonexhaustive
+public enum Acknowledgement: Sendable {
+  /// When the closure has returned without throwing, or the loop asks for the next message.
+  case automatic
+  /// When ``Message/acknowledge()`` is called.
+  case explicit
 }
 
-extension Wormhole.Member {
+extension Member {
   /// Delivers the messages sent to this member to a closure, one at a time.
   ///
   /// The first messages sent are delivered first. If the closure throws, the message has failed: it
-  /// is redelivered later, and goes to the dead letters after ``Wormhole/MailOptions/attempts``. If
+  /// is redelivered later, and goes to the dead letters after ``MailboxOptions/attempts``. If
   /// several closures want a message, they take turns. Delivery continues until the subscription is
   /// stopped or the member leaves, whether or not the returned subscription is retained.
   ///
@@ -30,10 +28,10 @@ extension Wormhole.Member {
   ///   - handler: receives each message.
   @discardableResult
   public func receive(
-    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Acknowledgement = .automatic,
     on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.Message) throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (Message) throws -> Void
+  ) throws(WormholeError) -> Subscription {
     try receive(
       kinds: kinds, takingFiles: true, acknowledging: acknowledgement, on: queue, handler)
   }
@@ -44,9 +42,9 @@ extension Wormhole.Member {
   /// them.
   package func receive(
     kinds: Set<String>?, takingFiles takesFiles: Bool,
-    acknowledging acknowledgement: Wormhole.Acknowledgement, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.Message) throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    acknowledging acknowledgement: Acknowledgement, on queue: DispatchQueue? = nil,
+    _ handler: @escaping @Sendable (Message) throws -> Void
+  ) throws(WormholeError) -> Subscription {
     if queue != nil { try TaskPool.start("receive as", name) }
     let receiver = try Receiver(
       mailbox, kinds, takesFiles: takesFiles, acknowledgement, on: queue, handler)
@@ -62,8 +60,8 @@ extension Wormhole.Member {
   @discardableResult
   public func receive<Value: Decodable & Sendable>(
     _ type: Value.Type, kind: String? = nil, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Value, Wormhole.Message) throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (Value, Message) throws -> Void
+  ) throws(WormholeError) -> Subscription {
     try receive(kinds: [kind ?? MessageKind.name(of: type)], on: queue) { message in
       try handler(message.value(as: type), message)
     }
@@ -75,7 +73,7 @@ final class Receiver: Stoppable {
   private let mailbox: Mailbox
   private let number: Int
   private let runner: CoalescingWorker
-  private let acknowledgement: Wormhole.Acknowledgement
+  private let acknowledgement: Acknowledgement
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
   private let isStopped = Atomic<Bool>(false)
@@ -98,14 +96,14 @@ final class Receiver: Stoppable {
 
   init(
     _ mailbox: Mailbox, _ kinds: Set<String>?, takesFiles: Bool = true,
-    _ acknowledgement: Wormhole.Acknowledgement, on queue: DispatchQueue?,
+    _ acknowledgement: Acknowledgement, on queue: DispatchQueue?,
     _ handler: @escaping @Sendable (Message) throws -> Void
   ) throws(WormholeError) {
     self.mailbox = mailbox
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    runner = CoalescingWorker(staysOnQueue: queue != nil, mailbox.hole.options.time)
+    runner = CoalescingWorker(staysOnQueue: queue != nil, mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds, takesFiles: takesFiles)
   }
 
@@ -206,7 +204,7 @@ final class Receiver: Stoppable {
   ///
   /// Claimed messages not given out yet are requeued by then: the next receiver gets them first.
   func stop() {
-    guard mailbox.hole.storage.isOwned else { return }
+    guard mailbox.container.storage.isOwned else { return }
     isStopped.store(true, ordering: .sequentiallyConsistent)
     mailbox.remove(number)
     mailbox.closures.remove(self)
@@ -299,7 +297,7 @@ extension Mailbox {
       // The handler's own call of `acknowledge()` may have thrown.
       if !message.hasEnded { try message.fail("\(error)") }
     } catch {
-      hole.log(.error, error, about: LogSubject(member: home.name, message: message.id))
+      container.log(.error, error, about: LogSubject(member: home.name, message: message.id))
     }
   }
 }

@@ -1,16 +1,16 @@
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
 /// Receiving with asynchronous closures, and with closures of actors.
-extension Wormhole.Member {
+extension Member {
   /// Delivers the messages sent to this member to an asynchronous closure, one at a time.
   ///
   /// As ``receive(kinds:acknowledging:on:_:)``: the next message is delivered after the closure has
   /// returned. A task of the library calls the closure, on its actor if the closure is isolated to
   /// an actor. After a stop on the same actor, the closure is not entered again.
   ///
-  /// Neither ``Wormhole/Subscription/stop()`` nor leaving waits for a call in progress. Its message
+  /// Neither ``Subscription/stop()`` nor leaving waits for a call in progress. Its message
   /// is redelivered afterwards, unless the closure has already acknowledged the message. Therefore
   /// a receiver that starts at once may get later messages before that message.
   ///
@@ -20,9 +20,9 @@ extension Wormhole.Member {
   ///   - handler: receives each message.
   @discardableResult
   public func receive(
-    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
-    _ handler: @escaping @isolated(any) @Sendable (Wormhole.Message) async throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Acknowledgement = .automatic,
+    _ handler: @escaping @isolated(any) @Sendable (Message) async throws -> Void
+  ) throws(WormholeError) -> Subscription {
     try receive(kinds, acknowledgement, isolation: handler.isolation) { try await handler($0) }
   }
 
@@ -37,9 +37,9 @@ extension Wormhole.Member {
   ///   - handler: receives each message.
   @discardableResult
   public func receive(
-    kinds: Set<String>? = nil, acknowledging acknowledgement: Wormhole.Acknowledgement = .automatic,
-    _ handler: @escaping @MainActor @Sendable (Wormhole.Message) throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Acknowledgement = .automatic,
+    _ handler: @escaping @MainActor @Sendable (Message) throws -> Void
+  ) throws(WormholeError) -> Subscription {
     try receive(kinds, acknowledgement, isolation: MainActor.shared) { try await handler($0) }
   }
 
@@ -55,8 +55,8 @@ extension Wormhole.Member {
   @discardableResult
   public func receive<Value: Decodable & Sendable>(
     _ type: Value.Type, kind: String? = nil,
-    _ handler: @escaping @isolated(any) @Sendable (Value, Wormhole.Message) async throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    _ handler: @escaping @isolated(any) @Sendable (Value, Message) async throws -> Void
+  ) throws(WormholeError) -> Subscription {
     let kinds: Set = [kind ?? MessageKind.name(of: type)]
     return try receive(kinds, .automatic, isolation: handler.isolation) { message in
       try await handler(message.value(as: type), message)
@@ -74,8 +74,8 @@ extension Wormhole.Member {
   @discardableResult
   public func receive<Value: Decodable & Sendable>(
     _ type: Value.Type, kind: String? = nil,
-    _ handler: @escaping @MainActor @Sendable (Value, Wormhole.Message) throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    _ handler: @escaping @MainActor @Sendable (Value, Message) throws -> Void
+  ) throws(WormholeError) -> Subscription {
     let kinds: Set = [kind ?? MessageKind.name(of: type)]
     return try receive(kinds, .automatic, isolation: MainActor.shared) { message in
       try await handler(message.value(as: type), message)
@@ -83,10 +83,10 @@ extension Wormhole.Member {
   }
 
   private func receive(
-    _ kinds: Set<String>?, _ acknowledgement: Wormhole.Acknowledgement,
+    _ kinds: Set<String>?, _ acknowledgement: Acknowledgement,
     isolation: (any Actor)?,
     _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try WormholeError.checkQueues("receive with", "an asynchronous closure")
     let receiver = TaskReceiver(
       StopOnRelease(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
@@ -99,13 +99,13 @@ extension Wormhole.Member {
 /// A receiver with an asynchronous closure.
 private final class TaskReceiver: Stoppable {
   private let pump: StopOnRelease<Pump>
-  private let acknowledgement: Wormhole.Acknowledgement
+  private let acknowledgement: Acknowledgement
   private let isolation: (any Actor)?
   private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
   private let isStopped = Atomic<Bool>(false)
 
   init(
-    _ pump: StopOnRelease<Pump>, _ acknowledgement: Wormhole.Acknowledgement,
+    _ pump: StopOnRelease<Pump>, _ acknowledgement: Acknowledgement,
     isolation: (any Actor)?,
     _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
   ) {

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The receiver of a request: a member by its name, or a guest by the name of its directory.
@@ -7,14 +7,14 @@ struct LiveAddress: Hashable, Sendable {
   let name: String
 
   /// Returns the receiver's directory; nil if there is none.
-  func home(in container: Container) throws(WormholeError) -> MemberDirectory? {
-    try container.existingMember(name, in: folder)
+  func home(in storage: Container) throws(WormholeError) -> MemberDirectory? {
+    try storage.existingMember(name, in: folder)
   }
 
   /// Returns whether the receiver runs, and its incarnation; a guest's only incarnation is its
   /// name.
-  func look(in container: Container) throws(WormholeError) -> PeerStatus {
-    let sighting = try PresenceReading(name, in: container, folder)
+  func look(in storage: Container) throws(WormholeError) -> PeerStatus {
+    let sighting = try PresenceReading(name, in: storage, folder)
     let incarnation =
       folder == .guests ? Incarnation(rawValue: name) : sighting.found.profile?.incarnation
     return PeerStatus(
@@ -25,17 +25,17 @@ struct LiveAddress: Hashable, Sendable {
     let isPresent: Bool
     /// The incarnation of the last join.
     let incarnation: Incarnation?
-    let reachability: Wormhole.Reachability
+    let reachability: Reachability
 
     /// The running incarnation.
     var living: Incarnation? { isPresent ? incarnation : nil }
   }
 
   /// Withdraws a file that was placed for the receiver; false if the file is gone.
-  func withdraw(_ file: LiveName, from incarnation: Incarnation, in container: Container) -> Bool {
+  func withdraw(_ file: LiveName, from incarnation: Incarnation, in storage: Container) -> Bool {
     // The directory is opened again: a requester that waits for many peers would otherwise keep as
     // many directories open.
-    guard let folder = try? home(in: container)?.live(incarnation) else { return false }
+    guard let folder = try? home(in: storage)?.live(incarnation) else { return false }
     return (try? folder.descriptor.unlink(file.text)) != nil
   }
 }

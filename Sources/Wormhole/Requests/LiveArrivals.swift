@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The files that have arrived and are not taken yet, in the order of arrival.
 ///

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The requests or messages that wait for their turn on a handler's queue.

@@ -1,14 +1,14 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The folders of requesters, by incarnation.
 final class LiveFolders: Sendable {
-  private let container: Container
+  private let storage: Container
   private let known = Monitor<[Incarnation: OpenDirectory]>([:])
   /// The requesters of the last checks: whether each was gone, and how long the result is valid.
   private let looked = Monitor<[String: (isGone: Bool, until: Instant)]>([:])
 
-  init(_ container: Container) { self.container = container }
+  init(_ storage: Container) { self.storage = storage }
 
   /// Returns nil if the incarnation has no folder any more.
   func folder(_ mark: String, _ incarnation: Incarnation?) throws(WormholeError) -> OpenDirectory? {
@@ -33,8 +33,8 @@ final class LiveFolders: Sendable {
   ) throws(WormholeError) -> MemberDirectory? {
     guard let sender = MessageName.Sender(mark) else { return nil }
     return switch sender {
-    case .member(let name): try container.existingMember(name)
-    case .guest(let name): try container.existingMember(name, in: .guests)
+    case .member(let name): try storage.existingMember(name)
+    case .guest(let name): try storage.existingMember(name, in: .guests)
     }
   }
 

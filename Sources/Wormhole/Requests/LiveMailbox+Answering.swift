@@ -1,5 +1,5 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Replies to requests, and confirmations for senders that wait for a handler.
@@ -15,7 +15,7 @@ extension LiveMailbox {
       try self.answer(
         core.header, name.id, WormholeError.writing("confirm message", core.header.kind, answer))
     } catch {
-      hole.log(.error, error, about: LogSubject(member: home.name))
+      container.log(.error, error, about: LogSubject(member: home.name))
     }
   }
 
@@ -24,12 +24,12 @@ extension LiveMailbox {
     _ request: LiveFile.Header, _ id: String, _ answer: LiveAnswer
   ) throws(WormholeError) {
     guard let folder = try askers.folder(request.from, request.incarnation) else { return }
-    let stamp = try MessageStamp(hole.storage)
+    let stamp = try MessageStamp(container.storage)
     if case .word(let word) = answer, say(word, in: folder, stamp, id) { return }
     let bytes = try WormholeError.writing("answer request of", request.from, answer.bytes)
     let name = LiveName(stamp, .answer, id: id)
     do throws(Errno) {
-      try hole.storage.place(bytes, in: folder, as: name.text)
+      try container.storage.place(bytes, in: folder, as: name.text)
     } catch {
       guard error == .noSuchFile else {
         throw WormholeError(error, "answer request of", request.from)
@@ -52,6 +52,6 @@ extension LiveMailbox {
 
 extension Participant {
   var live: LiveMailbox {
-    services.get { LiveMailbox(hole, home, liveFolder, incarnation, mark: mark) }
+    services.get { LiveMailbox(container, home, liveFolder, incarnation, mark: mark) }
   }
 }

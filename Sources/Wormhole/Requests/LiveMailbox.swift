@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The immediate exchange of one member, or one guest, with running processes (P5): requests in
@@ -11,7 +11,7 @@ internal import Syscalls
 /// removed. Replies are taken separately from the rest: a handler must not block a reply for which
 /// the handler itself waits.
 final class LiveMailbox: Service {
-  let hole: Wormhole
+  let container: SharedContainer
   let incarnation: Incarnation
   /// The folder's name for other processes: the escaped name of a member, or the mark of a guest.
   let mark: String
@@ -44,7 +44,7 @@ final class LiveMailbox: Service {
     var next = 0
     /// By kind, or nil for all kinds without a handler of their own; the latest handler counts.
     var answering: [String?: [(Int, Answering)]] = [:]
-    var hearing: [Int: (kinds: Set<String>?, call: @Sendable (Wormhole.ImmediateMessage) -> Bool)] =
+    var hearing: [Int: (kinds: Set<String>?, call: @Sendable (ImmediateMessage) -> Bool)] =
       [:]
     /// Arrivals for which no handler was registered yet.
     var early: [(LiveName, LiveMessage)] = []
@@ -63,23 +63,24 @@ final class LiveMailbox: Service {
   private static let mostEarly = 1000
 
   /// A closure that replies to a request.
-  typealias Answering = @Sendable (Wormhole.Request) -> Void
+  typealias Answering = @Sendable (Request) -> Void
 
   init(
-    _ hole: Wormhole, _ home: MemberDirectory, _ folder: OpenDirectory, _ incarnation: Incarnation,
+    _ container: SharedContainer, _ home: MemberDirectory, _ folder: OpenDirectory,
+    _ incarnation: Incarnation,
     mark: String
   ) {
-    self.hole = hole
+    self.container = container
     self.home = home
     self.folder = folder
     self.incarnation = incarnation
     self.mark = mark
-    begun = ActiveSubscriptions(hole.directory)
-    let asking = PendingReplies(hole.options.time)
+    begun = ActiveSubscriptions(container.directory)
+    let asking = PendingReplies(container.options.time)
     self.asking = asking
-    peers = LivePeers(hole, asking, of: home.name)
-    askers = LiveFolders(hole.storage)
-    youngUntil = .now + hole.options.youth
+    peers = LivePeers(container, asking, of: home.name)
+    askers = LiveFolders(container.storage)
+    youngUntil = .now + container.options.youth
   }
 
   /// Begins to listen.
@@ -106,7 +107,7 @@ final class LiveMailbox: Service {
       throw WormholeError(error, "listen as", home.name, at: home)
     }
     linkWatching.withLock { watching in
-      watching = hole.options.link?.watch { [weak peers] in peers?.lookAtLink() }
+      watching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
     }
     list()
   }
@@ -114,7 +115,7 @@ final class LiveMailbox: Service {
   /// Calls a closure if the container is removed or moved away.
   func watchEnd(_ ended: @escaping @Sendable (WormholeError) -> Void) throws(WormholeError) {
     let name = home.name
-    let watch = try hole.storage.watchEnd { end in
+    let watch = try container.storage.watchEnd { end in
       // On another thread: the closure may wait for subscriptions of this member.
       CallThreads.background.add { ended(end.error("go on as", name)) }
     }
@@ -154,7 +155,7 @@ final class LiveMailbox: Service {
   }
 
   func list() {
-    let clock = hole.options.environment.sinceBoot
+    let clock = container.options.environment.sinceBoot
     let losses = arrived.withLock { $0.losses }
     let began = clock()
     do throws(Errno) {
@@ -169,7 +170,7 @@ final class LiveMailbox: Service {
 
   private func listLater() {
     guard watch.withLock({ $0 != nil }) else { return }
-    later.plan(on: hole.background) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+    later.plan(on: container.background) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -187,19 +188,19 @@ final class LiveMailbox: Service {
   }
 
   private func log(_ level: LogLevel, _ text: String) {
-    hole.log(level, text, about: LogSubject(member: home.name))
+    container.log(level, text, about: LogSubject(member: home.name))
   }
 
   private func content(of name: LiveName) -> [UInt8]? {
     do throws(WormholeError) {
-      switch try hole.storage.take(name.text, from: folder) {
+      switch try container.storage.take(name.text, from: folder) {
       case .sound(let bytes, _)?: return bytes
       case .damaged(let reason, _)?:
         log(.error, "dropped a message to '\(home.name)': its file is damaged: \(reason)")
       case .missing?, nil: break
       }
     } catch {
-      hole.log(.error, error, about: LogSubject(member: home.name))
+      container.log(.error, error, about: LogSubject(member: home.name))
       // The file remains, and no further notice will report it.
       if error.mayPass { listLater() }
     }
@@ -223,7 +224,7 @@ final class LiveMailbox: Service {
         return
       }
       guard let answer = answer(of: name) else { return }
-      guard let link = hole.options.link else { return asking.answer(name.id, answer) }
+      guard let link = container.options.link else { return asking.answer(name.id, answer) }
       // No handler may delay a reply.
       let from = asking.peer(asked: name.id)
       link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
@@ -263,12 +264,12 @@ final class LiveMailbox: Service {
   }
 
   private func take(_ name: LiveName) {
-    if let deadline = name.deadline, deadline <= hole.options.time.sinceBoot {
+    if let deadline = name.deadline, deadline <= container.options.time.sinceBoot {
       try? folder.descriptor.unlink(name.text)
       return log(.info, "dropped a message to '\(home.name)': its deadline has passed")
     }
     guard let bytes = content(of: name) else { return }
-    guard let core = try? LiveMessage(hole, bytes) else {
+    guard let core = try? LiveMessage(container, bytes) else {
       return log(.error, "dropped a message to '\(home.name)': its file has an unknown format")
     }
     let header = core.header
@@ -277,7 +278,7 @@ final class LiveMailbox: Service {
       return log(
         .info, "dropped a '\(header.kind)' request to '\(home.name)': the requester has ended")
     }
-    guard let link = hole.options.link else { return handle(name, core) }
+    guard let link = container.options.link else { return handle(name, core) }
     link.carry(LinkLetter(name, from: core.from, to: home.name)) { [weak self] in
       guard let self else { return }
       carried.withLock { $0.append((name, core)) }
@@ -286,7 +287,7 @@ final class LiveMailbox: Service {
   }
 
   private func hasWaited(_ name: LiveName) -> Bool {
-    hole.options.environment.sinceBoot() - name.sent > Duration.milliseconds(10).inNanoseconds
+    container.options.environment.sinceBoot() - name.sent > Duration.milliseconds(10).inNanoseconds
   }
 
   private func handle(_ name: LiveName, _ core: LiveMessage) {
@@ -295,22 +296,22 @@ final class LiveMailbox: Service {
     switch taker(of: name, core) {
     case .later: break
     case .hearing(let calls):
-      hand(Wormhole.ImmediateMessage(core), to: calls, name)
+      hand(ImmediateMessage(core), to: calls, name)
     case .answering(let answering):
-      answering(Wormhole.Request(core, from: LiveRequester(live: self, id: name.id)))
+      answering(Request(core, from: LiveRequester(live: self, id: name.id)))
     case .nobody where name.letter == .confirmed:
       refuse(name, core, "'\(home.name)' listens for no immediate messages of kind '\(kind)'")
     case .nobody where name.letter == .message:
       log(.debug, "dropped an immediate '\(kind)': no handler receives this kind")
     case .nobody:
-      Wormhole.Request(core, from: LiveRequester(live: self, id: name.id))
+      Request(core, from: LiveRequester(live: self, id: name.id))
         .refuse("'\(home.name)' answers no requests of kind '\(kind)'")
     }
   }
 
   private func hand(
-    _ message: Wormhole.ImmediateMessage,
-    to calls: [@Sendable (Wormhole.ImmediateMessage) -> Bool], _ name: LiveName
+    _ message: ImmediateMessage,
+    to calls: [@Sendable (ImmediateMessage) -> Bool], _ name: LiveName
   ) {
     let core = message.core
     confirming.withLock { $0 += 1 }
@@ -331,7 +332,7 @@ final class LiveMailbox: Service {
 
   private enum Taker {
     case answering(Answering)
-    case hearing([@Sendable (Wormhole.ImmediateMessage) -> Bool])
+    case hearing([@Sendable (ImmediateMessage) -> Bool])
     /// The arrival is kept until a handler is registered, or until its time is over.
     case later
     case nobody
@@ -353,7 +354,8 @@ final class LiveMailbox: Service {
         return (.answering(last.1), false)
       }
       guard isBehind || Instant.now < youngUntil, handlers.early.count < Self.mostEarly,
-        handlers.early.isEmpty || handlers.earlyBytes + core.size <= hole.options.maximumValueBytes
+        handlers.early.isEmpty
+          || handlers.earlyBytes + core.size <= container.options.maximumValueBytes
       else { return (.nobody, false) }
       handlers.early.append((name, core))
       handlers.earlyBytes += core.size
@@ -395,15 +397,15 @@ final class LiveMailbox: Service {
   // MARK: Handlers
 
   /// Keeps a subscription of this member until the subscription has ended.
-  func subscribe(_ one: any Stoppable) -> Wormhole.Subscription {
+  func subscribe(_ one: any Stoppable) -> Subscription {
     if let subscription = begun.keepIfOpen(one) { return subscription }
     one.stop()
-    return Wormhole.Subscription(one, in: begun, hasEnded: true)
+    return Subscription(one, in: begun, hasEnded: true)
   }
 
   /// Returns whether the process is a forked child, which cannot receive anything.
   private var isDeaf: Bool {
-    guard !hole.storage.isOwned else { return false }
+    guard !container.storage.isOwned else { return false }
     log(
       .error, "'\(home.name)' hears nothing: \(WormholeError(.ownerDied, "listen as", home.name))")
     return true
@@ -421,7 +423,7 @@ final class LiveMailbox: Service {
   }
 
   func add(
-    hearing kinds: Set<String>?, _ call: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
+    hearing kinds: Set<String>?, _ call: @escaping @Sendable (ImmediateMessage) -> Bool
   ) -> Int {
     if isDeaf { return 0 }
     let number = handlers.withLock { handlers in

@@ -1,40 +1,40 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// A request or an immediate message that has arrived.
 final class LiveMessage: Sendable {
   /// Nil if a test has made the message.
-  let hole: Wormhole?
+  let container: SharedContainer?
   let header: LiveFile.Header
   private let document: BinaryDocument
   /// The number of bytes that the message occupies.
   var size: Int { document.size }
 
-  init(_ hole: Wormhole?, _ header: LiveFile.Header, _ document: BinaryDocument) {
-    self.hole = hole
+  init(_ container: SharedContainer?, _ header: LiveFile.Header, _ document: BinaryDocument) {
+    self.container = container
     self.header = header
     self.document = document
   }
 
   /// - Parameter bytes: the content of the file; reading the file has checked the seal.
-  convenience init(_ hole: Wormhole, _ bytes: [UInt8]) throws {
-    let decoder = BinaryDecoder(limits: hole.options.limits)
+  convenience init(_ container: SharedContainer, _ bytes: [UInt8]) throws {
+    let decoder = BinaryDecoder(limits: container.options.limits)
     let document = try decoder.open(bytes, isSealChecked: true)
-    self.init(hole, try decoder.decode(LiveFile.Header.self, from: document), document)
+    self.init(container, try decoder.decode(LiveFile.Header.self, from: document), document)
   }
 
-  var limits: PropertyListLimits { hole?.options.limits ?? PropertyListLimits() }
+  var limits: PropertyListLimits { container?.options.limits ?? PropertyListLimits() }
 
   /// The time left for delivery.
   var timeLeft: Duration {
-    .nanoseconds(max(0, header.deadline - (hole?.options.time ?? MailTime()).sinceBoot))
+    .nanoseconds(max(0, header.deadline - (container?.options.time ?? MailTime()).sinceBoot))
   }
 
   var isLate: Bool { timeLeft == .zero }
 
   func tellLate() {
-    hole?.log(
+    container?.log(
       .info, "dropped a '\(header.kind)' of '\(header.from)' that was too late", about: subject)
   }
 

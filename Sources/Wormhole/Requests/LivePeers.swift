@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The known peers, to which requests can be sent: for each, the running incarnation and its
@@ -32,7 +32,7 @@ final class LivePeers: Sendable {
   /// The number of peers that are kept without a pending request.
   static let most = 64
 
-  private let hole: Wormhole
+  private let container: SharedContainer
   private let asking: PendingReplies
   /// The name of the sending member or guest.
   private let owner: String
@@ -40,8 +40,8 @@ final class LivePeers: Sendable {
   let beforeLoss = Monitor(Action {})
   private let state = Monitor(State())
 
-  init(_ hole: Wormhole, _ asking: PendingReplies, of owner: String) {
-    self.hole = hole
+  init(_ container: SharedContainer, _ asking: PendingReplies, of owner: String) {
+    self.container = container
     self.asking = asking
     self.owner = owner
   }
@@ -109,7 +109,7 @@ final class LivePeers: Sendable {
   }
 
   private func isCut(_ peer: LiveAddress) -> Bool {
-    hole.options.link?.isCut(between: owner, and: peer.name) ?? false
+    container.options.link?.isCut(between: owner, and: peer.name) ?? false
   }
 
   /// Fails the requests to peers behind a cut link, which will not reply.
@@ -135,23 +135,23 @@ final class LivePeers: Sendable {
   func lives(_ incarnation: Incarnation, of peer: LiveAddress) -> Bool {
     if cached(peer)?.incarnation == incarnation { return true }
     // The peer may have been forgotten while the incarnation runs.
-    return (try? peer.look(in: hole.storage))?.living == incarnation
+    return (try? peer.look(in: container.storage))?.living == incarnation
   }
 
   private func watch(_ peer: LiveAddress) throws(WormholeError) {
-    let container = hole.storage
+    let storage = container.storage
     // A guest has no profile.
     let watching: StopOnRelease<Listener>
     if peer.folder == .guests {
-      watching = try WatchPlan<Wormhole.Reachability>(
+      watching = try WatchPlan<Reachability>(
         join: { (listener) throws(WormholeError) in
-          try PresenceFeed.join(listener, peer.name, in: .guests, container, .reachability)
+          try PresenceFeed.join(listener, peer.name, in: .guests, storage, .reachability)
         }, interpreter: { PresenceFeed.reachability }
       ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
     } else {
-      watching = try WatchPlan<Wormhole.Profile>(
+      watching = try WatchPlan<Profile>(
         join: { (listener) throws(WormholeError) in
-          try PresenceFeed.join(listener, peer.name, container, .profile)
+          try PresenceFeed.join(listener, peer.name, storage, .profile)
         }, interpreter: { PresenceFeed.profile }
       ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
     }
@@ -173,14 +173,15 @@ final class LivePeers: Sendable {
     state.withLock { $0.known[peer]?.changes += 1 }
     let living: Incarnation?
     do throws(WormholeError) {
-      living = try peer.look(in: hole.storage).living
+      living = try peer.look(in: container.storage).living
     } catch {
-      hole.log(.error, error)
+      container.log(.error, error)
       // The next request checks the peer again. A peer with pending requests may have ended, and no
       // further notice will report its end.
       forget(peer)
       guard !asked.isEmpty else { return }
-      return hole.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
+      return container.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer)
+      }
     }
     state.withLock { state in
       guard state.known[peer]?.incarnation != living else { return }
@@ -201,7 +202,7 @@ final class LivePeers: Sendable {
   ) throws(WormholeError) -> (folder: OpenDirectory, incarnation: Incarnation) {
     for pause in [1, 2, 5, 10, 20, 50, 0] {
       let changes = state.withLock { $0.known[peer]?.changes }
-      let look = try peer.look(in: hole.storage)
+      let look = try peer.look(in: container.storage)
       guard look.isPresent else { throw Self.unreachable(peer, operation, look.reachability) }
       if let incarnation = look.incarnation,
         let folder = try folder(peer, incarnation, operation)
@@ -225,11 +226,11 @@ final class LivePeers: Sendable {
   /// A process that joins on a full disk has the name and no profile. A small file shows whether
   /// the disk is still full.
   private func nameless(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    let container = hole.storage
-    guard (try? peer.look(in: container))?.isPresent == true else {
+    let storage = container.storage
+    guard (try? peer.look(in: storage))?.isPresent == true else {
       return Self.gone(peer, operation)
     }
-    if let failure = container.stagingFailure() {
+    if let failure = storage.stagingFailure() {
       var error = WormholeError(failure, operation, peer.name)
       if error.code == .full {
         error.hint = "make room on the file system, and have '\(peer.name)' join again"
@@ -245,7 +246,7 @@ final class LivePeers: Sendable {
   private func folder(
     _ peer: LiveAddress, _ incarnation: Incarnation, _ operation: String
   ) throws(WormholeError) -> OpenDirectory? {
-    guard let home = try peer.home(in: hole.storage) else { return nil }
+    guard let home = try peer.home(in: container.storage) else { return nil }
     do throws(Errno) {
       return try home.live(incarnation)
     } catch {
@@ -263,8 +264,8 @@ final class LivePeers: Sendable {
   ) throws(WormholeError) {
     if state.withLock({ $0.known[peer]?.room?.take(size) ?? false }) { return }
     let room = LiveCapacity(
-      counting: folder, for: size, mostBytes: hole.options.maximumValueBytes,
-      now: hole.options.time.sinceBoot)
+      counting: folder, for: size, mostBytes: container.options.maximumValueBytes,
+      now: container.options.time.sinceBoot)
     guard let room else {
       throw WormholeError(
         .full, operation, peer.name,
@@ -285,7 +286,7 @@ final class LivePeers: Sendable {
   }
 
   private static func unreachable(
-    _ peer: LiveAddress, _ operation: String, _ reachability: Wormhole.Reachability
+    _ peer: LiveAddress, _ operation: String, _ reachability: Reachability
   ) -> WormholeError {
     WormholeError(
       .unreachable, operation, peer.name,

@@ -1,17 +1,15 @@
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 package import Syscalls
 
-extension Wormhole {
-  /// A request with a known type of reply.
-  public protocol RequestValue: Codable, Sendable {
-    /// The type of the reply.
-    associatedtype Reply: Codable & Sendable
-  }
+/// A request with a known type of reply.
+public protocol RequestValue: Codable, Sendable {
+  /// The type of the reply.
+  associatedtype Reply: Codable & Sendable
 }
 
 /// Requests and messages to a running process.
-extension Wormhole.Peer {
+extension Peer {
   /// Sends an immediate message.
   ///
   /// It throws ``WormholeError/Code-swift.struct/unreachable`` at once if the peer does not run. A
@@ -29,13 +27,13 @@ extension Wormhole.Peer {
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
     let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
-    let deadline = hole.options.time.now + timeout
+    let deadline = container.options.time.now + timeout
     if waking { try wake(within: timeout) }
     do throws(WormholeError) {
       _ = try sendNow(value, kind, timeout, until: deadline)
     } catch {
       // The process that ran may have been about to end.
-      let left = deadline - hole.options.time.now
+      let left = deadline - container.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try wake(within: left)
       _ = try sendNow(value, kind, timeout, until: deadline)
@@ -45,8 +43,8 @@ extension Wormhole.Peer {
   /// Sends an immediate message, and waits until a handler of the peer has received it.
   ///
   /// As ``sendImmediately(_:kind:within:waking:)``. If the peer has no handler for the message, it
-  /// throws ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received the
-  /// message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
+  /// throws ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received
+  /// the message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
   package func sendAndWait<Value: Encodable>(
     _ value: Value, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
@@ -94,7 +92,7 @@ extension Wormhole.Peer {
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Answer {
-    let deadline = hole.options.time.now + timeout
+    let deadline = container.options.time.now + timeout
     let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
     if waking { try await wake(within: timeout) }
     do throws(Unanswered) {
@@ -103,7 +101,7 @@ extension Wormhole.Peer {
       guard waking, error.isUnseen else { throw error.error }
     }
     // The process that ran was about to end.
-    try await wake(within: deadline - hole.options.time.now)
+    try await wake(within: deadline - container.options.time.now)
     do throws(Unanswered) {
       return try await ask(question, kind, timeout, until: deadline)
     } catch {
@@ -114,11 +112,11 @@ extension Wormhole.Peer {
   private func ask<Question: Encodable, Answer: Decodable>(
     _ question: Question, _ kind: String, _ timeout: Duration, until deadline: Instant
   ) async throws(Unanswered) -> Answer {
-    var stranger: Wormhole.Guest?
+    var stranger: Guest?
     if member == nil, guest == nil {
       do throws(WormholeError) {
         stranger = try await OffPool.runQuickly("ask", name) { () throws(WormholeError) in
-          try hole.guest()
+          try container.guest()
         }
       } catch {
         throw Unanswered(error: error)
@@ -141,7 +139,7 @@ extension Wormhole.Peer {
   }
 
   /// Sends a request with a known type of reply.
-  public func request<Question: Wormhole.RequestValue>(
+  public func request<Question: RequestValue>(
     _ question: Question, within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Question.Reply {
     try await request(question, as: Question.Reply.self, within: timeout, waking: waking)
@@ -162,7 +160,7 @@ extension Wormhole.Peer {
     _ question: Question, as type: Answer.Type, kind: String?, within timeout: Duration,
     waking: Bool, letter: LiveName.Letter
   ) throws(WormholeError) -> Answer {
-    let deadline = hole.options.time.now + timeout
+    let deadline = container.options.time.now + timeout
     let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
     if waking { try wake(within: timeout) }
     return try withLive { (live) throws(WormholeError) in
@@ -172,7 +170,7 @@ extension Wormhole.Peer {
         guard waking, error.isUnseen else { throw error.error }
       }
       // The process that ran was about to end.
-      try wake(within: deadline - hole.options.time.now)
+      try wake(within: deadline - container.options.time.now)
       do throws(Unanswered) {
         return try askAndWait(question, live, kind, timeout, until: deadline, letter)
       } catch {
@@ -191,7 +189,7 @@ extension Wormhole.Peer {
     let ended = Monitor<PendingReplies.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
     // The caller's thread waits for the deadline itself: the thread for all deadlines may be busy.
-    let isReal = hole.options.time.moved == nil && !Mutants.has(.oneClock)
+    let isReal = container.options.time.moved == nil && !Mutants.has(.oneClock)
     let isOver = ended.wait(until: isReal ? deadline : nil) { $0 == nil ? nil : true }
     if isOver == nil { asked.timeOut() }
     return try asked.answer(ended.wait(until: nil) { $0 }!)
@@ -204,9 +202,9 @@ extension Wormhole.Peer {
   private func withLive<Result>(
     _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
-    try hole.storage.checkOwner("ask", name)
+    try container.storage.checkOwner("ask", name)
     if let live { return try body(live) }
-    let guest = try hole.guest()
+    let guest = try container.guest()
     defer { guest.leave() }
     return try body(guest.live)
   }
@@ -239,10 +237,10 @@ struct OutgoingRequest: Sendable {
   private let sight = Monitor(PendingReplies.Sight.unseen)
   /// Whether the peer may have seen the request.
   var wasSeen: Bool { sight.withLock { $0 != .unseen } }
-  private var hole: Wormhole { live.hole }
+  private var container: SharedContainer { live.container }
 
   init<Value: Encodable>(
-    _ peer: Wormhole.Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
+    _ peer: Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
     until deadline: Instant, _ operation: String
   ) throws(WormholeError) {
     try MessageKind.check(kind, operation, peer.name)
@@ -251,24 +249,24 @@ struct OutgoingRequest: Sendable {
     self.peer = LiveAddress(folder: peer.folder, name: peer.name)
     self.operation = operation
     self.timeout = timeout
-    let environment = live.hole.options.environment
+    let environment = live.container.options.environment
     self.deadline = deadline
-    let time = live.hole.options.time
+    let time = live.container.options.time
     id = environment.randomName()
     let (sinceBoot, overflow) = time.sinceBoot.addingReportingOverflow(
       (deadline - time.now).inNanoseconds)
     lastMoment = overflow ? .max : sinceBoot
     let header = LiveFile.Header(
       from: live.mark, incarnation: live.incarnation, kind: kind, deadline: lastMoment)
-    let limits = live.hole.options.limits
+    let limits = live.container.options.limits
     bytes = try WormholeError.writing(operation, peer.name) {
       try BinaryEncoder(limits: limits).encode(LiveFile.RequestBody(header: header, value: value))
     }
-    guard bytes.count <= live.hole.options.maximumValueBytes else {
+    guard bytes.count <= live.container.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because:
-          "it takes \(bytes.count) bytes, and the limit is \(live.hole.options.maximumValueBytes)"
+        because: "it takes \(bytes.count) bytes, and the limit is "
+          + "\(live.container.options.maximumValueBytes)"
       )
     }
   }
@@ -288,10 +286,10 @@ struct OutgoingRequest: Sendable {
       let target = try live.peers.target(peer, operation)
       try live.peers.makeRoom(for: bytes.count, in: target.folder, of: peer, operation)
       let name = LiveName(
-        try MessageStamp(hole.storage), letter, id: id, deadline: lastMoment)
+        try MessageStamp(container.storage), letter, id: id, deadline: lastMoment)
       try prepare(LivePlace(folder: target.folder, incarnation: target.incarnation, name: name))
       do throws(Errno) {
-        try hole.storage.place(bytes, in: target.folder, as: name.text)
+        try container.storage.place(bytes, in: target.folder, as: name.text)
         return target.incarnation
       } catch {
         guard error == .noSuchFile else { throw WormholeError(error, operation, peer.name) }
@@ -312,7 +310,8 @@ struct OutgoingRequest: Sendable {
     do throws(WormholeError) {
       let incarnation = try place(letter) { (target) throws(WormholeError) in
         let question = PendingReplies.Entry(
-          peer: peer, incarnation: target.incarnation, container: hole.storage, file: target.name,
+          peer: peer, incarnation: target.incarnation, storage: container.storage,
+          file: target.name,
           deadline: deadline, timeout: timeout, sight: sight, end: end)
         // The deadline may have passed while the request was placed for a process that has ended.
         // Or the requester has left.
@@ -382,7 +381,7 @@ struct OutgoingRequest: Sendable {
 
   private func answer<Answer: Decodable>(_ given: LiveAnswer) throws(WormholeError) -> Answer {
     if case .word(let word) = given, let answer = word as? Answer { return answer }
-    let decoder = BinaryDecoder(limits: hole.options.limits)
+    let decoder = BinaryDecoder(limits: container.options.limits)
     let answer = try WormholeError.reading("read the answer of", peer.name) {
       // Reading the file has checked its seal.
       let document = try decoder.open(given.bytes(), isSealChecked: true)

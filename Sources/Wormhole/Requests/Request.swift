@@ -1,6 +1,6 @@
 public import Dispatch
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
@@ -20,108 +20,106 @@ struct LiveRequester: Requester {
   }
 }
 
-extension Wormhole {
-  /// A request whose sender waits for the reply.
+/// A request whose sender waits for the reply.
+///
+/// The receiver replies or refuses once, from any thread and at any time before the deadline. If
+/// the receiver releases the request without either, the requester waits until the deadline, and
+/// a warning is logged.
+public final class Request: Sendable {
+  let core: LiveMessage
+  let requester: any Requester
+  private let isAnswered = Atomic<Bool>(false)
+
+  init(_ core: LiveMessage, from requester: any Requester) {
+    self.core = core
+    self.requester = requester
+  }
+
+  deinit {
+    guard !isAnswered.load(ordering: .acquiring), !core.isLate else { return }
+    core.container?.log(
+      .warning, "a request '\(core.header.kind)' of '\(core.header.from)' was never answered",
+      about: core.subject)
+  }
+
+  /// The member that sent the request; nil if the sender has not joined.
+  public var from: String? { core.from }
+
+  /// The kind that the requester gave; by default the name of the value's type.
+  public var kind: String { core.header.kind }
+
+  /// The time for which the requester still waits.
+  public var timeLeft: Duration { core.timeLeft }
+
+  /// Returns the content of the request.
+  public func value<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Value {
+    try core.value(as: type, "read request")
+  }
+
+  /// Replies to the request.
   ///
-  /// The receiver replies or refuses once, from any thread and at any time before the deadline. If
-  /// the receiver releases the request without either, the requester waits until the deadline, and
-  /// a warning is logged.
-  public final class Request: Sendable {
-    let core: LiveMessage
-    let requester: any Requester
-    private let isAnswered = Atomic<Bool>(false)
+  /// A second reply does nothing, and a warning is logged. A reply to a requester that is gone
+  /// does nothing.
+  public func reply<Value: Encodable>(_ value: Value) throws(WormholeError) {
+    let limits = core.limits
+    try end(
+      WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
+  }
 
-    init(_ core: LiveMessage, from requester: any Requester) {
-      self.core = core
-      self.requester = requester
-    }
-
-    deinit {
-      guard !isAnswered.load(ordering: .acquiring), !core.isLate else { return }
-      core.hole?.log(
-        .warning, "a request '\(core.header.kind)' of '\(core.header.from)' was never answered",
-        about: core.subject)
-    }
-
-    /// The member that sent the request; nil if the sender has not joined.
-    public var from: String? { core.from }
-
-    /// The kind that the requester gave; by default the name of the value's type.
-    public var kind: String { core.header.kind }
-
-    /// The time for which the requester still waits.
-    public var timeLeft: Duration { core.timeLeft }
-
-    /// Returns the content of the request.
-    public func value<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> Value {
-      try core.value(as: type, "read request")
-    }
-
-    /// Replies to the request.
-    ///
-    /// A second reply does nothing, and a warning is logged. A reply to a requester that is gone
-    /// does nothing.
-    public func reply<Value: Encodable>(_ value: Value) throws(WormholeError) {
-      let limits = core.limits
+  /// Refuses the request, for the given reason.
+  public func refuse(_ reason: String) {
+    do throws(WormholeError) {
       try end(
-        WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
-    }
-
-    /// Refuses the request, for the given reason.
-    public func refuse(_ reason: String) {
-      do throws(WormholeError) {
-        try end(
-          WormholeError.writing("refuse request", kind) {
-            .content(try BinaryEncoder().encode(LiveFile.RefusalBody(error: reason)))
-          })
-      } catch {
-        core.hole?.log(.error, error, about: core.subject)
-      }
-    }
-
-    private func end(_ answer: LiveAnswer) throws(WormholeError) {
-      guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else {
-        core.hole?.log(
-          .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already",
-          about: core.subject)
-        return
-      }
-      do throws(WormholeError) {
-        try requester.take(answer, to: core.header)
-      } catch {
-        // No reply was sent: the request can still be refused, and the requester need not wait.
-        isAnswered.store(false, ordering: .releasing)
-        throw error
-      }
+        WormholeError.writing("refuse request", kind) {
+          .content(try BinaryEncoder().encode(LiveFile.RefusalBody(error: reason)))
+        })
+    } catch {
+      core.container?.log(.error, error, about: core.subject)
     }
   }
 
-  /// An immediate message.
-  public struct ImmediateMessage: Sendable {
-    let core: LiveMessage
-
-    init(_ core: LiveMessage) { self.core = core }
-
-    /// The member that sent the message; nil if the sender has not joined.
-    public var from: String? { core.from }
-
-    /// The kind that the sender gave; by default the name of the value's type.
-    public var kind: String { core.header.kind }
-
-    /// Returns the content of the message.
-    public func value<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> Value {
-      try core.value(as: type, "read message")
+  private func end(_ answer: LiveAnswer) throws(WormholeError) {
+    guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else {
+      core.container?.log(
+        .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already",
+        about: core.subject)
+      return
     }
+    do throws(WormholeError) {
+      try requester.take(answer, to: core.header)
+    } catch {
+      // No reply was sent: the request can still be refused, and the requester need not wait.
+      isAnswered.store(false, ordering: .releasing)
+      throw error
+    }
+  }
+}
+
+/// An immediate message.
+public struct ImmediateMessage: Sendable {
+  let core: LiveMessage
+
+  init(_ core: LiveMessage) { self.core = core }
+
+  /// The member that sent the message; nil if the sender has not joined.
+  public var from: String? { core.from }
+
+  /// The kind that the sender gave; by default the name of the value's type.
+  public var kind: String { core.header.kind }
+
+  /// Returns the content of the message.
+  public func value<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Value {
+    try core.value(as: type, "read message")
   }
 }
 
 // MARK: Handlers
 
-extension Wormhole.Member {
+extension Member {
   /// Waits until the contexts that closures have taken count as received, and until the senders of
   /// immediate messages that closures have taken have been sent a confirmation.
   package func settle() {
@@ -142,7 +140,7 @@ extension Wormhole.Member {
   public func respond<Question: Decodable & Sendable, Answer: Encodable & Sendable>(
     to type: Question.Type, kind: String? = nil, on queue: DispatchQueue? = nil,
     _ answer: @escaping @Sendable (Question) throws -> Answer
-  ) -> Wormhole.Subscription {
+  ) -> Subscription {
     respond(toKind: kind ?? MessageKind.name(of: type), on: queue) { request in
       do {
         try request.reply(answer(request.value(as: type)))
@@ -157,8 +155,8 @@ extension Wormhole.Member {
   public func respond<Question: Decodable & Sendable, Answer: Encodable & Sendable>(
     to type: Question.Type, kind: String? = nil,
     _ answer: @escaping @Sendable (Question) async throws -> Answer
-  ) -> Wormhole.Subscription {
-    let hands = LiveHands(mostBytes: live.hole.options.maximumValueBytes)
+  ) -> Subscription {
+    let hands = LiveHands(mostBytes: live.container.options.maximumValueBytes)
     return respond(toKind: kind ?? MessageKind.name(of: type)) { request in
       guard hands.take(request.core) else { return request.refuse(LiveMailbox.tooMuch) }
       Task {
@@ -183,8 +181,8 @@ extension Wormhole.Member {
   @discardableResult
   public func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.Request) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (Request) -> Void
+  ) -> Subscription {
     live.respond(toKind: kind, on: queue, handler)
   }
 
@@ -198,34 +196,34 @@ extension Wormhole.Member {
   @discardableResult
   public func receiveImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (ImmediateMessage) -> Void
+  ) -> Subscription {
     takeImmediate(kinds: kinds, on: queue) { message in
       handler(message)
       return true
     }
   }
 
-  /// As `watchImmediate`, with a closure that returns whether it has taken the message.
+  /// As `receiveImmediate`, with a closure that returns whether it has taken the message.
   ///
   /// A sender that waits for a confirmation is notified of the result.
   package func takeImmediate(
     kinds: Set<String>?, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (ImmediateMessage) -> Bool
+  ) -> Subscription {
     live.receiveImmediate(kinds: kinds, on: queue, handler)
   }
 }
 
 // MARK: For tasks
 
-extension Wormhole.Member {
+extension Member {
   /// Calls an asynchronous closure with immediate messages, one after the other, until the
   /// subscription is stopped or the member leaves.
   ///
   /// The closure is called from a task of the library, on the actor that the closure is isolated
   /// to, if any. Messages that arrive during a call wait, within the limits of space and of their
-  /// deadlines. ``Wormhole/Subscription/stop()`` does not wait for a call in progress.
+  /// deadlines. ``Subscription/stop()`` does not wait for a call in progress.
   ///
   /// - Parameters:
   ///   - kinds: the kinds that the senders gave; nil for all.
@@ -233,13 +231,13 @@ extension Wormhole.Member {
   @discardableResult
   public func receiveImmediate(
     kinds: Set<String>? = nil,
-    _ handler: @escaping @isolated(any) @Sendable (Wormhole.ImmediateMessage) async -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @isolated(any) @Sendable (ImmediateMessage) async -> Void
+  ) -> Subscription {
     live.receiveImmediate(kinds: kinds, IsolatedHandler(handler))
   }
 
   /// Calls a closure of the main actor with immediate messages, until the subscription is stopped
-  /// or the member leaves: `watchImmediate { @MainActor message in … }`.
+  /// or the member leaves: `receiveImmediate { @MainActor message in … }`.
   ///
   /// - Parameters:
   ///   - kinds: the kinds that the senders gave; nil for all.
@@ -247,23 +245,23 @@ extension Wormhole.Member {
   @discardableResult
   public func receiveImmediate(
     kinds: Set<String>? = nil,
-    _ handler: @escaping @MainActor @Sendable (Wormhole.ImmediateMessage) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @MainActor @Sendable (ImmediateMessage) -> Void
+  ) -> Subscription {
     live.receiveImmediate(kinds: kinds, IsolatedHandler(handler))
   }
 }
 
 extension LiveMailbox {
   fileprivate func receiveImmediate(
-    kinds: Set<String>?, _ handler: IsolatedHandler<Wormhole.ImmediateMessage>
-  ) -> Wormhole.Subscription {
+    kinds: Set<String>?, _ handler: IsolatedHandler<ImmediateMessage>
+  ) -> Subscription {
     let gate = CallGate()
-    let (messages, feed) = AsyncStream<Wormhole.ImmediateMessage>.makeStream()
-    let hands = LiveHands(mostBytes: hole.options.maximumValueBytes)
-    let (container, subject) = (hole.storage, LogSubject(member: home.name))
+    let (messages, feed) = AsyncStream<ImmediateMessage>.makeStream()
+    let hands = LiveHands(mostBytes: container.options.maximumValueBytes)
+    let (storage, subject) = (container.storage, LogSubject(member: home.name))
     let number = add(hearing: kinds) { message in
       guard hands.take(message.core) else {
-        container.log(
+        storage.log(
           .warning, "dropped a '\(message.kind)': too much waits for its handler's task",
           about: subject)
         return false
@@ -286,23 +284,23 @@ extension LiveMailbox {
 }
 
 /// Guests that receive requests from processes with the guest's address.
-extension Wormhole.Guest {
+extension Guest {
   /// The address of the guest, for `peer(guest:)`; no other guest ever has the same address.
   package var address: String { home.escaped }
 
   /// As the member's function.
   package func respond(
     toKind kind: String?, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.Request) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (Request) -> Void
+  ) -> Subscription {
     live.respond(toKind: kind, on: queue, handler)
   }
 
   /// As the member's function.
   package func receiveImmediate(
     kinds: Set<String>? = nil, on queue: DispatchQueue? = nil,
-    _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (ImmediateMessage) -> Void
+  ) -> Subscription {
     live.receiveImmediate(kinds: kinds, on: queue) {
       handler($0)
       return true
@@ -310,22 +308,22 @@ extension Wormhole.Guest {
   }
 
   /// Returns a peer for another guest, by its address; this guest sends the requests.
-  package func peer(guest address: String) -> Wormhole.Peer {
-    Wormhole.Peer(hole: hole, member: nil, guest: self, folder: .guests, name: address)
+  package func peer(guest address: String) -> Peer {
+    Peer(container: container, member: nil, guest: self, folder: .guests, name: address)
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   /// Returns a peer for a guest, by its address.
   package func peer(guest address: String) -> Peer {
-    Peer(hole: self, member: nil, folder: .guests, name: address)
+    Peer(container: self, member: nil, folder: .guests, name: address)
   }
 }
 
-extension Wormhole.Member {
+extension Member {
   /// Returns a peer for a guest, by its address.
-  package func peer(guest address: String) -> Wormhole.Peer {
-    Wormhole.Peer(hole: hole, member: self, folder: .guests, name: address)
+  package func peer(guest address: String) -> Peer {
+    Peer(container: container, member: self, folder: .guests, name: address)
   }
 }
 
@@ -348,7 +346,7 @@ private final class LiveHandler: Stoppable {
   var callGate: CallGate? { gate }
 
   func stop() {
-    guard live.hole.storage.isOwned else { return }
+    guard live.container.storage.isOwned else { return }
     end()
     gate.drain()
   }
@@ -365,16 +363,16 @@ extension LiveMailbox {
 
   fileprivate func respond(
     toKind kind: String?, on queue: DispatchQueue?,
-    _ handler: @escaping @Sendable (Wormhole.Request) -> Void
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (Request) -> Void
+  ) -> Subscription {
     let (gate, name) = (CallGate(), home.name)
-    let call = { @Sendable (request: Wormhole.Request) in
+    let call = { @Sendable (request: Request) in
       // The handler may have been stopped since the request reached it.
       if gate.call({ handler(request) }) { return }
       request.refuse("'\(name)' answers no requests of kind '\(request.kind)' any more")
     }
     let calls = queue.map { queue in
-      LiveCalls<Wormhole.Request>(on: queue, mostBytes: hole.options.maximumValueBytes, call)
+      LiveCalls<Request>(on: queue, mostBytes: container.options.maximumValueBytes, call)
     }
     let number = add(answering: kind) { request in
       guard let calls else { return call(request) }
@@ -385,15 +383,15 @@ extension LiveMailbox {
 
   fileprivate func receiveImmediate(
     kinds: Set<String>?, on queue: DispatchQueue?,
-    _ handler: @escaping @Sendable (Wormhole.ImmediateMessage) -> Bool
-  ) -> Wormhole.Subscription {
+    _ handler: @escaping @Sendable (ImmediateMessage) -> Bool
+  ) -> Subscription {
     let gate = CallGate()
     let calls = queue.map { queue in
-      LiveCalls<Wormhole.ImmediateMessage>(on: queue, mostBytes: hole.options.maximumValueBytes) {
+      LiveCalls<ImmediateMessage>(on: queue, mostBytes: container.options.maximumValueBytes) {
         message in gate.call { _ = handler(message) }
       }
     }
-    let (container, subject) = (hole.storage, LogSubject(member: home.name))
+    let (storage, subject) = (container.storage, LogSubject(member: home.name))
     let number = add(hearing: kinds) { message in
       guard let calls else {
         var isHeard = false
@@ -401,7 +399,7 @@ extension LiveMailbox {
         return isHeard
       }
       if calls.add(message, message.core) { return true }
-      container.log(
+      storage.log(
         .warning, "dropped a '\(message.kind)': too much waits for its handler's queue",
         about: subject)
       return false

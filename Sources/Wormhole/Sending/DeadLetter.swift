@@ -1,48 +1,46 @@
 public import FoundationEssentials
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// A message dead-lettered by a member, stored for inspection.
-  public struct DeadLetter: Hashable, Sendable {
-    /// The sender's id for the message; for a message of a batch, followed by a dot and its index.
-    public let id: String
-    /// The member that sent the message; nil if no member is named.
-    public let from: String?
-    /// The kind given by the sender; nil if the file is unreadable.
-    public let kind: String?
-    /// When the message was sent, by the sender's clock; nil if the file is unreadable.
-    public let sentAt: Date?
-    /// How many messages the file contains.
-    public let count: Int
-    /// The size of the file in bytes.
-    public let size: Int
-    /// Why the message was dead-lettered; nil if the reason is no longer stored.
-    public let reason: String?
-    /// How many attempts have failed.
-    public let attempts: Int
-    /// When the message was dead-lettered; nil if the time is no longer stored.
-    public let failedAt: Date?
-  }
+/// A message dead-lettered by a member, stored for inspection.
+public struct DeadLetter: Hashable, Sendable {
+  /// The sender's id for the message; for a message of a batch, followed by a dot and its index.
+  public let id: String
+  /// The member that sent the message; nil if no member is named.
+  public let from: String?
+  /// The kind given by the sender; nil if the file is unreadable.
+  public let kind: String?
+  /// When the message was sent, by the sender's clock; nil if the file is unreadable.
+  public let sentAt: Date?
+  /// How many messages the file contains.
+  public let count: Int
+  /// The size of the file in bytes.
+  public let size: Int
+  /// Why the message was dead-lettered; nil if the reason is no longer stored.
+  public let reason: String?
+  /// How many attempts have failed.
+  public let attempts: Int
+  /// When the message was dead-lettered; nil if the time is no longer stored.
+  public let failedAt: Date?
 }
 
-extension Wormhole.Peer {
+extension Peer {
   /// The peer's dead letters, in the order in which they were sent.
-  public var deadLetters: [Wormhole.DeadLetter] {
+  public var deadLetters: [DeadLetter] {
     get throws(WormholeError) {
-      guard let home = try hole.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name) else { return [] }
       var found: [MessageName] = []
       do throws(Errno) {
         try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
       } catch {
         throw WormholeError(error, "list dead letters of", name, at: home)
       }
-      let glance = QueuedMessageReader(home, hole.options.limits)
+      let glance = QueuedMessageReader(home, container.options.limits)
       return found.sorted().compactMap { name in
         guard let message = glance.message(name, name.text, .dead, 0) else { return nil }
         let why = DeathReason.read(name, in: home)
-        return Wormhole.DeadLetter(
+        return DeadLetter(
           id: message.id, from: message.from, kind: message.kind, sentAt: message.sentAt,
           count: message.count, size: message.size, reason: why?.reason ?? message.damage,
           attempts: why?.attempts ?? 0, failedAt: why?.when)
@@ -79,7 +77,7 @@ extension Wormhole.Peer {
     _ id: String, _ operation: String,
     _ end: (MessageName, MemberDirectory) throws(Errno) -> Bool
   ) throws(WormholeError) -> Bool {
-    guard let home = try hole.storage.existingMember(name) else { return false }
+    guard let home = try container.storage.existingMember(name) else { return false }
     var isDone = false
     for file in try files(id, in: .dead, of: home) {
       do throws(Errno) {

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Settles messages that were not received in time, whether or not a receiver ever runs.
@@ -12,7 +12,8 @@ internal import Syscalls
 enum Expiry {
   /// Settles a message after its deadline; returns false if the message was claimed or settled.
   static func end(
-    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes, _ hole: Wormhole
+    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes,
+    _ container: SharedContainer
   ) throws(WormholeError) -> Bool {
     let sender: MemberDirectory?
     do throws(Errno) {
@@ -20,7 +21,7 @@ enum Expiry {
     } catch {
       throw WormholeError(error, "end message", name.id)
     }
-    return try MessageCancellation.end(name, at: home, .expired, sender, hole)
+    return try MessageCancellation.end(name, at: home, .expired, sender, container)
   }
 
   /// How many files, and how many bytes, one sweep of an inbox reads: a message's deadline is known
@@ -33,33 +34,34 @@ enum Expiry {
   /// anew.
   ///
   /// - Returns: how many files were settled.
-  static func sweep(_ home: MemberDirectory, _ hole: Wormhole) -> Int {
+  static func sweep(_ home: MemberDirectory, _ container: SharedContainer) -> Int {
     do throws(Errno) {
       var names: [MessageName] = []
       try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
       names.sort { $0.stamp < $1.stamp }
-      return sweep(chosen(of: names, hole), of: home, hole)
+      return sweep(chosen(of: names, container), of: home, container)
     } catch {
-      hole.log(
+      container.log(
         .notice, "cannot list expired messages of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
       return 0
     }
   }
 
-  private static func chosen(of names: [MessageName], _ hole: Wormhole) -> [MessageName] {
+  private static func chosen(of names: [MessageName], _ container: SharedContainer) -> [MessageName]
+  {
     guard names.count > most.files else { return names }
     let rest = names.count - most.files
-    let start = most.files / 2 + Int(hole.options.environment.random() % UInt64(rest + 1))
+    let start = most.files / 2 + Int(container.options.environment.random() % UInt64(rest + 1))
     return Array(names[..<(most.files / 2)] + names[start..<(start + most.files / 2)])
   }
 
   private static func sweep(
-    _ names: [MessageName], of home: MemberDirectory, _ hole: Wormhole
+    _ names: [MessageName], of home: MemberDirectory, _ container: SharedContainer
   ) -> Int {
-    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     let (glance, senders) = (
-      QueuedMessageReader(home, hole.options.limits), SenderHomes(hole.storage)
+      QueuedMessageReader(home, container.options.limits), SenderHomes(container.storage)
     )
     var (count, bytes) = (0, 0)
     for name in names {
@@ -71,9 +73,9 @@ enum Expiry {
       guard let header = try? glance.header(name.text, .inbox), header.hasExpired(name, by: now)
       else { continue }
       do throws(WormholeError) {
-        if try end(name, at: home, senders, hole) { count += 1 }
+        if try end(name, at: home, senders, container) { count += 1 }
       } catch {
-        hole.log(.notice, error, about: LogSubject(member: home.name, message: name.id))
+        container.log(.notice, error, about: LogSubject(member: home.name, message: name.id))
       }
     }
     return count
@@ -123,13 +125,13 @@ final class Expiries: Sendable {
   /// A change of the wall clock is noticed within this time, in nanoseconds.
   private static let longestPause: Int64 = 60_000_000_000
 
-  private let hole: Wormhole
+  private let container: SharedContainer
   private let senders: SenderHomes
   private let state = Monitor(State())
 
-  init(_ hole: Wormhole) {
-    self.hole = hole
-    senders = SenderHomes(hole.storage)
+  init(_ container: SharedContainer) {
+    self.container = container
+    senders = SenderHomes(container.storage)
   }
 
   /// Plans to settle a message at a moment, in nanoseconds since 1970.
@@ -162,7 +164,7 @@ final class Expiries: Sendable {
     }
   }
 
-  private var now: Int64 { hole.options.environment.sinceEpoch() }
+  private var now: Int64 { container.options.environment.sinceEpoch() }
 
   private func arm() {
     let now = now
@@ -172,15 +174,15 @@ final class Expiries: Sendable {
       }
       guard !state.isClosed, let first = state.line.first else { return nil }
       // A test's clock is set by the test alone.
-      let limit = hole.options.clock == nil ? now.addingClamped(Self.longestPause) : .max
+      let limit = container.options.clock == nil ? now.addingClamped(Self.longestPause) : .max
       // A made-up message may contain a deadline of long ago.
       let moment = min(max(first.due.addingClamped(1), now), limit)
       return state.alarms.add(moment) ? moment : nil
     }
     guard let moment else { return }
     let pause = max(1_000_000, moment - now)
-    let time = hole.options.time
-    time.ring(at: time.now + .nanoseconds(pause), on: hole.background) { [weak self] in
+    let time = container.options.time
+    time.ring(at: time.now + .nanoseconds(pause), on: container.background) { [weak self] in
       self?.look(moment)
     }
   }
@@ -198,11 +200,11 @@ final class Expiries: Sendable {
     }
     for entry in due {
       do throws(WormholeError) {
-        _ = try Expiry.end(entry.name, at: entry.home, senders, hole)
+        _ = try Expiry.end(entry.name, at: entry.home, senders, container)
         state.withLock { _ = $0.open.remove(entry.name) }
       } catch {
         if entry.pause == .zero {
-          hole.log(
+          container.log(
             .notice, error, about: LogSubject(member: entry.home.name, message: entry.name.id))
         }
         tryLater(entry)

@@ -1,16 +1,16 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
 /// The sent messages of a member whose outcome is wanted: reads the receipts as they arrive.
 ///
 /// A receipt is stored until its outcome was reported: to all listeners, or to a caller that has
-/// asked the ``Wormhole/Sent`` for its end. Until then the receipt waits for the next listener or
+/// asked the ``Sent`` for its end. Until then the receipt waits for the next listener or
 /// caller, in this incarnation or a later one. If no program has ever listened, only the latest
 /// receipts are stored.
 final class Outbox: Service {
-  let hole: Wormhole
+  let container: SharedContainer
   let home: MemberDirectory
   /// Messages sent before this stamp were sent by an earlier incarnation.
   private let joined: MessageStamp
@@ -19,9 +19,9 @@ final class Outbox: Service {
   let expiries: Expiries
 
   private struct State {
-    /// A name may have several objects, because a call of `outstanding` may make another.
+    /// A name may have several objects, because a call of `pendingMessages` may make another.
     var waiting: [MessageName: [WeakSent]] = [:]
-    var listeners: [ObjectIdentifier: MemberListener<Wormhole.Outcome>] = [:]
+    var listeners: [ObjectIdentifier: MemberListener<Outcome>] = [:]
     /// The receipts not yet reported to each listener.
     var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
     var telling: [ReceiptName: Telling] = [:]
@@ -36,7 +36,7 @@ final class Outbox: Service {
 
   private struct WeakSent {
     let identifier: ObjectIdentifier
-    weak var sent: Wormhole.Sent?
+    weak var sent: Sent?
   }
 
   /// A receipt that is being reported to listeners.
@@ -51,17 +51,17 @@ final class Outbox: Service {
   private let hasClosed = Atomic<Bool>(false)
   private let later = LaterLook()
 
-  init(_ hole: Wormhole, _ home: MemberDirectory, joined: MessageStamp) {
-    self.hole = hole
+  init(_ container: SharedContainer, _ home: MemberDirectory, joined: MessageStamp) {
+    self.container = container
     self.home = home
     self.joined = joined
-    expiries = Expiries(hole)
+    expiries = Expiries(container)
   }
 
   // MARK: Listeners
 
   /// Expects a receipt; called before the message becomes visible.
-  func expect(_ sent: Wormhole.Sent) throws(WormholeError) {
+  func expect(_ sent: Sent) throws(WormholeError) {
     try begin()
     let entry = WeakSent(identifier: ObjectIdentifier(sent), sent: sent)
     state.withLock { $0.waiting[sent.name, default: []].append(entry) }
@@ -71,7 +71,7 @@ final class Outbox: Service {
 
   /// Settles a message not received by the given moment, in nanoseconds since 1970, so that a
   /// waiting sender is notified of the outcome without a receiver.
-  func expire(_ sent: Wormhole.Sent, at receiver: MemberDirectory, due: Int64) {
+  func expire(_ sent: Sent, at receiver: MemberDirectory, due: Int64) {
     guard !isClosed else { return }
     expiries.add(sent.name, at: receiver, due: due)
     // The message may have been settled before the entry was added.
@@ -79,7 +79,7 @@ final class Outbox: Service {
   }
 
   /// Returns the object that waits for this message's receipt, if still retained by the program.
-  func expected(_ name: MessageName) -> Wormhole.Sent? {
+  func expected(_ name: MessageName) -> Sent? {
     let kept = state.withLock { $0.waiting[name]?.compactMap(\.sent) }
     return kept?.first
   }
@@ -95,14 +95,14 @@ final class Outbox: Service {
 
   /// Makes a listener; notices start once the listener has been added.
   func listener(
-    on queue: any CallQueue, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Bool,
+    on queue: any CallQueue, _ handler: @escaping @Sendable (Outcome) -> Bool,
     left: @escaping @Sendable () -> Void = {}
-  ) -> MemberListener<Wormhole.Outcome> {
-    MemberListener(of: hole.storage, on: queue, handler, left: left) { self.remove($0) }
+  ) -> MemberListener<Outcome> {
+    MemberListener(of: container.storage, on: queue, handler, left: left) { self.remove($0) }
   }
 
-  func add(_ listener: MemberListener<Wormhole.Outcome>) throws(WormholeError) {
-    try hole.storage.checkOwner("watch outcomes of", home.name)
+  func add(_ listener: MemberListener<Outcome>) throws(WormholeError) {
+    try container.storage.checkOwner("watch outcomes of", home.name)
     guard !isClosed else {
       throw WormholeError(
         .notJoined, "receive outcomes of", home.name, because: "it has left", hint: "join again")
@@ -123,7 +123,7 @@ final class Outbox: Service {
     look()
   }
 
-  private func remove(_ listener: MemberListener<Wormhole.Outcome>) {
+  private func remove(_ listener: MemberListener<Outcome>) {
     let pending = state.withLock { state in
       state.listeners[ObjectIdentifier(listener)] = nil
       return state.pending.removeValue(forKey: ObjectIdentifier(listener))
@@ -139,7 +139,7 @@ final class Outbox: Service {
           // Reading would make the directory again, and the member's whole directory may go.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
-          hole.background.afterTelling { self.look() }
+          container.background.afterTelling { self.look() }
         }
       } catch {
         throw WormholeError(error, "watch receipts of", home.name, at: home)
@@ -186,8 +186,8 @@ final class Outbox: Service {
         found = try Receipts.list(home)
       } catch {
         news.withLock { $0 = .lookAgain }
-        later.plan(on: hole.background) { [weak self] in self?.look() }
-        return hole.log(
+        later.plan(on: container.background) { [weak self] in self?.look() }
+        return container.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)
       }
@@ -197,7 +197,7 @@ final class Outbox: Service {
   }
 
   private func take(_ receipt: ReceiptName) {
-    let told = state.withLock { state -> ([Wormhole.Sent], [MemberListener<Wormhole.Outcome>])? in
+    let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>])? in
       guard state.telling[receipt] == nil else { return nil }
       let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
       let listeners = Array(state.listeners.values)
@@ -222,7 +222,7 @@ final class Outbox: Service {
   }
 
   /// Removes the receipt of a message after a caller has asked for its outcome and received it.
-  func heard(_ name: MessageName, _ end: Wormhole.Outcome.Status) {
+  func heard(_ name: MessageName, _ end: Outcome.Status) {
     let receipt = ReceiptName(name, MessageEnd(end))
     let isOver = state.withLock { $0.kept.remove(receipt) != nil }
     if isOver, !isClosed { remove(receipt) }
@@ -244,7 +244,7 @@ final class Outbox: Service {
   /// The receipt is read only now: many may wait, and some may be large.
   /// An unreadable receipt is read again later, at growing intervals.
   private func tell(
-    _ listener: MemberListener<Wormhole.Outcome>, _ receipt: ReceiptName,
+    _ listener: MemberListener<Outcome>, _ receipt: ReceiptName,
     after pause: Duration = .zero
   ) {
     let key = ObjectIdentifier(listener)
@@ -257,7 +257,7 @@ final class Outbox: Service {
       // The receipt is gone if a program has cleared it.
       isHeard = try outcome(of: receipt).map(listener.handler) ?? true
     } catch {
-      if pause == .zero { hole.log(.error, error, about: LogSubject(member: home.name)) }
+      if pause == .zero { container.log(.error, error, about: LogSubject(member: home.name)) }
       isUnread = true
     }
     // An outcome declined by this listener goes to a later listener after this listener's end.
@@ -293,28 +293,28 @@ final class Outbox: Service {
       _ = try home.remove(receipt.text, from: .receipts)
       state.withLock { $0.telling[receipt] = nil }
     } catch {
-      hole.log(
+      container.log(
         .error, "cannot remove a receipt of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
     }
   }
 
   /// Returns the outcome of a receipt; nil if the receipt is gone.
-  private func outcome(of receipt: ReceiptName) throws(WormholeError) -> Wormhole.Outcome? {
-    try Wormhole.Outcome(receipt, in: home, hole)
+  private func outcome(of receipt: ReceiptName) throws(WormholeError) -> Outcome? {
+    try Outcome(receipt, in: home, container)
   }
 
   private func content(of receipt: ReceiptName) -> SentContent? {
-    (try? Wormhole.Outcome.content(of: receipt, in: home, hole)) ?? nil
+    (try? Outcome.content(of: receipt, in: home, container)) ?? nil
   }
 
-  private func end(_ receipt: ReceiptName, to name: String?) -> Wormhole.Outcome.Status {
-    Wormhole.Outcome.Status(receipt, to: name, home.container)
+  private func end(_ receipt: ReceiptName, to name: String?) -> Outcome.Status {
+    Outcome.Status(receipt, to: name, home.container)
   }
 }
 
 extension MessageEnd {
-  fileprivate init(_ end: Wormhole.Outcome.Status) {
+  fileprivate init(_ end: Outcome.Status) {
     self =
       switch end {
       case .delivered: .ok
@@ -325,14 +325,14 @@ extension MessageEnd {
   }
 }
 
-extension Wormhole.Outcome.Status {
-  fileprivate init(_ receipt: ReceiptName, to name: String?, _ container: Container) {
+extension Outcome.Status {
+  fileprivate init(_ receipt: ReceiptName, to name: String?, _ storage: Container) {
     switch receipt.end {
     case .ok: self = .delivered
     case .cancelled: self = .cancelled
     case .expired: self = .expired
     case .dead:
-      let peer = name.flatMap { try? container.existingMember($0) }
+      let peer = name.flatMap { try? storage.existingMember($0) }
       let why = peer.flatMap { DeathReason.read(receipt.name, in: $0) }
       let several = receipt.name.count > 1 ? "some of its messages were given up" : nil
       self = .deadLettered(
@@ -341,28 +341,28 @@ extension Wormhole.Outcome.Status {
   }
 }
 
-extension Wormhole.Outcome {
+extension Outcome {
   /// Reads the outcome from a receipt, whose file is the sent message.
   ///
   /// Returns nil if the receipt is gone. A damaged receipt shows only how the message ended. Throws
   /// if a later read may succeed.
   init?(
-    _ receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
+    _ receipt: ReceiptName, in home: MemberDirectory, _ container: SharedContainer
   ) throws(WormholeError) {
-    guard let content = try Self.content(of: receipt, in: home, hole) else { return nil }
+    guard let content = try Self.content(of: receipt, in: home, container) else { return nil }
     let end = Status(receipt, to: content?.to, home.container)
     self.init(receipt.name, end, content)
   }
 
   /// Returns nil if the receipt is gone; the inner value is nil if the receipt is unreadable.
   fileprivate static func content(
-    of receipt: ReceiptName, in home: MemberDirectory, _ hole: Wormhole
+    of receipt: ReceiptName, in home: MemberDirectory, _ container: SharedContainer
   ) throws(WormholeError) -> SentContent?? {
     do throws(WormholeError) {
       switch try home.read(receipt.text, in: .receipts, "read receipt") {
       case .missing: return nil
       case .damaged: return .some(nil)
-      case .sound(let bytes, _): return .some(try? SentContent(bytes, hole.options.limits))
+      case .sound(let bytes, _): return .some(try? SentContent(bytes, container.options.limits))
       }
     } catch {
       if error.mayPass { throw error }
@@ -372,5 +372,5 @@ extension Wormhole.Outcome {
 }
 
 extension Participant {
-  var outbox: Outbox { services.get { Outbox(hole, home, joined: joined) } }
+  var outbox: Outbox { services.get { Outbox(container, home, joined: joined) } }
 }

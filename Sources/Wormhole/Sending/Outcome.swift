@@ -1,86 +1,84 @@
 public import Dispatch
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// The outcome of a message sent by this member, perhaps in an earlier incarnation.
-  public struct Outcome: Hashable, Sendable {
-    /// How a message ended.
-    @nonexhaustive
-    public enum Status: Hashable, Sendable {
-      /// The receiver has handled the message.
-      case delivered
-      /// The message was cancelled before the receiver had it.
-      case cancelled
-      /// The message was not received in time.
-      case expired
-      /// The receiver could not handle the message, for this reason; its dead letters contain the
-      /// message.
-      case deadLettered(reason: String)
-    }
+/// The outcome of a message sent by this member, perhaps in an earlier incarnation.
+public struct Outcome: Hashable, Sendable {
+  /// How a message ended.
+  @nonexhaustive
+  public enum Status: Hashable, Sendable {
+    /// The receiver has handled the message.
+    case delivered
+    /// The message was cancelled before the receiver had it.
+    case cancelled
+    /// The message was not received in time.
+    case expired
+    /// The receiver could not handle the message, for this reason; its dead letters contain the
+    /// message.
+    case deadLettered(reason: String)
+  }
 
-    /// The id given by the sender.
-    public let id: String
-    /// The member to which the message was sent.
-    public let to: String
-    /// The kind given by the sender.
-    public let kind: String
-    /// How the message ended.
-    public let status: Status
-    /// How many messages were sent together under the id.
-    public let count: Int
-    /// The file sent with the message; nil for none.
-    public let file: SentFile?
-    private let content: SentContent?
+  /// The id given by the sender.
+  public let id: String
+  /// The member to which the message was sent.
+  public let to: String
+  /// The kind given by the sender.
+  public let kind: String
+  /// How the message ended.
+  public let status: Status
+  /// How many messages were sent together under the id.
+  public let count: Int
+  /// The file sent with the message; nil for none.
+  public let file: SentFile?
+  private let content: SentContent?
 
-    /// Makes an outcome for tests of a program's handlers.
-    ///
-    /// To make an outcome with a value, see `WormholeTesting`.
-    public init(
-      id: String, to: String, kind: String, end: Status, count: Int = 1, file: SentFile? = nil
-    ) {
-      (self.id, self.to, self.kind, self.status) = (id, to, kind, end)
-      (self.count, self.file) = (count, file)
-      content = nil
-    }
+  /// Makes an outcome for tests of a program's handlers.
+  ///
+  /// To make an outcome with a value, see `WormholeTesting`.
+  public init(
+    id: String, to: String, kind: String, end: Status, count: Int = 1, file: SentFile? = nil
+  ) {
+    (self.id, self.to, self.kind, self.status) = (id, to, kind, end)
+    (self.count, self.file) = (count, file)
+    content = nil
+  }
 
-    init(_ name: MessageName, _ end: Status, _ content: SentContent?) {
-      (id, to, kind) = (name.id, content?.to ?? "", content?.kind ?? "")
-      (self.status, count, file) = (end, name.count, content?.file)
-      self.content = content
-    }
+  init(_ name: MessageName, _ end: Status, _ content: SentContent?) {
+    (id, to, kind) = (name.id, content?.to ?? "", content?.kind ?? "")
+    (self.status, count, file) = (end, name.count, content?.file)
+    self.content = content
+  }
 
-    /// Returns the value that was sent, even by an earlier incarnation of the sender.
-    ///
-    /// Throws ``WormholeError/Code-swift.struct/notFound`` if a file was sent without a value, and
-    /// ``WormholeError/Code-swift.struct/typeMismatch`` if the value does not decode as the type.
-    public func value<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> Value {
-      try known().value(as: type, of: id)
-    }
+  /// Returns the value that was sent, even by an earlier incarnation of the sender.
+  ///
+  /// Throws ``WormholeError/Code-swift.struct/notFound`` if a file was sent without a value, and
+  /// ``WormholeError/Code-swift.struct/typeMismatch`` if the value does not decode as the type.
+  public func value<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Value {
+    try known().value(as: type, of: id)
+  }
 
-    /// Returns the values that were sent together, in order.
-    public func values<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> [Value] {
-      try known().values(as: type, of: id)
-    }
+  /// Returns the values that were sent together, in order.
+  public func values<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> [Value] {
+    try known().values(as: type, of: id)
+  }
 
-    private func known() throws(WormholeError) -> SentContent {
-      if let content { return content }
-      throw WormholeError(
-        .notFound, "read message", id, because: "its content is no longer stored")
-    }
+  private func known() throws(WormholeError) -> SentContent {
+    if let content { return content }
+    throw WormholeError(
+      .notFound, "read message", id, because: "its content is no longer stored")
+  }
 
-    /// The same outcome, without the sent values.
-    var withoutContent: Outcome {
-      Outcome(id: id, to: to, kind: kind, end: status, count: count, file: file)
-    }
+  /// The same outcome, without the sent values.
+  var withoutContent: Outcome {
+    Outcome(id: id, to: to, kind: kind, end: status, count: count, file: file)
   }
 }
 
-extension Wormhole.Member {
+extension Member {
   /// Calls a closure with the outcome of each message, including pending outcomes of earlier
   /// incarnations of this member.
   ///
@@ -90,8 +88,8 @@ extension Wormhole.Member {
   /// and a call of this function throws ``WormholeError/Code-swift.struct/notJoined``.
   @discardableResult
   public func watchOutcomes(
-    on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Wormhole.Outcome) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Outcome) -> Void
+  ) throws(WormholeError) -> Subscription {
     if queue != nil { try TaskPool.start("watch outcomes of", name) }
     let queue: any CallQueue = queue ?? WorkQueue()
     return try watchOutcomes(on: queue) { outcome in
@@ -103,9 +101,9 @@ extension Wormhole.Member {
   /// The outcomes of the messages sent by this member, also in earlier incarnations.
   ///
   /// The sequence ends when the member leaves.
-  public var outcomes: Wormhole.Arrivals<Wormhole.Outcome> {
+  public var outcomes: Arrivals<Outcome> {
     let outbox = outbox
-    return Wormhole.Arrivals { (handover) throws(WormholeError) in
+    return Arrivals { (handover) throws(WormholeError) in
       let listener = outbox.listener(on: WorkQueue()) { [weak handover] outcome in
         handover?.offer(outcome) ?? false
       } left: { [weak handover] in

@@ -1,12 +1,12 @@
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// Sending files.
-extension Wormhole.Peer {
+extension Peer {
   /// Sends a file with a descriptive value.
   ///
-  /// The message is guaranteed, with all rules of `send(_:_:)`: its ``Wormhole/Message/file`` is
+  /// The message is guaranteed, with all rules of `send(_:_:)`: its ``Message/file`` is
   /// the file, and its value is the metadata. Once the call returns, the sent file has the content
   /// from the beginning of the call, independent of later changes. Data appended in the meantime is
   /// not sent, and if the file is truncated in the meantime, the call throws.
@@ -26,10 +26,10 @@ extension Wormhole.Peer {
   ///   - progress: called at intervals, on this thread; returns whether to continue.
   @discardableResult
   public func send<Metadata: Encodable>(
-    file path: String, metadata: Metadata, mode: Wormhole.TransferMode = .copying,
-    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
-  ) throws(WormholeError) -> Wormhole.Sent {
+    file path: String, metadata: Metadata, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: ((FileProgress) -> ProgressDecision)? = nil
+  ) throws(WormholeError) -> Sent {
     let sending = try Sending(self, options, MessageKind.name(of: Metadata.self))
     return try sending.send(file: path, mode, progress, metadata)
   }
@@ -39,10 +39,10 @@ extension Wormhole.Peer {
   /// As `send(file:metadata:by:_:progress:)`.
   @discardableResult
   public func send(
-    file path: String, mode: Wormhole.TransferMode = .copying,
-    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
-  ) throws(WormholeError) -> Wormhole.Sent {
+    file path: String, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: ((FileProgress) -> ProgressDecision)? = nil
+  ) throws(WormholeError) -> Sent {
     let sending = try Sending(self, options, "file")
     return try sending.send(file: path, mode, progress, String?.none)
   }
@@ -57,9 +57,9 @@ extension Sending {
   /// the message is in the peer's inbox, the file is in the peer's `files/`. Until then the file is
   /// locked.
   fileprivate func send<Metadata: Encodable>(
-    file path: String, _ mode: Wormhole.TransferMode,
-    _ progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)?, _ metadata: Metadata?
-  ) throws(WormholeError) -> Wormhole.Sent {
+    file path: String, _ mode: TransferMode,
+    _ progress: ((FileProgress) -> ProgressDecision)?, _ metadata: Metadata?
+  ) throws(WormholeError) -> Sent {
     let source = try UserPath(path).open(fileOperation)
     if mode == .moving, source.path.isLink {
       throw WormholeError(
@@ -72,9 +72,9 @@ extension Sending {
       name: name, size: attachment.size, checksum: attachment.checksum,
       synced: options.durability == .power)
     var failure: WormholeError?
-    var sent: Wormhole.Sent?
+    var sent: Sent?
     do throws(WormholeError) {
-      let file = Wormhole.SentFile(name: name, size: attachment.size)
+      let file = SentFile(name: name, size: attachment.size)
       sent = try send(file: file) { (message, home) throws(Errno) in
         try attachment.place(as: message.fileName, in: home)
       } _: { (header) throws(WormholeError) in
@@ -95,14 +95,14 @@ extension Sending {
 
   private func stage(
     _ source: borrowing UserFile, isMoving: Bool,
-    _ progress: ((Wormhole.FileProgress) -> Wormhole.ProgressDecision)?
+    _ progress: ((FileProgress) -> ProgressDecision)?
   ) throws(WormholeError) -> Attachment {
     let (path, size) = (source.path, source.status.size)
     do throws(FileCopy.Failure) {
       return try Attachment.stage(
-        source, in: hole.storage, moving: isMoving, durability: options.durability
+        source, in: container.storage, moving: isMoving, durability: options.durability
       ) { done in
-        let now = Wormhole.FileProgress(name: path.name, done: done, total: max(size, done))
+        let now = FileProgress(name: path.name, done: done, total: max(size, done))
         return progress?(now) != .cancel
       }
     } catch {

@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// Guaranteed messages.
-extension Wormhole.Peer {
+extension Peer {
   /// Sends a message, which arrives in order, whichever process dies in the meantime.
   ///
   /// The message is received once, unless its receiver dies while handling it.
@@ -14,8 +14,8 @@ extension Wormhole.Peer {
   /// throws, the message was not sent, except for ``WormholeError/Code-swift.struct/notDurable``.
   @discardableResult
   public func send<Value: Encodable>(
-    _ value: Value, _ options: Wormhole.SendOptions = Wormhole.SendOptions()
-  ) throws(WormholeError) -> Wormhole.Sent {
+    _ value: Value, _ options: SendOptions = SendOptions()
+  ) throws(WormholeError) -> Sent {
     let sending = try sending(Value.self, options)
     return try sending.send { (header) throws(WormholeError) in
       try sending.encode { (encoder) in try encoder.seal(header, value) }
@@ -29,16 +29,16 @@ extension Wormhole.Peer {
   /// the files before were sent. Small numbers of messages are sent all or not at all.
   @discardableResult
   public func send<Value: Encodable>(
-    contentsOf values: [Value], _ options: Wormhole.SendOptions = Wormhole.SendOptions()
-  ) throws(WormholeError) -> [Wormhole.Sent] {
+    contentsOf values: [Value], _ options: SendOptions = SendOptions()
+  ) throws(WormholeError) -> [Sent] {
     guard !values.isEmpty else { return [] }
-    var sent: [Wormhole.Sent] = []
+    var sent: [Sent] = []
     try sending(Value.self, options).send(contentsOf: values[...], &sent)
     return sent
   }
 
   func sending<Value>(
-    _ type: Value.Type, _ options: Wormhole.SendOptions
+    _ type: Value.Type, _ options: SendOptions
   ) throws(WormholeError) -> Sending {
     try Sending(self, options, MessageKind.name(of: type))
   }
@@ -47,13 +47,15 @@ extension Wormhole.Peer {
   /// in an earlier incarnation.
   ///
   /// An expired message is listed only if its outcome is still to be reported to the sender.
-  public var pendingMessages: [Wormhole.Sent] {
+  public var pendingMessages: [Sent] {
     get throws(WormholeError) {
       let sender = senderMark
-      guard let home = try hole.storage.existingMember(name), !sender.isEmpty else { return [] }
+      guard let home = try container.storage.existingMember(name), !sender.isEmpty else {
+        return []
+      }
       let found = try messages(from: sender, to: home)
-      let glance = QueuedMessageReader(home, hole.options.limits)
-      var sent: [Wormhole.Sent] = []
+      let glance = QueuedMessageReader(home, container.options.limits)
+      var sent: [Sent] = []
       for name in found.sorted() {
         let outbox = name.wantsReceipt ? outbox : nil
         if let one = outbox?.expected(name) {
@@ -61,8 +63,10 @@ extension Wormhole.Peer {
           continue
         }
         let expires = glance.expiry(of: name)
-        if outbox == nil, let expires, expires < hole.options.environment.sinceEpoch() { continue }
-        let one = Wormhole.Sent(name, to: home, hole, outbox)
+        if outbox == nil, let expires, expires < container.options.environment.sinceEpoch() {
+          continue
+        }
+        let one = Sent(name, to: home, container, outbox)
         try outbox?.expect(one)
         if let expires { outbox?.expire(one, at: home, due: expires) }
         sent.append(one)
@@ -95,15 +99,15 @@ extension Wormhole.Peer {
 
 /// One call of `send`.
 struct Sending {
-  let peer: Wormhole.Peer
-  let options: Wormhole.SendOptions
+  let peer: Peer
+  let options: SendOptions
   let kind: String
   private(set) var home: MemberDirectory
   private let id: String?
-  var hole: Wormhole { peer.hole }
+  var container: SharedContainer { peer.container }
 
   init(
-    _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ kind: String
+    _ peer: Peer, _ options: SendOptions, _ kind: String
   ) throws(WormholeError) {
     self.peer = peer
     self.options = options
@@ -119,23 +123,23 @@ struct Sending {
         hint: "join, and send through the member, or be a guest")
     }
     // The last step, because it makes a missing directory.
-    home = try peer.hole.receivers.home(of: peer.name, in: peer.hole.storage)
+    home = try peer.container.receivers.home(of: peer.name, in: peer.container.storage)
   }
 
   var operation: String { "send message to" }
 
   func encode(_ body: (BinaryEncoder) throws -> [UInt8]) throws(WormholeError) -> [UInt8] {
     try WormholeError.writing(operation, peer.name) {
-      try body(BinaryEncoder(limits: hole.options.limits))
+      try body(BinaryEncoder(limits: container.options.limits))
     }
   }
 
   /// - Parameter attaching: puts the message's file in place, before the message itself.
   func send(
-    count: Int = 1, file: Wormhole.SentFile? = nil,
+    count: Int = 1, file: SentFile? = nil,
     attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil,
     _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
-  ) throws(WormholeError) -> Wormhole.Sent {
+  ) throws(WormholeError) -> Sent {
     let bytes = try encode(header)
     let sent = try place(bytes, count: count, file, attaching)
     try makeDurable(sent.receiver ?? home)
@@ -144,7 +148,7 @@ struct Sending {
 
   /// - Parameter sent: receives the sent messages, also if this call throws.
   func send<Value: Encodable>(
-    contentsOf values: ArraySlice<Value>, _ sent: inout [Wormhole.Sent]
+    contentsOf values: ArraySlice<Value>, _ sent: inout [Sent]
   ) throws(WormholeError) {
     var files: [(bytes: [UInt8], count: Int)] = []
     try encode(values, into: &files)
@@ -191,7 +195,7 @@ struct Sending {
   static let largestBatch = 1 << 20
 
   private var header: MessageFile.Header {
-    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
+    let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     return MessageFile.Header(
       kind: kind, sent: now, to: peer.name,
       expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) })
@@ -200,20 +204,21 @@ struct Sending {
   // MARK: Placement
 
   private func place(
-    _ bytes: [UInt8], count: Int, _ file: Wormhole.SentFile? = nil,
+    _ bytes: [UInt8], count: Int, _ file: SentFile? = nil,
     _ attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil, tries: Int = 0
-  ) throws(WormholeError) -> Wormhole.Sent {
-    guard bytes.count <= hole.options.maximumValueBytes else {
+  ) throws(WormholeError) -> Sent {
+    guard bytes.count <= container.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "it takes \(bytes.count) bytes, and the limit is \(hole.options.maximumValueBytes)"
+        because:
+          "it takes \(bytes.count) bytes, and the limit is \(container.options.maximumValueBytes)"
       )
     }
     // Only at the first try: an inbox made again is empty, and a further check would leave time to
     // remove it again.
     if tries == 0 {
-      try hole.quotas.admit(bytes.count, to: home, options.whenFull) { [home, hole] in
-        Expiry.sweep(home, hole) > 0
+      try container.quotas.admit(bytes.count, to: home, options.whenFull) { [home, container] in
+        Expiry.sweep(home, container) > 0
       }
     }
     let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
@@ -222,7 +227,7 @@ struct Sending {
       isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
       count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
     let outbox = wantsReceipt ? peer.outbox : nil
-    let sent = Wormhole.Sent(name, to: home, hole, outbox, .init(kind: kind, file: file))
+    let sent = Sent(name, to: home, container, outbox, .init(kind: kind, file: file))
     try outbox?.expect(sent)
     let isPlaced: Bool
     do throws(Errno) {
@@ -231,7 +236,7 @@ struct Sending {
     } catch {
       if error == .noSuchFile {
         // The member was removed, or is being removed: its directory is made again.
-        hole.receivers.forget(home)
+        container.receivers.forget(home)
         guard tries < 100 else {
           throw WormholeError(
             .conflict, operation, peer.name,
@@ -239,7 +244,7 @@ struct Sending {
             hint: "find the program that removes the inbox", errno: error)
         }
         var again = self
-        again.home = try hole.receivers.home(of: peer.name, in: hole.storage)
+        again.home = try container.receivers.home(of: peer.name, in: container.storage)
         return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
       }
       throw WormholeError(error, operation, home, .inbox)
@@ -251,7 +256,7 @@ struct Sending {
         hint: "wait for the outcome of the first message, or cancel the first message")
     }
     if let life = options.timeToLive, let outbox {
-      let now = hole.options.environment.sinceEpoch()
+      let now = container.options.environment.sinceEpoch()
       outbox.expire(sent, at: home, due: now.addingClamped(life.inNanosecondsClamped))
     }
     return sent
@@ -270,7 +275,7 @@ struct Sending {
   }
 
   private func freshIdentifier() -> String {
-    let digits = String(hole.options.environment.random(), radix: 16)
+    let digits = String(container.options.environment.random(), radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 

@@ -1,7 +1,7 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole.Peer {
+extension Peer {
   /// Sends the elements of an asynchronous sequence, in order; elements that arrive while a file is
   /// being written share the next file.
   ///
@@ -18,7 +18,7 @@ extension Wormhole.Peer {
   /// - Returns: how many messages were sent.
   @discardableResult
   public func send<Elements: AsyncSequence & Sendable>(
-    each elements: Elements, _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
+    each elements: Elements, _ options: SendOptions = SendOptions(),
     sent: (@Sendable (Int) -> Void)? = nil
   ) async throws -> Int where Elements.Element: Encodable & Sendable {
     try TaskPool.start("send message to", name)
@@ -52,14 +52,14 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
 
   private let state = Monitor(State())
   private let queue = WorkQueue()
-  private let peer: Wormhole.Peer
-  private let options: Wormhole.SendOptions
+  private let peer: Peer
+  private let options: SendOptions
   private let sent: (@Sendable (Int) -> Void)?
   private let cancellation = CancellationFlag()
   private var limit: Int { BatchProgress.slotCount * 4 }
 
   init(
-    _ peer: Wormhole.Peer, _ options: Wormhole.SendOptions, _ sent: (@Sendable (Int) -> Void)?
+    _ peer: Peer, _ options: SendOptions, _ sent: (@Sendable (Int) -> Void)?
   ) {
     self.peer = peer
     self.options = options
@@ -113,7 +113,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
       }
       waiter?.resume()
       guard !part.isEmpty else { return }
-      var placed: [Wormhole.Sent] = []
+      var placed: [Sent] = []
       let terms = OffPool.Terms(cancellation: cancellation, deadline: nil)
       let failure = OffPool.$terms.withValue(terms) { () -> WormholeError? in
         do throws(WormholeError) {

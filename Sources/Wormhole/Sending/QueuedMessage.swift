@@ -1,37 +1,35 @@
 public import FoundationEssentials
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole {
-  /// A message, or a batch of messages, sent to a member and not settled.
-  public struct QueuedMessage: Hashable, Sendable {
-    /// The sender's id for the message.
-    public let id: String
-    /// The member that sent the message; nil if no member is named.
-    public let from: String?
-    /// The kind given by the sender; nil if the file is unreadable.
-    public let kind: String?
-    /// When the message was sent, by the sender's clock; nil if the file is unreadable.
-    public let sentAt: Date?
-    /// How many messages the file contains.
-    public let count: Int
-    /// The size of the file in bytes.
-    public let size: Int
-    /// Whether the message goes before all messages that are not urgent.
-    public let isUrgent: Bool
-    /// The number of the attempt in progress, or interrupted by the end of its receiver; 0 for a
-    /// waiting message.
-    public let attempt: Int
-    /// Why the file is unreadable; nil for a readable file.
-    public let damage: String?
+/// A message, or a batch of messages, sent to a member and not settled.
+public struct QueuedMessage: Hashable, Sendable {
+  /// The sender's id for the message.
+  public let id: String
+  /// The member that sent the message; nil if no member is named.
+  public let from: String?
+  /// The kind given by the sender; nil if the file is unreadable.
+  public let kind: String?
+  /// When the message was sent, by the sender's clock; nil if the file is unreadable.
+  public let sentAt: Date?
+  /// How many messages the file contains.
+  public let count: Int
+  /// The size of the file in bytes.
+  public let size: Int
+  /// Whether the message goes before all messages that are not urgent.
+  public let isUrgent: Bool
+  /// The number of the attempt in progress, or interrupted by the end of its receiver; 0 for a
+  /// waiting message.
+  public let attempt: Int
+  /// Why the file is unreadable; nil for a readable file.
+  public let damage: String?
 
-    /// The state of the message.
-    public var state: Sent.State { attempt == 0 ? .waiting : .claimed }
-  }
+  /// The state of the message.
+  public var state: Sent.State { attempt == 0 ? .waiting : .claimed }
 }
 
-extension Wormhole.Peer {
+extension Peer {
   /// The peer's messages that are not settled: first the claimed ones, then the waiting ones, each
   /// in the order of delivery.
   ///
@@ -39,11 +37,11 @@ extension Wormhole.Peer {
   /// expired message is not listed, even if it cannot be settled: in a container opened for
   /// reading, for example. Each file is read for its properties; an unreadable file is listed too,
   /// with the cause.
-  public var queue: [Wormhole.QueuedMessage] {
+  public var queue: [QueuedMessage] {
     get throws(WormholeError) {
-      guard let home = try hole.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name) else { return [] }
       // Nil for an expired message.
-      var found: [MessageName: Wormhole.QueuedMessage?] = [:]
+      var found: [MessageName: QueuedMessage?] = [:]
       // Files moved before they were read are looked up again; at first, all files are.
       var wanted: Set<MessageName>?
       for _ in 0..<3 where wanted?.isEmpty != true {
@@ -68,12 +66,12 @@ extension Wormhole.Peer {
   /// Messages moved before they were read are missing in the result.
   private func glance(
     at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory
-  ) -> [MessageName: Wormhole.QueuedMessage?] {
-    let glance = QueuedMessageReader(home, hole.options.limits)
-    let now = Date(sinceEpoch: hole.options.environment.sinceEpoch())
-    let senders = SenderHomes(hole.storage)
-    let mayEnd = !hole.storage.options.isForReading
-    var found: [MessageName: Wormhole.QueuedMessage?] = [:]
+  ) -> [MessageName: QueuedMessage?] {
+    let glance = QueuedMessageReader(home, container.options.limits)
+    let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
+    let senders = SenderHomes(container.storage)
+    let mayEnd = !container.storage.options.isForReading
+    var found: [MessageName: QueuedMessage?] = [:]
     for place in places {
       switch place {
       case .inHand(let claimed):
@@ -85,7 +83,7 @@ extension Wormhole.Peer {
         case .message(let message)?: found[name] = message
         case .expired?:
           // A message claimed just before is looked up again, as a claimed one.
-          if mayEnd, (try? Expiry.end(name, at: home, senders, hole)) == false { continue }
+          if mayEnd, (try? Expiry.end(name, at: home, senders, container)) == false { continue }
           found.updateValue(nil, forKey: name)
         }
       }
@@ -99,10 +97,10 @@ extension Wormhole.Peer {
   /// If several senders have given the same id, the messages of all of them are cancelled.
   ///
   /// - Returns: `cancelled` if at least one message was cancelled; claimed messages are not.
-  public func cancel(id: String) throws(WormholeError) -> Wormhole.Cancellation {
-    guard let home = try hole.storage.existingMember(name) else { return .tooLate }
+  public func cancel(id: String) throws(WormholeError) -> Cancellation {
+    guard let home = try container.storage.existingMember(name) else { return .tooLate }
     var isDone = false
-    let senders = SenderHomes(hole.storage)
+    let senders = SenderHomes(container.storage)
     for file in try files(id, in: .inbox, of: home) {
       let sender: MemberDirectory?
       do throws(Errno) {
@@ -110,10 +108,10 @@ extension Wormhole.Peer {
       } catch {
         throw WormholeError(error, "cancel message", id, at: home)
       }
-      let taken = try MessageCancellation.end(file, at: home, .cancelled, sender, hole)
+      let taken = try MessageCancellation.end(file, at: home, .cancelled, sender, container)
       isDone = isDone || taken
     }
-    return Wormhole.Cancellation(isDone)
+    return Cancellation(isDone)
   }
 
   /// Returns the files of a part with an id, in order.
@@ -150,7 +148,7 @@ struct QueuedMessageReader {
 
   /// A waiting message, or an expired one.
   enum WaitingContent {
-    case message(Wormhole.QueuedMessage)
+    case message(QueuedMessage)
     /// The message's time to live has passed.
     case expired
   }
@@ -170,7 +168,7 @@ struct QueuedMessageReader {
   func message(
     _ name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ attempt: Int,
     _ look: (MessageFile.Header) -> Void = { _ in }
-  ) -> Wormhole.QueuedMessage? {
+  ) -> QueuedMessage? {
     guard let status = try? home.status(of: file, in: part) else { return nil }
     let header: MessageFile.Header?
     let damage: String?
@@ -181,7 +179,7 @@ struct QueuedMessageReader {
     } catch {
       (header, damage) = (nil, error.reason)
     }
-    return Wormhole.QueuedMessage(
+    return QueuedMessage(
       id: name.id, from: name.senderName, kind: header?.kind, sentAt: header?.sent,
       count: name.count, size: status.size, isUrgent: name.isUrgent, attempt: attempt,
       damage: damage)

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The quotas of inboxes.
@@ -27,7 +27,7 @@ final class Quotas: Service {
     var step = 1
   }
 
-  private let options: Wormhole.MailboxOptions
+  private let options: MailboxOptions
   private let time: MailTime
   private let inboxes = Monitor<[String: CountedQueue]>([:])
   /// Held while an inbox is counted, so that concurrent threads of this process need not count too.
@@ -43,13 +43,13 @@ final class Quotas: Service {
     max(1, min(options.maximumQueuedMessages, options.maximumQueueBytes / Self.unit))
   }
 
-  init(_ options: Wormhole.Options) { (self.options, time) = (options.mailbox, options.time) }
+  init(_ options: Options) { (self.options, time) = (options.mailbox, options.time) }
 
   /// Waits for free space, or throws.
   ///
   /// - Parameter sweep: frees space by removing expired messages; returns whether any were removed.
   func admit(
-    _ bytes: Int, to home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull,
+    _ bytes: Int, to home: MemberDirectory, _ whenFull: SendOptions.WhenFull,
     sweep: () -> Bool
   ) throws(WormholeError) {
     guard !take(bytes, home) else { return }
@@ -167,7 +167,7 @@ final class Quotas: Service {
     private var watch: NamedWatch?
 
     init?(
-      _ home: MemberDirectory, _ whenFull: Wormhole.SendOptions.WhenFull, _ time: MailTime,
+      _ home: MemberDirectory, _ whenFull: SendOptions.WhenFull, _ time: MailTime,
       reserve: Int
     ) throws(WormholeError) {
       guard case .wait(let patience) = whenFull else { return nil }
@@ -211,6 +211,6 @@ final class Quotas: Service {
   }
 }
 
-extension Wormhole {
+extension SharedContainer {
   var quotas: Quotas { services.get { Quotas(options) } }
 }

@@ -1,4 +1,4 @@
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// The unread receipts of one sender.
@@ -43,11 +43,11 @@ enum Receipts {
   }
 
   /// As ``bound(_:after:largest:)``, for a process that has placed a receipt: a failure is logged.
-  static func bound(_ home: MemberDirectory, after size: Int, _ hole: Wormhole) {
+  static func bound(_ home: MemberDirectory, after size: Int, _ container: SharedContainer) {
     do throws(Errno) {
-      try bound(home, after: size, largest: hole.options.mailbox.maximumReceiptBytes)
+      try bound(home, after: size, largest: container.options.mailbox.maximumReceiptBytes)
     } catch {
-      hole.log(
+      container.log(
         .warning, "cannot drop old receipts of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
     }
@@ -63,17 +63,17 @@ enum Receipts {
 }
 
 /// Pending outcomes of a member.
-extension Wormhole.Peer {
+extension Peer {
   /// The peer's pending outcomes, in the order in which the messages were sent, without the sent
   /// values.
   ///
   /// Reading changes nothing: the outcomes are still reported when the peer asks.
-  public var pendingOutcomes: [Wormhole.Outcome] {
+  public var pendingOutcomes: [Outcome] {
     get throws(WormholeError) {
-      guard let home = try hole.storage.existingMember(name) else { return [] }
-      var untold: [Wormhole.Outcome] = []
+      guard let home = try container.storage.existingMember(name) else { return [] }
+      var untold: [Outcome] = []
       for receipt in try receipts(of: home) {
-        if let outcome = try Wormhole.Outcome(receipt, in: home, hole) {
+        if let outcome = try Outcome(receipt, in: home, container) {
           untold.append(outcome.withoutContent)
         }
       }
@@ -86,7 +86,7 @@ extension Wormhole.Peer {
   /// - Returns: how many outcomes were removed.
   @discardableResult
   public func removePendingOutcomes() throws(WormholeError) -> Int {
-    guard let home = try hole.storage.existingMember(name) else { return 0 }
+    guard let home = try container.storage.existingMember(name) else { return 0 }
     var count = 0
     for receipt in try receipts(of: home) {
       do throws(Errno) {

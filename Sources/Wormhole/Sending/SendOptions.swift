@@ -1,55 +1,53 @@
-public import SharedContainer
+public import WormholeContainerStorage
 
-extension Wormhole {
-  /// The options of a sent message.
-  public struct SendOptions: Sendable {
-    /// What the message survives once the call has returned.
-    public var durability = Durability.power
+/// The options of a sent message.
+public struct SendOptions: Sendable {
+  /// What the message survives once the call has returned.
+  public var durability = Durability.power
 
-    /// How long the message may wait for its receiver; nil for ever.
-    ///
-    /// A message not received in time is expired, and no receiver handles it: it is settled
-    /// automatically, and a waiting sender is notified of the outcome. A message received in time
-    /// may be handled later: after a failed or interrupted attempt. The time is wall-clock time,
-    /// and continues while the machine is off; setting the clock moves the deadline.
-    public var timeToLive: Duration?
+  /// How long the message may wait for its receiver; nil for ever.
+  ///
+  /// A message not received in time is expired, and no receiver handles it: it is settled
+  /// automatically, and a waiting sender is notified of the outcome. A message received in time
+  /// may be handled later: after a failed or interrupted attempt. The time is wall-clock time,
+  /// and continues while the machine is off; setting the clock moves the deadline.
+  public var timeToLive: Duration?
 
-    /// Whether the message goes before all messages that are not urgent.
-    public var isUrgent = false
+  /// Whether the message goes before all messages that are not urgent.
+  public var isUrgent = false
 
-    /// The message's id; by default a number that is never given twice.
-    ///
-    /// A message with the id of a pending message from the same sender to the same member is
-    /// refused with ``WormholeError/Code-swift.struct/conflict``. Of several messages sent at the
-    /// same time, by however many processes, exactly one is accepted. An id has at most 36 bytes,
-    /// once escaped: enough for a UUID.
-    public var id: String?
+  /// The message's id; by default a number that is never given twice.
+  ///
+  /// A message with the id of a pending message from the same sender to the same member is
+  /// refused with ``WormholeError/Code-swift.struct/conflict``. Of several messages sent at the
+  /// same time, by however many processes, exactly one is accepted. An id has at most 36 bytes,
+  /// once escaped: enough for a UUID.
+  public var id: String?
 
-    /// Whether ``id`` is 16 digits drawn for this message: no other message has the id then, and
-    /// its uniqueness is not checked.
-    package var isIdentifierFresh = false
+  /// Whether ``id`` is 16 digits drawn for this message: no other message has the id then, and
+  /// its uniqueness is not checked.
+  package var isIdentifierFresh = false
 
-    /// The message's kind, for receivers that want certain kinds; by default the name of the
-    /// value's type.
-    public var kind: String?
+  /// The message's kind, for receivers that want certain kinds; by default the name of the
+  /// value's type.
+  public var kind: String?
 
-    /// Whether the sender is notified of the outcome; by default, if the sender is a member or a
-    /// guest.
-    public var wantsOutcome: Bool?
+  /// Whether the sender is notified of the outcome; by default, if the sender is a member or a
+  /// guest.
+  public var wantsOutcome: Bool?
 
-    /// The reaction to a full queue of the receiver.
-    public var whenFull = WhenFull.fail
+  /// The reaction to a full queue of the receiver.
+  public var whenFull = WhenFull.fail
 
-    /// The reaction to a full queue.
-    @nonexhaustive
-    public enum WhenFull: Hashable, Sendable {
-      /// The call throws ``WormholeError/Code-swift.struct/full``.
-      case fail
-      /// The call waits on its thread, for at most this duration.
-      case wait(Duration)
-    }
-
-    /// Makes the options that suit most messages.
-    public init() {}
+  /// The reaction to a full queue.
+  @nonexhaustive
+  public enum WhenFull: Hashable, Sendable {
+    /// The call throws ``WormholeError/Code-swift.struct/full``.
+    case fail
+    /// The call waits on its thread, for at most this duration.
+    case wait(Duration)
   }
+
+  /// Makes the options that suit most messages.
+  public init() {}
 }

@@ -1,362 +1,361 @@
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 package import Syscalls
 
-extension Wormhole {
-  /// A sent message that is on its way, or a batch of messages.
+/// A sent message that is on its way, or a batch of messages.
+///
+/// The object need not be retained: the message arrives all the same.
+public final class Sent: Sendable {
+  let name: MessageName
+  /// The member to which the message was sent.
+  public let to: String
+  private let time: MailTime
+  /// Nil for a message made by a test.
+  let receiver: MemberDirectory?
+  /// The outbox that receives the receipt; nil if no receipt was requested.
+  private let outbox: Outbox?
+  /// Nil for a message of an earlier incarnation, which is unknown until it is read.
+  private let note: Note?
+  private let limits: PropertyListLimits
+  private let progress = Monitor(Progress())
+
+  /// The properties of a message sent by this incarnation.
+  struct Note {
+    let kind: String
+    let file: SentFile?
+  }
+
+  private struct Progress {
+    var end: Outcome.Status?
+    /// Whether a caller has asked for the outcome and received it.
+    var isHeard = false
+    /// The content of an earlier incarnation's message, once it has been read.
+    var content: SentContent?
+    /// Whether the sender has left, and is no longer notified of the outcome.
+    var isAbandoned = false
+    var waiting: [Int: CheckedContinuation<Outcome.Status?, Never>] = [:]
+    var next = 0
+    /// The tickets of waits that timed out or were cancelled, perhaps before they began.
+    var givenUp: Set<Int> = []
+  }
+
+  init(
+    _ name: MessageName, to receiver: MemberDirectory, _ container: SharedContainer,
+    _ outbox: Outbox?,
+    _ note: Note? = nil
+  ) {
+    self.name = name
+    self.note = note
+    limits = container.options.limits
+    to = receiver.name
+    time = container.options.time
+    self.receiver = receiver
+    self.outbox = outbox
+  }
+
+  init(_ name: MessageName, made to: String, _ content: SentContent?) {
+    self.name = name
+    note = content == nil ? Note(kind: "", file: nil) : nil
+    limits = PropertyListLimits()
+    progress.withLock { $0.content = content }
+    self.to = to
+    (time, receiver, outbox) = (MailTime(), nil, nil)
+  }
+
+  deinit { outbox?.forget(name, ObjectIdentifier(self)) }
+
+  package var isMade: Bool { receiver == nil }
+
+  /// The sender's id for the message.
+  public var id: String { name.id }
+
+  /// How many messages the batch contains.
+  public var count: Int { name.count }
+
+  /// The state of a sent message.
+  @nonexhaustive
+  public enum State: String, Hashable, Sendable {
+    /// In the receiver's inbox.
+    case waiting
+    /// Claimed by the receiver.
+    case claimed
+    /// Settled, or past its time to live.
+    case ended
+  }
+
+  /// The current state of the message.
+  public var state: State {
+    get throws(WormholeError) {
+      guard let receiver else { return status == nil ? .waiting : .ended }
+      do throws(Errno) {
+        return switch try receiver.place(of: name) {
+        case .waiting: hasExpired(in: receiver) ? .ended : .waiting
+        case .inHand: .claimed
+        case nil: .ended
+        }
+      } catch {
+        throw WormholeError(error, "look for message", id, at: receiver)
+      }
+    }
+  }
+
+  private func hasExpired(in inbox: MemberDirectory) -> Bool {
+    guard let expires = QueuedMessageReader(inbox, limits).expiry(of: name) else { return false }
+    return expires < inbox.container.options.environment.sinceEpoch()
+  }
+
+  // MARK: Content
+
+  /// The kind given to the message.
   ///
-  /// The object need not be retained: the message arrives all the same.
-  public final class Sent: Sendable {
-    let name: MessageName
-    /// The member to which the message was sent.
-    public let to: String
-    private let time: MailTime
-    /// Nil for a message made by a test.
-    let receiver: MemberDirectory?
-    /// The outbox that receives the receipt; nil if no receipt was requested.
-    private let outbox: Outbox?
-    /// Nil for a message of an earlier incarnation, which is unknown until it is read.
-    private let note: Note?
-    private let limits: PropertyListLimits
-    private let progress = Monitor(Progress())
+  /// For a message of an earlier incarnation, the kind is read on request. The read throws
+  /// ``WormholeError/Code-swift.struct/notFound`` if the message was settled and its outcome was
+  /// never reported.
+  public var kind: String {
+    get throws(WormholeError) { if let note { note.kind } else { try content().kind } }
+  }
 
-    /// The properties of a message sent by this incarnation.
-    struct Note {
-      let kind: String
-      let file: SentFile?
-    }
+  /// The file sent with the message; nil for none.
+  public var file: SentFile? {
+    get throws(WormholeError) { if let note { note.file } else { try content().file } }
+  }
 
-    private struct Progress {
-      var end: Outcome.Status?
-      /// Whether a caller has asked for the outcome and received it.
-      var isHeard = false
-      /// The content of an earlier incarnation's message, once it has been read.
-      var content: SentContent?
-      /// Whether the sender has left, and is no longer notified of the outcome.
-      var isAbandoned = false
-      var waiting: [Int: CheckedContinuation<Outcome.Status?, Never>] = [:]
-      var next = 0
-      /// The tickets of waits that timed out or were cancelled, perhaps before they began.
-      var givenUp: Set<Int> = []
-    }
+  /// Returns the value that was sent, while the message is on its way.
+  ///
+  /// For a message of an earlier incarnation, also returns the value after the outcome.
+  ///
+  /// Throws as ``Outcome/value(as:)`` does.
+  public func value<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> Value {
+    try content().value(as: type, of: id)
+  }
 
-    init(
-      _ name: MessageName, to receiver: MemberDirectory, _ hole: Wormhole, _ outbox: Outbox?,
-      _ note: Note? = nil
-    ) {
-      self.name = name
-      self.note = note
-      limits = hole.options.limits
-      to = receiver.name
-      time = hole.options.time
-      self.receiver = receiver
-      self.outbox = outbox
-    }
+  /// Returns the values that were sent together, in order.
+  public func values<Value: Decodable>(
+    as type: Value.Type = Value.self
+  ) throws(WormholeError) -> [Value] {
+    try content().values(as: type, of: id)
+  }
 
-    init(_ name: MessageName, made to: String, _ content: SentContent?) {
-      self.name = name
-      note = content == nil ? Note(kind: "", file: nil) : nil
-      limits = PropertyListLimits()
-      progress.withLock { $0.content = content }
-      self.to = to
-      (time, receiver, outbox) = (MailTime(), nil, nil)
-    }
+  /// Whether a receipt is the only remaining source of the sent content.
+  var wantsContent: Bool { note == nil && progress.withLock { $0.content } == nil }
 
-    deinit { outbox?.forget(name, ObjectIdentifier(self)) }
-
-    package var isMade: Bool { receiver == nil }
-
-    /// The sender's id for the message.
-    public var id: String { name.id }
-
-    /// How many messages the batch contains.
-    public var count: Int { name.count }
-
-    /// The state of a sent message.
-    @nonexhaustive
-    public enum State: String, Hashable, Sendable {
-      /// In the receiver's inbox.
-      case waiting
-      /// Claimed by the receiver.
-      case claimed
-      /// Settled, or past its time to live.
-      case ended
-    }
-
-    /// The current state of the message.
-    public var state: State {
-      get throws(WormholeError) {
-        guard let receiver else { return status == nil ? .waiting : .ended }
-        do throws(Errno) {
-          return switch try receiver.place(of: name) {
-          case .waiting: hasExpired(in: receiver) ? .ended : .waiting
-          case .inHand: .claimed
-          case nil: .ended
-          }
-        } catch {
-          throw WormholeError(error, "look for message", id, at: receiver)
-        }
-      }
-    }
-
-    private func hasExpired(in inbox: MemberDirectory) -> Bool {
-      guard let expires = QueuedMessageReader(inbox, limits).expiry(of: name) else { return false }
-      return expires < inbox.container.options.environment.sinceEpoch()
-    }
-
-    // MARK: Content
-
-    /// The kind given to the message.
-    ///
-    /// For a message of an earlier incarnation, the kind is read on request. The read throws
-    /// ``WormholeError/Code-swift.struct/notFound`` if the message was settled and its outcome was
-    /// never reported.
-    public var kind: String {
-      get throws(WormholeError) { if let note { note.kind } else { try content().kind } }
-    }
-
-    /// The file sent with the message; nil for none.
-    public var file: SentFile? {
-      get throws(WormholeError) { if let note { note.file } else { try content().file } }
-    }
-
-    /// Returns the value that was sent, while the message is on its way.
-    ///
-    /// For a message of an earlier incarnation, also returns the value after the outcome.
-    ///
-    /// Throws as ``Outcome/value(as:)`` does.
-    public func value<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> Value {
-      try content().value(as: type, of: id)
-    }
-
-    /// Returns the values that were sent together, in order.
-    public func values<Value: Decodable>(
-      as type: Value.Type = Value.self
-    ) throws(WormholeError) -> [Value] {
-      try content().values(as: type, of: id)
-    }
-
-    /// Whether a receipt is the only remaining source of the sent content.
-    var wantsContent: Bool { note == nil && progress.withLock { $0.content } == nil }
-
-    private func content() throws(WormholeError) -> SentContent {
+  private func content() throws(WormholeError) -> SentContent {
+    if let content = progress.withLock({ $0.content }) { return content }
+    guard let content = try read() else {
+      // The receipt may have been reported in the meantime.
       if let content = progress.withLock({ $0.content }) { return content }
-      guard let content = try read() else {
-        // The receipt may have been reported in the meantime.
-        if let content = progress.withLock({ $0.content }) { return content }
-        throw WormholeError(
-          .notFound, "read message", id,
-          because: "the message is settled, and its content is no longer stored")
-      }
-      // Not stored for a message of this incarnation, whose content the program knows.
-      if note == nil { progress.withLock { $0.content = content } }
-      return content
+      throw WormholeError(
+        .notFound, "read message", id,
+        because: "the message is settled, and its content is no longer stored")
     }
+    // Not stored for a message of this incarnation, whose content the program knows.
+    if note == nil { progress.withLock { $0.content = content } }
+    return content
+  }
 
-    private func read() throws(WormholeError) -> SentContent? {
-      guard let receiver else { return nil }
-      // The file may be moved between the lookup and the read.
-      for _ in 0..<3 {
-        let place: MemberDirectory.MessagePlace?
-        do throws(Errno) {
-          place = try receiver.place(of: name)
-        } catch {
-          throw WormholeError(error, "look for message", id, at: receiver)
+  private func read() throws(WormholeError) -> SentContent? {
+    guard let receiver else { return nil }
+    // The file may be moved between the lookup and the read.
+    for _ in 0..<3 {
+      let place: MemberDirectory.MessagePlace?
+      do throws(Errno) {
+        place = try receiver.place(of: name)
+      } catch {
+        throw WormholeError(error, "look for message", id, at: receiver)
+      }
+      guard let place else { break }
+      let found =
+        switch place {
+        case .waiting: try read(name.text, in: .inbox, of: receiver)
+        case .inHand(let claimed): try read(claimed.text, in: .claimed, of: receiver)
         }
-        guard let place else { break }
-        let found =
-          switch place {
-          case .waiting: try read(name.text, in: .inbox, of: receiver)
-          case .inHand(let claimed): try read(claimed.text, in: .claimed, of: receiver)
-          }
-        if let found { return found }
-      }
-      guard let outbox else { return nil }
-      for end in MessageEnd.allCases {
-        let receipt = ReceiptName(name, end).text
-        if let content = try read(receipt, in: .receipts, of: outbox.home) { return content }
-      }
-      return nil
+      if let found { return found }
     }
-
-    private func read(
-      _ file: String, in part: MemberDirectory.Part, of home: MemberDirectory
-    ) throws(WormholeError) -> SentContent? {
-      switch try home.read(file, in: part, "read message") {
-      case .missing: return nil
-      case .damaged(let reason, _):
-        throw WormholeError(.damaged, "read message", id, because: reason)
-      case .sound(let bytes, _): return try SentContent(bytes, limits)
-      }
+    guard let outbox else { return nil }
+    for end in MessageEnd.allCases {
+      let receipt = ReceiptName(name, end).text
+      if let content = try read(receipt, in: .receipts, of: outbox.home) { return content }
     }
+    return nil
+  }
 
-    // MARK: Cancellation
-
-    /// Cancels the message, if the receiver has not claimed it yet.
-    public func cancel() throws(WormholeError) -> Cancellation {
-      guard let receiver else { return Cancellation(end(.cancelled)) }
-      return Cancellation(
-        try MessageCancellation.end(name, at: receiver, .cancelled, outbox?.home, outbox?.hole))
+  private func read(
+    _ file: String, in part: MemberDirectory.Part, of home: MemberDirectory
+  ) throws(WormholeError) -> SentContent? {
+    switch try home.read(file, in: part, "read message") {
+    case .missing: return nil
+    case .damaged(let reason, _):
+      throw WormholeError(.damaged, "read message", id, because: reason)
+    case .sound(let bytes, _): return try SentContent(bytes, limits)
     }
+  }
 
-    // MARK: Outcome
+  // MARK: Cancellation
 
-    /// How the message ended; nil while it is not settled.
-    ///
-    /// An outcome read here, or returned by a wait, counts as reported: later listeners of the
-    /// member are not notified of it again.
-    public var status: Outcome.Status? {
-      let end = progress.withLock { $0.end }
-      if let end { hear(end) }
+  /// Cancels the message, if the receiver has not claimed it yet.
+  public func cancel() throws(WormholeError) -> Cancellation {
+    guard let receiver else { return Cancellation(end(.cancelled)) }
+    return Cancellation(
+      try MessageCancellation.end(name, at: receiver, .cancelled, outbox?.home, outbox?.container))
+  }
+
+  // MARK: Outcome
+
+  /// How the message ended; nil while it is not settled.
+  ///
+  /// An outcome read here, or returned by a wait, counts as reported: later listeners of the
+  /// member are not notified of it again.
+  public var status: Outcome.Status? {
+    let end = progress.withLock { $0.end }
+    if let end { hear(end) }
+    return end
+  }
+
+  /// Whether the message is settled; a read of this property does not count as a report.
+  var hasEnded: Bool { progress.withLock { $0.end != nil } }
+
+  private func hear(_ end: Outcome.Status) {
+    let isFirst = progress.withLock { state in
+      defer { state.isHeard = true }
+      return !state.isHeard
+    }
+    if isFirst { outbox?.heard(name, end) }
+  }
+
+  /// Waits until the message is settled, and returns how the message ended.
+  ///
+  /// Once the sender has left, no outcome is reported any more, and this call throws
+  /// ``WormholeError/Code-swift.struct/notJoined``.
+  ///
+  /// - Parameter timeout: the time limit, after which the call throws
+  ///   ``WormholeError/Code-swift.struct/timedOut``; nil to wait for as long as the task runs.
+  public func waitForStatus(within timeout: Duration? = nil) async throws(WormholeError)
+    -> Outcome.Status
+  {
+    guard outbox != nil || receiver == nil else {
+      throw WormholeError(
+        .notFound, "wait for the end of message", id,
+        because: "the message was sent without a request for an outcome",
+        hint: "join, and send with 'wantsOutcome'")
+    }
+    try receiver?.container.checkOwner("wait for the end of message", id)
+    try TaskPool.start("wait for the end of message", id)
+    if let status { return status }
+    let ticket = takeTicket()
+    let timer = timeout.flatMap { giveUp(ticket, after: $0) }
+    defer { if let timer { CallThreads.background.cancel(timer) } }
+    let end = await withTaskCancellationHandler {
+      await withCheckedContinuation { wait($0, ticket) }
+    } onCancel: {
+      giveUp(ticket)
+    }
+    if let end {
+      hear(end)
       return end
     }
-
-    /// Whether the message is settled; a read of this property does not count as a report.
-    var hasEnded: Bool { progress.withLock { $0.end != nil } }
-
-    private func hear(_ end: Outcome.Status) {
-      let isFirst = progress.withLock { state in
-        defer { state.isHeard = true }
-        return !state.isHeard
-      }
-      if isFirst { outbox?.heard(name, end) }
-    }
-
-    /// Waits until the message is settled, and returns how the message ended.
-    ///
-    /// Once the sender has left, no outcome is reported any more, and this call throws
-    /// ``WormholeError/Code-swift.struct/notJoined``.
-    ///
-    /// - Parameter timeout: the time limit, after which the call throws
-    ///   ``WormholeError/Code-swift.struct/timedOut``; nil to wait for as long as the task runs.
-    public func waitForStatus(within timeout: Duration? = nil) async throws(WormholeError)
-      -> Outcome.Status
-    {
-      guard outbox != nil || receiver == nil else {
-        throw WormholeError(
-          .notFound, "wait for the end of message", id,
-          because: "the message was sent without a request for an outcome",
-          hint: "join, and send with 'wantsOutcome'")
-      }
-      try receiver?.container.checkOwner("wait for the end of message", id)
-      try TaskPool.start("wait for the end of message", id)
-      if let status { return status }
-      let ticket = takeTicket()
-      let timer = timeout.flatMap { giveUp(ticket, after: $0) }
-      defer { if let timer { CallThreads.background.cancel(timer) } }
-      let end = await withTaskCancellationHandler {
-        await withCheckedContinuation { wait($0, ticket) }
-      } onCancel: {
-        giveUp(ticket)
-      }
-      if let end {
-        hear(end)
-        return end
-      }
-      if progress.withLock({ $0.isAbandoned }) {
-        throw WormholeError(
-          .notJoined, "wait for the end of message", id,
-          because: "its sender has left, and receives no more outcomes",
-          hint: "join again, and search the pending messages and the outcomes")
-      }
-      let isCancelled = Task.isCancelled
+    if progress.withLock({ $0.isAbandoned }) {
       throw WormholeError(
-        isCancelled ? .cancelled : .timedOut, "wait for the end of message", id,
-        because: isCancelled ? "the task was cancelled" : "the deadline passed",
-        hint: "wait again; the message is still pending")
+        .notJoined, "wait for the end of message", id,
+        because: "its sender has left, and receives no more outcomes",
+        hint: "join again, and search the pending messages and the outcomes")
     }
+    let isCancelled = Task.isCancelled
+    throw WormholeError(
+      isCancelled ? .cancelled : .timedOut, "wait for the end of message", id,
+      because: isCancelled ? "the task was cancelled" : "the deadline passed",
+      hint: "wait again; the message is still pending")
+  }
 
-    /// Waits until the receiver has handled the message; throws after any other outcome.
-    public func waitUntilDelivered(
-      within timeout: Duration? = nil
-    ) async throws(WormholeError) {
-      switch try await waitForStatus(within: timeout) {
-      case .delivered: return
-      case .cancelled: throw undelivered(.cancelled, "it was cancelled")
-      case .expired: throw undelivered(.timedOut, "it was not received in time")
-      case .deadLettered(let reason): throw undelivered(.deadLettered, reason)
-      }
+  /// Waits until the receiver has handled the message; throws after any other outcome.
+  public func waitUntilDelivered(
+    within timeout: Duration? = nil
+  ) async throws(WormholeError) {
+    switch try await waitForStatus(within: timeout) {
+    case .delivered: return
+    case .cancelled: throw undelivered(.cancelled, "it was cancelled")
+    case .expired: throw undelivered(.timedOut, "it was not received in time")
+    case .deadLettered(let reason): throw undelivered(.deadLettered, reason)
     }
+  }
 
-    /// Waits on this thread until the message is settled; returns nil if the deadline passes first.
-    package func waitForEnd(until deadline: Instant?) -> Outcome.Status? {
-      let end = progress.wait(until: deadline) { state -> Outcome.Status?? in
-        state.end != nil || state.isAbandoned ? .some(state.end) : nil
-      }
-      if case .some(.some(let end)) = end { hear(end) }
-      return end ?? nil
+  /// Waits on this thread until the message is settled; returns nil if the deadline passes first.
+  package func waitForEnd(until deadline: Instant?) -> Outcome.Status? {
+    let end = progress.wait(until: deadline) { state -> Outcome.Status?? in
+      state.end != nil || state.isAbandoned ? .some(state.end) : nil
     }
+    if case .some(.some(let end)) = end { hear(end) }
+    return end ?? nil
+  }
 
-    private func undelivered(_ code: WormholeError.Code, _ reason: String) -> WormholeError {
-      WormholeError(code, "deliver message", id, because: reason)
+  private func undelivered(_ code: WormholeError.Code, _ reason: String) -> WormholeError {
+    WormholeError(code, "deliver message", id, because: reason)
+  }
+
+  private func takeTicket() -> Int {
+    progress.withLock { state in
+      state.next += 1
+      return state.next
     }
+  }
 
-    private func takeTicket() -> Int {
-      progress.withLock { state in
-        state.next += 1
-        return state.next
-      }
+  private func wait(_ continuation: CheckedContinuation<Outcome.Status?, Never>, _ ticket: Int) {
+    let now = progress.withLock { state -> (Outcome.Status?, Bool) in
+      if let end = state.end { return (end, true) }
+      // The wait was over before it could begin.
+      if state.isAbandoned || state.givenUp.contains(ticket) { return (nil, true) }
+      state.waiting[ticket] = continuation
+      return (nil, false)
     }
+    if now.1 { continuation.resume(returning: now.0) }
+  }
 
-    private func wait(_ continuation: CheckedContinuation<Outcome.Status?, Never>, _ ticket: Int) {
-      let now = progress.withLock { state -> (Outcome.Status?, Bool) in
-        if let end = state.end { return (end, true) }
-        // The wait was over before it could begin.
-        if state.isAbandoned || state.givenUp.contains(ticket) { return (nil, true) }
-        state.waiting[ticket] = continuation
-        return (nil, false)
-      }
-      if now.1 { continuation.resume(returning: now.0) }
+  /// - Returns: the timer to cancel after the wait.
+  private func giveUp(_ ticket: Int, after timeout: Duration) -> LaterCalls.Ticket? {
+    let deadline = time.now + timeout
+    if let clock = time.moved {
+      clock.ring(at: deadline) { [weak self] in self?.giveUp(ticket) }
+      return nil
     }
+    return CallThreads.background.add(at: deadline) { self.giveUp(ticket) }
+  }
 
-    /// - Returns: the timer to cancel after the wait.
-    private func giveUp(_ ticket: Int, after timeout: Duration) -> LaterCalls.Ticket? {
-      let deadline = time.now + timeout
-      if let clock = time.moved {
-        clock.ring(at: deadline) { [weak self] in self?.giveUp(ticket) }
-        return nil
-      }
-      return CallThreads.background.add(at: deadline) { self.giveUp(ticket) }
+  private func giveUp(_ ticket: Int) {
+    let waiting = progress.withLock { state in
+      state.givenUp.insert(ticket)
+      return state.waiting.removeValue(forKey: ticket)
     }
+    waiting?.resume(returning: nil)
+  }
 
-    private func giveUp(_ ticket: Int) {
-      let waiting = progress.withLock { state in
-        state.givenUp.insert(ticket)
-        return state.waiting.removeValue(forKey: ticket)
-      }
-      waiting?.resume(returning: nil)
+  /// Ends all waits, because the sender has left.
+  func abandon() {
+    let waiting = progress.signal { state in
+      state.isAbandoned = true
+      defer { state.waiting = [:] }
+      return Array(state.waiting.values)
     }
+    for continuation in waiting { continuation.resume(returning: nil) }
+  }
 
-    /// Ends all waits, because the sender has left.
-    func abandon() {
-      let waiting = progress.signal { state in
-        state.isAbandoned = true
-        defer { state.waiting = [:] }
-        return Array(state.waiting.values)
-      }
-      for continuation in waiting { continuation.resume(returning: nil) }
+  /// - Returns: whether the message was not settled before.
+  @discardableResult
+  package func end(_ end: Outcome.Status) -> Bool { self.end(end, nil) }
+
+  /// - Parameter content: the sent content, if unknown before.
+  @discardableResult
+  func end(_ end: Outcome.Status, _ content: SentContent?) -> Bool {
+    let waiting = progress.signal { state -> [CheckedContinuation<Outcome.Status?, Never>]? in
+      guard state.end == nil else { return nil }
+      state.end = end
+      if let content { state.content = content }
+      defer { state.waiting = [:] }
+      return Array(state.waiting.values)
     }
-
-    /// - Returns: whether the message was not settled before.
-    @discardableResult
-    package func end(_ end: Outcome.Status) -> Bool { self.end(end, nil) }
-
-    /// - Parameter content: the sent content, if unknown before.
-    @discardableResult
-    func end(_ end: Outcome.Status, _ content: SentContent?) -> Bool {
-      let waiting = progress.signal { state -> [CheckedContinuation<Outcome.Status?, Never>]? in
-        guard state.end == nil else { return nil }
-        state.end = end
-        if let content { state.content = content }
-        defer { state.waiting = [:] }
-        return Array(state.waiting.values)
-      }
-      guard let waiting else { return false }
-      for continuation in waiting { continuation.resume(returning: end) }
-      return true
-    }
+    guard let waiting else { return false }
+    for continuation in waiting { continuation.resume(returning: end) }
+    return true
   }
 }
 
@@ -369,10 +368,10 @@ enum MessageCancellation {
   ///
   /// - Parameters:
   ///   - sender: the sender's directory, for the receipt, if the sender wants a receipt.
-  ///   - hole: the caller's instance; nil if no process is to be notified.
+  ///   - container: the caller's instance; nil if no process is to be notified.
   static func end(
     _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd,
-    _ sender: MemberDirectory?, _ hole: Wormhole?
+    _ sender: MemberDirectory?, _ container: SharedContainer?
   ) throws(WormholeError) -> Bool {
     do throws(Errno) {
       if Mutants.has(.cancelByPuttingBack) {
@@ -388,9 +387,9 @@ enum MessageCancellation {
       }
       // The process that settles a message also removes its file; most messages have none.
       if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
-      if isOurs, name.wantsReceipt, let sender, let hole {
+      if isOurs, name.wantsReceipt, let sender, let container {
         let size = (try? sender.status(of: receipt, in: .receipts))?.size
-        Receipts.bound(sender, after: size ?? 0, hole)
+        Receipts.bound(sender, after: size ?? 0, container)
       }
       return isOurs
     } catch {

@@ -1,9 +1,9 @@
 public import FoundationEssentials
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 
 /// Changes for tasks: async overloads, off the threads of the pool.
-extension Wormhole.Defaults {
+extension Defaults {
   /// Sets a key to any value that can be encoded; nil removes it.
   ///
   /// As the overload without `await`, off the task's thread. If the task is cancelled during the
@@ -48,7 +48,9 @@ extension Wormhole.Defaults {
     try await OffPool.runAny("write defaults", suite, in: lane) { try self.update(body) }
   }
 
-  private var lane: OffPool.Lane? { OffPool.Lane(try? slot.get(), within: hole.options.timeout) }
+  private var lane: OffPool.Lane? {
+    OffPool.Lane(try? slot.get(), within: container.options.timeout)
+  }
 
   private func offPool(
     _ body: @escaping @Sendable () throws(WormholeError) -> Void

@@ -1,8 +1,8 @@
 package import PropertyLists
-package import SharedContainer
+package import WormholeContainerStorage
 
 /// A suite as a whole, for modules that present the suite under the names of another library.
-extension Wormhole.Defaults {
+extension Defaults {
   /// Changes several keys at once, and returns the suite's new version; nil if no value differs
   /// from before.
   ///
@@ -16,11 +16,11 @@ extension Wormhole.Defaults {
   /// As `change(_:)`, and rethrows the errors of the body.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
     let slot = try slot.get()
-    let writer = SlotWriter(slot, of: hole, name: suite)
+    let writer = SlotWriter(slot, of: container, name: suite)
     let reader = reader
     var version: Int?
     try slot.change(
-      "write", durability: hole.options.durability, patience: writer.patience
+      "write", durability: container.options.durability, patience: writer.patience
     ) { content in
       let before = try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value
       var after = before ?? [:]
@@ -42,20 +42,20 @@ extension Wormhole.Defaults {
   /// Calls a closure with the suite's version whenever any key has changed, from now on.
   package func watchVersion(
     _ handler: @escaping @Sendable (Int) -> Void
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     let slot = try slot.get()
-    let present = WatchResult(reading: slot, hole.options.limits)
+    let present = WatchResult(reading: slot, container.options.limits)
     let reader = reader
     let plan = WatchPlan<Int>(
       seen: [slot.escaped: present.stamp],
-      join: { (listener) throws(WormholeError) in try self.hole.feeds.join(listener, slot) },
+      join: { (listener) throws(WormholeError) in try self.container.feeds.join(listener, slot) },
       interpreter: {
         { (finding, pass) throws(WormholeError) in
           if let (file, _) = try reader.open(finding) { pass(file.header.version) }
         }
       })
     return try plan.observe(
-      in: hole.subscriptions, on: nil, handler,
-      hole.failureHandler(nil, about: LogSubject(suite: suite)))
+      in: container.subscriptions, on: nil, handler,
+      container.failureHandler(nil, about: LogSubject(suite: suite)))
   }
 }

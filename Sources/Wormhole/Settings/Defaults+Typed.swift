@@ -1,10 +1,10 @@
 public import FoundationEssentials
 public import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// Values by their type, with the conversions of user defaults.
-extension Wormhole.Defaults {
+extension Defaults {
   /// Returns the value of a key, of any type; nil if there is none.
   public func object(forKey key: String) throws(WormholeError) -> PropertyListValue? {
     try value(PropertyListValue.self, forKey: key)

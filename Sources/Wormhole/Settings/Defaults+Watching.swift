@@ -1,9 +1,9 @@
 public import Dispatch
 internal import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
-extension Wormhole.Defaults {
+extension Defaults {
   /// Calls a closure with the value of a key, and again after each change of the value.
   ///
   /// The closure is not called for a change of another key, or if the same value is set again. When
@@ -22,11 +22,11 @@ extension Wormhole.Defaults {
     _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Value?) -> Void,
     failure: (@Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try watching(key, of: type, initial: initial)
       .observe(
-        in: hole.subscriptions, on: queue, handler,
-        hole.failureHandler(failure, about: LogSubject(suite: suite)))
+        in: container.subscriptions, on: queue, handler,
+        container.failureHandler(failure, about: LogSubject(suite: suite)))
   }
 
   /// Calls a closure of the main actor with the value of a key, and again after each change of the
@@ -38,10 +38,10 @@ extension Wormhole.Defaults {
     _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     _ handler: @escaping @MainActor @Sendable (Value?) -> Void,
     failure: (@MainActor @Sendable (WormholeError) -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try watching(key, of: type, initial: initial).observe(
-      in: hole.subscriptions, IsolatedHandler(handler),
-      hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
+      in: container.subscriptions, IsolatedHandler(handler),
+      container.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
   /// Calls an asynchronous closure with the value of a key, and again after each change of the
@@ -54,11 +54,11 @@ extension Wormhole.Defaults {
     _ key: String, of type: Value.Type = Value.self, initial: Bool = true,
     _ handler: @escaping @isolated(any) @Sendable (Value?) async -> Void,
     failure: (@isolated(any) @Sendable (WormholeError) async -> Void)? = nil
-  ) throws(WormholeError) -> Wormhole.Subscription {
+  ) throws(WormholeError) -> Subscription {
     try watching(key, of: type, initial: initial)
       .observe(
-        in: hole.subscriptions, IsolatedHandler(handler),
-        hole.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
+        in: container.subscriptions, IsolatedHandler(handler),
+        container.isolatedFailureHandler(failure, about: LogSubject(suite: suite)))
   }
 
   /// Returns the value of a key, and then each change of the value, as a sequence; nil when the key
@@ -70,7 +70,7 @@ extension Wormhole.Defaults {
   ///   - initial: whether the first element is the present value.
   public func values<Value: Decodable & Sendable>(
     forKey key: String, of type: Value.Type = Value.self, initial: Bool = true
-  ) -> Wormhole.Updates<Value?> {
+  ) -> Updates<Value?> {
     watching(key, of: type, initial: initial).updates
   }
 
@@ -87,12 +87,12 @@ extension Wormhole.Defaults {
     let slot = slot
     // The known state: the stamp of the file, and the value of the key.
     let known =
-      initial ? nil : (try? slot.get()).map { WatchResult(reading: $0, hole.options.limits) }
+      initial ? nil : (try? slot.get()).map { WatchResult(reading: $0, container.options.limits) }
     let knownValue: PropertyListValue? = known.flatMap { try? stored(key, in: $0) }
     return WatchPlan(
       seen: known.flatMap { known in (try? slot.get()).map { [$0.escaped: known.stamp] } } ?? [:],
       join: { (listener) throws(WormholeError) in
-        try self.hole.feeds.join(listener, slot.get())
+        try self.container.feeds.join(listener, slot.get())
       },
       interpreter: {
         let last = Monitor(knownValue)
@@ -116,7 +116,7 @@ extension Wormhole.Defaults {
     at key: String
   ) throws(WormholeError) -> (stamp: Stamp, value: PropertyListValue?) {
     try Self.naming("read defaults", suite) { () throws(WormholeError) in
-      let finding = WatchResult(reading: try slot.get(), hole.options.limits)
+      let finding = WatchResult(reading: try slot.get(), container.options.limits)
       if let value: PropertyListValue = try stored(key, in: finding) {
         return (finding.stamp, value)
       }

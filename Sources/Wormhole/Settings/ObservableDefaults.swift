@@ -1,69 +1,67 @@
 internal import Dispatch
 public import Observation
 public import PropertyLists
-public import SharedContainer
+public import WormholeContainerStorage
 
-extension Wormhole {
-  /// The settings of a suite as a model for a user interface, key by key.
+/// The settings of a suite as a model for a user interface, key by key.
+///
+/// If a key is read inside `withObservationTracking`, the reader is notified when this key
+/// changes, in any process, and of no other key. The model is isolated to the main actor; changed
+/// files are read on other threads.
+@MainActor
+public final class ObservableDefaults: Observable {
+  /// The settings behind the model.
+  public nonisolated let defaults: Defaults
+  /// Each cell retains its watch, which ends with the model.
+  private var cells: [String: Cell] = [:]
+
+  /// Makes a model of the settings; no key is read before its first use.
+  public init(_ defaults: Defaults) { self.defaults = defaults }
+
+  /// The latest known value of a key; nil if the value is missing or cannot be read.
   ///
-  /// If a key is read inside `withObservationTracking`, the reader is notified when this key
-  /// changes, in any process, and of no other key. The model is isolated to the main actor; changed
-  /// files are read on other threads.
-  @MainActor
-  public final class ObservableDefaults: Observable {
-    /// The settings behind the model.
-    public nonisolated let defaults: Defaults
-    /// Each cell retains its watch, which ends with the model.
-    private var cells: [String: Cell] = [:]
+  /// The first use of a key reads the key and begins to watch it.
+  public subscript(key: String) -> PropertyListValue? { cell(key).value }
 
-    /// Makes a model of the settings; no key is read before its first use.
-    public init(_ defaults: Defaults) { self.defaults = defaults }
+  /// Sets a key, for all processes; nil removes it.
+  ///
+  /// The calling thread waits until the value is written. The model shows the value at once.
+  public func set<Value: Encodable>(
+    _ value: Value?, forKey key: String
+  ) throws(WormholeError) {
+    try defaults.set(value, forKey: key)
+    let cell = cell(key)
+    cell.show(try defaults.look(at: key))
+  }
 
-    /// The latest known value of a key; nil if the value is missing or cannot be read.
-    ///
-    /// The first use of a key reads the key and begins to watch it.
-    public subscript(key: String) -> PropertyListValue? { cell(key).value }
+  private func cell(_ key: String) -> Cell {
+    if let cell = cells[key] { return cell }
+    let cell = Cell()
+    cells[key] = cell
+    begin(key, cell)
+    return cell
+  }
 
-    /// Sets a key, for all processes; nil removes it.
-    ///
-    /// The calling thread waits until the value is written. The model shows the value at once.
-    public func set<Value: Encodable>(
-      _ value: Value?, forKey key: String
-    ) throws(WormholeError) {
-      try defaults.set(value, forKey: key)
-      let cell = cell(key)
+  /// Reads a key and begins to watch it.
+  ///
+  /// If the system refuses for now, both are tried again, because the reader must be notified of
+  /// every change.
+  private func begin(_ key: String, _ cell: Cell, again: Bool = false) {
+    let log = defaults.container.failureHandler(nil, about: LogSubject(suite: defaults.suite))
+    do throws(WormholeError) {
+      // The watch begins before the reading: no change in between is missed.
+      if cell.watch == nil {
+        cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, initial: false)
+          .observeBriefly(
+            on: .main,
+            { [weak cell] found in MainActor.assumeIsolated { cell?.hear(found) } }, log)
+      }
       cell.show(try defaults.look(at: key))
-    }
-
-    private func cell(_ key: String) -> Cell {
-      if let cell = cells[key] { return cell }
-      let cell = Cell()
-      cells[key] = cell
-      begin(key, cell)
-      return cell
-    }
-
-    /// Reads a key and begins to watch it.
-    ///
-    /// If the system refuses for now, both are tried again, because the reader must be notified of
-    /// every change.
-    private func begin(_ key: String, _ cell: Cell, again: Bool = false) {
-      let log = defaults.hole.failureHandler(nil, about: LogSubject(suite: defaults.suite))
-      do throws(WormholeError) {
-        // The watch begins before the reading: no change in between is missed.
-        if cell.watch == nil {
-          cell.watch = try defaults.watchingStamped(key, of: PropertyListValue.self, initial: false)
-            .observeBriefly(
-              on: .main,
-              { [weak cell] found in MainActor.assumeIsolated { cell?.hear(found) } }, log)
-        }
-        cell.show(try defaults.look(at: key))
-      } catch {
-        if !again { log(error) }
-        guard error.mayPass else { return }
-        DispatchQueue.main.soon(after: .seconds(1)) { [weak self] in
-          MainActor.assumeIsolated { self?.begin(key, cell, again: true) }
-        }
+    } catch {
+      if !again { log(error) }
+      guard error.mayPass else { return }
+      DispatchQueue.main.soon(after: .seconds(1)) { [weak self] in
+        MainActor.assumeIsolated { self?.begin(key, cell, again: true) }
       }
     }
   }

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Lanes of calls that would wait for each other: the calls of a lane are made in sequence, on a

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Runs the work of a receiver after each trigger: one run at a time, and another run if a trigger

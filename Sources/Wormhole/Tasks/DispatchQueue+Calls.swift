@@ -1,5 +1,5 @@
 package import Dispatch
-internal import SharedContainer
+internal import WormholeContainerStorage
 package import Syscalls
 
 /// A queue of the program.

@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// Calls of tasks that wait or sync, made on threads of the module: the pool's threads are for
@@ -107,8 +107,8 @@ enum OffPool {
 
   /// Reports the progress of a copy, and ends the copy once the task is cancelled.
   static func heeding(
-    _ progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)?
-  ) -> (Wormhole.FileProgress) -> Wormhole.ProgressDecision {
+    _ progress: (@Sendable (FileProgress) -> ProgressDecision)?
+  ) -> (FileProgress) -> ProgressDecision {
     { now in
       let decision = progress?(now) ?? .continue
       return isCancelled ? .cancel : decision

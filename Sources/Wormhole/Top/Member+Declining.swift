@@ -1,17 +1,17 @@
 package import Dispatch
-package import SharedContainer
+package import WormholeContainerStorage
 internal import Syscalls
 
 /// For adapters between a member and a program that may not be ready yet: declined outcomes and
 /// contexts stay pending.
-extension Wormhole.Member {
+extension Member {
   /// As ``watchOutcomes(on:_:)``.
   ///
   /// - Parameter handler: returns whether the outcome was accepted. A declined outcome is reported
   ///   again to the next listener, in this incarnation or a later one.
   package func watchOutcomes(
-    on queue: any CallQueue, accepting handler: @escaping @Sendable (Wormhole.Outcome) -> Bool
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    on queue: any CallQueue, accepting handler: @escaping @Sendable (Outcome) -> Bool
+  ) throws(WormholeError) -> Subscription {
     let listener = outbox.listener(on: queue, handler)
     let subscription = live.subscribe(listener)
     do throws(WormholeError) {
@@ -28,8 +28,8 @@ extension Wormhole.Member {
   /// - Parameter handler: returns whether the context was accepted. A context declined by all
   ///   listeners is reported again when the next context arrives, or when a listener is added.
   package func watchContexts(
-    on queue: DispatchQueue?, accepting handler: @escaping @Sendable (Wormhole.Context) -> Bool
-  ) throws(WormholeError) -> Wormhole.Subscription {
+    on queue: DispatchQueue?, accepting handler: @escaping @Sendable (Context) -> Bool
+  ) throws(WormholeError) -> Subscription {
     let listener = contexts.listener(on: queue, handler)
     // Subscribed before the first call of the handler.
     let subscription = live.subscribe(listener)
@@ -43,7 +43,7 @@ extension Wormhole.Member {
   }
 }
 
-extension Wormhole.Peer {
+extension Peer {
   /// As ``request(_:as:kind:within:on:_:)``, for a member.
   ///
   /// The closure also receives whether the peer may have seen the request.
@@ -56,7 +56,7 @@ extension Wormhole.Peer {
       guard let live = live else {
         throw WormholeError(.notJoined, "ask", name, because: "no member asks")
       }
-      let deadline = hole.options.time.now + timeout
+      let deadline = container.options.time.now + timeout
       let asked = try OutgoingRequest(self, live, question, kind, timeout, until: deadline, "ask")
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.

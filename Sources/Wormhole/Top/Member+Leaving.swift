@@ -1,8 +1,8 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Synchronization
 internal import Syscalls
 
-extension Wormhole.Member: Stoppable {
+extension Member: Stoppable {
   /// Releases the name; a second call does nothing.
   ///
   /// Watchers of the member are notified. The profile of the member stays. Messages to the member
@@ -18,7 +18,7 @@ extension Wormhole.Member: Stoppable {
   /// - Returns: a function that waits for closures in progress.
   func leave(because reason: WormholeError?) -> @Sendable () -> Void {
     // A forked child is not a member and has no name to release.
-    guard hole.storage.isOwned else { return {} }
+    guard container.storage.isOwned else { return {} }
     guard !isLeaving.exchange(true, ordering: .acquiringAndReleasing) else { return {} }
     let rest = Monitor(Action {})
     mailbox.closures.end { [self] in
@@ -28,7 +28,7 @@ extension Wormhole.Member: Stoppable {
       presence.release()
       let others = live.begun.end(reason)
       rest.withLock { $0 = Action(others) }
-      hole.subscriptions.forget(self, reason)
+      container.subscriptions.forget(self, reason)
     }
     return rest.withLock { $0 }.perform
   }

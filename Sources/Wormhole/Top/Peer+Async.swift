@@ -1,16 +1,16 @@
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// The async overloads of the calls that wait or sync; they run off the threads of the pool.
-extension Wormhole.Peer {
+extension Peer {
   /// Sends a message, which is delivered even if processes die in the meantime.
   ///
   /// The async overload; runs off the task's thread. If the task is cancelled while it waits for
   /// space, nothing is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
-    _ value: Value, _ options: Wormhole.SendOptions = Wormhole.SendOptions()
-  ) async throws(WormholeError) -> Wormhole.Sent {
+    _ value: Value, _ options: SendOptions = SendOptions()
+  ) async throws(WormholeError) -> Sent {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
       try self.send(value, options)
     }
@@ -23,8 +23,8 @@ extension Wormhole.Peer {
   /// space, no further message is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
-    contentsOf values: [Value], _ options: Wormhole.SendOptions = Wormhole.SendOptions()
-  ) async throws(WormholeError) -> [Wormhole.Sent] {
+    contentsOf values: [Value], _ options: SendOptions = SendOptions()
+  ) async throws(WormholeError) -> [Sent] {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
       try self.send(contentsOf: values, options)
     }
@@ -36,10 +36,10 @@ extension Wormhole.Peer {
   /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send<Metadata: Encodable & Sendable>(
-    file path: String, metadata: Metadata, mode: Wormhole.TransferMode = .copying,
-    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
-  ) async throws(WormholeError) -> Wormhole.Sent {
+    file path: String, metadata: Metadata, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
+  ) async throws(WormholeError) -> Sent {
     try await OffPool.run("send file", path) { () throws(WormholeError) in
       try self.send(
         file: path, metadata: metadata, mode: mode, options, progress: OffPool.heeding(progress))
@@ -52,10 +52,10 @@ extension Wormhole.Peer {
   /// cancelled while it copies or waits for space, nothing is sent.
   @discardableResult
   public func send(
-    file path: String, mode: Wormhole.TransferMode = .copying,
-    _ options: Wormhole.SendOptions = Wormhole.SendOptions(),
-    progress: (@Sendable (Wormhole.FileProgress) -> Wormhole.ProgressDecision)? = nil
-  ) async throws(WormholeError) -> Wormhole.Sent {
+    file path: String, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
+  ) async throws(WormholeError) -> Sent {
     try await OffPool.run("send file", path) { () throws(WormholeError) in
       try self.send(file: path, mode: mode, options, progress: OffPool.heeding(progress))
     }
@@ -76,13 +76,13 @@ extension Wormhole.Peer {
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) {
     let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
-    let deadline = hole.options.time.now + timeout
+    let deadline = container.options.time.now + timeout
     if waking { try await wake(within: timeout) }
     do throws(WormholeError) {
       try await sendOff(value, kind, timeout, until: deadline)
     } catch {
       // The peer may have been about to end when it was found running.
-      let left = deadline - hole.options.time.now
+      let left = deadline - container.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try await wake(within: left)
       try await sendOff(value, kind, timeout, until: deadline)

@@ -1,16 +1,16 @@
-public import SharedContainer
+public import WormholeContainerStorage
 internal import Syscalls
 
 /// Starting a member that does not run.
-extension Wormhole.Peer {
+extension Peer {
   /// Starts the peer if it does not run, and waits on the calling thread until the peer has joined.
   ///
   /// If the peer runs, the call returns at once. Otherwise the program given to
-  /// `Wormhole.registerStart(of:program:arguments:environment:directory:)` is started, once, even
-  /// if several processes wake the peer at the same time. The program has a session of its own and
-  /// nothing on its standard descriptors. The program inherits no more descriptors, and no lock; it
-  /// finds the container in `WORMHOLE_CONTAINER`, and continues after the end of the calling
-  /// process.
+  /// `SharedContainer.registerLaunch(of:program:arguments:environment:directory:)` is started,
+  /// once, even if several processes wake the peer at the same time. The program has a session of
+  /// its own and nothing on its standard descriptors. The program inherits no more descriptors, and
+  /// no lock; it finds the container in `WORMHOLE_CONTAINER`, and continues after the end of the
+  /// calling process.
   ///
   /// It throws ``WormholeError/Code-swift.struct/notFound`` if no program is registered,
   /// ``WormholeError/Code-swift.struct/refused`` if another user may have registered it,

@@ -1,5 +1,5 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The latest start of a member, for all processes that wake the member: the value of the slot
@@ -97,8 +97,8 @@ struct WakeRecord: Codable, Equatable, Sendable {
 
   // MARK: In its slot
 
-  static func slot(of name: String, in container: Container) throws(WormholeError) -> Slot {
-    try container.slot(.system, "wake." + name)
+  static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
+    try storage.slot(.system, "wake." + name)
   }
 
   init(

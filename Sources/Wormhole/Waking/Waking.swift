@@ -1,5 +1,5 @@
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The wait of a process for a member to be woken.
@@ -9,7 +9,7 @@ internal import Syscalls
 /// No process depends on the starter: if the starter is killed or suspended between the record and
 /// the start, another process starts the program a little later.
 final class Waking: Sendable {
-  private let hole: Wormhole
+  private let container: SharedContainer
   private let name: String
   private let timeout: Duration
   private let deadline: Instant
@@ -21,14 +21,14 @@ final class Waking: Sendable {
   private let changes = Monitor(0)
   private let cancellation = CancellationFlag()
 
-  init(_ peer: Wormhole.Peer, _ timeout: Duration) throws(WormholeError) {
-    hole = peer.hole
+  init(_ peer: Peer, _ timeout: Duration) throws(WormholeError) {
+    container = peer.container
     name = peer.name
     self.timeout = timeout
     deadline = .now + timeout
-    begun = peer.hole.options.environment.sinceBoot()
+    begun = peer.container.options.environment.sinceBoot()
     // In this order: if a process takes the free name, it writes its profile after this read.
-    let home = try hole.storage.existingMember(name)
+    let home = try container.storage.existingMember(name)
     do throws(Errno) {
       before = try home?.readProfile().profile?.incarnation.rawValue
       isPresent = try home?.isPresentStill() ?? false
@@ -46,9 +46,9 @@ final class Waking: Sendable {
   func run() throws(WormholeError) {
     if isPresent { return }
     let start = try registered()
-    let slot = try WakeRecord.slot(of: name, in: hole.storage)
+    let slot = try WakeRecord.slot(of: name, in: container.storage)
     let changes = changes
-    let presence = try hole.storage.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
+    let presence = try container.storage.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
     defer { presence.stop() }
     let watch = try slot.watch { changes.signal { $0 += 1 } }
     defer { watch.stop() }
@@ -65,11 +65,11 @@ final class Waking: Sendable {
   }
 
   private func registered() throws(WormholeError) -> MemberStart {
-    let start = try hole.storage.existingMember(name)?.readStart("wake")
+    let start = try container.storage.existingMember(name)?.readStart("wake")
     guard let start else {
       throw WormholeError(
         .notFound, "wake", name, because: "no launch command is registered",
-        hint: "register a command with 'registerStart' or 'wormhole wake \(name) --register'")
+        hint: "register a command with 'registerLaunch' or 'wormhole wake \(name) --register'")
     }
     return start
   }
@@ -117,17 +117,17 @@ final class Waking: Sendable {
   ///
   /// So a start with a success in between does not count as an old start.
   private func turn(_ content: Slot.Content, _ start: MemberStart) throws(WormholeError) -> Turn {
-    let sighting = try PresenceReading(name, in: hole.storage)
+    let sighting = try PresenceReading(name, in: container.storage)
     let incarnation = sighting.found.profile?.incarnation.rawValue
     if incarnation != before, incarnation != nil { return .joined }
     let record = WakeRecord(content)
     // A process is joining at this very moment.
     if sighting.isPresent { return .others(.milliseconds(50), record) }
-    let environment = hole.options.environment
+    let environment = container.options.environment
     let verdict =
       record?.verdict(
         incarnation, start.program, begun: begun, now: environment.sinceBoot(),
-        grace: hole.options.wakeGrace) ?? .start
+        grace: container.options.wakeGrace) ?? .start
     switch verdict {
     case .wait(let pause): return .others(pause, record)
     case .failed(let reason): throw failed(reason)
@@ -135,7 +135,7 @@ final class Waking: Sendable {
       return .mine(
         WakeRecord(
           id: environment.randomName(), started: environment.sinceBoot(),
-          by: hole.options.writerName,
+          by: container.options.writerName,
           program: start.program, before: incarnation,
           failed: record?.failures(incarnation, start.program) ?? 0))
     }
@@ -157,21 +157,22 @@ final class Waking: Sendable {
   // MARK: Starting
 
   private func launch(_ start: MemberStart, _ record: WakeRecord) throws(WormholeError) {
-    let environment = hole.options.environment
+    let environment = container.options.environment
     // If this process was suspended since, another process may have started the program again.
-    guard .nanoseconds(environment.sinceBoot() - record.started) < hole.options.wakeGrace else {
+    guard .nanoseconds(environment.sinceBoot() - record.started) < container.options.wakeGrace
+    else {
       return
     }
-    let attempt = StartAttempt(name, hole.storage, record)
+    let attempt = StartAttempt(name, container.storage, record)
     let child: Child
     do throws(Errno) {
-      child = try attempt.spawn(start, in: hole.storage)
+      child = try attempt.spawn(start, in: container.storage)
     } catch {
       let reason = "its program '\(start.program)' could not be started: \(error)"
       attempt.fail(reason)
       throw failed(reason)
     }
-    hole.log(
+    container.log(
       .info, "started '\(start.program)' (process \(child.process)) to wake '\(name)'",
       about: LogSubject(member: name))
     attempt.note(child)
@@ -182,17 +183,17 @@ final class Waking: Sendable {
 private final class StartAttempt: Sendable {
   private let name: String
   /// The program may run for a long time, and must not keep the container open.
-  private weak let container: Container?
+  private weak let storage: Container?
   private let record: WakeRecord
 
-  init(_ name: String, _ container: Container, _ record: WakeRecord) {
+  init(_ name: String, _ storage: Container, _ record: WakeRecord) {
     self.name = name
-    self.container = container
+    self.storage = storage
     self.record = record
   }
 
   /// Starts the program, and a thread that waits for its end.
-  func spawn(_ start: MemberStart, in container: Container) throws(Errno) -> Child {
+  func spawn(_ start: MemberStart, in storage: Container) throws(Errno) -> Child {
     let given = Monitor<Child??>(nil)
     // The thread is started before the child, which would have no waiter if no thread could be
     // started.
@@ -202,7 +203,7 @@ private final class StartAttempt: Sendable {
     }.detach()
     do throws(Errno) {
       let child = try Child.spawnAlone(
-        start.program, start.arguments, environment: Self.environment(start, container),
+        start.program, start.arguments, environment: Self.environment(start, storage),
         directory: start.directory ?? "/")
       given.signal { $0 = .some(child) }
       return child
@@ -212,9 +213,9 @@ private final class StartAttempt: Sendable {
     }
   }
 
-  private static func environment(_ start: MemberStart, _ container: Container) -> [[CChar]] {
+  private static func environment(_ start: MemberStart, _ storage: Container) -> [[CChar]] {
     var settings = start.environment
-    settings["WORMHOLE_CONTAINER"] = container.absolutePath
+    settings["WORMHOLE_CONTAINER"] = storage.absolutePath
     // Both variables together would be a contradiction.
     return Processes.environment(
       setting: settings.map { "\($0)=\($1)" }, without: ["WORMHOLE_GROUP"])
@@ -230,8 +231,8 @@ private final class StartAttempt: Sendable {
   }
 
   private func end(_ status: ExitStatus?) {
-    guard let container else { return }
-    let incarnation = (try? PresenceReading(name, in: container))?.found.profile?.incarnation
+    guard let storage else { return }
+    let incarnation = (try? PresenceReading(name, in: storage))?.found.profile?.incarnation
       .rawValue
     guard incarnation == record.before else { return }
     let how =
@@ -244,8 +245,8 @@ private final class StartAttempt: Sendable {
   }
 
   func fail(_ reason: String) {
-    guard let container else { return }
-    let now = container.options.environment.sinceBoot()
+    guard let storage else { return }
+    let now = storage.options.environment.sinceBoot()
     change { record in
       record.failure = reason
       record.ended = now
@@ -253,13 +254,13 @@ private final class StartAttempt: Sendable {
   }
 
   private func change(_ body: (inout WakeRecord) -> Void) {
-    guard let container else { return }
+    guard let storage else { return }
     do {
-      let slot = try WakeRecord.slot(of: name, in: container)
+      let slot = try WakeRecord.slot(of: name, in: storage)
       // If the change fails, the waiting processes discover the state at their next check.
       try WakeRecord.change(slot, record.id, Patience(until: .now + .seconds(10)), body)
     } catch {
-      container.log(.error, "\(error)", about: LogSubject(member: name), because: error)
+      storage.log(.error, "\(error)", about: LogSubject(member: name), because: error)
     }
   }
 }

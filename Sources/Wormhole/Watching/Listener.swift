@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import SharedContainer
+internal import WormholeContainerStorage
 internal import Syscalls
 
 /// The result of reading a name.
@@ -126,7 +126,7 @@ final class Listener: Stoppable {
   ///
   /// - Parameter queue: the queue of the instance for such attempts.
   func joinSoon(
-    _ name: String, of container: Container, on queue: WorkQueue, about subject: LogSubject,
+    _ name: String, of storage: Container, on queue: WorkQueue, about subject: LogSubject,
     after pause: Duration = .zero,
     _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
   ) {
@@ -136,9 +136,9 @@ final class Listener: Stoppable {
         if try !keeps(Container.escape(name)) { try join(self) }
       } catch {
         guard error.code != .notAContainer else { return }
-        if pause == .zero { container.log(.error, error, about: subject) }
+        if pause == .zero { storage.log(.error, error, about: subject) }
         let next = min(max(pause * 2, .seconds(1)), .seconds(60))
-        joinSoon(name, of: container, on: queue, about: subject, after: next, join)
+        joinSoon(name, of: storage, on: queue, about: subject, after: next, join)
       }
     }
     if pause == .zero {
@@ -154,7 +154,7 @@ final class Listener: Stoppable {
   }
 
   /// Lets the listener continue until it is stopped, even if the program has released it.
-  func goOn(in begun: ActiveSubscriptions) throws(WormholeError) -> Wormhole.Subscription {
+  func goOn(in begun: ActiveSubscriptions) throws(WormholeError) -> Subscription {
     let subscription = try begun.keep(self)
     let (isLate, reason) = state.withLock { state in
       if state.sources != nil { state.begun = begun }

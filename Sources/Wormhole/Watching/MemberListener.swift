@@ -1,4 +1,4 @@
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// A listener for the arrivals of a member, with one call at a time, until its stop.
 final class MemberListener<Item: Sendable>: Stoppable {
@@ -9,16 +9,16 @@ final class MemberListener<Item: Sendable>: Stoppable {
   /// Called when the member leaves; never waits.
   let left: @Sendable () -> Void
   let gate = CallGate()
-  private let container: Container
+  private let storage: Container
   private let leave: @Sendable (MemberListener) -> Void
 
   /// - Parameter leave: ends the notifications; a call in progress continues.
   init(
-    of container: Container, on queue: (any CallQueue)?,
+    of storage: Container, on queue: (any CallQueue)?,
     _ handler: @escaping @Sendable (Item) -> Bool,
     left: @escaping @Sendable () -> Void, leave: @escaping @Sendable (MemberListener) -> Void
   ) {
-    self.container = container
+    self.storage = storage
     self.queue = queue
     self.handler = handler
     self.left = left
@@ -26,7 +26,7 @@ final class MemberListener<Item: Sendable>: Stoppable {
   }
 
   func stop() {
-    guard container.isOwned else { return }
+    guard storage.isOwned else { return }
     end()
     gate.drain()
   }

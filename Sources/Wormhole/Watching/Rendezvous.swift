@@ -1,48 +1,46 @@
 internal import Syscalls
 
-extension Wormhole {
-  /// The arrivals for a member as an asynchronous sequence, with one element at a time.
-  ///
-  /// An element counts as handled when the loop requests the next one. Elements that were not
-  /// handled when the process ended are redelivered to the next process. The sequence ends when the
-  /// task is cancelled.
-  public struct Arrivals<Element: Sendable>: AsyncSequence, Sendable {
-    /// The error that iterating throws.
-    public typealias Failure = WormholeError
+/// The arrivals for a member as an asynchronous sequence, with one element at a time.
+///
+/// An element counts as handled when the loop requests the next one. Elements that were not
+/// handled when the process ended are redelivered to the next process. The sequence ends when the
+/// task is cancelled.
+public struct Arrivals<Element: Sendable>: AsyncSequence, Sendable {
+  /// The error that iterating throws.
+  public typealias Failure = WormholeError
 
-    let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Stoppable
+  let begin: @Sendable (Rendezvous<Element>) throws(WormholeError) -> any Stoppable
 
-    /// Begins to listen.
-    public func makeAsyncIterator() -> Iterator {
-      Iterator(
-        Result { () throws(WormholeError) in
-          try TaskPool.start("wait for", "what arrives")
-          let handover = Rendezvous<Element>()
-          handover.keep(try begin(handover))
-          return StopOnRelease(handover)
-        })
+  /// Begins to listen.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(
+      Result { () throws(WormholeError) in
+        try TaskPool.start("wait for", "what arrives")
+        let handover = Rendezvous<Element>()
+        handover.keep(try begin(handover))
+        return StopOnRelease(handover)
+      })
+  }
+
+  /// One listener, for one task.
+  public struct Iterator: AsyncIteratorProtocol {
+    /// Nil once the error of a failed start was thrown.
+    private var handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>?
+
+    fileprivate init(_ handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>) {
+      self.handover = handover
     }
 
-    /// One listener, for one task.
-    public struct Iterator: AsyncIteratorProtocol {
-      /// Nil once the error of a failed start was thrown.
-      private var handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>?
-
-      fileprivate init(_ handover: Result<StopOnRelease<Rendezvous<Element>>, WormholeError>) {
-        self.handover = handover
+    /// Returns the next element; nil when the task is cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(WormholeError) -> Element? {
+      guard case .success(let handover)? = handover else {
+        defer { handover = nil }
+        if case .failure(let error)? = handover { throw error }
+        return nil
       }
-
-      /// Returns the next element; nil when the task is cancelled.
-      public mutating func next(
-        isolation actor: isolated (any Actor)?
-      ) async throws(WormholeError) -> Element? {
-        guard case .success(let handover)? = handover else {
-          defer { handover = nil }
-          if case .failure(let error)? = handover { throw error }
-          return nil
-        }
-        return await handover.one.next()
-      }
+      return await handover.one.next()
     }
   }
 }
@@ -54,7 +52,7 @@ final class Rendezvous<Element: Sendable>: Stoppable {
     /// The number of offered elements, and of elements that the task has handled.
     var offers = 0
     var done = 0
-    var isInHand = false
+    var isClaimed = false
     var waiter: CheckedContinuation<Element?, Never>?
     var isStopped = false
     /// The listener that offers elements.
@@ -74,7 +72,7 @@ final class Rendezvous<Element: Sendable>: Stoppable {
     let (number, waiter) = state.withLock { state in
       state.offers += 1
       let waiter = state.waiter.take()
-      if waiter == nil { state.offered = element } else { state.isInHand = true }
+      if waiter == nil { state.offered = element } else { state.isClaimed = true }
       return (state.offers, waiter)
     }
     waiter?.resume(returning: element)
@@ -90,13 +88,13 @@ final class Rendezvous<Element: Sendable>: Stoppable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let now = state.signal { state -> Element?? in
-          if state.isInHand {
-            state.isInHand = false
+          if state.isClaimed {
+            state.isClaimed = false
             state.done = state.offers
           }
           if state.isStopped { return .some(nil) }
           if let offered = state.offered.take() {
-            state.isInHand = true
+            state.isClaimed = true
             return .some(offered)
           }
           state.waiter = continuation

@@ -1,60 +1,58 @@
 public import FoundationEssentials
 internal import PropertyLists
-internal import SharedContainer
+internal import WormholeContainerStorage
 
-extension Wormhole {
-  /// The properties of a value that are known without decoding the value.
-  public struct Metadata: Hashable, Sendable {
-    /// The version, which rises with every change of the channel, including a clear.
-    ///
-    /// Versions start at 1, or above the versions of all channels that were permanently removed
-    /// from the container.
-    public let version: Int
-    /// The time of the change, by the sender's clock.
-    public let writtenAt: Date
-    /// The sender's ``Options-swift.struct/name``; empty if the channel was permanently removed and
-    /// the remover is not known.
-    public let writer: String
-    /// Whether the channel was cleared: a cleared channel has no value.
-    public let isCleared: Bool
-    /// Whether the latest value is damaged and this is the stored previous value.
-    ///
-    /// A power cut may cause the damage; the next change of the channel repairs it.
-    public let isRecovered: Bool
+/// The properties of a value that are known without decoding the value.
+public struct Metadata: Hashable, Sendable {
+  /// The version, which rises with every change of the channel, including a clear.
+  ///
+  /// Versions start at 1, or above the versions of all channels that were permanently removed
+  /// from the container.
+  public let version: Int
+  /// The time of the change, by the sender's clock.
+  public let writtenAt: Date
+  /// The sender's ``Options/name``; empty if the channel was permanently removed and
+  /// the remover is not known.
+  public let writer: String
+  /// Whether the channel was cleared: a cleared channel has no value.
+  public let isCleared: Bool
+  /// Whether the latest value is damaged and this is the stored previous value.
+  ///
+  /// A power cut may cause the damage; the next change of the channel repairs it.
+  public let isRecovered: Bool
 
-    init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
-      self.version = version
-      self.writtenAt = sent
-      self.writer = from
-      self.isCleared = isCleared
-      self.isRecovered = isRecovered
-    }
-
-    init(_ header: Envelope.Header, isRecovered: Bool) {
-      version = header.version
-      writtenAt = header.sent
-      writer = header.from
-      isCleared = !header.hasValue
-      self.isRecovered = isRecovered
-    }
+  init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
+    self.version = version
+    self.writtenAt = sent
+    self.writer = from
+    self.isCleared = isCleared
+    self.isRecovered = isRecovered
   }
 
-  /// The content of a channel at one moment: a value, or the fact that the channel was cleared.
-  public struct Snapshot<Value: Sendable>: Sendable {
-    /// The name of the channel.
-    public let channel: String
-    /// Version, time and sender.
-    public let metadata: Metadata
-    /// The value; nil if the channel was cleared.
-    public let value: Value?
-
-    /// The version, which rises with every change of the channel.
-    public var version: Int { metadata.version }
+  init(_ header: Envelope.Header, isRecovered: Bool) {
+    version = header.version
+    writtenAt = header.sent
+    writer = header.from
+    isCleared = !header.hasValue
+    self.isRecovered = isRecovered
   }
 }
 
-extension Wormhole.Snapshot: Equatable where Value: Equatable {}
-extension Wormhole.Snapshot: Hashable where Value: Hashable {}
+/// The content of a channel at one moment: a value, or the fact that the channel was cleared.
+public struct Snapshot<Value: Sendable>: Sendable {
+  /// The name of the channel.
+  public let channel: String
+  /// Version, time and sender.
+  public let metadata: Metadata
+  /// The value; nil if the channel was cleared.
+  public let value: Value?
+
+  /// The version, which rises with every change of the channel.
+  public var version: Int { metadata.version }
+}
+
+extension Snapshot: Equatable where Value: Equatable {}
+extension Snapshot: Hashable where Value: Hashable {}
 
 // MARK: From content
 
@@ -88,15 +86,15 @@ struct SlotReader: Sendable {
   /// Returns nil if the slot was never written.
   func metadata(
     of content: Slot.Content
-  ) throws(WormholeError) -> Wormhole.Metadata? {
+  ) throws(WormholeError) -> Metadata? {
     guard let (file, isRecovered) = try open(content) else { return nil }
-    return Wormhole.Metadata(file.header, isRecovered: isRecovered)
+    return Metadata(file.header, isRecovered: isRecovered)
   }
 
   /// Returns nil if the slot was never written.
   func snapshot<Value: Decodable>(
     of content: Slot.Content, as type: Value.Type = Value.self
-  ) throws(WormholeError) -> Wormhole.Snapshot<Value>? {
+  ) throws(WormholeError) -> Snapshot<Value>? {
     guard let (file, isRecovered) = try open(content) else { return nil }
     return try snapshot(of: file, isRecovered: isRecovered)
   }
@@ -104,12 +102,12 @@ struct SlotReader: Sendable {
   @inline(__always)
   func snapshot<Value: Decodable>(
     of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
-  ) throws(WormholeError) -> Wormhole.Snapshot<Value> {
+  ) throws(WormholeError) -> Snapshot<Value> {
     let value = try WormholeError.reading(operation, name) {
       try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
     }
-    return Wormhole.Snapshot(
-      channel: name, metadata: Wormhole.Metadata(file.header, isRecovered: isRecovered),
+    return Snapshot(
+      channel: name, metadata: Metadata(file.header, isRecovered: isRecovered),
       value: value)
   }
 

@@ -1,13 +1,13 @@
 internal import FoundationEssentials
-internal import SharedContainer
+internal import WormholeContainerStorage
 
 /// The result of reading one name, as far as it distinguishes news from known content.
 enum Stamp: Equatable, Sendable {
   case nothing
   case version(Int, Date, recovered: Bool)
   case posted(Int)
-  case reachability(Wormhole.Reachability)
-  case member(Wormhole.Profile)
+  case reachability(Reachability)
+  case member(Profile)
   case failed(WormholeError)
 }
 

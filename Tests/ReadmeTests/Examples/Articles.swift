@@ -8,7 +8,7 @@ enum ErrorsArticle {
   static func retry() throws {}
   static func report(_ text: String) {}
 
-  static func put(_ seats: Wormhole.Channel<Int>) throws {
+  static func put(_ seats: Channel<Int>) throws {
     do {
       try seats.put(1, ifVersion: 3)
     } catch WormholeError.Code.conflict {
@@ -21,13 +21,13 @@ enum ErrorsArticle {
 
 enum GettingStartedArticle {
   static func write() throws {
-    let hole = try Wormhole(directory: "cinema.container")
-    let seats = hole.channel("seats", of: Int.self)
+    let container = try SharedContainer(directory: "cinema.container")
+    let seats = container.channel("seats", of: Int.self)
     try seats.put(120)
   }
 
   static func read() throws {
-    let seats = try Wormhole(directory: "cinema.container").channel("seats", of: Int.self)
+    let seats = try SharedContainer(directory: "cinema.container").channel("seats", of: Int.self)
     try print(seats.value ?? 0)
     try seats.watch { snapshot in print("now", snapshot.value ?? 0) }
 
@@ -38,12 +38,12 @@ enum GettingStartedArticle {
 enum ChannelsArticle {
   struct Film: Codable, Sendable { let title: String }
 
-  static func change(_ hole: Wormhole, to next: Film) throws {
-    let film = hole.channel("film", of: Film.self)
+  static func change(_ container: SharedContainer, to next: Film) throws {
+    let film = container.channel("film", of: Film.self)
     try film.put(Film(title: "Back to the Future"))
     let title = try film.value?.title
 
-    let seats = hole.channel("seats", of: Int.self)
+    let seats = container.channel("seats", of: Int.self)
     try seats.update(default: 120) { $0 -= 2 }
 
     guard let read = try film.latest else { return }
@@ -56,7 +56,7 @@ enum ChannelsArticle {
     print(title ?? "none yet")
   }
 
-  static func watch(_ seats: Wormhole.Channel<Int>) async throws {
+  static func watch(_ seats: Channel<Int>) async throws {
     let watching = try seats.watch { print($0.value ?? 0) }
     for try await snapshot in seats.snapshots() { print(snapshot.version) }
     watching.stop()
@@ -66,13 +66,13 @@ enum ChannelsArticle {
 enum SettingsAndNoticesArticle {
   static func reload() {}
 
-  static func both(_ hole: Wormhole) throws -> Int {
-    let settings = hole.defaults("cinema")
+  static func both(_ container: SharedContainer) throws -> Int {
+    let settings = container.defaults("cinema")
     settings.register(defaults: ["rows": 12])
     try settings.set(14, forKey: "rows")
     let rows = try settings.integer(forKey: "rows")
 
-    let changed = hole.notice("movies-changed")
+    let changed = container.notice("movies-changed")
     try changed.watch { reload() }
     try changed.post()
     return rows
@@ -84,12 +84,12 @@ enum NamedLocksArticle {
   static func count(the money: Int) throws {}
   static func build(as generation: Int) throws {}
 
-  static func hold(_ hole: Wormhole) throws {
-    try hole.lock("till").hold {
+  static func hold(_ container: SharedContainer) throws {
+    try container.lock("till").hold {
       try count(the: money)
     }
 
-    try hole.lock("build").hold(takeOverAfter: .seconds(60)) { generation in
+    try container.lock("build").hold(takeOverAfter: .seconds(60)) { generation in
       try build(as: generation)
     }
   }
@@ -97,8 +97,8 @@ enum NamedLocksArticle {
 
 enum MembersArticle {
   static func join() throws {
-    let hole = try Wormhole(group: "group.com.example.cinema")
-    let watch = try hole.join(as: "watch", info: ["version": "2"])
+    let container = try SharedContainer(group: "group.com.example.cinema")
+    let watch = try container.join(as: "watch", info: ["version": "2"])
     let phone = watch.peer("phone")
     try phone.watchReachability { reachability in
       // notReachable, backgroundOnly or immediatelyReachable
@@ -111,14 +111,14 @@ enum MessagesArticle {
 
   actor Kitchen { func cook(_ order: Order) throws {} }
 
-  static func send(_ hole: Wormhole) async throws {
-    let till = try await hole.join(as: "till")
+  static func send(_ container: SharedContainer) async throws {
+    let till = try await container.join(as: "till")
     let sent = try await till.peer("watch").send(Order(film: "Metropolis"))
     try await sent.waitUntilDelivered(within: .seconds(10))
   }
 
-  static func receive(_ hole: Wormhole, _ kitchen: Kitchen) async throws {
-    let watch = try await hole.join(as: "watch")
+  static func receive(_ container: SharedContainer, _ kitchen: Kitchen) async throws {
+    let watch = try await container.join(as: "watch")
     try watch.receive(Order.self) { order, message in
       try await kitchen.cook(order)  // what it throws is a failed attempt
     }
@@ -131,7 +131,7 @@ enum MessagesArticle {
 enum FilesArticle {
   struct Report: Codable, Sendable { let day: Int }
 
-  static func hand(to phone: Wormhole.Peer, and watch: Wormhole.Member) throws -> Wormhole.Sent {
+  static func hand(to phone: Peer, and watch: Member) throws -> Sent {
     let sent = try phone.send(file: "today.log", metadata: Report(day: 12))
 
     try watch.receive(kinds: ["Report"]) { message in
@@ -143,25 +143,25 @@ enum FilesArticle {
 }
 
 enum RequestsArticle {
-  struct Question: Wormhole.RequestValue { typealias Reply = RequestsArticle.Answer }
+  struct Question: RequestValue { typealias Reply = RequestsArticle.Answer }
   struct Answer: Codable, Sendable {
     init(to question: Question) {}
   }
   struct Glance: Codable, Sendable {}
 
-  static func ask(_ hole: Wormhole) async throws -> Answer {
-    let watch = try await hole.join(as: "watch")
+  static func ask(_ container: SharedContainer) async throws -> Answer {
+    let watch = try await container.join(as: "watch")
     watch.respond(to: Question.self) { question in
       Answer(to: question)
     }
 
-    let phone = try await hole.join(as: "phone")
+    let phone = try await container.join(as: "phone")
     let answer: Answer = try await phone.peer("watch").request(Question(), within: .seconds(2))
     try await phone.peer("watch").sendImmediately(Glance())
     return answer
   }
 
-  static func ask(_ steps: [Question], as phone: Wormhole.Member) {
+  static func ask(_ steps: [Question], as phone: Member) {
     for step in steps {
       phone.peer("watch").request(step, as: Answer.self) { end in
         // The answer, or why there is none.
@@ -169,8 +169,9 @@ enum RequestsArticle {
     }
   }
 
-  static func wake(_ hole: Wormhole, _ phone: Wormhole.Member) async throws -> Answer {
-    try await hole.registerLaunch(of: "watch", program: "watch-agent", arguments: ["--quietly"])
+  static func wake(_ container: SharedContainer, _ phone: Member) async throws -> Answer {
+    try await container.registerLaunch(
+      of: "watch", program: "watch-agent", arguments: ["--quietly"])
 
     try await phone.peer("watch").wake(within: .seconds(5))
     let answer: Answer = try await phone.peer("watch").request(Question(), waking: true)
@@ -188,8 +189,8 @@ enum ThreadsAndLifetimesArticle {
   final class Paper: Sendable { func print(_ ticket: Ticket) throws {} }
 
   static func receive(_ paper: Paper) async throws {
-    let hole = try await Wormhole(group: "group.com.example.cinema")
-    let member = try await hole.join(as: "printer")
+    let container = try await SharedContainer(group: "group.com.example.cinema")
+    let member = try await container.join(as: "printer")
     let printing = try member.receive(Ticket.self) { ticket, _ in
       try paper.print(ticket)
     }
@@ -197,22 +198,22 @@ enum ThreadsAndLifetimesArticle {
     await member.leave()
   }
 
-  static func send(_ ticket: Ticket, _ hole: Wormhole) throws {
-    try hole.withMember(as: "till") { till in
+  static func send(_ ticket: Ticket, _ container: SharedContainer) throws {
+    try container.withMember(as: "till") { till in
       try till.peer("printer").send(ticket)
     }
   }
 
-  static func change(_ speed: Wormhole.Channel<Int>) async throws {
+  static func change(_ speed: Channel<Int>) async throws {
     try await speed.put(88)
     try await speed.update(default: 0) { $0 += 1 }
   }
 
   actor Car {
-    private let channel: Wormhole.Channel<Int>
+    private let channel: Channel<Int>
     private var speed = 0
 
-    init(_ channel: Wormhole.Channel<Int>) { self.channel = channel }
+    init(_ channel: Channel<Int>) { self.channel = channel }
 
     func goFaster() async throws {
       let next = speed + 1  // a property of the actor
@@ -224,7 +225,7 @@ enum ThreadsAndLifetimesArticle {
     func show(_ speed: Int?) {}
 
     func watch(
-      _ speed: Wormhole.Channel<Int>, _ member: Wormhole.Member, _ kitchen: Kitchen
+      _ speed: Channel<Int>, _ member: Member, _ kitchen: Kitchen
     ) throws {
       try speed.watch { @MainActor [weak self] in self?.show($0.value) }
       try member.receive(Order.self) { order, _ in
@@ -233,8 +234,8 @@ enum ThreadsAndLifetimesArticle {
     }
   }
 
-  static func hold(_ hole: Wormhole, _ drawer: Drawer) async throws {
-    try await hole.lock("till").hold {
+  static func hold(_ container: SharedContainer, _ drawer: Drawer) async throws {
+    try await container.lock("till").hold {
       try await drawer.open()
     }
   }
@@ -243,8 +244,8 @@ enum ThreadsAndLifetimesArticle {
     signal(SIGTERM, SIG_IGN)
     let source = DispatchSource.makeSignalSource(signal: SIGTERM)
     let service = Task {
-      let hole = try await Wormhole(group: "group.com.example.cinema")
-      try await hole.withMember(as: "printer") { printer in
+      let container = try await SharedContainer(group: "group.com.example.cinema")
+      try await container.withMember(as: "printer") { printer in
         try await printer.receive(Ticket.self) { ticket, _ in try paper.print(ticket) }.finished()
       }
     }
@@ -264,10 +265,10 @@ enum CoordinationArticle {
 
   static let editor = Editor()
   // The code that uses the property is only compiled, and never called.
-  nonisolated(unsafe) static var presenting: Wormhole.Subscription?
+  nonisolated(unsafe) static var presenting: Subscription?
 
   static func replace() throws {
-    let coordinator = Wormhole.Coordinator()
+    let coordinator = Coordinator()
     let text = try coordinator.read("notes/today.md") { path in
       try String(contentsOfFile: path, encoding: .utf8)
     }
@@ -276,8 +277,8 @@ enum CoordinationArticle {
     }
   }
 
-  static func present(by coordinator: Wormhole.Coordinator) throws -> Wormhole.Subscription {
-    var presenter = Wormhole.Coordinator.Presenter()
+  static func present(by coordinator: Coordinator) throws -> Subscription {
+    var presenter = Coordinator.Presenter()
     presenter.relinquish = { use, goOn in
       editor.pause()
       goOn { editor.goOn() }
@@ -291,8 +292,8 @@ enum CoordinationArticle {
     return presenting
   }
 
-  static func move(by coordinator: Wormhole.Coordinator) throws {
-    let intents: [Wormhole.Coordinator.Intent] = [
+  static func move(by coordinator: Coordinator) throws {
+    let intents: [Coordinator.Intent] = [
       .writing("notes/today.md"), .writing("old/monday.md"),
     ]
     try coordinator.access(intents) { access in
@@ -302,7 +303,7 @@ enum CoordinationArticle {
   }
 
   static func hearOfSuspension(
-    _ coordinator: Wormhole.Coordinator, _ presenter: Wormhole.Coordinator.Presenter
+    _ coordinator: Coordinator, _ presenter: Coordinator.Presenter
   ) {
     signal(SIGTSTP, SIG_IGN)
     let suspension = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: .main)

@@ -21,7 +21,7 @@ enum UsualLogging {
     }
   }
 
-  static func tell(_ logger: Logger, by options: inout Wormhole.Options) {
+  static func tell(_ logger: Logger, by options: inout Options) {
     options.log = { entry in
       logger.log(
         level: Logger.Level(rawValue: "\(entry.level)") ?? .info, "\(entry.text)",
@@ -53,7 +53,7 @@ enum UnifiedLogging {
     func log(level: OSLogType, _ message: OSLogMessage) { told(level, message.text) }
   }
 
-  static func tell(_ logger: Logger, by options: inout Wormhole.Options) {
+  static func tell(_ logger: Logger, by options: inout Options) {
     options.log = { entry in
       let type: OSLogType =
         entry.level >= .error ? .error : entry.level >= .notice ? .default : .debug
@@ -65,7 +65,7 @@ enum UnifiedLogging {
 
 /// With nothing but standard error.
 enum PlainLogging {
-  static func tell(by options: inout Wormhole.Options) {
+  static func tell(by options: inout Options) {
     options.log = { entry in
       guard entry.level >= .warning else { return }
       let fields = entry.fields.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }

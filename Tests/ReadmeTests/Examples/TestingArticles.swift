@@ -14,10 +14,10 @@ struct TestingArticle {
 
   /// What a user tests.
   final class BoxOffice: Sendable {
-    init(_ member: Wormhole.Member? = nil) {}
+    init(_ member: Member? = nil) {}
     let seatsLeft = 6
-    func sell(_ message: Wormhole.Message) throws {}
-    func answer(_ request: Wormhole.Request) throws {}
+    func sell(_ message: Message) throws {}
+    func answer(_ request: Request) throws {}
     func show(_ film: String, seats: Int) throws {}
   }
 
@@ -25,16 +25,16 @@ struct TestingArticle {
   let left = 40
 
   func nothingIsSoldTwice() throws {
-    let first = try Wormhole.Message.make(Order(film: "Metropolis", seats: 4), id: "1")
+    let first = try Message.make(Order(film: "Metropolis", seats: 4), id: "1")
     try office.sell(first)
-    let again = try Wormhole.Message.make(
+    let again = try Message.make(
       Order(film: "Metropolis", seats: 4), id: "1", attempt: 2)
     try office.sell(again)
     #expect(office.seatsLeft == 6)
   }
 
   func questionIsAnswered() throws {
-    let request = try Wormhole.Request.make(SeatsLeft(film: "Metropolis"))
+    let request = try Request.make(SeatsLeft(film: "Metropolis"))
     try office.answer(request)
     #expect(try request.record?.reply(as: Int.self) == 10)
   }
@@ -81,7 +81,7 @@ struct TestingArticle {
 enum WormholeTestingArticle {
   typealias Order = TestingArticle.Order
 
-  static func cutAndHeal() throws -> Wormhole.Sent {
+  static func cutAndHeal() throws -> Sent {
     let two = try TwoMembers("phone", "office", plan: LinkPlan("seed=7 drop=0.1")!)
     two.link.cut()
     let sent = try two.toSecond.send(Order(film: "Metropolis", seats: 4))

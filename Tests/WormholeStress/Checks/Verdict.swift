@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -64,10 +64,10 @@ struct Verdict: Sendable {
   private mutating func judge(
     _ plan: Plan, _ channels: [String: ChannelHistory], _ counters: [String: CounterHistory]
   ) throws {
-    let hole = try Wormhole(directory: plan.container, options: Plan.options())
-    try judgeStray(hole)
+    let container = try SharedContainer(directory: plan.container, options: Plan.options())
+    try judgeStray(container)
     for (name, history) in channels.sorted(by: { $0.key < $1.key }) {
-      let latest = try hole.channel(name, of: Payload.self).latest
+      let latest = try container.channel(name, of: Payload.self).latest
       var history = history
       let now = Instant.now.nanoseconds
       history.add(
@@ -77,15 +77,15 @@ struct Verdict: Sendable {
       violations += history.violations()
     }
     for (name, history) in counters.sorted(by: { $0.key < $1.key }) {
-      let last = try hole.channel(name, of: Int.self).value ?? 0
+      let last = try container.channel(name, of: Int.self).value ?? 0
       violations += history.violations(last: last)
     }
   }
 
   /// Checks that values are put and read as before in the channel whose directory was removed and
   /// replaced.
-  private mutating func judgeStray(_ hole: Wormhole) throws {
-    let channel = hole.channel(Plan.stray, of: Payload.self)
+  private mutating func judgeStray(_ container: SharedContainer) throws {
+    let channel = container.channel(Plan.stray, of: Payload.self)
     try channel.put(Payload("last"))
     if try channel.value?.token != "last" {
       violations.append(Violation(.lost, "'\(channel.name)' does not hold what was put last"))
@@ -106,11 +106,12 @@ struct Verdict: Sendable {
 
   /// Returns the remains in the container after all processes have ended.
   private static func leftovers(_ plan: Plan) throws -> [Violation] {
-    let hole = try Wormhole(directory: plan.container, options: Plan.options())
-    _ = try hole.storage.repair()
-    _ = hole.sweepFiles(isLooking: false)
+    let container = try SharedContainer(directory: plan.container, options: Plan.options())
+    _ = try container.storage.repair()
+    _ = container.sweepFiles(isLooking: false)
     let findings =
-      try hole.storage.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
+      try container.storage.inspect() + container.inspectMail()
+      + container.sweepFiles(isLooking: true)
     // A small disk has little space on purpose.
     var found = findings.filter { $0.severity == .problem && !($0.subject == "file system") }
       .map { Violation(.leak, "\($0.subject): \($0.what)") }

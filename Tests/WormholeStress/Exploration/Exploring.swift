@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 /// The models that `explore` searches: small ones, each with a purpose of its own.
 ///

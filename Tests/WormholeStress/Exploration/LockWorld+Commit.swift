@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 /// A commit, call by call, in the order of `Commit`.
 extension LockWorld {

@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 extension LockWorld {
   /// One process: its state machine, and the files that are open or remembered.

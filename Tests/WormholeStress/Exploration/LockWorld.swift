@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 
 /// A model of one channel's directory, in which processes change the value.
 ///

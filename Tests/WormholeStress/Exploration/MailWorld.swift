@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 /// A model of one inbox, in which senders, cancellers and a receiver take turns step by step; any

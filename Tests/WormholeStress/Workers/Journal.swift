@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 
 /// The actions of one worker, in their order, through all of its processes.

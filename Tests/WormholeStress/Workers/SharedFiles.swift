@@ -1,4 +1,4 @@
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -96,14 +96,14 @@ struct SharedFiles: Sendable {
   }
 
   /// Makes a coordinator, like the coordinator of a separate program.
-  func coordinator() -> Wormhole.Coordinator {
+  func coordinator() -> Coordinator {
     var options = ContainerOptions()
     // The lease is the same as in the workers' container.
     options.lease = .milliseconds(50)
-    return Wormhole.Coordinator(Arbiters(options, root: groups))
+    return Coordinator(Arbiters(options, root: groups))
   }
 
-  func intent(_ use: Use) -> Wormhole.Coordinator.Intent {
+  func intent(_ use: Use) -> Coordinator.Intent {
     let path = path(use.name)
     return switch use.way {
     case .read: .reading(path)

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -15,7 +15,7 @@ extension Worker {
     let to = other()
     let count = dice.oneIn(4) ? dice.number(2..<9) : 1
     let tokens = (0..<count).map { _ in token() }
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.durability = dice.oneIn(8) ? .power : .process
     follow(tokens[0], &options)
     perform(.send(to: to, tokens: tokens)) { [options] in
@@ -29,7 +29,7 @@ extension Worker {
     }
   }
 
-  private func follow(_ token: String, _ options: inout Wormhole.SendOptions) {
+  private func follow(_ token: String, _ options: inout SendOptions) {
     options.kind = Payload.kind(token)
     let isFollowed = Payload.isFollowed(token)
     options.wantsOutcome = isFollowed
@@ -46,7 +46,7 @@ extension Worker {
   func sendFile(_ membership: Membership) {
     let (to, token) = (other(), token())
     let path = "\(plan.directory)/file.\(token)"
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     follow(token, &options)
     perform(.sendFile(to: to, token: token)) { [options] in
       let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
@@ -80,16 +80,16 @@ extension Worker {
 
 /// A worker as a member: it receives all messages, and replies to requests.
 final class Membership {
-  let member: Wormhole.Member
+  let member: Member
   /// The messages that were sent last and may be cancelled.
-  var sent: [(token: String, sent: Wormhole.Sent)] = []
+  var sent: [(token: String, sent: Sent)] = []
   private let receiving: Any
   private let responding: Any
   private let listening: Any
   private let following: Any
 
-  init(_ hole: Wormhole, _ name: String, _ journal: Journal) throws {
-    member = try Self.join(hole, name)
+  init(_ container: SharedContainer, _ name: String, _ journal: Journal) throws {
+    member = try Self.join(container, name)
     receiving = try Self.receive(member, journal)
     responding = member.respond(to: String.self) { token in
       journal.note(.asked(token: token))
@@ -101,8 +101,8 @@ final class Membership {
 
   /// Records the outcomes of the member's own messages.
   static func follow(
-    _ member: Wormhole.Member, _ journal: Journal
-  ) throws -> Wormhole.Subscription {
+    _ member: Member, _ journal: Journal
+  ) throws -> Subscription {
     try member.watchOutcomes { outcome in
       let end =
         switch outcome.status {
@@ -118,8 +118,8 @@ final class Membership {
 
   /// Starts one receiver for all kinds, or one for each kind.
   static func receive(
-    _ member: Wormhole.Member, _ journal: Journal
-  ) throws -> [Wormhole.Subscription] {
+    _ member: Member, _ journal: Journal
+  ) throws -> [Subscription] {
     let wanted = Plan.chooses(member.name) ? Payload.kinds.map { [$0] } : [Set(Payload.kinds)]
     return try wanted.map { kinds in
       try member.receive(kinds: kinds, acknowledging: .explicit) { message in
@@ -131,7 +131,7 @@ final class Membership {
     }
   }
 
-  static func hear(_ context: Wormhole.Context, _ journal: Journal) {
+  static func hear(_ context: Context, _ journal: Journal) {
     do {
       let payload: Payload = try context.value()
       journal.note(.heard(token: payload.token, from: context.from))
@@ -144,18 +144,18 @@ final class Membership {
   func leave() { member.leave() }
 
   /// The name is free as soon as its last holder is gone, which takes a moment.
-  private static func join(_ hole: Wormhole, _ name: String) throws -> Wormhole.Member {
+  private static func join(_ container: SharedContainer, _ name: String) throws -> Member {
     let deadline = Instant.now + .seconds(10)
     while true {
       do throws(WormholeError) {
-        return try hole.join(as: name)
+        return try container.join(as: name)
       } catch {
         guard error.code == .nameTaken, Instant.now < deadline else { throw error }
       }
     }
   }
 
-  private static func handle(_ message: Wormhole.Message, _ journal: Journal) throws {
+  private static func handle(_ message: Message, _ journal: Journal) throws {
     let token: String
     if let file = message.file {
       token = try file.metadata() ?? "-"

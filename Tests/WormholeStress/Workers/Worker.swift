@@ -1,6 +1,6 @@
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -71,16 +71,16 @@ final class Worker {
   private func run() throws {
     journal.note(
       .life(number: life, faults: Processes.environment("WORMHOLE_FAULTS") ?? "-"))
-    let hole = try Wormhole(directory: plan.container, options: Plan.options())
+    let container = try SharedContainer(directory: plan.container, options: Plan.options())
     var looked = Instant.now
     while !isOver {
-      let membership = try Membership(hole, plan.name(number), journal)
+      let membership = try Membership(container, plan.name(number), journal)
       defer { membership.leave() }
       // A long-lived process joins often: resources that each join leaves behind add up by the end.
       var rounds = dice.number(1..<(dice.oneIn(4) ? 200 : number == plan.spared ? 100 : 2000))
       while rounds > 0, !isOver {
         rounds -= 1
-        step(hole, membership)
+        step(container, membership)
         guard Instant.now - looked > .milliseconds(100) else { continue }
         looked = .now
         noteHolding()
@@ -124,7 +124,7 @@ final class Worker {
   }
 
   /// Makes one call of any kind.
-  private func step(_ hole: Wormhole, _ membership: Membership) {
+  private func step(_ container: SharedContainer, _ membership: Membership) {
     let range =
       switch plan.focus {
       case .everything: 0..<110
@@ -134,11 +134,11 @@ final class Worker {
       case .accesses: dice.oneIn(3) ? 0..<104 : 104..<110
       }
     switch dice.number(range) {
-    case 0..<12: put(hole)
-    case 12..<14: clear(hole)
-    case 14..<24: read(hole)
-    case 24..<60: add(hole)
-    case 60..<62: stray(hole)
+    case 0..<12: put(container)
+    case 12..<14: clear(container)
+    case 14..<24: read(container)
+    case 24..<60: add(container)
+    case 60..<62: stray(container)
     case 62..<80: send(membership)
     case 80..<86: cancel(membership)
     case 86..<91: sendFile(membership)
@@ -164,14 +164,14 @@ final class Worker {
 
   // MARK: Channels
 
-  private func channel(_ hole: Wormhole) -> Wormhole.Channel<Payload> {
-    hole.channel("c\(dice.number(0..<plan.channels))", of: Payload.self)
+  private func channel(_ container: SharedContainer) -> Channel<Payload> {
+    container.channel("c\(dice.number(0..<plan.channels))", of: Payload.self)
   }
 
   private func durability() -> Durability { dice.oneIn(8) ? .power : .process }
 
-  private func put(_ hole: Wormhole) {
-    let (channel, token, durability) = (channel(hole), token(), durability())
+  private func put(_ container: SharedContainer) {
+    let (channel, token, durability) = (channel(container), token(), durability())
     let expected = dice.oneIn(3) ? (try? channel.metadata)?.version ?? 0 : nil
     perform(.put(channel: channel.name, token: token, expected: expected)) {
       .version(
@@ -179,13 +179,13 @@ final class Worker {
     }
   }
 
-  private func clear(_ hole: Wormhole) {
-    let channel = channel(hole)
+  private func clear(_ container: SharedContainer) {
+    let channel = channel(container)
     perform(.clear(channel: channel.name)) { .version(try channel.clear(), "-") }
   }
 
-  private func read(_ hole: Wormhole) {
-    let channel = channel(hole)
+  private func read(_ container: SharedContainer) {
+    let channel = channel(container)
     perform(.read(channel: channel.name)) {
       guard let snapshot = try channel.latest else { return .version(0, "-") }
       if let damage = snapshot.value?.damage { journal.note(.broken(damage)) }
@@ -195,8 +195,8 @@ final class Worker {
 
   /// In the channel whose directory is removed and replaced, the promise is limited: values are
   /// whole, and each call returns.
-  private func stray(_ hole: Wormhole) {
-    let channel = hole.channel(Plan.stray, of: Payload.self)
+  private func stray(_ container: SharedContainer) {
+    let channel = container.channel(Plan.stray, of: Payload.self)
     let (token, isRead) = (token(), dice.oneIn(2))
     perform(.stray(isRead: isRead)) {
       if !isRead {
@@ -208,8 +208,8 @@ final class Worker {
     }
   }
 
-  private func add(_ hole: Wormhole) {
-    let channel = hole.channel("n\(dice.oneIn(2) ? 0 : dice.number(1..<4))", of: Int.self)
+  private func add(_ container: SharedContainer) {
+    let channel = container.channel("n\(dice.oneIn(2) ? 0 : dice.number(1..<4))", of: Int.self)
     let durability = durability()
     perform(.add(channel: channel.name)) {
       .number(try channel.update(default: 0, durability: durability) { $0 += 1 })

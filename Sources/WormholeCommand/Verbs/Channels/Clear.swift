@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -25,11 +25,11 @@ extension Verb {
     guard invocation.operands.isEmpty == invocation.has(.all) else {
       throw Failure.usage("cannot clear: give either a channel or --all")
     }
-    let hole = try invocation.open(create: false)
-    let names = invocation.has(.all) ? try hole.channels() : invocation.operands
+    let container = try invocation.open(create: false)
+    let names = invocation.has(.all) ? try container.channels() : invocation.operands
     var failure: WormholeError?
     for name in names {
-      let channel = hole.channel(name, of: PropertyListValue.self)
+      let channel = container.channel(name, of: PropertyListValue.self)
       let version: Int
       do throws(WormholeError) {
         version = try channel.clear(
@@ -56,9 +56,9 @@ extension Verb {
       Example("wormhole list --prefix seat.", "the channels whose names begin with 'seat.'"),
     ]
   ) { invocation in
-    let hole = try invocation.open(create: false) { $0.isForReading = true }
-    for name in try hole.channels(prefix: invocation.value(.namePrefix) ?? "") {
-      try invocation.output.list(name, in: hole)
+    let container = try invocation.open(create: false) { $0.isForReading = true }
+    for name in try container.channels(prefix: invocation.value(.namePrefix) ?? "") {
+      try invocation.output.list(name, in: container)
     }
     return 0
   }
@@ -71,15 +71,15 @@ extension Output {
   ]
 
   fileprivate func list(
-    _ name: String, in hole: Wormhole
+    _ name: String, in container: SharedContainer
   ) throws {
     var damage: String?
     do {
       if isJSON {
-        guard let snapshot = try hole.unshaped(name), snapshot.value != nil else { return }
+        guard let snapshot = try container.unshaped(name), snapshot.value != nil else { return }
         return try write(object: snapshot)
       }
-      guard let metadata = try hole.channel(name, of: PropertyListValue.self).metadata,
+      guard let metadata = try container.channel(name, of: PropertyListValue.self).metadata,
         !metadata.isCleared
       else { return }
     } catch let error as WormholeError where Self.damages.contains(error.code) {

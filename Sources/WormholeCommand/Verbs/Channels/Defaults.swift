@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -81,18 +81,18 @@ extension Invocation {
   fileprivate func writeDefaults() throws -> Int32 {
     guard let key else { throw Failure.usage("cannot write defaults: KEY is missing") }
     let value = try givenValue(at: 3, for: key)
-    let hole = try open(create: true)
-    try EnclosingLock.refuseChange(of: hole, "write defaults")
-    try hole.defaults(suite).set(value, forKey: key)
+    let container = try open(create: true)
+    try EnclosingLock.refuseChange(of: container, "write defaults")
+    try container.defaults(suite).set(value, forKey: key)
     if output.isJSON { try write(key, value, to: output.ofDone) }
     return 0
   }
 
   fileprivate func deleteDefaults() throws -> Int32 {
     try refuse(after: 3)
-    let hole = try open(create: false)
-    try EnclosingLock.refuseChange(of: hole, "delete defaults")
-    let defaults = hole.defaults(suite)
+    let container = try open(create: false)
+    try EnclosingLock.refuseChange(of: container, "delete defaults")
+    let defaults = container.defaults(suite)
     if let key {
       guard try defaults.dictionaryRepresentation()[key] != nil else { throw missing(key) }
       try defaults.removeObject(forKey: key)
@@ -108,12 +108,12 @@ extension Invocation {
     try refuse(after: 3)
     let count = try number(.count, least: 1)
     let deadline = try deadline(.timeout)
-    let hole = try open(create: true)
-    let defaults = hole.defaults(suite)
+    let container = try open(create: true)
+    let defaults = container.defaults(suite)
     let telling = Telling("watch defaults", suite, count: count)
     let changes = DefaultsChanges(
       has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
-    let slot = try hole.storage.slot(.system, "defaults." + suite)
+    let slot = try container.storage.slot(.system, "defaults." + suite)
     let watch = try slot.watch {
       do {
         for (key, value) in changes.next(try defaults.dictionaryRepresentation()) {

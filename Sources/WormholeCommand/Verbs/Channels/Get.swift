@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -59,17 +59,17 @@ private enum PrintedForm {
 
 extension Invocation {
   /// Returns the channel's content; with `--wait`, as soon as the content is a value.
-  fileprivate func present(_ name: String) throws -> Wormhole.UntypedSnapshot? {
+  fileprivate func present(_ name: String) throws -> UntypedSnapshot? {
     guard has(.wait) else {
       if has(.timeout) { throw Failure.usage("cannot get: --timeout requires --wait") }
       return try open(create: false) { $0.isForReading = true }.unshaped(name)
     }
     let deadline = try deadline(.timeout)
     // A waiting reader may be the first process, and makes the container.
-    let hole = try open(create: true)
-    if let present = try hole.unshaped(name), present.value != nil { return present }
-    let channel = hole.channel(name, of: PropertyListValue.self)
-    let found = Monitor<Result<Wormhole.UntypedSnapshot, WormholeError>?>(nil)
+    let container = try open(create: true)
+    if let present = try container.unshaped(name), present.value != nil { return present }
+    let channel = container.channel(name, of: PropertyListValue.self)
+    let found = Monitor<Result<UntypedSnapshot, WormholeError>?>(nil)
     let watch = try channel.watch { snapshot in
       if snapshot.value != nil { found.signal { $0 = $0 ?? .success(.init(snapshot)) } }
     } failure: { error in

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -45,7 +45,7 @@ extension Invocation {
         output.tell(
           "reading the value from the terminal; Ctrl-D at the beginning of a line ends it")
       }
-      let bytes = try StandardStream.input.readAll(limit: Wormhole.Options().maximumValueBytes)
+      let bytes = try StandardStream.input.readAll(limit: Options().maximumValueBytes)
       return try ValueType.value(ofStream: bytes, type, raw: has(.raw), for: name)
     }
     return try (type ?? .string).value(of: Array(operands[place].utf8), for: name)

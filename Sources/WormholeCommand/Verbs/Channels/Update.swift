@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -67,11 +67,11 @@ extension Invocation {
     let type = value(.type).flatMap(ValueType.init)
     var hasRun = false
     do {
-      let hole = try open(create: true)
-      let within = EnclosingLock(.update, of: hole)
-      let channel = hole.channel(name, of: PropertyListValue.self)
+      let container = try open(create: true)
+      let within = EnclosingLock(.update, of: container)
+      let channel = container.channel(name, of: PropertyListValue.self)
       let after = try channel.updateVersionIfNeeded(durability: durability) { value in
-        let limit = Wormhole.Options().maximumValueBytes
+        let limit = Options().maximumValueBytes
         let (status, bytes) = try Programs.filter(
           line, input: try value?.printed(raw: has(.raw)) ?? [],
           ["WORMHOLE_CHANNEL=\(name)", within.setting],

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -35,9 +35,9 @@ extension Verb {
     let deadline = try invocation.deadline(.timeout)
     if invocation.has(.exec) { try Interruption.prepare() }
     let names = invocation.operands.joined(separator: "', '")
-    let hole = try invocation.open(create: true)
+    let container = try invocation.open(create: true)
     let telling = Telling("watch channel", names, count: count)
-    let watching = try invocation.watch(hole, telling)
+    let watching = try invocation.watch(container, telling)
     defer { watching.stop() }
     invocation.output.explain("watching '\(names)'")
     return try telling.wait(until: deadline)
@@ -46,28 +46,28 @@ extension Verb {
 
 extension Invocation {
   fileprivate func watch(
-    _ hole: Wormhole, _ telling: Telling
-  ) throws -> Wormhole.Subscription {
+    _ container: SharedContainer, _ telling: Telling
+  ) throws -> Subscription {
     let isNamed = operands.count > 1 || has(.prefix)
-    @Sendable func hear(_ snapshot: Wormhole.Snapshot<PropertyListValue>) {
-      telling.tell { try tell(Wormhole.UntypedSnapshot(snapshot), isNamed) }
+    @Sendable func hear(_ snapshot: Snapshot<PropertyListValue>) {
+      telling.tell { try tell(UntypedSnapshot(snapshot), isNamed) }
     }
     // One unreadable value does not end the watch: later values and other channels may be readable.
     @Sendable func fail(_ error: WormholeError) {
       if error.code == .notAContainer { telling.end(error) } else { output.tell(Failure(error)) }
     }
     guard has(.prefix) else {
-      let channels = operands.map { hole.channel($0, of: PropertyListValue.self) }
-      return try hole.watch(channels, initial: has(.now), hear, failure: fail)
+      let channels = operands.map { container.channel($0, of: PropertyListValue.self) }
+      return try container.watch(channels, initial: has(.now), hear, failure: fail)
     }
     guard operands.count == 1 else {
       throw Failure.usage("cannot watch: --prefix takes one prefix")
     }
-    return try hole.watch(prefix: operands[0], initial: has(.now), hear, failure: fail)
+    return try container.watch(prefix: operands[0], initial: has(.now), hear, failure: fail)
   }
 
   private func tell(
-    _ snapshot: Wormhole.UntypedSnapshot, _ isNamed: Bool
+    _ snapshot: UntypedSnapshot, _ isNamed: Bool
   ) throws -> Int32 {
     guard let line = value(.exec) else {
       try output.write(line: snapshot, named: isNamed)

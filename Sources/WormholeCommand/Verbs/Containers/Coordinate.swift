@@ -1,5 +1,5 @@
 import CommandLine
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -53,7 +53,7 @@ extension Verb {
       let takeOver = try invocation.seconds(.takeOver)
       let intents = invocation.operands.dropFirst().map(kind.intent)
       try InheritedAccesses.within(Processes.environment(insideVariable) ?? "") {
-        try Wormhole.Coordinator().access(intents, within: timeout, takeOverAfter: takeOver) { _ in
+        try Coordinator().access(intents, within: timeout, takeOverAfter: takeOver) { _ in
           let settings = ["\(insideVariable)=\(InheritedAccesses.text)"]
           status = try Programs.run(invocation.command, settings).code
         }
@@ -72,7 +72,7 @@ private let insideVariable = "WORMHOLE_INSIDE"
 private enum CoordinatedKind: String, CaseIterable {
   case read, write
 
-  func intent(_ path: String) -> Wormhole.Coordinator.Intent {
+  func intent(_ path: String) -> Coordinator.Intent {
     switch self {
     case .read: .reading(path)
     case .write: .writing(path)

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -20,14 +20,15 @@ extension Verb {
       Example("wormhole doctor --repair", "repair without losing data, then check"),
     ]
   ) { invocation in
-    let hole = try invocation.open(create: false) { $0.isForReading = true }
+    let container = try invocation.open(create: false) { $0.isForReading = true }
     if invocation.has(.repair) {
-      for finding in try hole.repair() + hole.sweepFiles(isLooking: false) {
+      for finding in try container.repair() + container.sweepFiles(isLooking: false) {
         try invocation.output.ofDone.write(finding, isRepaired: true)
       }
     }
     let findings =
-      try hole.storage.inspect() + hole.inspectMail() + hole.sweepFiles(isLooking: true)
+      try container.storage.inspect() + container.inspectMail()
+      + container.sweepFiles(isLooking: true)
     for finding in findings { try invocation.output.write(finding) }
     return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
   }

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -37,10 +37,10 @@ extension Verb {
       let takeOverAfter = try invocation.seconds(.takeOverAfter)
       // A lock with an empty name would be shared by all callers that mean another name.
       _ = try Container.escape(invocation.operands[0])
-      let hole = try invocation.open(create: true)
-      let within = EnclosingLock(.lock(invocation.operands[0]), of: hole)
+      let container = try invocation.open(create: true)
+      let within = EnclosingLock(.lock(invocation.operands[0]), of: container)
       try within.refuseNesting("lock", invocation.operands[0])
-      let wasSuperseded = try invocation.hold(in: hole, takeOverAfter, until: deadline) {
+      let wasSuperseded = try invocation.hold(in: container, takeOverAfter, until: deadline) {
         generation in
         status = try Programs.run(
           invocation.command, ["WORMHOLE_LOCK_GENERATION=\(generation)", within.setting]
@@ -61,12 +61,12 @@ extension Verb {
 extension Invocation {
   /// Holds the lock; after a second of waiting, reports the holder.
   fileprivate func hold(
-    in hole: Wormhole, _ takeOverAfter: Duration?, until deadline: Instant?,
+    in container: SharedContainer, _ takeOverAfter: Duration?, until deadline: Instant?,
     _ body: (_ generation: Int) throws -> Void
   ) throws -> Bool {
     let name = operands[0]
     do {
-      let slot = try hole.storage.slot(.system, "lock." + name)
+      let slot = try container.storage.slot(.system, "lock." + name)
       return try hold(slot, takeOverAfter, until: deadline, body)
     } catch let error as WormholeError {
       // The error contains the name that the caller knows.

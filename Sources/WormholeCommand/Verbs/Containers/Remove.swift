@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -31,8 +31,8 @@ extension Verb {
       let kinds = Removable.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot remove a '\(word)': the kinds are \(kinds)")
     }
-    let hole = try invocation.open(create: false)
-    guard try kind.remove(name, from: hole) else {
+    let container = try invocation.open(create: false)
+    guard try kind.remove(name, from: container) else {
       throw WormholeError(.notFound, "remove \(word)", name, because: "there is none")
     }
     if invocation.output.isJSON {
@@ -45,11 +45,11 @@ extension Verb {
 enum Removable: String, CaseIterable {
   case channel, member, suite
 
-  fileprivate func remove(_ name: String, from hole: Wormhole) throws -> Bool {
+  fileprivate func remove(_ name: String, from container: SharedContainer) throws -> Bool {
     switch self {
-    case .channel: return try hole.removeChannel(name)
-    case .member: return try hole.removeMember(name)
-    case .suite: return try hole.removeDefaults(name)
+    case .channel: return try container.removeChannel(name)
+    case .member: return try container.removeMember(name)
+    case .suite: return try container.removeDefaults(name)
     }
   }
 }

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -20,15 +20,15 @@ extension Verb {
       Example("wormhole members --json", "one object per member, for programs"),
     ]
   ) { invocation in
-    let hole = try invocation.open(create: false) { $0.isForReading = true }
-    let members = try hole.members()
+    let container = try invocation.open(create: false) { $0.isForReading = true }
+    let members = try container.members()
     for member in members { try invocation.output.write(member) }
     return 0
   }
 }
 
 extension Output {
-  func write(_ member: Wormhole.Profile) throws {
+  func write(_ member: Profile) throws {
     guard isJSON else {
       var words = [try member.name.inOneLine(), member.state]
       if member.isRunning { words.append("\(member.program) (process \(member.processID))") }
@@ -51,7 +51,7 @@ extension Output {
   }
 }
 
-extension Wormhole.Profile {
+extension Profile {
   fileprivate var state: String {
     isRunning ? isStopped == true ? "stopped" : "running" : "not running"
   }

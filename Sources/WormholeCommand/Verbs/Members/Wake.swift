@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -51,7 +51,7 @@ extension Verb {
       throw Failure.usage("cannot wake: --timeout and --\(action.name) exclude each other")
     }
     switch actions.first?.name {
-    case Option.register.name: return try invocation.registerStart(of: name)
+    case Option.register.name: return try invocation.registerLaunch(of: name)
     case Option.show.name: return try invocation.showStart(of: name)
     case Option.forget.name: return try invocation.forgetStart(of: name)
     default: return try invocation.wake(name)
@@ -72,7 +72,7 @@ extension Invocation {
     return 0
   }
 
-  fileprivate func registerStart(of name: String) throws -> Int32 {
+  fileprivate func registerLaunch(of name: String) throws -> Int32 {
     guard let program = command.first else {
       throw Failure.usage("cannot wake: no command after '--'; try 'wormhole help wake'")
     }
@@ -96,8 +96,8 @@ extension Invocation {
   }
 
   fileprivate func showStart(of name: String) throws -> Int32 {
-    let hole = try open(create: false) { $0.isForReading = true }
-    guard let start = try hole.launchCommand(of: name) else { throw nothing("show", name) }
+    let container = try open(create: false) { $0.isForReading = true }
+    guard let start = try container.launchCommand(of: name) else { throw nothing("show", name) }
     let settings = start.environment.sorted { $0.key < $1.key }
     guard output.isJSON else {
       let words = settings.map { "\($0.key)=\($0.value)" } + [start.program] + start.arguments
@@ -122,7 +122,7 @@ extension Invocation {
 
 extension Output {
   /// Writes the registration of a member; only the name without a registration.
-  fileprivate func write(_ name: String, _ start: Wormhole.LaunchCommand?) throws {
+  fileprivate func write(_ name: String, _ start: LaunchCommand?) throws {
     try write(
       .start,
       [

@@ -1,7 +1,7 @@
 import CommandLine
 import Pairings
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -34,10 +34,10 @@ extension Verb {
       throw Failure.usage(
         "cannot '\(invocation.operands[0])' watches: the actions are \(actions)")
     }
-    let hole = try invocation.open(create: true)
-    let pairing = Pairing(in: hole)
+    let container = try invocation.open(create: true)
+    let pairing = Pairing(in: container)
     if action != .state {
-      try EnclosingLock.refuseChange(of: hole, "change what is paired")
+      try EnclosingLock.refuseChange(of: container, "change what is paired")
       try invocation.change(pairing, action)
     }
     let state = try pairing.state

@@ -1,7 +1,7 @@
 import CommandLine
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Wormhole
 
 extension Verb {
@@ -93,7 +93,7 @@ extension Invocation {
 }
 
 extension Output {
-  fileprivate func write(_ message: Wormhole.QueuedMessage, to name: String) throws {
+  fileprivate func write(_ message: QueuedMessage, to name: String) throws {
     guard isJSON else {
       let place =
         message.attempt == 0 ? message.state.rawValue : "claimed (\(message.attempt))"
@@ -116,7 +116,7 @@ extension Output {
       ])
   }
 
-  fileprivate func write(_ letter: Wormhole.DeadLetter, to name: String) throws {
+  fileprivate func write(_ letter: DeadLetter, to name: String) throws {
     guard isJSON else {
       return try write(
         columns: [
@@ -151,7 +151,7 @@ extension Output {
       ])
   }
 
-  fileprivate func write(_ outcome: Wormhole.Outcome, from name: String) throws {
+  fileprivate func write(_ outcome: Outcome, from name: String) throws {
     let (end, word, reason): (String, String, String?) =
       switch outcome.status {
       case .delivered: ("delivered", "delivered", nil)

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -8,7 +8,7 @@ import Wormhole
 extension Invocation {
   /// Moves a file into a directory, writes its path, and acknowledges the message.
   func take(
-    _ file: Wormhole.ReceivedFile, of message: Wormhole.Message, into directory: String
+    _ file: ReceivedFile, of message: Message, into directory: String
   ) throws -> Int32? {
     let path: String?
     do throws(WormholeError) {
@@ -31,7 +31,7 @@ extension Invocation {
   }
 
   private func take(
-    _ file: Wormhole.ReceivedFile, into directory: String
+    _ file: ReceivedFile, into directory: String
   ) throws(WormholeError) -> String {
     var number = 0
     while true {
@@ -56,7 +56,7 @@ extension WormholeError {
 
 extension Output {
   fileprivate func write(
-    _ path: String, _ file: Wormhole.ReceivedFile, of message: Wormhole.Message, to name: String
+    _ path: String, _ file: ReceivedFile, of message: Message, to name: String
   ) throws {
     guard isJSON else { return try write(line: try path.inOneLine()) }
     let fields: [String: PropertyListValue?] = [

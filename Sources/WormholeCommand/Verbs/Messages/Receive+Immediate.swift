@@ -1,14 +1,14 @@
 import CommandLine
 import FoundationEssentials
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
 /// `receive --immediate` and `receive --contexts`.
 extension Invocation {
   /// Also writes immediate messages and contexts, for as long as the process runs.
-  func hearMore(_ member: Wormhole.Member, _ telling: Telling) throws {
+  func hearMore(_ member: Member, _ telling: Telling) throws {
     let name = value(.joinAs) ?? ""
     if has(.hearImmediate) {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -72,7 +72,7 @@ extension Verb {
     let attempts = try invocation.number(.attempts, least: 1)
     if invocation.has(.exec) { try Interruption.prepare() }
     if let directory = invocation.value(.files) { try Verb.check(directory) }
-    let hole = try invocation.open(create: true) { options in
+    let container = try invocation.open(create: true) { options in
       if let attempts { options.mailbox.attempts = attempts }
       let (log, output) = (options.log, invocation.output)
       // Reports messages left in the inbox.
@@ -81,7 +81,7 @@ extension Verb {
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
       }
     }
-    let member = try hole.join(as: name)
+    let member = try container.join(as: name)
     let telling = Telling("receive as", name, count: count, finishes: true)
     // Never stopped: claimed messages stay claimed until the process has ended.
     _ = try member.receive(
@@ -110,7 +110,7 @@ extension Verb {
 
 extension Invocation {
   /// Returns 0 if the message was handled, and nil if it is to be redelivered.
-  fileprivate func handle(_ message: Wormhole.Message) throws -> Int32? {
+  fileprivate func handle(_ message: Message) throws -> Int32? {
     let value: PropertyListValue
     if let file = message.file, let directory = self.value(.files) {
       return try take(file, of: message, into: directory)
@@ -144,7 +144,7 @@ extension Invocation {
     return 0
   }
 
-  private func settings(of message: Wormhole.Message) -> [String] {
+  private func settings(of message: Message) -> [String] {
     var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=guaranteed",
       "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_BATCH_INDEX=\(message.batchIndex)",
@@ -188,7 +188,7 @@ extension Invocation {
     }
   }
 
-  func refuse(_ message: Wormhole.Message, _ reason: String) -> Int32? {
+  func refuse(_ message: Message, _ reason: String) -> Int32? {
     output.tell("message '\(message.id)' is not handled (attempt \(message.attempt)): \(reason)")
     do throws(WormholeError) {
       try message.fail(reason)
@@ -217,7 +217,7 @@ extension ExitStatus {
 
 extension Output {
   fileprivate func write(
-    _ value: PropertyListValue, of message: Wormhole.Message, to name: String, raw: Bool
+    _ value: PropertyListValue, of message: Message, to name: String, raw: Bool
   ) throws {
     if raw { return try write(try value.printed(raw: true)) }
     guard isJSON else { return try write(line: try value.inOneLine()) }
@@ -226,7 +226,7 @@ extension Output {
 
   /// - Parameter more: further fields.
   func write(
-    _ value: PropertyListValue?, of message: Wormhole.Message, to name: String,
+    _ value: PropertyListValue?, of message: Message, to name: String,
     _ more: [String: PropertyListValue?]
   ) throws {
     let fields: [String: PropertyListValue?] = [

@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -48,8 +48,8 @@ extension Verb {
 }
 
 extension Invocation {
-  fileprivate func answer(_ request: Wormhole.Request, _ line: String) throws -> Int32 {
-    let limit = Wormhole.Options().maximumValueBytes
+  fileprivate func answer(_ request: Request, _ line: String) throws -> Int32 {
+    let limit = Options().maximumValueBytes
     let settings = [
       "WORMHOLE_REQUEST_FROM=\(request.from ?? "")", "WORMHOLE_REQUEST_KIND=\(request.kind)",
     ]
@@ -87,7 +87,7 @@ extension Invocation {
   }
 
   /// Refuses a request that cannot be answered here; the next request may be possible.
-  private func refuse(_ request: Wormhole.Request, _ reason: String) throws -> Int32 {
+  private func refuse(_ request: Request, _ reason: String) throws -> Int32 {
     request.refuse(reason)
     try output.ofDone.write(request, to: value(.joinAs) ?? "", nil, refusal: reason)
     return 0
@@ -95,7 +95,7 @@ extension Invocation {
 
   /// Returns the value of the reply, or the reason why there is none.
   private func answer(
-    _ request: Wormhole.Request, with bytes: [UInt8], _ limit: Int
+    _ request: Request, with bytes: [UInt8], _ limit: Int
   ) -> (PropertyListValue?, String?) {
     guard bytes.count <= limit else { return (nil, "the command wrote more than \(limit) bytes") }
     let type = value(.type).flatMap(ValueType.init) ?? .string
@@ -113,7 +113,7 @@ extension Invocation {
 
 extension Output {
   fileprivate func write(
-    _ request: Wormhole.Request, to name: String, _ answer: PropertyListValue?, refusal: String?
+    _ request: Request, to name: String, _ answer: PropertyListValue?, refusal: String?
   ) throws {
     let who = request.from.map { "'\($0)'" } ?? "a guest"
     guard isJSON else {

@@ -1,12 +1,12 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
 /// `send --file`.
 extension Invocation {
-  func sendFile(to name: String, _ options: Wormhole.SendOptions) throws -> Int32 {
+  func sendFile(to name: String, _ options: SendOptions) throws -> Int32 {
     let path = value(.file) ?? ""
     if let value = operands.first {
       throw Failure.usage("cannot send: --file replaces the value '\(value)'")
@@ -15,7 +15,7 @@ extension Invocation {
     var options = options
     options.kind = options.kind ?? "file"
     let sending = options
-    let mode: Wormhole.TransferMode = has(.move) ? .moving : .copying
+    let mode: TransferMode = has(.move) ? .moving : .copying
     let bar = ProgressBar(output)
     return try send(to: name) { peer in
       defer { bar.clear() }
@@ -53,7 +53,7 @@ private final class ProgressBar {
     isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
   }
 
-  func show(_ progress: Wormhole.FileProgress) -> Wormhole.ProgressDecision {
+  func show(_ progress: FileProgress) -> ProgressDecision {
     guard isShown, Instant.now - shown > .milliseconds(100) else { return .continue }
     shown = .now
     isClear = false

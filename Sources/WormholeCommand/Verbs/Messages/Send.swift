@@ -1,6 +1,6 @@
 import CommandLine
 import PropertyLists
-import SharedContainer
+import WormholeContainerStorage
 import Syscalls
 import Wormhole
 
@@ -59,7 +59,7 @@ extension Verb {
 }
 
 extension Invocation {
-  fileprivate func sendOptions() throws -> Wormhole.SendOptions {
+  fileprivate func sendOptions() throws -> SendOptions {
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
     try exclude(.file, [.lines, .context, .type, .raw, .immediate])
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
@@ -80,7 +80,7 @@ extension Invocation {
     if has(.lines), let value = operands.first, value != "-" {
       throw Failure.usage("cannot send: --lines reads standard input, and does not send '\(value)'")
     }
-    var options = Wormhole.SendOptions()
+    var options = SendOptions()
     options.id = value(.id)
     options.timeToLive = try seconds(.ttl)
     options.isUrgent = has(.urgent)
@@ -107,7 +107,7 @@ extension Invocation {
   }
 
   fileprivate func send(
-    _ value: PropertyListValue, to name: String, _ options: Wormhole.SendOptions
+    _ value: PropertyListValue, to name: String, _ options: SendOptions
   ) throws -> Int32 {
     var options = options
     options.kind = kind(of: value)
@@ -117,7 +117,7 @@ extension Invocation {
 
   /// Sends a message, and waits for its outcome if requested.
   func send(
-    to name: String, _ body: (Wormhole.Peer) throws -> Wormhole.Sent
+    to name: String, _ body: (Peer) throws -> Sent
   ) throws -> Int32 {
     if has(.waitForEnd) { return try sendAndWait(to: name, body) }
     let from = self.value(.from)
@@ -126,12 +126,12 @@ extension Invocation {
   }
 
   private func sendAndWait(
-    to name: String, _ body: (Wormhole.Peer) throws -> Wormhole.Sent
+    to name: String, _ body: (Peer) throws -> Sent
   ) throws -> Int32 {
     try Interruption.prepare()
     let deadline = try deadline(.timeout)
-    let hole = try open(create: true)
-    let (peer, leave) = try sender(in: hole, to: name)
+    let container = try open(create: true)
+    let (peer, leave) = try sender(in: container, to: name)
     try Interruption.prepare(cleanUp: leave)
     defer { leave() }
     let sent = try body(peer)
@@ -174,13 +174,13 @@ extension Invocation {
   /// Returns the peer from the view of the sender that receives the outcome: the named member, or a
   /// guest.
   func sender(
-    in hole: Wormhole, to name: String
-  ) throws -> (Wormhole.Peer, @Sendable () -> Void) {
+    in container: SharedContainer, to name: String
+  ) throws -> (Peer, @Sendable () -> Void) {
     guard let from = self.value(.from) else {
-      let guest = try hole.guest()
+      let guest = try container.guest()
       return (guest.peer(name), { guest.leave() })
     }
-    let member = try hole.join(as: from)
+    let member = try container.join(as: from)
     return (member.peer(name), { member.leave() })
   }
 
@@ -196,7 +196,7 @@ extension Invocation {
 extension Failure {
   /// Every outcome except delivery has the exit status for 'no'.
   fileprivate init(
-    undelivered sent: Wormhole.Sent, _ code: WormholeError.Code, _ reason: String,
+    undelivered sent: Sent, _ code: WormholeError.Code, _ reason: String,
     hint: String? = nil
   ) {
     self.init(WormholeError(code, "deliver message", sent.id, because: reason, hint: hint))
@@ -206,7 +206,7 @@ extension Failure {
 
 extension Output {
   /// Writes a sent message, and its outcome if the command has waited for the outcome.
-  func write(_ sent: Wormhole.Sent, from: String?, end: String? = nil) throws {
+  func write(_ sent: Sent, from: String?, end: String? = nil) throws {
     guard isJSON else {
       let what = end.map { "was \($0)" } ?? "was sent to '\(sent.to)'"
       return explain("message '\(sent.id)' \(what)")
@@ -222,7 +222,7 @@ extension Output {
   }
 
   /// Writes a context.
-  func write(_ context: Wormhole.Context, to name: String) throws {
+  func write(_ context: Context, to name: String) throws {
     let value = try context.value(as: PropertyListValue.self)
     let sent = DateText.format(context.sentAt)
     guard isJSON else {

@@ -5,10 +5,10 @@ import Wormhole
 @main struct TicketWindow {
   static func main() async throws {
     guard CommandLine.arguments.count > 1 else { return }
-    let hole = try await Wormhole(directory: CommandLine.arguments[1])
-    let office = BoxOffice(try await hole.join(as: "office"), in: hole)
+    let container = try await SharedContainer(directory: CommandLine.arguments[1])
+    let office = BoxOffice(try await container.join(as: "office"), in: container)
     let sales = try office.open()
-    for try await _ in hole.notice("closing time").posts { break }
+    for try await _ in container.notice("closing time").posts { break }
     _ = sales
   }
 }

@@ -15,7 +15,7 @@ public struct Order: Codable, Equatable, Sendable {
 }
 
 /// A request for the number of seats left.
-public struct SeatsLeft: Wormhole.Askable {
+public struct SeatsLeft: SharedContainer.RequestValue {
   /// The number of seats.
   public typealias Answer = Int
   /// The name of the film.
@@ -30,21 +30,21 @@ public struct SoldOut: Error {}
 
 /// Sells the seats of a container's films to members that send orders.
 public final class BoxOffice: Sendable {
-  private let hole: Wormhole
-  private let member: Wormhole.Member
+  private let container: SharedContainer
+  private let member: Member
 
   /// A box office that is closed.
-  public init(_ member: Wormhole.Member, in hole: Wormhole) {
-    self.hole = hole
+  public init(_ member: Member, in container: SharedContainer) {
+    self.container = container
     self.member = member
   }
 
-  private func seats(_ film: String) -> Wormhole.Channel<Int> {
-    hole.channel("seats.\(film)", of: Int.self)
+  private func seats(_ film: String) -> Channel<Int> {
+    container.channel("seats.\(film)", of: Int.self)
   }
 
-  private func sales() -> Wormhole.Channel<Set<String>> {
-    hole.channel("sales", of: Set<String>.self)
+  private func sales() -> Channel<Set<String>> {
+    container.channel("sales", of: Set<String>.self)
   }
 
   /// Puts up a film.
@@ -54,7 +54,7 @@ public final class BoxOffice: Sendable {
   ///
   /// A message may be delivered twice, marked the second time: an order that was sold is not sold
   /// again.
-  public func sell(_ message: Wormhole.Message) throws {
+  public func sell(_ message: Message) throws {
     let order = try message.value(as: Order.self)
     if message.isRedelivered, try sales().value?.contains(message.id) == true { return }
     try seats(order.film).update(default: 0) { left in
@@ -65,7 +65,7 @@ public final class BoxOffice: Sendable {
   }
 
   /// Replies to one request.
-  public func answer(_ request: Wormhole.Request) throws {
+  public func answer(_ request: Request) throws {
     let question = try request.value(as: SeatsLeft.self)
     guard let left = try seats(question.film).value else {
       return request.refuse("there is no film '\(question.film)'")

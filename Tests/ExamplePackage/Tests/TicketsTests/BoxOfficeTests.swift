@@ -8,25 +8,25 @@ import WormholeTesting
   /// A handler is called with messages that no member has sent.
   @Test func nothingIsSoldTwice() throws {
     let container = try TemporaryContainer()
-    let hole = try container.open()
-    let office = BoxOffice(try hole.join(as: "office"), in: hole)
+    let shared = try container.open()
+    let office = BoxOffice(try shared.join(as: "office"), in: shared)
     try office.show("Metropolis", seats: 10)
     let order = Order(film: "Metropolis", seats: 4)
     try office.sell(.make(order, id: "1"))
     try office.sell(.make(order, id: "1", attempt: 2))
-    #expect(try hole.channel("seats.Metropolis", of: Int.self).value == 6)
+    #expect(try shared.channel("seats.Metropolis", of: Int.self).value == 6)
     #expect(throws: SoldOut.self) { try office.sell(.make(Order(film: "Metropolis", seats: 7))) }
   }
 
   @Test func questionIsAnswered() throws {
     let container = try TemporaryContainer()
-    let hole = try container.open()
-    let office = BoxOffice(try hole.join(as: "office"), in: hole)
+    let shared = try container.open()
+    let office = BoxOffice(try shared.join(as: "office"), in: shared)
     try office.show("Metropolis", seats: 10)
-    let request = try Wormhole.Request.make(SeatsLeft(film: "Metropolis"))
+    let request = try Request.make(SeatsLeft(film: "Metropolis"))
     try office.answer(request)
     #expect(try request.record?.answer(as: Int.self) == 10)
-    let other = try Wormhole.Request.make(SeatsLeft(film: "M"))
+    let other = try Request.make(SeatsLeft(film: "M"))
     try office.answer(other)
     #expect(other.record?.refusal == "there is no film 'M'")
   }
@@ -41,7 +41,7 @@ import WormholeTesting
     let office = BoxOffice(two.second, in: try await two.container.open())
     try office.show("Metropolis", seats: 100)
     let sales = try office.open()
-    var sent: [Wormhole.Sent] = []
+    var sent: [Sent] = []
     for _ in 1...20 {
       sent.append(try await two.toSecond.send(Order(film: "Metropolis", seats: 3)))
     }
@@ -73,9 +73,9 @@ import WormholeTesting
   /// The box office in a separate process, which is killed.
   @Test func orderWaitsForTheNextBoxOffice() async throws {
     let container = try TemporaryContainer()
-    let hole = try await container.open()
-    try await hole.channel("seats.Metropolis", of: Int.self).put(10)
-    let office = try await hole.join(as: "phone").peer("office")
+    let shared = try await container.open()
+    try await shared.channel("seats.Metropolis", of: Int.self).put(10)
+    let office = try await shared.join(as: "phone").peer("office")
     for _ in 1...2 {
       let process = try TestProcess("TicketWindow", [container.path], in: container)
       let sent = try await office.send(Order(film: "Metropolis", seats: 2))
@@ -83,6 +83,6 @@ import WormholeTesting
       try process.kill()
       #expect(try await process.ending() == .signalled(9))
     }
-    #expect(try hole.channel("seats.Metropolis", of: Int.self).value == 6)
+    #expect(try shared.channel("seats.Metropolis", of: Int.self).value == 6)
   }
 }

@@ -1,0 +1,60 @@
+internal import Syscalls
+
+/// Options for the messages that members send and receive through one container instance.
+public struct MailboxOptions: Sendable {
+  /// The number of attempts before a message goes to the dead letters; at most 60.
+  public var attempts = 5
+
+  /// The delay before a failed message is redelivered.
+  ///
+  /// It doubles with each further attempt, up to a minute.
+  public var retryDelay = Duration.milliseconds(100)
+
+  /// Whether a failed message blocks all messages sent after it.
+  public var keepsOrderOnRetry = false
+
+  /// How many files of messages may wait in one inbox.
+  ///
+  /// A batch is one file. Concurrent senders may exceed the limit by a little. All senders to a
+  /// member must set the same value, as they share one account of its inbox.
+  public var maximumQueuedMessages = 262_144
+
+  /// How many bytes may wait in one inbox; the same rules apply.
+  public var maximumQueueBytes = 1 << 30
+
+  /// How many dead letters are stored.
+  ///
+  /// While the limit is reached, a message that would become a dead letter stays in the queue,
+  /// and is tried again every minute.
+  public var maximumDeadLetters = 1000
+
+  /// How many bytes of pending outcomes are stored for a sender.
+  ///
+  /// Beyond the limit the oldest are dropped, and the sender never learns how their messages
+  /// ended.
+  ///
+  /// Each pending outcome contains the whole message, and takes at least 4096 bytes. The receiver
+  /// enforces the limit from time to time, so the outcomes may exceed it by a sixteenth.
+  public var maximumReceiptBytes = 64 << 20
+
+  /// Called from time to time with the progress of comparing a received file with the sent one,
+  /// before its message is delivered.
+  ///
+  /// The receiving thread makes the call, which should return soon.
+  public var onFileProgress: (@Sendable (_ from: String?, FileProgress) -> Void)?
+
+  /// Makes the options that suit most programs.
+  public init() {}
+}
+
+extension Int64 {
+  func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, isTooMuch) = addingReportingOverflow(other)
+    return isTooMuch ? (other < 0 ? .min : .max) : sum
+  }
+}
+
+extension Duration {
+  /// Clamps to a duration that can be added to the present time: 146 years at most.
+  var inNanosecondsClamped: Int64 { min(max(inNanoseconds, -1 << 62), 1 << 62) }
+}

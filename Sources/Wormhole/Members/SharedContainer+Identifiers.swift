@@ -1,0 +1,19 @@
+internal import WormholeContainerStorage
+internal import Syscalls
+
+extension SharedContainer {
+  /// Removes the second names that dead processes have left in a member's directory.
+  func sweepIdentifiers(of home: MemberDirectory) {
+    do throws(Errno) {
+      try home.sweepUnique {
+        $0.begins(with: MessageName.uniquePrefix)
+      } isOver: { (name) throws(Errno) in
+        try home.isOver(name)
+      }
+    } catch {
+      log(
+        .notice, "could not sweep the ids of messages to '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+}

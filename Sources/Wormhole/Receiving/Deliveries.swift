@@ -1,0 +1,175 @@
+public import WormholeContainerStorage
+internal import Synchronization
+internal import Syscalls
+
+extension Member {
+  /// The messages sent to this member, each to be acknowledged after its handling.
+  public var deliveries: Deliveries { deliveries(acknowledging: .explicit) }
+
+  /// Returns the messages sent to this member, one at a time.
+  ///
+  /// - Parameters:
+  ///   - kinds: the wanted kinds, as given by the sender; nil for all.
+  ///   - acknowledgement: whether asking for the next message acknowledges the last.
+  public func deliveries(
+    kinds: Set<String>? = nil, acknowledging acknowledgement: Acknowledgement
+  ) -> Deliveries {
+    Deliveries(mailbox: mailbox, kinds: kinds, acknowledgement: acknowledgement)
+  }
+}
+
+/// The messages sent to a member, as an asynchronous sequence.
+///
+/// A message is claimed when the loop asks for it, so no message is claimed in advance of its
+/// handling. Several loops take turns. The sequence ends when the task is cancelled, or when the
+/// member leaves. After a member has left, its sequence throws
+/// ``WormholeError/Code-swift.struct/notJoined``.
+public struct Deliveries: AsyncSequence, Sendable {
+  /// The errors of the iteration.
+  public typealias Failure = WormholeError
+
+  let mailbox: Mailbox
+  let kinds: Set<String>?
+  let acknowledgement: Acknowledgement
+
+  /// Starts to receive.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(
+      Result { () throws(WormholeError) in StopOnRelease(try Pump(mailbox, kinds)) },
+      acknowledgement)
+  }
+
+  /// A receiver for one task.
+  public struct Iterator: AsyncIteratorProtocol {
+    /// Nil after the error of a failed start was thrown.
+    private var pump: Result<StopOnRelease<Pump>, WormholeError>?
+    private let acknowledgement: Acknowledgement
+    private var hand: BatchCursor?
+    private var last: Message?
+
+    fileprivate init(
+      _ pump: Result<StopOnRelease<Pump>, WormholeError>, _ acknowledgement: Acknowledgement
+    ) {
+      self.pump = pump
+      self.acknowledgement = acknowledgement
+    }
+
+    /// Returns the next message; nil when the task is cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(WormholeError) -> Message? {
+      if case .success(let pump)? = pump { try pump.one.checkOwner() }
+      let done = last.take()
+      if acknowledgement == .automatic, let done, !done.hasEnded { try done.acknowledge() }
+      let message = try await take()
+      if acknowledgement == .automatic { last = message }
+      return message
+    }
+
+    private mutating func take() async throws(WormholeError) -> Message? {
+      guard case .success(let pump)? = pump else {
+        defer { pump = nil }
+        if case .failure(let error)? = pump { throw error }
+        return nil
+      }
+      while true {
+        if Task.isCancelled { return nil }
+        if let message = hand?.next() { return message }
+        hand = nil
+        switch await pump.one.next() {
+        case .file(let file): hand = BatchCursor(file)
+        case .message(let message): return message
+        case nil: return nil
+        }
+      }
+    }
+  }
+}
+
+/// A receiver for asynchronous callers: claims a file at each request.
+final class Pump: Stoppable {
+  private struct State {
+    var asking: CheckedContinuation<Void, Never>?
+    /// The work for the waiting task.
+    ///
+    /// It is passed under the lock: the thread sanitizer does not follow data passed between
+    /// threads with a continuation.
+    var handed: Mailbox.Work?
+    var isStopped = false
+  }
+
+  let mailbox: Mailbox
+  private let runner: CoalescingWorker
+  private let number: Int
+  private let state = Monitor(State())
+
+  init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
+    self.mailbox = mailbox
+    try TaskPool.start("receive as", mailbox.home.name)
+    runner = CoalescingWorker(staysOnQueue: false, mailbox.container.options.time)
+    number = try mailbox.add(runner, kinds: kinds)
+    // The worker retains this pump until the pump is stopped.
+    runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
+  }
+
+  /// Throws in a forked child, to which no message is delivered.
+  func checkOwner() throws(WormholeError) {
+    try mailbox.container.storage.checkOwner("receive as", mailbox.home.name)
+  }
+
+  /// Returns the next file or message; nil once the task is cancelled.
+  func next() async -> Mailbox.Work? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { ask($0) }
+    } onCancel: {
+      stop()
+    }
+    return state.withLock { $0.handed.take() }
+  }
+
+  private func ask(_ continuation: CheckedContinuation<Void, Never>) {
+    let isLate = state.withLock { state in
+      if !state.isStopped { state.asking = continuation }
+      return state.isStopped
+    }
+    if isLate { continuation.resume() } else { runner.kick() }
+  }
+
+  private func run() -> Int64? {
+    while state.withLock({ !$0.isStopped && $0.asking != nil }) {
+      switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
+      case .idle(let due):
+        return due
+      case .ended:
+        stop()
+      case .work(let work):
+        let asking = state.withLock { state in
+          if state.asking != nil { state.handed = work }
+          return state.asking.take()
+        }
+        if let asking {
+          asking.resume()
+        } else {
+          // Claimed for a task that no longer asks.
+          switch work {
+          case .file(let file): file.delivery.release()
+          case .message(let message): message.requeue()
+          }
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Stops the receiver; a waiting task gets nil.
+  func stop() {
+    guard mailbox.container.storage.isOwned else { return }
+    let asking = state.withLock { state in
+      state.isStopped = true
+      return state.asking.take()
+    }
+    mailbox.remove(number)
+    runner.end()
+    asking?.resume()
+  }
+}

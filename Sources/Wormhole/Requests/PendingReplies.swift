@@ -1,0 +1,170 @@
+internal import WormholeContainerStorage
+internal import Syscalls
+
+/// The pending requests.
+///
+/// Each ends exactly once, by the first of these events: the reply, the end of the peer, the
+/// deadline, a cancellation, or the leave of the requester.
+final class PendingReplies: Sendable {
+  typealias End = Result<LiveAnswer, WormholeError>
+
+  /// Whether the peer has seen a request, as far as is known.
+  enum Sight { case unseen, perhaps, answered }
+
+  /// One request.
+  struct Entry: Sendable {
+    let peer: LiveAddress
+    /// The incarnation to which the request was sent; no other process ever reads the file.
+    let incarnation: Incarnation
+    let storage: Container
+    let file: LiveName
+    let deadline: Instant
+    let timeout: Duration
+    let sight: Monitor<Sight>
+    let end: @Sendable (End) -> Void
+    /// Whether the file is in the folder of the incarnation.
+    ///
+    /// Before that, the end of the incarnation does not fail the request, which may still be sent
+    /// to the next incarnation.
+    var isPlaced = false
+
+    /// Withdraws the request, if the peer has not read it yet.
+    func withdraw() {
+      let isBack = peer.withdraw(file, from: incarnation, in: storage)
+      if !isBack { sight.withLock { $0 = .perhaps } }
+    }
+  }
+
+  private struct State {
+    var waiting: [String: Entry] = [:]
+    /// Whether no more replies are taken.
+    var isClosed = false
+    /// The moments for which the clock is set.
+    var alarms = Alarms()
+  }
+
+  private let time: MailTime
+  private let state = Monitor(State())
+  private let queue = WorkQueue()
+
+  init(_ time: MailTime) { self.time = time }
+
+  /// Registers a pending request, before the peer can see its file.
+  ///
+  /// - Parameter again: whether the request was registered before, for another incarnation.
+  /// - Returns: false if an earlier registration has ended, or no more replies are taken: the
+  ///   request must not be sent in this case.
+  func expect(_ question: Entry, again: Bool) -> Bool {
+    let (isOpen, isEarliest) = state.withLock { state in
+      if state.isClosed || again && state.waiting[question.file.id] == nil { return (false, false) }
+      state.waiting[question.file.id] = question
+      return (true, state.alarms.add(question.deadline.nanoseconds))
+    }
+    if isEarliest { setAlarm(question.deadline) }
+    return isOpen
+  }
+
+  /// Records that the file is in the folder of the incarnation registered last; returns false if
+  /// the request has ended.
+  func notePlaced(_ id: String) -> Bool {
+    state.withLock { state in
+      state.waiting[id]?.isPlaced = true
+      return state.waiting[id] != nil
+    }
+  }
+
+  private func take(_ id: String) -> Entry? {
+    state.withLock { $0.waiting.removeValue(forKey: id) }
+  }
+
+  func answer(_ id: String, _ answer: LiveAnswer) {
+    guard let question = take(id) else { return }
+    question.sight.withLock { $0 = .answered }
+    question.end(.success(answer))
+  }
+
+  /// - Returns: whether the request was still pending.
+  @discardableResult
+  func fail(_ id: String, _ error: WormholeError) -> Bool {
+    guard let question = take(id) else { return false }
+    question.withdraw()
+    question.end(.failure(error))
+    return true
+  }
+
+  /// Returns the peer of a request; nil if the request is not pending.
+  func peer(asked id: String) -> String? { state.withLock { $0.waiting[id]?.peer.name } }
+
+  /// All peers with pending requests.
+  var peers: Set<LiveAddress> { state.withLock { Set($0.waiting.values.map(\.peer)) } }
+
+  /// Returns the incarnations of a peer with a request that was placed and has no reply.
+  func incarnations(of peer: LiveAddress) -> Set<Incarnation> {
+    state.withLock { state in
+      Set(state.waiting.values.filter { $0.peer == peer && $0.isPlaced }.map(\.incarnation))
+    }
+  }
+
+  /// Fails all requests, and accepts no more.
+  func close(_ error: WormholeError) {
+    let all = state.withLock { state in
+      state.isClosed = true
+      defer { state.waiting = [:] }
+      return state.waiting.values
+    }
+    for question in all {
+      question.withdraw()
+      question.end(.failure(error))
+    }
+  }
+
+  /// Fails the requests to incarnations of a peer that have ended.
+  func fail(_ peer: LiveAddress, _ incarnations: Set<Incarnation>, _ reason: String) {
+    let lost = state.withLock { state in
+      let lost = state.waiting.values.filter {
+        $0.peer == peer && $0.isPlaced
+          && (incarnations.contains($0.incarnation) || Mutants.has(.failAnyIncarnation))
+      }
+      for question in lost { state.waiting[question.file.id] = nil }
+      return lost
+    }
+    for question in lost {
+      question.withdraw()
+      question.end(.failure(WormholeError(.unreachable, "ask", peer.name, because: reason)))
+    }
+  }
+
+  // MARK: Deadlines
+
+  private func setAlarm(_ deadline: Instant) {
+    time.ring(at: deadline, on: queue) { [weak self] in self?.ring(deadline) }
+  }
+
+  private func ring(_ moment: Instant) {
+    let now = time.now
+    let (late, next) = state.withLock { state in
+      state.alarms.remove(moment.nanoseconds)
+      let late = state.waiting.values.filter { $0.deadline <= now }
+      for question in late { state.waiting[question.file.id] = nil }
+      let next = state.waiting.values.map(\.deadline).min()
+      return (late, next.flatMap { state.alarms.add($0.nanoseconds) ? $0 : nil })
+    }
+    if let next { setAlarm(next) }
+    for question in late { timeOut(question) }
+  }
+
+  /// Fails a request at its deadline; does nothing if the request has ended.
+  func timeOut(_ id: String) {
+    if let question = take(id) { timeOut(question) }
+  }
+
+  private func timeOut(_ question: Entry) {
+    question.withdraw()
+    question.end(
+      .failure(
+        WormholeError(
+          .timedOut, "ask", question.peer.name,
+          because: "no reply arrived within \(question.timeout)",
+          hint: "check whether the receiver is suspended or overloaded")))
+  }
+}

@@ -1,0 +1,247 @@
+internal import FoundationEssentials
+package import WormholeContainerStorage
+internal import Syscalls
+
+extension SharedContainer {
+  /// Makes all repairs without loss of data; returns the repairs.
+  ///
+  /// Presenters of files that dead programs may have written are notified of a change.
+  package func repair() throws -> [WormholeContainerStorage.Diagnosis] {
+    try storage.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
+  }
+
+  /// Returns findings about the members' messages, for the maintainer of the container.
+  ///
+  /// Nothing is changed. Each message is read, as by its receiver. Entries that are not directories
+  /// of members or guests are reported by the inspection of members.
+  package func inspectMail() -> [WormholeContainerStorage.Diagnosis] {
+    var findings: [WormholeContainerStorage.Diagnosis] = []
+    for name in (try? storage.names(in: .members)) ?? [] {
+      guard let home = try? storage.existingMember(name) else { continue }
+      var inspection = MailInspection(home, options)
+      inspection.run()
+      findings += inspection.findings
+    }
+    for name in (try? storage.names(in: .guests)) ?? [] {
+      // Another inspection reports dead guests.
+      guard let home = try? storage.existingMember(name, in: .guests),
+        (try? home.isPresent()) == true
+      else { continue }
+      var inspection = MailInspection(home, options)
+      inspection.look(at: .live) { try $0.inspectLive(of: Incarnation(rawValue: name)) }
+      findings += inspection.findings
+    }
+    return findings
+  }
+}
+
+/// The inspection of one member's mailbox.
+private struct MailInspection {
+  private let home: MemberDirectory
+  private let glance: QueuedMessageReader
+  private let now: Date
+  private(set) var findings: [WormholeContainerStorage.Diagnosis] = []
+
+  /// The number of findings of a kind that are reported individually.
+  private static let most = 20
+
+  init(_ home: MemberDirectory, _ options: Options) {
+    self.home = home
+    glance = QueuedMessageReader(home, options.limits)
+    now = Date(sinceEpoch: options.environment.sinceEpoch())
+  }
+
+  mutating func run() {
+    look(at: .inbox) { try $0.inspectInbox() }
+    look(at: .claimed) { try $0.inspectClaimed() }
+    look(at: .dead) { try $0.inspectDead() }
+    look(at: .receipts) { try $0.inspectReceipts() }
+    look(at: .context) { _ = try $0.sort(.context) { ContextName.sender($0) } }
+    look(at: .files) { inspection in
+      _ = try inspection.sort(.files) { file in
+        file == MemberDirectory.roomName ? [] : MessageName.messages(ofFile: file)
+      }
+    }
+    look(at: .live) { inspection in
+      let home = inspection.home
+      let profile = try home.isPresent() ? home.readProfile().profile : nil
+      try inspection.inspectLive(of: profile?.incarnation)
+    }
+  }
+
+  /// Inspects a part; if the part cannot be read, the obstacle is a finding.
+  mutating func look(
+    at part: MemberDirectory.Part, _ body: (inout MailInspection) throws -> Void
+  ) {
+    let path = "\(home.path)/\(part.rawValue)"
+    if let obstacle = home.container.obstacle(at: path, { try body(&self) }) {
+      findings.append(obstacle)
+    }
+  }
+
+  // MARK: The parts
+
+  private mutating func inspectInbox() throws(Errno) {
+    let now = now
+    var (waiting, expired) = (0, 0)
+    read(try sort(.inbox) { MessageName($0) }.map { ($0.text, $0) }, in: .inbox) { name, header in
+      if header?.hasExpired(name, by: now) == true {
+        expired += name.count
+      } else {
+        waiting += name.count
+      }
+    }
+    if waiting > 0 {
+      let words = waiting == 1 ? "1 message waits" : "\(waiting) messages wait"
+      note(.inbox, words, "see 'wormhole queue \(home.name)'")
+    }
+    if expired > 0 {
+      let words = expired == 1 ? "1 message has expired" : "\(expired) messages have expired"
+      note(
+        .inbox, words, "they are removed when '\(home.name)' receives, or its queue is full")
+    }
+  }
+
+  private mutating func inspectClaimed() throws(Errno) {
+    let claimed = try sort(.claimed) { ClaimedName($0) }
+    read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
+    guard !claimed.isEmpty else { return }
+    let words = claimed.count == 1 ? "1 file is claimed" : "\(claimed.count) files are claimed"
+    if try home.isPresent() {
+      note(.claimed, words, nil)
+    } else {
+      note(
+        .claimed, "\(words) by a member that does not run",
+        "messages that were not handled are redelivered when '\(home.name)' joins")
+    }
+  }
+
+  private mutating func inspectDead() throws(Errno) {
+    let reason = ",reason"
+    let dead = try sort(.dead) { file in
+      MessageName(file.ends(with: reason) ? String(file.dropLast(reason.count)) : file)
+    }
+    let letters = Set(dead).sorted()
+    for name in letters.prefix(Self.most) {
+      // A reason without its message remains after the message was discarded.
+      guard try home.status(of: name.text, in: .dead) != nil else { continue }
+      let why = DeathReason.read(name, in: home)
+      let words = why?.reason ?? "the reason is no longer kept"
+      problem(
+        "\(home.path)/\(MemberDirectory.Part.dead.rawValue)",
+        "message '\(name.id)' was given up: \(words)",
+        "look with 'wormhole queue \(home.name) --dead'; then '--retry \(name.id)' or "
+          + "'--discard \(name.id)'")
+    }
+    tellOfMore(letters.count, .dead)
+  }
+
+  private mutating func inspectReceipts() throws(Errno) {
+    let receipts = try sort(.receipts) { ReceiptName($0) }
+    guard !receipts.isEmpty, try !home.isPresent() else { return }
+    let words = receipts.count == 1 ? "1 receipt waits" : "\(receipts.count) receipts wait"
+    note(
+      .receipts, "\(words) to be read",
+      "'\(home.name)' is told when it joins and asks how its messages ended; look with "
+        + "'wormhole queue \(home.name) --outcomes', and remove them with '--clear'")
+  }
+
+  /// - Parameter incarnation: the running incarnation.
+  mutating func inspectLive(of incarnation: Incarnation?) throws(Errno) {
+    let (home, part) = (home, MemberDirectory.Part.live)
+    let folders = try sort(part) { name -> Incarnation? in
+      let kind = try? home.part(part).descriptor.status(of: name).kind
+      return kind == .directory ? Incarnation(rawValue: name) : nil
+    }
+    for folder in folders {
+      guard let open = try home.live(folder) else { continue }
+      let files = try open.descriptor.names().sorted()
+      for file in files where LiveName(file) == nil {
+        foreign("\(part.rawValue)/\(folder)/\(file)")
+      }
+      let count = files.filter { LiveName($0) != nil }.count
+      // Every killed process leaves an empty folder.
+      guard count > 0 else { continue }
+      let words = count == 1 ? "1 file" : "\(count) files"
+      if folder != incarnation {
+        note(
+          part, "a process that has ended has left '\(folder)' with \(words)",
+          "no process reads the files; the next join as '\(home.name)' removes them")
+      } else {
+        note(
+          part, "\(words) of immediate messages to be read",
+          "if the number stays, check whether the member is suspended")
+      }
+    }
+  }
+
+  // MARK: Files
+
+  /// Returns the names in the library's form, in order of text; all remaining names are foreign.
+  private mutating func sort<Name>(
+    _ part: MemberDirectory.Part, _ ours: (String) -> Name?
+  ) throws(Errno) -> [Name] {
+    // The inspection of members reports a file of another kind in its place.
+    let status = try? home.home.descriptor.status(of: part.rawValue)
+    guard status?.kind == .directory else { return [] }
+    var files: [String] = []
+    try home.list(part) { files.append(String(cString: $0)) }
+    var names: [Name] = []
+    for file in files.sorted() {
+      if let name = ours(file) {
+        names.append(name)
+      } else {
+        foreign("\(part.rawValue)/\(file)")
+      }
+    }
+    return names
+  }
+
+  private mutating func foreign(_ file: String) {
+    findings.append(
+      Finding(
+        .note, "\(home.path)/\(file)",
+        "a foreign file: the library did not make the file, and never changes it",
+        advice: "move the file elsewhere if no program uses it"))
+  }
+
+  /// - Parameter body: receives each message; without the header, if the message cannot be read.
+  private mutating func read(
+    _ files: [(file: String, name: MessageName)], in part: MemberDirectory.Part,
+    _ body: (MessageName, MessageFile.Header?) -> Void
+  ) {
+    var damaged = 0
+    for (file, name) in files {
+      do throws(WormholeError) {
+        // A message that has left the part since the listing does not count.
+        if let header = try glance.header(file, part) { body(name, header) }
+      } catch {
+        body(name, nil)
+        damaged += 1
+        guard damaged <= Self.most else { continue }
+        problem(
+          "\(home.path)/\(part.rawValue)/\(file)",
+          "message '\(name.id)' cannot be read: \(error.reason)",
+          error.hint ?? "'\(home.name)' moves the message to the dead letters at the next read")
+      }
+    }
+    tellOfMore(damaged, part)
+  }
+
+  private mutating func tellOfMore(_ count: Int, _ part: MemberDirectory.Part) {
+    guard count > Self.most else { return }
+    problem(
+      "\(home.path)/\(part.rawValue)", "\(count - Self.most) more like these",
+      "see 'wormhole queue \(home.name)'")
+  }
+
+  private mutating func note(_ part: MemberDirectory.Part, _ what: String, _ advice: String?) {
+    findings.append(Finding(.note, "\(home.path)/\(part.rawValue)", what, advice: advice))
+  }
+
+  private mutating func problem(_ subject: String, _ what: String, _ advice: String) {
+    findings.append(Finding(.problem, subject, what, advice: advice))
+  }
+
+  private typealias Finding = WormholeContainerStorage.Diagnosis
+}

@@ -1,0 +1,100 @@
+public import WormholeContainerStorage
+
+extension SharedContainer {
+  /// Removes a channel permanently, with all its stored values; false if there is none.
+  ///
+  /// The channel is cleared first, and its watchers are notified. Watches continue, and report the
+  /// channel when it is written again. Its versions do not start over, and no process meets a known
+  /// version twice: from now on, a channel that is written for the first time in this container
+  /// begins with a greater version than all removed values.
+  ///
+  /// A process that changes the channel at that moment loses nothing. Its change comes before the
+  /// removal, and is removed too, or comes after the removal, and remains. The removal is refused
+  /// if a foreign file is in the channel's directory.
+  @discardableResult
+  public func removeChannel(_ name: String) throws(WormholeError) -> Bool {
+    try remove("remove channel", name, storage.slot(.channels, name))
+  }
+
+  /// Removes the settings of a suite permanently; false if there are none.
+  ///
+  /// As `removeChannel(_:)`. Watchers of a key are notified of its removal.
+  @discardableResult
+  public func removeDefaults(_ suite: String) throws(WormholeError) -> Bool {
+    do throws(WormholeError) {
+      return try remove("remove suite", suite, defaults(suite).slot.get())
+    } catch {
+      var error = error
+      (error.operation, error.subject) = ("remove suite", suite)
+      throw error
+    }
+  }
+
+  private func remove(
+    _ operation: String, _ name: String, _ slot: Slot
+  ) throws(WormholeError) -> Bool {
+    let writer = SlotWriter(slot, of: self, name: name)
+    let nothing: Int? = nil
+    return try WormholeError.writing(operation, name) {
+      try slot.remove(operation, durability: options.durability, patience: patience) { content in
+        let version = writer.count(content).next
+        return (try writer.seal(nothing, version, operation), version)
+      }
+    }
+  }
+
+  // MARK: Members
+
+  /// Removes a member whose name no process uses any more, with all data about the member.
+  ///
+  /// The data are the profile, the registered start, and the contexts from peers. Returns false
+  /// without such a member.
+  ///
+  /// The removal is refused while the member runs, and while messages wait for it or are dead
+  /// letters: receive, cancel or discard the messages first. Expired messages do not count. A
+  /// process that joins under the name at that moment, or sends a message to the name, loses
+  /// nothing: the member exists again in this case.
+  @discardableResult
+  public func removeMember(_ name: String) throws(WormholeError) -> Bool {
+    // Listing the queue ends the expired messages, which the listing does not show.
+    _ = try peer(name).queue
+    return try storage.removeMember(name)
+  }
+}
+
+/// Async overloads of calls that wait or sync, off the threads of the pool.
+extension SharedContainer {
+  /// Removes a channel permanently, with all its stored values; false if there is none.
+  ///
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is removed.
+  @discardableResult
+  public func removeChannel(_ name: String) async throws(WormholeError) -> Bool {
+    let lane = OffPool.Lane(try? storage.slot(.channels, name), within: options.timeout)
+    return try await OffPool.run("remove channel", name, in: lane) { () throws(WormholeError) in
+      try self.removeChannel(name)
+    }
+  }
+
+  /// Removes the settings of a suite permanently; false if there are none.
+  ///
+  /// As the overload without `await`, off the task's thread. If the task is cancelled during the
+  /// wait, nothing is removed.
+  @discardableResult
+  public func removeDefaults(_ suite: String) async throws(WormholeError) -> Bool {
+    let lane = OffPool.Lane(try? defaults(suite).slot.get(), within: options.timeout)
+    return try await OffPool.run("remove suite", suite, in: lane) { () throws(WormholeError) in
+      try self.removeDefaults(suite)
+    }
+  }
+
+  /// Removes a member whose name no process uses any more, with all data about the member.
+  ///
+  /// As the overload without `await`, off the task's thread.
+  @discardableResult
+  public func removeMember(_ name: String) async throws(WormholeError) -> Bool {
+    try await OffPool.run("remove member", name) { () throws(WormholeError) in
+      try self.removeMember(name)
+    }
+  }
+}

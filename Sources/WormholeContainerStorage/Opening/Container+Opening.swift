@@ -1,0 +1,55 @@
+internal import Syscalls
+
+extension Container {
+  /// Opens the container at a path; makes a container if there is none and the options permit it.
+  ///
+  /// - Parameter create: if false, a directory that is not a container is an error, and no file is
+  ///   made.
+  package static func open(
+    _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
+  ) throws(WormholeError) -> Container {
+    let opening = ContainerOpening(
+      path: UserPath.withoutSlashes(path), options: options, createsIfMissing: create)
+    let root = try opening.openRoot()
+    let marker = try opening.findMarker(root)
+    let identity: FileIdentity
+    let staging: Staging
+    do throws(Errno) {
+      identity = FileIdentity(try root.status())
+      staging = Staging(try opening.ensureStaging(in: root), options.sharing, options.environment)
+    } catch {
+      throw opening.error(error, in: root)
+    }
+    let container = Container(
+      path: path, options: options, root: root, identity: identity, staging: staging,
+      marker: marker)
+    staging.setMakeAnew { [weak container] () throws(Errno) in
+      guard let container else { throw .noSuchFile }
+      return try opening.ensureStaging(in: container.root)
+    }
+    if !options.isForReading {
+      container.sweep()
+      container.sweepGuestsIfPossible()
+    }
+    return container
+  }
+
+  /// Returns the sharing that the container at a path records; nil if it cannot be read or is not
+  /// recorded.
+  static func recordedSharing(at path: String) -> Sharing? {
+    ContainerOpening(path: path, options: ContainerOptions(), createsIfMissing: false)
+      .recordedSharing()
+  }
+
+  /// Optional: a container that is only readable is opened all the same.
+  private func sweep() {
+    do throws(Errno) {
+      let swept = try staging.sweep()
+      guard swept > 0 else { return }
+      count { $0.swept += swept }
+      log(.info, "swept \(swept) unfinished files of ended processes")
+    } catch {
+      log(.notice, "could not sweep \(path)/staging: \(error)", because: error)
+    }
+  }
+}

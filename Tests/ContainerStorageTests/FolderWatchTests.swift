@@ -1,0 +1,133 @@
+import WormholeContainerStorage
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// Names that appear in a folder and disappear, each reported once.
+@Suite(.blocking) struct FolderWatchTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+
+  init() throws { (folder, container) = try Container.forTest() }
+
+  @Test func namesThatComeAndGoAreTold() throws {
+    try container.slot(.channels, "before").add()
+    let changes = Changes()
+    let watch = try container.watchNames(in: .channels) { changes.note($0) }
+    #expect(changes.all == [.came("before")])
+    try container.slot(.channels, "ä/b").add()
+    try changes.waitFor(2)
+    #expect(try run(.add(container.path, "other", times: 1)).status == .exited(0))
+    try changes.waitFor(3)
+    #expect(try run("rm", ["-r", container.path("channels", "before")]).status == .exited(0))
+    try changes.waitFor(4)
+    let channels = try container.root.open("channels", [.readOnly, .directory])
+    // No channel has a name of this form.
+    try channels.makeDirectory("%zz", mode: 0o700)
+    try container.slot(.channels, "last").add()
+    try changes.waitFor(5)
+    watch.stop()
+    try container.slot(.channels, "after").add()
+    #expect(
+      changes.all == [
+        .came("before"), .came("ä/b"), .came("other"), .went("before"), .came("last"),
+      ])
+  }
+
+  /// A listener that does not list for a long time stores no growing list of names, and rescans the
+  /// whole folder later.
+  @Test func ofTooManyChangesNoListIsKept() {
+    var due = Watcher.Signal.changed([])
+    for _ in 0..<Watcher.Signal.most { due.add(.changed(["x"])) }
+    #expect(due == .changed(Array(repeating: "x", count: Watcher.Signal.most)))
+    for _ in 0..<2 {
+      due.add(.changed(["x"]))
+      #expect(due == .lookAgain)
+    }
+  }
+
+  /// A name arrives while the watch is being set up: the folder is listed after the set-up.
+  @Test func aNameThatComesBeforeTheWatchIsTold() throws {
+    let listener = try Running(
+      .names(container.path, until: "x"),
+      environment: ["WORMHOLE_FAULTS=inotifyAdd~channels:before:stop"])
+    try listener.waitUntilStopped()
+    try container.slot(.channels, "x").add()
+    try listener.child.send(.go)
+    try eventually("the watch is set up") {
+      try listener.output.contains("watching\n")
+    }
+    #expect(throws: Never.self) {
+      try eventually("the name is told") { try listener.output.contains("came x\n") }
+    }
+    #expect(try listener.outcome().status == .exited(0))
+  }
+
+  /// The first listing and the listings caused by events overlap.
+  ///
+  /// No listing may revoke a change that a later listing has reported.
+  @Test func namesThatComeWhileItBeginsAreToldOnce() throws {
+    for round in 0..<100 {
+      let isDue = Monitor(false)
+      let container = self.container
+      let maker = try Thread("maker") {
+        _ = isDue.wait(until: .now + patience) { $0 ? true : nil }
+        for number in 0..<3 {
+          _ = try? container.slot(.channels, "\(round) \(number)").add()
+        }
+      }
+      let changes = Changes()
+      isDue.signal { $0 = true }
+      let watch = try container.watchNames(in: .channels) { changes.note($0) }
+      maker.join()
+      try changes.waitFor(3 * (round + 1))
+      watch.stop()
+      let expected = (0...round).flatMap { round in (0..<3).map { "\(round) \($0)" } }
+      #expect(changes.all.count == expected.count)
+      #expect(
+        Set(expected)
+          == Set(
+            changes.all.map { change in
+              if case .came(let name) = change { name } else { "\(change)" }
+            }))
+    }
+  }
+
+  @Test func nothingIsToldAfterStopFromWithin() throws {
+    let holder = Monitor<FolderWatch?>(nil)
+    let changes = Changes()
+    let gate = Monitor(false)
+    let watch = try container.watchNames(in: .channels) { change in
+      changes.note(change)
+      // More names exist before the callback for the first name returns.
+      if changes.all.count == 1 { _ = gate.wait(until: .now + patience) { $0 ? true : nil } }
+      if changes.all.count == 2 { holder.withLock { $0 }?.stop() }
+    }
+    holder.withLock { $0 = watch }
+    try container.slot(.channels, "a").add()
+    try changes.waitFor(1)
+    for name in ["b", "c", "d"] { try container.slot(.channels, name).add() }
+    gate.signal { $0 = true }
+    try changes.waitFor(2)
+    // Returns when no callback is in progress any more.
+    watch.stop()
+    #expect(changes.all == [.came("a"), .came("b")])
+  }
+}
+
+/// The changes that a listener received, in order.
+private final class Changes: Sendable {
+  private let told = Monitor<[FolderWatch.Change]>([])
+
+  func note(_ change: FolderWatch.Change) { told.signal { $0.append(change) } }
+
+  var all: [FolderWatch.Change] { told.withLock { $0 } }
+
+  func waitFor(_ count: Int) throws {
+    let isThere = told.wait(until: .now + patience) { $0.count >= count ? true : nil }
+    guard isThere != nil else {
+      throw TooLate(description: "\(count) changes were not told, but \(all)")
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import PropertyLists
+import WormholeContainerStorage
+import Syscalls
+import TestSupport
+import TestTraits
+import Testing
+
+/// P7: the files and directories that are synced, the order of the syncs, and failed syncs.
+@Suite(.blocking) struct SyncOrderTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let slot: Slot
+
+  init() throws { (folder, container, slot) = try Container.forTest() }
+
+  /// Returns the system calls of these kinds: the call and the last component of its path.
+  private static func steps(_ calls: [String], _ kinds: Set<String> = ["fsync"]) -> [String] {
+    calls.filter { kinds.contains(String($0.prefix { $0 != " " })) }.map { call in
+      "\(call.prefix { $0 != " " }) \(call.split(separator: "/").last ?? "")"
+    }
+  }
+
+  /// Another process's view of the slot.
+  private func other() throws -> Slot {
+    try Container.open(container.path, options: .testing()).slot(.channels, "n")
+  }
+
+  // MARK: Order
+
+  /// The directory's content is on disk before the directory's name.
+  @Test func aNewChannelsDirectoryIsSyncedBeforeItsName() throws {
+    let calls = try FaultPoints.with { try slot.add(durability: .power) }
+    #expect(Self.steps(calls) == ["fsync next", "fsync n", "fsync channels", "fsync n"])
+    let again = try FaultPoints.with { try slot.add(durability: .power) }
+    #expect(Self.steps(again) == ["fsync next", "fsync n"], "once")
+    let others = try FaultPoints.with { [other = try other()] in try other.add(durability: .power) }
+    #expect(
+      Self.steps(others) == ["fsync next", "fsync n", "fsync channels", "fsync n"],
+      "by each who cannot know of it")
+  }
+
+  /// After a power cut the previous value is used, if one was stored.
+  @Test func aValueIsSyncedUnlessThePreviousValueIsRecent() throws {
+    for _ in 0..<2 {
+      let calls = try FaultPoints.with { try slot.add() }
+      #expect(Self.steps(calls) == ["fsync next"])
+    }
+    let calls = try FaultPoints.with { try slot.add() }
+    #expect(Self.steps(calls) == [])
+    for age in ["2 seconds ago", "tomorrow"] {
+      let path = container.path + "/channels/n/kept.plist"
+      #expect(try run("touch", ["-d", age, path]).status == .exited(0))
+      let calls = try FaultPoints.with { [other = try other()] in try other.add() }
+      #expect(Self.steps(calls) == ["fsync next"], "kept \(age)")
+    }
+  }
+
+  /// A value that a power cut may have destroyed must not become the previous value.
+  @Test func onlyASyncedValueBecomesThePreviousValue() throws {
+    func kept() throws -> Int {
+      let path = container.path + "/channels/n/kept.plist"
+      return try BinaryDecoder().decode(
+        Int.self, from: Descriptor.open(path: path, [.readOnly]).contents())
+    }
+    for _ in 1...2 { try slot.add(durability: .power) }
+    #expect(try kept() == 1)
+    // The second value is stored as previous value before an unsynced value replaces it.
+    for _ in 3...4 { try slot.add() }
+    #expect(try kept() == 2)
+    // The fourth value was not synced, so it does not become the previous value.
+    try slot.add(durability: .power)
+    #expect(try kept() == 2)
+    try slot.add(durability: .power)
+    #expect(try kept() == 5)
+  }
+
+  // MARK: Failures
+
+  /// The kernel drops pages that it could not write: a second sync of that file proves nothing.
+  @Test func afterAFailedSyncTheValueIsWrittenToANewFile() throws {
+    try slot.add(durability: .power)
+    let rule = FaultRule(.fsync, path: "/next", .fail(.inputOutput))
+    let calls = try FaultPoints.with([rule]) { try slot.add(durability: .power) }
+    let steps = Self.steps(calls, ["open", "write", "pwrite", "fsync", "unlink"])
+      .filter { $0.hasSuffix(" next") }
+    #expect(
+      steps.prefix(7) == [
+        "open next", "write next", "fsync next", "unlink next", "open next", "write next",
+        "fsync next",
+      ])
+    #expect(try other().number() == 2)
+  }
+
+  @Test(arguments: [(Errno.inputOutput, 2), (.noSpace, 1)])
+  func aValueThatCannotBeSyncedIsNotCommitted(_ error: Errno, _ times: Int) throws {
+    try slot.add(durability: .power)
+    let rule = FaultRule(.fsync, path: "/next", persistent: true, .fail(error))
+    var failure: WormholeError?
+    let calls = FaultPoints.with([rule]) {
+      failure = #expect(throws: WormholeError.self) { try slot.add(durability: .power) }
+    }
+    #expect(failure?.errno == error.rawValue)
+    #expect(failure?.code != .notDurable, "it is not done")
+    #expect(Self.steps(calls) == Array(repeating: "fsync next", count: times))
+    #expect(try slot.number() == 1)
+    #expect(try slot.add() == 2)
+    let lock = try Descriptor.open(path: container.path + "/channels/n/lock", [.readOnly])
+    #expect(try lock.names().sorted() == ["1", "1.d"])
+    #expect(try lock.open("1.d", [.readOnly, .directory]).names() == [])
+  }
+}
