@@ -58,7 +58,7 @@ import Testing
     let stage = try Stage()
     let directory = try stage.run("wormhole send --to watch --file .")
     #expect(directory.status.code != 0)
-    #expect(directory.errors.contains("cannot send file '.': it is a directory"))
+    #expect(directory.errors.contains("cannot send file '.': the path is a directory"))
     for line in [
       "--file seats value", "--file seats --lines", "--meta a=b value", "--move value",
       "--file seats --meta a", "--file seats --meta a=b --meta a=c",

@@ -98,7 +98,7 @@ import Testing
     try eventually("it says for whom it waits") { try waiter.errors.contains("\n") }
     #expect(
       try stage.normal(waiter.errors)
-        == "wormhole: waiting for lock 'x', which 'wormhole' (process N, running) holds\n")
+        == "wormhole: waiting for lock 'x', held by 'wormhole' (process N, running)\n")
     _ = try stage.run("echo go >pipe")
     #expect(try waiter.outcome().output == "mine\n")
   }

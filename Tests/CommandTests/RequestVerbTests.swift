@@ -146,7 +146,7 @@ struct RequestVerbTests {
     try replier.waitUntilStopped()
     let outcome = try stage.run("wormhole request --to watch --timeout 0.2 it")
     #expect(outcome.status == .exited(1))
-    #expect(outcome.errors.contains("no answer came within 0.2 seconds"))
+    #expect(outcome.errors.contains("no reply arrived within 0.2 seconds"))
     try replier.child.send(.go)
     #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
     #expect(try files(stage, "members/watch/live/*") == "")

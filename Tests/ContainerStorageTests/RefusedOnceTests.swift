@@ -38,7 +38,8 @@ import Testing
         patience: Patience(until: .now + .milliseconds(200)))
     }
     #expect(
-      error?.reason.hasSuffix("'TestPeer' (process \(peer.child.process), stopped) holds") == true)
+      error?.reason.hasSuffix("held by 'TestPeer' (process \(peer.child.process), stopped)") == true
+    )
     #expect(try peer.waitOrGo() == "2\n3\n")
     withExtendedLifetime(folder) {}
   }

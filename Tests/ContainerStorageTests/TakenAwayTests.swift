@@ -137,7 +137,7 @@ import Testing
       }
     }
     try inside.wait()
-    // The others continue where they were.
+    // The highest process continues with its generation.
     _ = try locks.open("40", [.writeOnly, .create], mode: 0o600)
     try highest.add()
     exit.open()

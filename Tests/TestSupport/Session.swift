@@ -76,7 +76,7 @@ package final class Stage: Sendable {
     text.replacing(container, with: "DIR")
       .replacing(directory.path, with: "STAGE")
       .replacing(/process [0-9]+/, with: "process N")
-      .replacing(/"from":"[^"]*"/, with: #""from":"wormhole (N)""#)
+      .replacing(/"(from|writer)":"[^"]*"/) { "\"\($0.output.1)\":\"wormhole (N)\"" }
       .replacing(/[0-9-]+T[0-9:]+(\.[0-9]+)?Z/, with: "TIME")
       .replacing(/-CONT [0-9]+/, with: "-CONT N")
   }

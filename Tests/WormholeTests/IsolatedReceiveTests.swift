@@ -69,7 +69,7 @@ import Wormhole
     try await peer.send(1, .quick())
     try await peer.sendImmediately(2)
     while Set(screen.heard) != [1, 2] || screen.seen.count < 2 { await Task.yield() }
-    #expect(Set(screen.seen).isSuperset(of: ["immediatelyReachable", "watch"]))
+    #expect(Set(screen.seen).isSuperset(of: ["running", "watch"]))
     for one in all { one.stop() }
     let (heard, seen) = (screen.heard, screen.seen)
     try await peer.send(3, .quick())

@@ -25,9 +25,9 @@ import Wormhole
     let home = place.path + "/members/tv"
     let sharing = try place.start(.bob, .share(home, "presence"))
     try eventually("he has a lock") { try sharing.output == "held\n" }
-    #expect(try place.run(.alice, .ask(place.path, "tv")).output == "backgroundOnly\n")
+    #expect(try place.run(.alice, .ask(place.path, "tv")).output == "notRunning\n")
     let again = try be(place, .alice, "tv")
-    #expect(try place.run(.bob, .ask(place.path, "tv")).output == "immediatelyReachable\n")
+    #expect(try place.run(.bob, .ask(place.path, "tv")).output == "running\n")
     let taken = try place.run(.bob, .join(place.path, "tv"))
     #expect(taken.errors.contains("has the name"), "\(taken)")
     try again.child.send(.kill)
@@ -56,7 +56,7 @@ import Wormhole
     let end = try stopped.outcome()
     #expect(end.output == "" && end.errors.contains("has the name"), "\(end)")
     #expect(!other.hasEnded)
-    #expect(try place.run(.alice, .ask(place.path, "tv")).output == "immediatelyReachable\n")
+    #expect(try place.run(.alice, .ask(place.path, "tv")).output == "running\n")
     let left = "channels system notices members guests staging damaged container.plist"
     let root = try Descriptor.open(path: place.path, [.readOnly, .directory])
     #expect(Set(try root.names()) == Set(left.split(separator: " ").map(String.init)))

@@ -18,16 +18,16 @@ import Wormhole
       }
 
       static func begin(_ directory: String) throws {
-        let hole = try Wormhole(directory: directory)
-        let watching = try hole.channel("number", of: Int.self).watch { snapshot in
-          try? hole.channel("seen", of: Int.self).put(snapshot.value ?? 0)
+        let container = try SharedContainer(directory: directory)
+        let watching = try container.channel("number", of: Int.self).watch { snapshot in
+          try? container.channel("seen", of: Int.self).put(snapshot.value ?? 0)
         }
-        let member = try hole.join(as: "watch")
+        let member = try container.join(as: "watch")
         let receiving = try member.receive(Int.self) { number, _ in
-          try hole.channel("received", of: Int.self).put(number)
+          try container.channel("received", of: Int.self).put(number)
         }
         let responding = member.respond(to: Int.self) { $0 + 1 }
-        try hole.channel("ready").put(true)
+        try container.channel("ready").put(true)
       }
     }
     """

@@ -292,7 +292,7 @@ final class LivePeers: Sendable {
       .unreachable, operation, peer.name,
       because: reachability == .neverJoined
         ? "no member has ever joined under this name" : "the member is not running",
-      hint: "send a guaranteed message, or run 'wormhole wake' if a launch is registered")
+      hint: "send a guaranteed message, or run 'wormhole wake NAME' if a launch is registered")
   }
 }
 

@@ -143,7 +143,7 @@ private struct MailInspection {
     note(
       .receipts, "\(words) to be read",
       "'\(home.name)' is told when it joins and asks how its messages ended; look with "
-        + "'wormhole queue \(home.name) --outcomes', and remove them with '--clear'")
+        + "'wormhole queue \(home.name) --outcomes', and remove them with '--remove-outcomes'")
   }
 
   /// - Parameter incarnation: the running incarnation.

@@ -89,7 +89,7 @@ extension Invocation {
       ).wasSuperseded
     } catch let error as WormholeError where error.code == .timedOut {
       if let deadline, deadline <= second { throw error }
-      let holder = error.reason.firstRange(of: ", which ").map { error.reason[$0.lowerBound...] }
+      let holder = error.reason.firstRange(of: ", held by ").map { error.reason[$0.lowerBound...] }
       output.tell(
         "waiting for lock '\(operands[0])'\(holder ?? "")" + (error.hint.map { "; " + $0 } ?? ""))
     }

@@ -24,7 +24,7 @@ extension Verb {
         + "if the dead letter does not exist.",
       "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
         + "has not received yet: ID, receiver, kind, number of messages, and outcome. With "
-        + "--clear, removes the pending outcomes, and NAME never receives them.",
+        + "--remove-outcomes, removes the pending outcomes, and NAME never receives them.",
       "With --json, each change writes the message and its outcome.",
     ],
     [
