@@ -50,6 +50,8 @@ struct CompletionTests {
     }
     let left = try offers(["wormhole", "put", "--power", "--"], in: stage)
     #expect(!left.contains("--power") && left.contains("--type"))
+    let again = try offers(["wormhole", "wake", "--register", "--env", "A=b", "--"], in: stage)
+    #expect(again.contains("--env") && !again.contains("--register"))
   }
 
   /// The line does not state the group's sharing when names are requested, and nothing is at stake.

@@ -137,6 +137,9 @@ import Testing
     #expect(outcome.status == .exited(1))
     #expect(
       outcome.errors == "wormhole: cannot deliver message 'it': it was not received in time\n")
+    let object = try stage.run("wormhole send --to watch --wait --ttl 0.01 --json late")
+    #expect(object.status == .exited(1))
+    #expect(object.errors.contains(#""code":"timedOut""#), "\(object.errors)")
     #expect(try done(stage, "wormhole queue watch") == "")
   }
 

@@ -76,13 +76,24 @@ import Testing
     let elsewhere = try stage.run(
       "wormhole update x --exec 'wormhole get y && wormhole --container other put x 2'")
     #expect(elsewhere.errors == "")
-    // What an update has left running is inside of nothing any more.
-    _ = try stage.run("mkfifo pipe")
+  }
+
+  /// A program that an ended update has left running is inside no update any more.
+  @Test func afterItsEndAnUpdateEnclosesNothing() throws {
     let left = try stage.run(
-      "wormhole update x --exec '(read -r go <pipe; wormhole put y later) >/dev/null 2>&1 & echo 3'"
-        + " && echo go >pipe && wormhole get y --wait && until [ $(wormhole get y) = later ]; do "
-        + "wormhole watch y --count 1 --timeout 1 >/dev/null 2>&1; done; wormhole get y")
-    #expect(left.output.hasSuffix("later\n"), "\(left.errors)")
+      "mkfifo pipe end && wormhole update x --exec '(read -r go <pipe; wormhole put y later; "
+        + "echo $? >end) >/dev/null 2>&1 & echo 3' && echo go >pipe && cat end && wormhole get y")
+    #expect(left.output == "0\nlater\n", "\(left.errors)")
+  }
+
+  /// Only errors that mean 'no' are left out.
+  @Test func quietHidesNoMistake() throws {
+    let missing = try stage.run("wormhole get nothing --quiet")
+    #expect(missing.status == .exited(1))
+    #expect(missing.errors == "")
+    let mistaken = try stage.run("wormhole get --quiet")
+    #expect(mistaken.status == .exited(64))
+    #expect(mistaken.errors.hasPrefix("wormhole: cannot get: CHANNEL is missing"))
   }
 
   // MARK: Time

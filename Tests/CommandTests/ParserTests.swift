@@ -42,7 +42,8 @@ import Testing
 
   @Test func numbersAndADashAreNotOptions() throws {
     for word in ["-5", "-.5", "-0", "-"] {
-      #expect(try read("put", "speed", word).operands == ["speed", word])
+      #expect(failure("put", "speed", word) == nil)
+      #expect((try? read("put", "speed", word))?.operands == ["speed", word])
     }
     for word in ["-x", "--5", "-inf"] {
       #expect(failure("put", "speed", word)?.contains("there is no such option") == true, "\(word)")

@@ -184,6 +184,14 @@ struct RequestVerbTests {
     #expect(try stage.directory.read("started").split(separator: "\n").count == 1)
   }
 
+  @Test func aVariableOfAStartMayHaveEqualSigns() throws {
+    let stage = try Stage()
+    let register = "wormhole wake clock --register --env K=a=b --env L= -- true"
+    #expect(try done(stage, register) == "")
+    let shown = try done(stage, "wormhole wake clock --show --json")
+    #expect(shown.contains(#""environment":{"K":"a=b","L":""}"#), "\(shown)")
+  }
+
   @Test func timeIsUpIfItDoesNotJoin() throws {
     let stage = try Stage()
     #expect(try done(stage, "wormhole wake watch --register -- sleep 5") == "")
