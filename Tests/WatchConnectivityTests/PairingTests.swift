@@ -161,6 +161,21 @@ import Wormhole
         == [false, false, true])
   }
 
+  /// The transfers of the earlier run are listed only after this run has sent its own.
+  @Test(.blocking) func anEarlierRunsTransferDoesNotReplaceTheCurrentOne() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setComplication(enabled: true)
+    try sides.activatePhone()
+    sides.phone.transferCurrentComplicationUserInfo(["n": 1])
+    try sides.restartPhone()
+    try sides.activatePhone()
+    let own = sides.phone.transferCurrentComplicationUserInfo(["n": 2])
+    let all = sides.phone.outstandingUserInfoTransfers
+    #expect(all.map { $0.userInfo["n"] as? Int } == [1, 2])
+    #expect(all.map(\.isCurrentComplicationInfo) == [false, true])
+    #expect(own.isCurrentComplicationInfo)
+  }
+
   @Test(.blocking) func eachRealChangeOfReachabilityIsTold() throws {
     let sides = try TwoSides()
     try sides.activatePhone()
