@@ -132,6 +132,10 @@ import Wormhole
     let words = Array("middle".utf8)
     try words.withUnsafeBytes { try source.writeFully($0, at: size / 2) }
     try files.phone.send(file: files.path("holes"))
+    let name = try #require(try files.names("files").first)
+    let sent = try Descriptor.open(path: files.home("files/" + name), [.readOnly])
+    // A receiver would not get a file of another size at all.
+    try #require(try sent.status().size == size)
     try files.handle { message in
       let path = try #require(message.file).path
       let file = try Descriptor.open(path: path, [.readOnly])

@@ -191,10 +191,35 @@ import Testing
       $0.log = { told.add($0) }
     }.join(as: "watch")
     let again = try heir.receive { _ in throw Refusal() }
-    try eventually("it is given up") { try pair.files("claimed").isEmpty }
+    #expect(throws: Never.self) {
+      try eventually("it is given up") { try pair.files("claimed").isEmpty }
+    }
     again.stop()
     #expect(try pair.files("dead").contains(letter))
     #expect(!told.all.contains { $0.text.contains("dead letters") })
+  }
+
+  /// An earlier process has died after it placed the letter of one message of the batch, and before
+  /// it recorded the progress.
+  @Test(.blocking) func anExistingLetterOfABatchIsNotPlacedAgain() throws {
+    let pair = try Pair {
+      $0.mail.attempts = 1
+      $0.mail.retryDelay = .milliseconds(1)
+    }
+    let sent = try pair.phone.send(contentsOf: [1, 2], .quick())[0]
+    let letter = sent.name.part(0).text
+    let member = try pair.meeting.folder("members/watch")
+    try? member.makeDirectory("dead", mode: 0o700)
+    try member.open("inbox", [.readOnly, .directory])
+      .link(sent.name.text, to: member.open("dead", [.readOnly, .directory]), letter)
+    let receiving = try pair.watch.receive { message in
+      if try message.value(as: Int.self) == 1 { throw Refusal() }
+    }
+    #expect(throws: Never.self) { try sent.waitForEnd() }
+    receiving.stop()
+    #expect(sent.end.map { if case .givenUp = $0 { true } else { false } } == true)
+    #expect(try pair.files("dead").filter { !$0.hasSuffix(",reason") } == [letter])
+    #expect(try pair.files("claimed") == [])
   }
 
   /// Receipts that are none are told to nobody, or as far as they can be read.
