@@ -90,4 +90,55 @@ import Testing
     }
     Issue.record("the machine is too slow")
   }
+
+  /// The peer's process is killed after the requester has found it, and before the request is
+  /// placed.
+  ///
+  /// The requester has handled the only notice of the death when it goes on, so no later notice
+  /// can fail the request.
+  @Test func theDeathJustBeforeTheRequestIsNoticed() throws {
+    let meeting = try Meeting()
+    let peer = try Running(.be(meeting.path, "watch"))
+    try eventually("the peer has joined") { try peer.output.contains("\n") }
+    let (interval, requester) = (Monitor<Action?>(nil), Thread.currentNumber)
+    let phone = try meeting.another { options in
+      let random = options.environment.random
+      options.environment.random = {
+        if Thread.currentNumber == requester { interval.withLock { $0 }?.perform() }
+        return random()
+      }
+    }.join(as: "phone")
+    let (peers, address) = (phone.live.peers, address)
+    try eventually("the peer is known") {
+      let answer = Result { try phone.peer("watch").request(0, as: Int.self, within: patience) }
+      return (try? answer.get()) == nil && peers.isKnown(address)
+    }
+    let names = Monitor(0)
+    let death = Monitor<Result<Syscalls.ExitStatus, any Error>?>(nil)
+    let action = Action {
+      let number = names.withLock { names in
+        names += 1
+        return names
+      }
+      // The first name is that of the request. The second one is that of its staged file: the
+      // requester has the folder of the peer's incarnation by then.
+      guard number == 2 else { return }
+      let result = Result {
+        try peer.child.send(.kill)
+        let status = try peer.outcome().status
+        try eventually("the notice of the death is handled") { !peers.isKnown(address) }
+        return status
+      }
+      death.withLock { $0 = result }
+    }
+    interval.withLock { $0 = action }
+    let error = try failure {
+      _ = try phone.peer("watch").request(1, as: Int.self, within: .seconds(30))
+    }
+    interval.withLock { $0 = nil }
+    let status = try death.withLock { $0 }?.get()
+    #expect(status == .signalled(9))
+    #expect(error.code == .unreachable, "\(error)")
+    phone.leave()
+  }
 }

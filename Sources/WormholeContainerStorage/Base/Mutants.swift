@@ -69,6 +69,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetReplies
   case failAnyIncarnation
   case overtakeEarly
+  case trustOldNotice
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
