@@ -304,6 +304,21 @@ struct CoordinationProcessTests {
     #expect(try processes.names().count == 1)
   }
 
+  /// The first access of a process removes the files of dead processes.
+  @Test func theFileOfADeadProcessIsRemoved() throws {
+    let peer = try scene.peer(.write, scene.path("a"), .linger)
+    try eventually("it is inside") { try peer.output == "inside\n" }
+    try peer.child.send(.kill)
+    #expect(try peer.outcome().status == .signalled(9))
+    let processes = try Descriptor.open(
+      path: scene.place + "/processes", [.readOnly, .directory])
+    let dead = try processes.names()
+    try scene.another().write(scene.path("b")) { _ in }
+    let left = try processes.names()
+    #expect(dead.count == 1 && left.count == 1 && left != dead, "\(dead), \(left)")
+    #expect(try scene.leftovers() == [])
+  }
+
   /// A file that another tool has put there is not an access.
   @Test func foreignFilesAreInNobodysWay() throws {
     try scene.another().write(scene.path("a")) { _ in }
