@@ -52,7 +52,7 @@ import Wormhole
     try old.peer("watch").send("hello", .quick { $0.kind = "greeting" })
     old.leave()
     let new = try join()
-    let sent = try #require(try new.peer("watch").outstanding.first)
+    let sent = try #require(try new.peer("watch").pendingMessages.first)
     new.leave()
     try handle(1)
     #expect(try meeting.names("members/phone/receipts").count == 1)

@@ -203,8 +203,8 @@ import Testing
   /// it recorded the progress.
   @Test(.blocking) func anExistingLetterOfABatchIsNotPlacedAgain() throws {
     let pair = try Pair {
-      $0.mail.attempts = 1
-      $0.mail.retryDelay = .milliseconds(1)
+      $0.mailbox.attempts = 1
+      $0.mailbox.retryDelay = .milliseconds(1)
     }
     let sent = try pair.phone.send(contentsOf: [1, 2], .quick())[0]
     let letter = sent.name.part(0).text
@@ -217,7 +217,7 @@ import Testing
     }
     #expect(throws: Never.self) { try sent.waitForEnd() }
     receiving.stop()
-    #expect(sent.end.map { if case .givenUp = $0 { true } else { false } } == true)
+    #expect(sent.status.map { if case .deadLettered = $0 { true } else { false } } == true)
     #expect(try pair.files("dead").filter { !$0.hasSuffix(",reason") } == [letter])
     #expect(try pair.files("claimed") == [])
   }

@@ -225,15 +225,15 @@ import Wormhole
         try listener.output.split(separator: "\n").joined(separator: " ") == words
       }
     }
-    try hears("notReachable")
+    try hears("neverJoined")
     let first = try be("phone")
-    try hears("notReachable immediatelyReachable")
+    try hears("neverJoined running")
     try first.child.send(.kill)
-    try hears("notReachable immediatelyReachable backgroundOnly")
+    try hears("neverJoined running notRunning")
     #expect(try run("rm", ["-r", meeting.path + "/members/phone"]).status == .exited(0))
-    try hears("notReachable immediatelyReachable backgroundOnly notReachable")
+    try hears("neverJoined running notRunning neverJoined")
     let second = try be("phone")
-    try hears("notReachable immediatelyReachable backgroundOnly notReachable immediatelyReachable")
+    try hears("neverJoined running notRunning neverJoined running")
     try listener.child.send(.kill)
     let warnings = try listener.outcome().errors.split(separator: "\n")
     #expect(warnings.allSatisfy { $0.contains("inotify failed: EMFILE") || $0.contains("many") })

@@ -195,7 +195,7 @@ struct LockExecutor {
     let generations = Slot.generations(of: try state.locks!.descriptor.names())
     guard (generations.values.max() ?? 0) < generation, try isNamed() else { return .newer }
     if !Mutants.has(.noLowerListing) {
-      for (name, number) in generations where number < generation - 1 && name.hasSuffix(".d") {
+      for (name, number) in generations where number < generation - 1 && name.ends(with: ".d") {
         try removeStaging(name)
       }
     }
