@@ -171,17 +171,17 @@ extension Outcome {
   ///
   /// - Parameters:
   ///   - value: the value given as the content.
-  ///   - end: the outcome of the message.
+  ///   - status: the outcome of the message.
   ///   - kind: the kind of the message; by default the name of the value's type.
   ///   - file: the file given as sent with the message.
   ///   - id: the sender's identifier for the message; by default a unique identifier.
   ///   - to: the member given as the receiver.
   public static func make<Value: Encodable>(
-    sending value: Value, end: Status, kind: String? = nil, file: SentFile? = nil,
+    sending value: Value, status: Status, kind: String? = nil, file: SentFile? = nil,
     id: String? = nil, to: String = "watch"
   ) throws(WormholeError) -> Outcome {
     let content = try MadeContent(value, to: to, kind: kind, file: file)
-    return try Outcome(made: id ?? freshIdentifier(), to: to, count: 1, end: end, content)
+    return try Outcome(made: id ?? freshIdentifier(), to: to, count: 1, end: status, content)
   }
 }
 

@@ -10,6 +10,13 @@ let package = Package(
   targets: [
     .target(name: "Tickets", dependencies: [.product(name: "Wormhole", package: "wormhole")]),
     .executableTarget(name: "TicketWindow", dependencies: ["Tickets"]),
+    // The names of several modules, and of Foundation, in one file.
+    .target(
+      name: "Names",
+      dependencies: [
+        .product(name: "Wormhole", package: "wormhole"),
+        .product(name: "Communicator", package: "wormhole"),
+      ]),
     .testTarget(
       name: "TicketsTests",
       dependencies: [

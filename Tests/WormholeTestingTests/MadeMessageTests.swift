@@ -124,7 +124,7 @@ import WormholeTesting
   }
 
   @Test(.blocking) func outcomesAreMade() {
-    let outcome = Outcome(id: "1", to: "watch", kind: "Order", end: .expired)
+    let outcome = Outcome(id: "1", to: "watch", kind: "Order", status: .expired)
     #expect(outcome.status == .expired)
   }
 
@@ -160,7 +160,7 @@ import WormholeTesting
 
   @Test(.blocking) func whatWasSentIsMade() throws {
     let file = SentFile(name: "a", size: 3)
-    let outcome = try Outcome.make(sending: 7, end: .expired, file: file)
+    let outcome = try Outcome.make(sending: 7, status: .expired, file: file)
     #expect((outcome.kind, outcome.file, outcome.status) == ("Int", file, .expired))
     #expect(try outcome.value(as: Int.self) == 7)
     let sent = try Sent.make(sending: "hello", kind: "greeting")

@@ -27,7 +27,7 @@ public struct Profile: Hashable, Sendable {
   public let joinedAt: Date
   /// The information that the member publishes about itself.
   public let info: [String: String]
-  /// The reachability at that moment; `notReachable` if the member's directory has been removed.
+  /// The reachability at that moment; `neverJoined` if the member's directory has been removed.
   public private(set) var reachability: Reachability
   /// Whether the member's process is suspended, for instance by SIGSTOP; nil if the process does
   /// not run or cannot be seen from here.

@@ -103,7 +103,7 @@ final class PresenterEndpoint: Sendable {
     after pause: Duration = .milliseconds(100)
   ) {
     do throws(WormholeError) {
-      // The requesting process may have ended; `answer` does not throw for a dead requester.
+      // The requesting process may have ended; `reply` does not throw for a dead requester.
       try request.reply(answer)
     } catch {
       guard error.errno != nil, request.timeLeft > .zero else { return }

@@ -36,9 +36,9 @@ public struct Outcome: Hashable, Sendable {
   ///
   /// To make an outcome with a value, see `WormholeTesting`.
   public init(
-    id: String, to: String, kind: String, end: Status, count: Int = 1, file: SentFile? = nil
+    id: String, to: String, kind: String, status: Status, count: Int = 1, file: SentFile? = nil
   ) {
-    (self.id, self.to, self.kind, self.status) = (id, to, kind, end)
+    (self.id, self.to, self.kind, self.status) = (id, to, kind, status)
     (self.count, self.file) = (count, file)
     content = nil
   }
@@ -74,7 +74,7 @@ public struct Outcome: Hashable, Sendable {
 
   /// The same outcome, without the sent values.
   var withoutContent: Outcome {
-    Outcome(id: id, to: to, kind: kind, end: status, count: count, file: file)
+    Outcome(id: id, to: to, kind: kind, status: status, count: count, file: file)
   }
 }
 

@@ -15,9 +15,9 @@ public struct Order: Codable, Equatable, Sendable {
 }
 
 /// A request for the number of seats left.
-public struct SeatsLeft: SharedContainer.RequestValue {
+public struct SeatsLeft: RequestValue {
   /// The number of seats.
-  public typealias Answer = Int
+  public typealias Reply = Int
   /// The name of the film.
   public var film: String
 
@@ -70,7 +70,7 @@ public final class BoxOffice: Sendable {
     guard let left = try seats(question.film).value else {
       return request.refuse("there is no film '\(question.film)'")
     }
-    try request.answer(left)
+    try request.reply(left)
   }
 
   /// Sells as long as the caller retains the returned objects.

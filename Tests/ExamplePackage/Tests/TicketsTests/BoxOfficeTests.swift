@@ -25,7 +25,7 @@ import WormholeTesting
     try office.show("Metropolis", seats: 10)
     let request = try Request.make(SeatsLeft(film: "Metropolis"))
     try office.answer(request)
-    #expect(try request.record?.answer(as: Int.self) == 10)
+    #expect(try request.record?.reply(as: Int.self) == 10)
     let other = try Request.make(SeatsLeft(film: "M"))
     try office.answer(other)
     #expect(other.record?.refusal == "there is no film 'M'")
@@ -66,7 +66,7 @@ import WormholeTesting
     try await eventually("the first attempt to fail") { clock.alarms > 0 }
     try office.show("M", seats: 1)
     try await clock.advanceToNextAlarm()
-    #expect(try await sent.outcome() == .delivered)
+    #expect(try await sent.waitForStatus() == .delivered)
     _ = sales
   }
 
@@ -79,9 +79,9 @@ import WormholeTesting
     for _ in 1...2 {
       let process = try TestProcess("TicketWindow", [container.path], in: container)
       let sent = try await office.send(Order(film: "Metropolis", seats: 2))
-      #expect(try await sent.outcome(within: .seconds(30)) == .delivered)
+      #expect(try await sent.waitForStatus(within: .seconds(30)) == .delivered)
       try process.kill()
-      #expect(try await process.ending() == .signalled(9))
+      #expect(try await process.exitStatus() == .signalled(9))
     }
     #expect(try shared.channel("seats.Metropolis", of: Int.self).value == 6)
   }

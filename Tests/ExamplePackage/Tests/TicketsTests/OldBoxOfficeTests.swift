@@ -12,7 +12,7 @@ final class OldBoxOfficeTests: XCTestCase {
     try office.show("Metropolis", seats: 10)
     let sales = try office.open()
     let sent = try two.toSecond.send(Order(film: "Metropolis", seats: 4))
-    try eventually("the order to be handled") { sent.end == .delivered }
+    try eventually("the order to be handled") { sent.status == .delivered }
     XCTAssertEqual(try shared.channel("seats.Metropolis", of: Int.self).value, 6)
     _ = sales
   }
