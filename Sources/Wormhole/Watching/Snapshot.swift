@@ -11,7 +11,7 @@ public struct Metadata: Hashable, Sendable {
   public let version: Int
   /// The time of the change, by the sender's clock.
   public let writtenAt: Date
-  /// The sender's ``Options/name``; empty if the channel was permanently removed and
+  /// The sender's ``Options/writerName``; empty if the channel was permanently removed and
   /// the remover is not known.
   public let writer: String
   /// Whether the channel was cleared: a cleared channel has no value.
