@@ -216,7 +216,11 @@ import Testing
       coordinator.item(at: old, didMoveTo: new)
     }
     try eventually("it goes along") { try peer.output.contains("moved to b\n") }
-    try eventually("it reads it there") { try peer.output.contains("shows saved\n") }
+    // The peer saves before the move, unless the machine is so busy that the access has stopped
+    // waiting for the peer.
+    try eventually("it reads it there") {
+      try peer.output.contains(/moved to b\n(.*\n)*shows (saved|new)\n/)
+    }
     coordinator.coordinate(writingItemAt: url("b"), options: .forDeleting, error: nil) { url in
       try? FileManager.default.removeItem(at: url)
     }

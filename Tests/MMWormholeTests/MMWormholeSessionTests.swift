@@ -6,7 +6,9 @@ import Testing
 import WatchConnectivity
 
 /// Messages to the listeners of a watch session; tests with two processes are in a separate file.
-@Suite struct MMWormholeSessionTests {
+///
+/// The tests share the process's only session, and its queue.
+@Suite(.serialized) struct MMWormholeSessionTests {
   @Test(.blocking) func whoHasStoppedHearsNothingThatWaits() throws {
     let session = MMWormholeSession.sharedListening()
     let queue = DispatchQueue(label: "busy")

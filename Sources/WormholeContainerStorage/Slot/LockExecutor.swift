@@ -194,7 +194,7 @@ struct LockExecutor {
     guard !state.hasLookedForAll else { return .newest }
     let generations = Slot.generations(of: try state.locks!.descriptor.names())
     guard (generations.values.max() ?? 0) < generation, try isNamed() else { return .newer }
-    if !Mutants.has(.noLowerListing) {
+    if !Mutants.has(.noLowerListing), !Mutants.has(.noRemoval) {
       for (name, number) in generations where number < generation - 1 && name.ends(with: ".d") {
         try removeStaging(name)
       }
