@@ -243,7 +243,11 @@ extension WCSession {
   /// The values whose changes are reported to the delegate.
   struct Report: Equatable {
     var watch = [false, false, false]
-    var directory: String?
+    /// The number of the active watch's directory.
+    ///
+    /// One notice may cover an uninstallation and the next installation, or an end of the pairing
+    /// and the next pairing: then only this number differs.
+    var directory: Int?
     var isCounterpartInstalled = false
     var isReachable = false
   }
@@ -264,10 +268,17 @@ extension WCSession {
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
     else { return }
     let (pairing, connection) = (try look(at: opened.pairing), connection)
+    // The phone has changed to another watch. The notice of this change deactivates the session,
+    // and the delegate is told of nothing else until then.
+    if part.role == .phone, let connection, let active = pairing.active,
+      connection.watch != active
+    {
+      return
+    }
     let hasCounterpart = part.hasCounterpart(pairing)
     let now = Report(
       watch: [part.isPaired(pairing), hasCounterpart, pairing.hasComplication],
-      directory: connection?.watch, isCounterpartInstalled: hasCounterpart,
+      directory: pairing.activeWatch?.directory, isCounterpartInstalled: hasCounterpart,
       isReachable: try connection?.isReachable(pairing) ?? false)
     let before = state.withLock { state in
       defer { state.report = now }

@@ -76,6 +76,18 @@ import Wormhole
     #expect(activations.count == 2)
   }
 
+  /// The watch's app was uninstalled and installed again between two looks of the phone: all flags
+  /// are as before, but the phone's directory for the watch is another.
+  @Test(.blocking) func aNewDirectoryForTheSameWatchIsReported() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let before = sides.phone.watchDirectoryURL
+    try sides.pairing.update { $0.watches["watch"]?.directory = 4711 }
+    try sides.phoneSide.heard.wait("the change") { $0.last == "watch state" }
+    #expect(sides.phone.watchDirectoryURL != before)
+    #expect(sides.phoneSide.heard.all == ["activated 2 ok", "watch state"])
+  }
+
   /// The phone's app need not run to be reached, if a command is registered that starts it.
   @Test(.blocking) func theWatchHearsThatThePhoneCanBeStarted() throws {
     let sides = try TwoSides()
