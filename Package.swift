@@ -116,7 +116,8 @@ let package = Package(
     .executableTarget(
       name: "WormholeStress",
       dependencies: [
-        "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole",
+        "CTesting", "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "Wormhole",
       ],
       path: "Tests/WormholeStress", swiftSettings: house),
     .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
@@ -126,19 +127,20 @@ let package = Package(
       name: "TestTraits", dependencies: ["Syscalls"], path: "Tests/TestTraits", swiftSettings: house
     ),
     .target(
-      name: "TestSupport", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
+      name: "TestSupport",
+      dependencies: ["CTesting", "PropertyLists", "WormholeContainerStorage", "Syscalls"],
       path: "Tests/TestSupport",
       swiftSettings: house),
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
       dependencies: [
-        "CForking", "PropertyLists", "WormholeContainerStorage", "Syscalls", "TestSupport",
+        "CTesting", "PropertyLists", "WormholeContainerStorage", "Syscalls", "TestSupport",
         "Wormhole",
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
-    .target(name: "CForking", path: "Tests/CForking"),
+    .target(name: "CTesting", path: "Tests/CTesting"),
     tests("SyscallsTests", "TestPeer"),
     .testTarget(
       name: "PropertyListsTests",
@@ -189,7 +191,7 @@ let package = Package(
     .executableTarget(
       name: "DropInPeer",
       dependencies: [
-        "AppGroups", "CForking", "Communicator", "MMWormhole", "Syscalls", "TestSupport",
+        "AppGroups", "CTesting", "Communicator", "MMWormhole", "Syscalls", "TestSupport",
         "WatchConnectivity", "Wormhole",
       ],
       path: "Tests/DropInPeer", swiftSettings: house),

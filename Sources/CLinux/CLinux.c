@@ -103,8 +103,6 @@ char **linux_arguments(void) { return arguments; }
 
 int linux_is_main_thread(void) { return gettid() == getpid(); }
 
-void linux_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
-
 int linux_fstatfs(int descriptor, struct linux_file_system *into) {
   struct statfs status;
   int result = fstatfs(descriptor, &status);
@@ -123,12 +121,6 @@ int linux_clone_file(int to, int from) { return ioctl(to, FICLONE, from); }
 
 ssize_t linux_copy_file_range(int from, int to, size_t count) {
   return copy_file_range(from, NULL, to, NULL, count, 0);
-}
-
-int linux_shutdown_file_system(int descriptor) {
-  /* XFS_IOC_GOINGDOWN and EXT4_IOC_SHUTDOWN have the same number; 2: do not flush the log. */
-  uint32_t without_flushing = 2;
-  return ioctl(descriptor, _IOR('X', 125, uint32_t), &without_flushing);
 }
 
 int linux_fallocate(int descriptor, off_t size) { return fallocate(descriptor, 0, 0, size); }

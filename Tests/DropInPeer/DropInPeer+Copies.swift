@@ -1,5 +1,5 @@
 import AppGroups
-import CForking
+import CTesting
 import Foundation
 import MMWormhole
 import Syscalls

@@ -65,7 +65,7 @@ import Testing
     let file = try folder.descriptor.open("file", [.writeOnly, .create], mode: 0o600)
     let before = CallCounters.current
     try file.sync()
-    try file.syncData()
+    try file.sync()
     let after = CallCounters.current
     // Concurrent tests make calls and count as well.
     #expect(after.syncs >= before.syncs + 2)

@@ -95,11 +95,7 @@ private let namesTable: [Row] = [
     try $0.folder.descriptor.makeSymbolicLink("another", to: "file")
   },
   Row(.readlink, "readSymbolicLink(_:)") { _ = try $0.folder.descriptor.readSymbolicLink("link") },
-  Row(.mknod, "makeFile(_:mode:)") { try $0.folder.descriptor.makeFile("empty", mode: 0o600) },
-  Row(.mknod, "makeFIFO(_:mode:)") { try $0.folder.descriptor.makeFIFO("fifo", mode: 0o600) },
-  Row(.mknod, "makeSocket(_:mode:)") {
-    try $0.folder.descriptor.makeSocket("socket", mode: 0o600)
-  },
+  Row(.mknod, "makeFile(_:mode:type:)") { try $0.folder.descriptor.makeFile("empty", mode: 0o600) },
   Row(.getdents, "names()") { _ = try $0.folder.descriptor.names() },
   Row(.lseek, "names()") { _ = try $0.folder.descriptor.names() },
 ]
@@ -120,7 +116,6 @@ private let bytesTable: [Row] = [
   Row(.ftruncate, "truncate(to:)") { try $0.file.truncate(to: 3) },
   Row(.fallocate, "reserve(_:)") { try $0.file.reserve(8192) },
   Row(.fsync, "sync()") { try $0.file.sync() },
-  Row(.fdatasync, "syncData()") { try $0.file.syncData() },
   Row(.clone, "clone(from:)") {
     do throws(Errno) {
       try $0.other.clone(from: $0.file)
@@ -139,19 +134,10 @@ private let statusTable: [Row] = [
   Row(.fstatat, "status(of:)") { _ = try $0.folder.descriptor.status(of: "file") },
   Row(.fstatfs, "fileSystem()") { _ = try $0.folder.descriptor.fileSystem() },
   Row(.fchmod, "setMode(_:)") { try $0.file.setMode(0o640) },
-  Row(.fchown, "setGroup(_:)") { try $0.file.setGroup(Processes.effectiveGroup) },
   Row(.utimensat, "touch()") { try $0.file.touch() },
 ]
 
 private let otherTable: [Row] = [
-  Row(.shutdown, "cutFileSystem()") {
-    do throws(Errno) {
-      try $0.pipe.reading.cutFileSystem()
-    } catch {
-      // A pipe is on no file system that could be lost.
-      guard error == .unknownRequest else { throw error }
-    }
-  },
   Row(.flock, "lock(_:)", .thrown) { try $0.file.lock(.exclusive) },
   Row(.flock, "tryLock(_:)") { _ = try $0.file.tryLock(.exclusive) },
   Row(.flock, "unlock()") { try $0.file.unlock() },
@@ -164,9 +150,6 @@ private let otherTable: [Row] = [
   Row(.inotifyAdd, "watch(_:_:)") { _ = try $0.inotify.watch($0.folder.descriptor, .movedTo) },
   Row(.inotifyRemove, "unwatch(_:)") {
     try $0.inotify.unwatch(try $0.inotify.watch($0.folder.descriptor, .movedTo))
-  },
-  Row(.poll, "waitUntilReadable(_:_:until:)", .answered) {
-    _ = try waitUntilReadable($0.pipe.reading, $0.inotify.descriptor, until: .now)
   },
   Row(.epoll, "WaitSet()") { _ in _ = try WaitSet() },
   Row(.epollControl, "add(_:as:)") { try WaitSet().add($0.pipe.reading, as: 0) },

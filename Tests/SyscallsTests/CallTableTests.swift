@@ -4,8 +4,10 @@ import Testing
 
 /// The treatment of errors and interruptions in every wrapper.
 @Suite(.blocking) struct CallTableTests {
+  /// Only `poll` has no row: its one wrapper waits for the end of a pipe that is a standard stream,
+  /// and the command's tests call the wrapper in processes of their own.
   @Test func everyCallHasARow() {
-    #expect(Set(table.map(\.call)) == Set(Call.allCases))
+    #expect(Set(table.map(\.call)) == Set(Call.allCases).subtracting([.poll]))
   }
 
   @Test(arguments: table)

@@ -47,29 +47,6 @@ import Testing
     #expect(try drain(inotify).count == 600)
   }
 
-  @Test func pollTellsWhichOfTwoIsReadable() throws {
-    let first = try WakeDescriptor()
-    let second = try WakeDescriptor()
-    #expect(
-      try waitUntilReadable(first.descriptor, second.descriptor, until: .now) == (false, false))
-    second.raise()
-    second.raise()
-    #expect(
-      try waitUntilReadable(first.descriptor, second.descriptor, until: nil) == (false, true))
-    second.lower()
-    first.raise()
-    #expect(
-      try waitUntilReadable(first.descriptor, second.descriptor, until: nil) == (true, false))
-  }
-
-  @Test func pollWaitsOutItsDeadline() throws {
-    let first = try WakeDescriptor()
-    let second = try WakeDescriptor()
-    let deadline = Instant.now + .milliseconds(20)
-    _ = try waitUntilReadable(first.descriptor, second.descriptor, until: deadline)
-    #expect(Instant.now >= deadline)
-  }
-
   @Test func aWaitSetTellsOnceWhatHasBecomeReadable() throws {
     let set = try WaitSet()
     let first = try WakeDescriptor()

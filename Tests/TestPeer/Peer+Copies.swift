@@ -1,4 +1,4 @@
-import CForking
+import CTesting
 import WormholeContainerStorage
 import Syscalls
 import TestSupport

@@ -26,7 +26,7 @@ extension Peer {
 
   private static func keep(_ file: borrowing Descriptor) throws {
     try StandardStream.output.write("held\n")
-    let never = try Pipe()
-    _ = try waitUntilReadable(never.reading, never.reading, until: nil)
+    let never = try WaitSet()
+    _ = try never.wait(until: nil)
   }
 }

@@ -1,3 +1,4 @@
+internal import CTesting
 package import Syscalls
 
 /// A test's own small file system; unmounted when the test releases the object.
@@ -128,7 +129,7 @@ package final class TestFileSystem {
     let isOwn = try mounted.status().device != (try folder.descriptor.status().device)
     guard isMounted, isOwn else { throw Failed(description: "\(path) is not a disk of the test") }
     let moment = Instant.now
-    try mounted.cutFileSystem()
+    guard testing_cut_file_system(path) == 0 else { throw Errno.current }
     return moment
   }
 

@@ -67,7 +67,7 @@ extension Rule {
       "CinemaTimeCommand": office.union(["CinemaTime", "CommandLine"]),
       "CommandLine": wormhole,
       "WormholeCommand": above.union(["CommandLine", "Pairings"]),
-      "WormholeStress": above.union(["CommandLine"]),
+      "WormholeStress": above.union(["CommandLine", "CTesting"]),
       "WormholeBenchmarks": above.union([
         "Foundation", "AllocationCounter", "CFloor", "DropIns", "MMWormhole", "Pairings",
         "WatchConnectivity",

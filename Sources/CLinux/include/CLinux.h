@@ -45,13 +45,9 @@ ssize_t linux_getdents(int directory, void *buffer, size_t size);
 char **linux_arguments(void);
 /* Whether the thread that asks is the one that main runs on. */
 int linux_is_main_thread(void);
-/* Has the kernel kill this process when the thread that has started it ends. */
-void linux_end_with_parent(void);
 int linux_fstatfs(int descriptor, struct linux_file_system *into);
 int linux_clone_file(int to, int from);
 ssize_t linux_copy_file_range(int from, int to, size_t count);
-/* Stops a file system as a power cut would, without flushing. Root only; for tests. */
-int linux_shutdown_file_system(int descriptor);
 int linux_fallocate(int descriptor, off_t size);
 /* The offset where data, or a hole, begins: at the given offset or behind it. Both calls move the
    current offset. */

@@ -4,12 +4,11 @@ import Glibc
 ///
 /// Fault rules and traces use these names.
 package enum Call: String, CaseIterable, Sendable {
-  case open, close, read, pread, write, pwrite, fsync, fdatasync, rename, link, unlink, mkdir
-  case rmdir, fstat, fstatat, fchmod, fchown, ftruncate, utimensat, flock, ofdlock, ofdquery
+  case open, close, read, pread, write, pwrite, fsync, rename, link, unlink, mkdir
+  case rmdir, fstat, fstatat, fchmod, ftruncate, utimensat, flock, ofdlock, ofdquery
   case inotifyInit, inotifyAdd, inotifyRemove, poll, epoll, epollControl, epollWait, eventfd
   case pipe, getdents, fstatfs, symlink, mknod, readlink, clone, copyRange, fallocate, duplicate
   case lseek, spawn, waitpid
-  case shutdown
 }
 
 /// The number of repeated attempts after EINTR before a call fails.

@@ -43,8 +43,6 @@ extension Errno {
   package static let quotaExceeded = Errno(rawValue: EDQUOT)
   package static let timedOut = Errno(rawValue: ETIMEDOUT)
   package static let cancelled = Errno(rawValue: ECANCELED)
-  /// The file does not know the request.
-  package static let unknownRequest = Errno(rawValue: ENOTTY)
   /// A forked child uses an inherited object.
   package static let ownerDied = Errno(rawValue: EOWNERDEAD)
   package static let stale = Errno(rawValue: ESTALE)

@@ -136,13 +136,6 @@ extension Descriptor {
     CallCounters.countSync()
     _ = try perform(.fsync, on: descriptor) { Glibc.fsync(descriptor) }
   }
-
-  /// Forces the file's content to disk, and only the part of its status that a later read needs.
-  package func syncData() throws(Errno) {
-    let descriptor = try number
-    CallCounters.countSync()
-    _ = try perform(.fdatasync, on: descriptor) { Glibc.fdatasync(descriptor) }
-  }
 }
 
 @inline(__always)

@@ -1,4 +1,3 @@
-internal import CLinux
 import Glibc
 
 /// Files that are neither regular files nor directories, and further attributes of files.
@@ -34,42 +33,13 @@ extension Descriptor {
     }
   }
 
-  /// Creates an empty file without opening it.
-  package func makeFile(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
+  /// Creates an empty file without opening it; tests make files of other types.
+  package func makeFile(
+    _ name: UnsafePointer<CChar>, mode: FileMode, type: FileMode = S_IFREG
+  ) throws(Errno) {
     let directory = try number
     _ = try perform(.mknod, on: directory, name) {
-      Glibc.mknodat(directory, name, S_IFREG | mode, 0)
+      Glibc.mknodat(directory, name, type | mode, 0)
     }
-  }
-
-  /// Creates a FIFO; a process that opens a FIFO without ``OpenFlags/nonBlocking`` is blocked.
-  package func makeFIFO(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
-    let directory = try number
-    _ = try perform(.mknod, on: directory, name) {
-      Glibc.mknodat(directory, name, S_IFIFO | mode, 0)
-    }
-  }
-
-  /// Creates the name of a socket on which no process listens.
-  package func makeSocket(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
-    let directory = try number
-    _ = try perform(.mknod, on: directory, name) {
-      Glibc.mknodat(directory, name, S_IFSOCK | mode, 0)
-    }
-  }
-
-  /// Changes the file's group; the owner stays.
-  package func setGroup(_ group: UInt32) throws(Errno) {
-    let descriptor = try number
-    _ = try perform(.fchown, on: descriptor) { Glibc.fchown(descriptor, UInt32.max, group) }
-  }
-
-  /// Stops the whole file system of this file, as a power cut would: data that is not on disk is
-  /// lost, and every later call on the file system fails.
-  ///
-  /// For root, and for tests that have mounted a file system in order to lose it.
-  package func cutFileSystem() throws(Errno) {
-    let descriptor = try number
-    _ = try perform(.shutdown, on: descriptor) { linux_shutdown_file_system(descriptor) }
   }
 }

@@ -8,7 +8,6 @@ package enum Processes {
   package static var parent: Int32 { getppid() }
 
   /// Makes the kernel kill this process at the end of the thread that started it.
-  package static func endWithParent() { linux_end_with_parent() }
   package static var effectiveUser: UInt32 { geteuid() }
   package static var effectiveGroup: UInt32 { getegid() }
 

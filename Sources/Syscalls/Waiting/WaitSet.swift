@@ -41,3 +41,23 @@ package struct WaitSet: ~Copyable, Sendable {
     }
   }
 }
+
+/// Returns the remaining time, rounded up, so that a wait never ends before its deadline.
+private func millisecondsLeft(until deadline: Instant?) -> CInt {
+  guard let deadline else { return -1 }
+  let left = deadline.nanoseconds - Instant.now.nanoseconds
+  return left <= 0 ? 0 : CInt(clamping: (left + 999_999) / 1_000_000)
+}
+
+/// The two ends of a pipe, both closed on exec.
+package struct Pipe: ~Copyable, Sendable {
+  package let reading: Descriptor
+  package let writing: Descriptor
+
+  package init() throws(Errno) {
+    var ends: [CInt] = [-1, -1]
+    _ = try perform(.pipe) { linux_pipe(&ends) }
+    reading = Descriptor(adopting: ends[0])
+    writing = Descriptor(adopting: ends[1])
+  }
+}

@@ -1,3 +1,4 @@
+import CTesting
 import FoundationEssentials
 import PropertyLists
 import WormholeContainerStorage
@@ -43,7 +44,7 @@ final class Worker {
     else { Processes.exitAtOnce(64) }
     // Without the parent program, no process would end this process, or resume it after a
     // suspension.
-    Processes.endWithParent()
+    testing_end_with_parent()
     // In a namespace of its own, the worker does not see the parent program.
     guard program == 0 || Processes.parent == program else { Processes.exitAtOnce(Self.failed) }
     var plan = Plan(seed: seed, directory: arguments[3])

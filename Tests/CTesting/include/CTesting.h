@@ -1,6 +1,6 @@
-/* What no program of ours does, and what its libraries may do behind its back. */
-#ifndef WORMHOLE_CFORKING_H
-#define WORMHOLE_CFORKING_H
+/* System calls that only tests make: forks behind the package's back, limits, lost file systems. */
+#ifndef WORMHOLE_CTESTING_H
+#define WORMHOLE_CTESTING_H
 
 /* A copy of this process with copies of its descriptors, which does nothing until it is ended, or
    a minute has passed. Returns its number, or -1. */
@@ -29,5 +29,12 @@ int forking_refuse(int error);
    -1 if that cannot be. The second does not bind root. */
 int forking_limit_descriptors(unsigned long count);
 int forking_limit_threads(unsigned long count);
+
+/* Has the kernel kill this process when the thread that has started it ends. */
+void testing_end_with_parent(void);
+
+/* Stops the file system of that directory as a power cut would: data that is not on disk is lost,
+   and every later call on the file system fails. Returns 0, or -1; for root. */
+int testing_cut_file_system(const char *directory);
 
 #endif

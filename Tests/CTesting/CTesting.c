@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "CForking.h"
+#include "CTesting.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,9 +9,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -131,3 +133,15 @@ static int limit(int resource, unsigned long count) {
 int forking_limit_descriptors(unsigned long count) { return limit(RLIMIT_NOFILE, count); }
 
 int forking_limit_threads(unsigned long count) { return limit(RLIMIT_NPROC, count); }
+
+void testing_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+int testing_cut_file_system(const char *path) {
+  /* XFS_IOC_GOINGDOWN and EXT4_IOC_SHUTDOWN have the same number; 2: do not flush the log. */
+  uint32_t without_flushing = 2;
+  int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory == -1) return -1;
+  int result = ioctl(directory, _IOR('X', 125, uint32_t), &without_flushing);
+  close(directory);
+  return result;
+}
