@@ -45,12 +45,16 @@ extension Invocation {
   /// Returns the books, which are empty if the container does not exist yet.
   func books() throws -> Books {
     let role = try role
+    guard let container = try openIfExists() else { return Books() }
+    return try BoxOffice(container, as: role).books
+  }
+
+  /// Opens the container; nil if it does not exist yet.
+  func openIfExists() throws -> SharedContainer? {
     do {
-      return try BoxOffice(try open(create: false), as: role).books
-    } catch let error as WormholeError
-      where error.operation == "open container" && error.code == .notFound
-    {
-      return Books()
+      return try open(create: false)
+    } catch let error as WormholeError where error.code == .notFound {
+      return nil
     }
   }
 

@@ -30,13 +30,8 @@ extension Invocation {
         "cannot \(verb.name): the sample has one customer, without a name")
     }
     let role = try role
-    do {
-      return SampleOffice.tickets(of: role, in: try open(create: false))
-    } catch let error as WormholeError
-      where error.operation == "open container" && error.code == .notFound
-    {
-      return []
-    }
+    guard let container = try openIfExists() else { return [] }
+    return SampleOffice.tickets(of: role, in: container)
   }
 
   func listSample() throws -> Int32 {

@@ -23,13 +23,16 @@ extension Invocation {
     }
     adjust(&options)
     let container: SharedContainer
+    let place = try place()
     do {
       // A command that waits alone in a container waits for ever: perhaps the path is a mistake.
       options.createsIfMissing = create && !waits
-      container = try open(try place(), options)
-    } catch let error as WormholeError where create && waits && error.isForWantOfAContainer {
+      container = try open(place, options)
+    } catch let error as WormholeError
+      where create && waits && [.notFound, .notAContainer].contains(error.code)
+    {
       options.createsIfMissing = true
-      container = try open(try place(), options)
+      container = try open(place, options)
       output.tell("there was no container at '\(container.storage.path)'; created it")
     }
     if verb.changesValues { try EnclosingLock.refuseChange(of: container, verb.name) }
@@ -95,12 +98,5 @@ extension Verb {
   /// Whether the verb requests locks of the container's values.
   fileprivate var changesValues: Bool {
     ["put", "clear", "update", "lock", "remove"].contains(name)
-  }
-}
-
-extension WormholeError {
-  /// Whether the container is missing, or the directory is not a container.
-  fileprivate var isForWantOfAContainer: Bool {
-    operation == "open container" && (code == .notFound || code == .notAContainer)
   }
 }

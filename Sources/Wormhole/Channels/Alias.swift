@@ -97,7 +97,7 @@ extension Channel {
   /// Puts a value that has a second name.
   @discardableResult
   package func put(_ value: Value, alias: Alias) throws(WormholeError) -> Int {
-    try change("put", alias) { (writer, content) throws(WormholeError) in
+    try change("put", alias, hasValue: true) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(value, version, "put value into channel"))
     }
@@ -109,18 +109,17 @@ extension Channel {
     // Check first, so that clearing an unused name makes no channel of it. An existing link may
     // belong to a process that is about to put the first value.
     if !alias.isThere, try isUnwritten() { return 0 }
-    return try change("clear", alias) { (writer, content) throws(WormholeError) in
+    return try change("clear", alias, hasValue: false) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(Value?.none, version, "clear channel"))
     }
   }
 
   private func change(
-    _ operation: String, _ alias: Alias,
+    _ operation: String, _ alias: Alias, hasValue: Bool,
     _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (version: Int, bytes: [UInt8])
   ) throws(WormholeError) -> Int {
     let writer = try writer()
-    let hasValue = operation == "put"
     do throws(WormholeError) {
       return try WormholeError.writing("\(operation) channel", name) {
         var result = 0
