@@ -33,29 +33,50 @@ extension WCSession {
   }
 
   private func beginActivation() {
-    let (activation, isFirst) = state.withLock { state in
-      if state.activation == .inactive { state.isWantedAgain = true }
-      guard state.activation == .notActivated, !state.isActivating else {
-        return (state.activation, false)
+    let isInPlace = state.withLock { $0.opened }?.container.storage.isInPlace ?? true
+    advance { $0.machine.activate(isInPlace: isInPlace) }
+  }
+
+  /// Performs the actions that follow an event; on the `work` queue.
+  private func advance(_ event: (inout State) -> [SessionMachine.Action]) {
+    for action in state.withLock(event) { perform(action) }
+  }
+
+  private func perform(_ action: SessionMachine.Action) {
+    switch action {
+    case .attempt: tryActivation(until: .now + Self.patience)
+    case .tellActivation:
+      firstCallbacks.async {
+        self.tellActivation()
+        if self.state.withLock({ $0.machine.activationIsTold() }) { self.callbacks.resume() }
       }
-      state.isActivating = true
-      return (state.activation, true)
+    case .tellAgain:
+      callbacks.async {
+        if self.state.withLock({ $0.told !== $0.delegate }) { self.tellActivation() }
+      }
+    case .close: close()
+    case .connect:
+      do {
+        try connect()
+        let watch = connection?.watch
+        state.withLock { $0.machine.connected(with: watch) }
+      } catch {
+        tryLater(error)
+      }
+    case .disconnect: disconnect()
+    case .tellInactive: callbacks.async { self.delegate?.sessionDidBecomeInactive(self) }
+    case .holdBack(let isTold): callbacks.async { self.holdBack(isTold: isTold) }
+    case .review: review()
+    case .observe: report()
     }
-    if isFirst { return tryActivation(until: .now + Self.patience) }
-    guard activation == .activated else { return }
-    if state.withLock({ $0.opened })?.container.storage.isInPlace == false { return beginAnew() }
-    let isNew = state.withLock { state in
-      defer { state.told = state.delegate }
-      return state.told !== state.delegate
-    }
-    if isNew { callbacks.async { self.tellActivation(nil) } }
   }
 
   private func tryActivation(until deadline: Instant) {
     do {
       try open()
       try connect()
-      finishActivation()
+      let watch = connection?.watch
+      advance { $0.machine.activated(with: watch) }
     } catch let error as WCError {
       fail(error, at: deadline)
     } catch let error as WormholeError {
@@ -72,7 +93,7 @@ extension WCSession {
 
   private func fail(_ error: WCError, at deadline: Instant) {
     firstCallbacks.later(deadline) {
-      self.state.withLock { $0.isActivating = false }
+      self.state.withLock { $0.machine.activationFailed() }
       self.delegate?.session(self, activationDidCompleteWith: .notActivated, error: error)
     }
   }
@@ -129,53 +150,27 @@ extension WCSession {
     try listenToEnds(connection)
   }
 
-  private func finishActivation() {
-    state.withLock { state in
-      (state.isActivating, state.activation) = (false, .activated)
-      // The delegate is about to be notified: another `activate()` before the callback does not
-      // notify it twice.
-      state.told = state.delegate
-      state.report = nil
-    }
-    // The state at this moment is the first report; each later change is reported.
-    report()
-    firstCallbacks.async {
-      self.tellActivation(nil)
-      let isHeldBack = self.state.withLock { state in
-        defer { state.isHeldBack = false }
-        return state.isHeldBack
-      }
-      if isHeldBack { self.callbacks.resume() }
-    }
-    review()
-  }
-
-  private func tellActivation(_ error: WCError?) {
+  private func tellActivation() {
     guard let delegate else { return }
     state.withLock { $0.told = delegate }
-    delegate.session(self, activationDidCompleteWith: activationState, error: error)
+    delegate.session(self, activationDidCompleteWith: activationState, error: nil)
   }
 
   // MARK: Changes
 
   /// Handles a change of the pairing by any process.
   private func pairingChanged() {
-    guard activationState == .activated, let opened = state.withLock({ $0.opened }) else { return }
-    do {
-      let pairing = try look(at: opened.pairing)
-      let connection = connection
-      if part?.role == .phone, connection?.watch != pairing.active {
-        if connection != nil, pairing.active != nil { return deactivate() }
-        // Either there was no watch before, or there is none now: the session remains active.
-        state.withLock { $0.connection = nil }
-        connection?.end()
-        try connect()
-      }
+    guard activationState == .activated, let part, let opened = state.withLock({ $0.opened }) else {
+      return
+    }
+    do throws(WormholeError) {
+      let active = part.role == .phone ? try look(at: opened.pairing).active : part.watch
+      advance { $0.machine.pairingChanged(active: active) }
     } catch {
       tryLater(error)
+      review()
+      report()
     }
-    review()
-    report()
   }
 
   /// Logs a failure and repeats the work a second later, because no notice reports that the work
@@ -191,108 +186,66 @@ extension WCSession {
     }
   }
 
-  /// Deactivates the session, because the phone changes to another watch.
-  private func deactivate() {
+  private func disconnect() {
     let connection = state.withLock { state in
-      state.activation = .inactive
       defer { state.connection = nil }
       return state.connection
     }
-    callbacks.async { self.delegate?.sessionDidBecomeInactive(self) }
     connection?.end()
-    callbacks.async {
-      self.holdBack { self.delegate?.sessionDidDeactivate(self) }
-    }
   }
 
-  /// Starts again in a container that has replaced the previous container.
-  ///
-  /// No state of the previous container is valid there.
-  private func beginAnew() {
-    let (opened, connection) = state.withLock { state in
-      (state.activation, state.isWantedAgain) = (.inactive, true)
-      defer { (state.opened, state.connection) = (nil, nil) }
-      return (state.opened, state.connection)
+  private func close() {
+    let opened = state.withLock { state in
+      defer { state.opened = nil }
+      return state.opened
     }
     opened?.watching.stop()
-    connection?.end()
+    disconnect()
     forget()
-    callbacks.async { self.holdBack {} }
   }
 
   /// Runs on the queue where delegates are called, and suspends that queue: no delegate is called
   /// until the session is activated again.
-  private func holdBack(_ tell: () -> Void) {
+  private func holdBack(isTold: Bool) {
     state.withLock { state in
-      (state.activation, state.isHeldBack) = (.notActivated, true)
+      state.machine.deactivating()
       state.told = nil
     }
-    tell()
+    if isTold { delegate?.sessionDidDeactivate(self) }
     callbacks.suspend()
-    work.async { self.activateIfWanted() }
-  }
-
-  private func activateIfWanted() {
-    let isWanted = state.withLock { state in
-      defer { state.isWantedAgain = false }
-      return state.isWantedAgain
-    }
-    if isWanted { beginActivation() }
-  }
-
-  /// The values whose changes are reported to the delegate.
-  struct Report: Equatable {
-    var watch = [false, false, false]
-    /// The number of the active watch's directory.
-    ///
-    /// One notice may cover an uninstallation and the next installation, or an end of the pairing
-    /// and the next pairing: then only this number differs.
-    var directory: Int?
-    var isCounterpartInstalled = false
-    var isReachable = false
+    work.async { self.advance { $0.machine.deactivated() } }
   }
 
   /// Notifies the delegate of all changes since the previous report.
   func report() {
+    guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
+    else { return }
     do throws(WormholeError) {
-      try reportNow()
+      let (pairing, connection) = (try look(at: opened.pairing), connection)
+      let hasCounterpart = part.hasCounterpart(pairing)
+      let now = SessionMachine.Report(
+        watch: [part.isPaired(pairing), hasCounterpart, pairing.hasComplication],
+        directory: pairing.activeWatch?.directory, isCounterpartInstalled: hasCounterpart,
+        isReachable: try connection?.isReachable(pairing) ?? false)
+      tellChanges(to: now, active: pairing.active, part.role)
     } catch {
-      // Until the next attempt, the session's properties report that no counterpart exists; the
-      // empty report agrees with these properties.
-      state.withLock { $0.report = $0.report ?? Report() }
+      tellChanges(to: nil, active: nil, part.role)
       tryLater(error)
     }
   }
 
-  private func reportNow() throws(WormholeError) {
-    guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
-    else { return }
-    let (pairing, connection) = (try look(at: opened.pairing), connection)
-    // The phone has changed to another watch. The notice of this change deactivates the session,
-    // and the delegate is told of nothing else until then.
-    if part.role == .phone, let connection, let active = pairing.active,
-      connection.watch != active
-    {
-      return
-    }
-    let hasCounterpart = part.hasCounterpart(pairing)
-    let now = Report(
-      watch: [part.isPaired(pairing), hasCounterpart, pairing.hasComplication],
-      directory: pairing.activeWatch?.directory, isCounterpartInstalled: hasCounterpart,
-      isReachable: try connection?.isReachable(pairing) ?? false)
-    let before = state.withLock { state in
-      defer { state.report = now }
-      return state.report
-    }
-    guard let before else { return }
-    if part.role == .phone, (before.watch, before.directory) != (now.watch, now.directory) {
-      callbacks.async { self.delegate?.sessionWatchStateDidChange(self) }
-    }
-    if part.role == .watch, before.isCounterpartInstalled != now.isCounterpartInstalled {
-      callbacks.async { self.delegate?.sessionCompanionAppInstalledDidChange(self) }
-    }
-    if before.isReachable != now.isReachable {
-      callbacks.async { self.delegate?.sessionReachabilityDidChange(self) }
+  private func tellChanges(
+    to now: SessionMachine.Report?, active: String?, _ role: Role
+  ) {
+    let changes = state.withLock { $0.machine.changes(to: now, active: active, of: role) }
+    for change in changes {
+      callbacks.async {
+        switch change {
+        case .watchState: self.delegate?.sessionWatchStateDidChange(self)
+        case .companion: self.delegate?.sessionCompanionAppInstalledDidChange(self)
+        case .reachability: self.delegate?.sessionReachabilityDidChange(self)
+        }
+      }
     }
   }
 
@@ -300,25 +253,16 @@ extension WCSession {
   /// process.
   package func end() {
     work.sync {
-      let (opened, connection) = state.withLock { state in
-        defer { (state.opened, state.connection, state.activation) = (nil, nil, .notActivated) }
-        return (state.opened, state.connection)
+      let (opened, isHeldBack) = state.withLock { state in
+        defer { (state.opened, state.delegate) = (nil, nil) }
+        return (state.opened, state.machine.end())
       }
       // Callbacks that wait on the suspended queue must run: stopping a subscription waits for its
       // callback.
-      resumeForGood()
+      if isHeldBack { callbacks.resume() }
       opened?.watching.stop()
-      connection?.end()
+      disconnect()
     }
-  }
-
-  private func resumeForGood() {
-    let isHeldBack = state.withLock { state in
-      defer { state.isHeldBack = false }
-      state.delegate = nil
-      return state.isHeldBack
-    }
-    if isHeldBack { callbacks.resume() }
   }
 }
 

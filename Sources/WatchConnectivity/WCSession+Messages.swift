@@ -53,7 +53,7 @@ extension WCSession {
   /// Returns the connection and the pairing for sending; throws the reason why nothing can be sent.
   func ready() throws(WCError) -> (Connection, Pairing.State) {
     let (activation, connection, hasDelegate) = state.withLock {
-      ($0.activation, $0.connection, $0.delegate != nil)
+      ($0.machine.activation, $0.connection, $0.delegate != nil)
     }
     switch activation {
     case .activated: break

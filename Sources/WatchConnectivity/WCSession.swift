@@ -65,18 +65,10 @@ public class WCSession: NSObject, @unchecked Sendable {
     weak var delegate: (any WCSessionDelegate)?
     /// The delegate that was notified of the activation.
     weak var told: AnyObject?
-    var activation = WCSessionActivationState.notActivated
-    /// Whether an activation is in progress.
-    var isActivating = false
-    /// Whether the session is to be activated again after its deactivation.
-    var isWantedAgain = false
-    /// Whether callbacks are held back.
-    var isHeldBack = true
+    var machine = SessionMachine()
     var part: Part?
     var opened: Opened?
     var connection: Connection?
-    /// The previous report, for comparison with the next.
-    var report: Report?
     /// Whether outcomes of transfers may have been declined and must be delivered again.
     var wantsEnds = false
     /// The kinds of arriving content that the session receives; nil for all kinds.
@@ -108,7 +100,7 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   deinit {
     let (opened, connection, isHeldBack) = state.withLock {
-      ($0.opened, $0.connection, $0.isHeldBack)
+      ($0.opened, $0.connection, $0.machine.isHeldBack)
     }
     opened?.watching.stop()
     connection?.end()
@@ -152,7 +144,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   }
 
   /// The activation state of the session.
-  public var activationState: WCSessionActivationState { state.withLock { $0.activation } }
+  public var activationState: WCSessionActivationState { state.withLock { $0.machine.activation } }
 
   var part: Part? { state.withLock { $0.part } }
   var connection: Connection? { state.withLock { $0.connection } }

@@ -116,8 +116,8 @@ struct PresenterProcessTests {
   /// place.
   @Test func aWriterThatDiesAtItsEndHasTold() throws {
     let scene = scene
-    // On a busy machine the presenter's reply may come too late for the writer, and the listener
-    // after the writer's end: then nobody has to notify it.
+    // On a busy machine the presenter may reply after the writer's limit, and register the listener
+    // after the writer's end: then no process notifies the listener.
     try eventually("the presenter replies in time") {
       let (late, errors) = (Heard<String>(), Heard<String>())
       var listener = Coordinator.Presenter()

@@ -70,6 +70,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case failAnyIncarnation
   case overtakeEarly
   case trustOldNotice
+  case forgetWanted
+  case tellOtherWatch
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
