@@ -20,7 +20,6 @@ enum Transfer: Sendable {
   init(
     _ core: TransferCore, kind: String, file: SentFile?, _ value: PropertyListValue?
   ) {
-    core.isStored()
     guard kind == TransferKind.file.rawValue else {
       self = .userInfo(WCSessionUserInfoTransfer(core, value?.foundationDictionary ?? [:]))
       return

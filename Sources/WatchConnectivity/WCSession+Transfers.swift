@@ -144,9 +144,13 @@ extension WCSession {
     _ transfer: Transfer, _ connection: Result<Connection, WCError>,
     _ send: (Connection, SendOptions) throws(WCError) -> Void
   ) {
-    let isMain = StoringTime.isMain
-    StoringTime.shared.began(transfer.core, onMain: isMain)
-    defer { StoringTime.shared.returning(transfer.core, onMain: isMain) }
+    StoringTime.shared.storing(transfer.core) { beginNow(transfer, connection, send) }
+  }
+
+  private func beginNow(
+    _ transfer: Transfer, _ connection: Result<Connection, WCError>,
+    _ send: (Connection, SendOptions) throws(WCError) -> Void
+  ) {
     var transfers: Transfers?
     do throws(WCError) {
       let connection = try connection.get()

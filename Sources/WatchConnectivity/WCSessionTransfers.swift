@@ -116,18 +116,15 @@ final class TransferCore: Sendable {
     var sent: Sent?
     var isCancelled = false
     var hasEnded = false
-    var isStored = false
-    /// The time until which the outcome is withheld, set when the call that made the transfer
-    /// returns.
-    var patience: Instant?
+    /// The burst in which this process made the transfer; nil for a transfer of an earlier run.
+    var burst: Burst?
+    /// When the call that made the transfer has returned.
+    var returned: Instant?
   }
 
-  init(_ id: String?, sent: Sent? = nil, isStored: Bool = false) {
+  init(_ id: String?, sent: Sent? = nil) {
     self.id = id
-    state.withLock { state in
-      state.sent = sent
-      state.isStored = isStored
-    }
+    state.withLock { $0.sent = sent }
   }
 
   var isTransferring: Bool { state.withLock { !$0.hasEnded } }
@@ -162,16 +159,15 @@ final class TransferCore: Sendable {
 
   // MARK: When the outcome may be reported
 
-  /// Records that the caller has had the time to store its closure for the outcome.
-  func isStored() { state.signal { $0.isStored = true } }
+  func began(in burst: Burst) { state.withLock { $0.burst = burst } }
 
   /// Records the return of the call that made the transfer: from now on, the caller has an object
   /// to store.
-  func returned(_ patience: Duration) { state.signal { $0.patience = .now + patience } }
+  func returned() { state.signal { $0.returned = .now } }
 
-  /// Waits until the caller has stored its closure, or for so long that storing can be assumed.
-  func waitUntilStored() {
-    let patience = state.wait(until: nil) { $0.isStored ? .now : $0.patience }
-    _ = state.wait(until: patience) { $0.isStored ? true : nil }
+  /// Waits for the return of the call that makes the transfer; nil if no call of this process does.
+  func waitForReturn() -> (Burst, Instant)? {
+    guard let burst = state.withLock({ $0.burst }) else { return nil }
+    return state.wait(until: nil) { $0.returned }.map { (burst, $0) }
   }
 }
