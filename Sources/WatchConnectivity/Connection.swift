@@ -142,7 +142,7 @@ final class Connection: Sendable {
     get throws(WormholeError) {
       let own = member.peer(member.name)
       let given = reception?.given
-      if try own.queue.contains(where: { $0.id != given }) { return true }
+      if try own.hasQueuedMessage(except: given) { return true }
       return try !own.pendingContexts.isEmpty && reception?.isGivingContext != true
     }
   }

@@ -133,6 +133,21 @@ import Testing
     try eventually("nothing is pending") { !sides.watch.hasContentPending }
   }
 
+  /// Apps ask after each item whether more is pending.
+  @Test(.blocking) func theQuestionWhetherContentIsPendingReadsOneTransferOfAThousand() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    sides.watch.delegate = nil
+    func send(_ count: Int) throws -> Int {
+      for number in 0..<count { sides.phone.transferUserInfo(["n": number]) }
+      try eventually("the watch has no delegate") { sides.watch.hasContentPending }
+      return FaultPoints.with { #expect(sides.watch.hasContentPending) }.count
+    }
+    let few = try send(10)
+    let many = try send(990)
+    #expect(many <= few + 2 && few < 40, "\(few) calls with 10 waiting, \(many) with 1000")
+  }
+
   /// A transfer in the delegate's call has arrived, also if it is the first of a session.
   @Test(.blocking) func aTransferInTheDelegatesCallIsNotPending() throws {
     let sides = try TwoSides()

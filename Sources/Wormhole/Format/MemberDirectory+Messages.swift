@@ -28,6 +28,20 @@ extension MemberDirectory {
     }
   }
 
+  /// Whether a waiting or claimed message satisfies the condition; looks no further than the first.
+  func hasMessage(where isWanted: (MessagePlace) -> Bool) throws(Errno) -> Bool {
+    var isFound = false
+    try look { () throws(Errno) in
+      isFound = try contains(.inbox) { MessageName($0).map { isWanted(.waiting($0)) } ?? false }
+      guard !isFound else { return true }
+      isFound = try contains(.claimed) { file in
+        ClaimedName(String(cString: file)).map { isWanted(.inHand($0)) } ?? false
+      }
+      return isFound
+    }
+    return isFound
+  }
+
   /// Returns the location of a message; nil if the message is settled.
   func place(of name: MessageName) throws(Errno) -> MessagePlace? {
     var place: MessagePlace?

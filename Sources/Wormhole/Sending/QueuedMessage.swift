@@ -61,6 +61,20 @@ extension Peer {
     }
   }
 
+  /// Whether ``queue`` has a message, another one than the given one; however many wait, only the
+  /// first is read.
+  package func hasQueuedMessage(except id: String?) throws(WormholeError) -> Bool {
+    guard let home = try container.storage.existingMember(name) else { return false }
+    do throws(Errno) {
+      return try home.hasMessage { place in
+        guard place.name.id != id else { return false }
+        return glance(at: CollectionOfOne(place), of: home).contains { $0.value != nil }
+      }
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: home)
+    }
+  }
+
   /// Reads messages, and settles expired ones, which are nil in the result.
   ///
   /// Messages moved before they were read are missing in the result.

@@ -137,12 +137,24 @@ extension MemberDirectory {
   package func list(
     _ part: Part, _ body: (UnsafePointer<CChar>) -> Void
   ) throws(Errno) {
-    guard let directory = try existing(part) else { return }
-    let listing = try directory.descriptor.open(".", [.readOnly, .directory])
-    try listing.forEachName(isFresh: true) { name throws(Errno) in
+    _ = try contains(part) { name in
       body(name)
-      return true
+      return false
     }
+  }
+
+  /// Lists a part as ``list(_:_:)`` does, up to the first name that satisfies the condition.
+  package func contains(
+    _ part: Part, where isWanted: (UnsafePointer<CChar>) -> Bool
+  ) throws(Errno) -> Bool {
+    guard let directory = try existing(part) else { return false }
+    let listing = try directory.descriptor.open(".", [.readOnly, .directory])
+    var isFound = false
+    try listing.forEachName(isFresh: true) { name throws(Errno) in
+      isFound = isWanted(name)
+      return !isFound
+    }
+    return isFound
   }
 
   /// Watches the names that are added to a part.
