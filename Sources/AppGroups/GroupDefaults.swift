@@ -138,8 +138,8 @@ final class GroupDefaults: UserDefaults {
     do throws(NotAPropertyList) {
       taken = try PropertyListValue(any: value)
     } catch {
-      // A programming error; Foundation ends the program with the same words.
-      fatalError("This value is not supported by set(_:forKey:)")
+      // A programming error; Foundation ends the program with the same words, without the place.
+      fatalError("This value is not supported by set(_:forKey:): \(error)")
     }
     change { $0[defaultName] = taken }
   }
@@ -199,7 +199,7 @@ final class GroupDefaults: UserDefaults {
         let value = try PropertyListValue(any: value)
         Self.registered.withLock { $0[key] = value }
       } catch {
-        fatalError("This value is not supported by register(defaults:)")
+        fatalError("This value is not supported by register(defaults:): \(error)")
       }
     }
   }
@@ -218,7 +218,9 @@ final class GroupDefaults: UserDefaults {
       replace(with: try PropertyListValue.dictionary(any: domain))
     } catch {
       fatalError(
-        "The content of 'domain' passed to setPersistentDomain(_:forName:) is not supported.")
+        """
+        The content of 'domain' passed to setPersistentDomain(_:forName:) is not supported: \(error)
+        """)
     }
   }
 

@@ -22,10 +22,16 @@ enum StoredMessage {
     guard let object else { return [archived: .data(Data())] }
     if let value = try? PropertyListValue(any: object), !isArchive(value) { return value }
     do {
+      try NotAPropertyList.check(archiving: object)
       return [
         archived: .data(
           try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: false))
       ]
+    } catch let error as NotAPropertyList {
+      throw WormholeError(
+        .invalidValue, "pass message", identifier,
+        because: "\(error.subject), a type without NSCoding",
+        hint: "convert the value to a number, a text or an object of a class with NSCoding")
     } catch {
       throw WormholeError(
         .invalidValue, "pass message", identifier,

@@ -22,6 +22,8 @@ import Testing
     #expect(out["truth"] as? Bool == true)
     #expect(out["truth"] as? Int == 1)
     #expect(out["real"] as? Double == 2.5)
+    #expect(out["real"] as? CGFloat == 2.5)
+    #expect(out["text"] as? CGFloat == nil)
     #expect(out["real"] as? Int == nil)
     #expect(out["text"] as? String == "a")
     #expect(out["text"] as? NSString == "a")
@@ -41,7 +43,7 @@ import Testing
       (NSDate(timeIntervalSinceReferenceDate: 1), .date(Date(timeIntervalSinceReferenceDate: 1))),
       (NSData(data: Data([1])), .data(Data([1]))), (NSArray(array: [1]), [1]),
       (NSDictionary(dictionary: ["a": 1]), ["a": 1]), (Int?.some(1) as Any, .integer(1)),
-      (Int64.min, .integer(.min)),
+      (Int64.min, .integer(.min)), (CGFloat(2.5), .real(2.5)), ([CGFloat(2.5)], [2.5]),
     ]
     for (any, value) in values { #expect(try PropertyListValue(any: any) == value) }
   }
@@ -55,11 +57,13 @@ import Testing
     }
     #expect(
       refused(["a": [1, NSNull()]])
-        == "'a[1]' is a value of NSNull, which no property list can hold")
+        == "'a[1]' is a value of NSNull, and no property list can hold that type")
     #expect(refused(URL(fileURLWithPath: "/")) != nil)
     #expect(refused(["a": Int?.none as Any]) != nil)
     #expect(refused([1: 2]) != nil)
-    #expect(refused(Refused()) == "it is a value of Refused, which no property list can hold")
+    #expect(
+      refused(Refused())
+        == "the object is a value of Refused, and no property list can hold that type")
   }
 }
 

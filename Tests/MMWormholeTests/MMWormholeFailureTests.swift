@@ -23,6 +23,29 @@ import Wormhole
     return wormhole
   }
 
+  /// A number on devices; Foundation's archiver ends the process here.
+  @Test(.blocking) func anArchivedDictionaryMayHoldACGFloat() throws {
+    let wormhole = try wormhole()
+    let sent: NSDictionary = ["size": CGFloat(2.5), "none": NSNull(), "list": [CGFloat(1)]]
+    wormhole.passMessageObject(sent, identifier: "a")
+    let got = wormhole.message(withIdentifier: "a") as? [String: Any]
+    #expect(got?["size"] as? CGFloat == 2.5)
+    #expect(got?["list"] as? [CGFloat] == [1])
+    #expect(got?["none"] is NSNull)
+    #expect(failures.all == [])
+  }
+
+  /// Foundation's archiver would end the process.
+  @Test(.blocking) func whatCannotBeArchivedIsRefusedWithItsPlace() throws {
+    struct Size {}
+    let wormhole = try wormhole()
+    let sent: NSDictionary = ["none": NSNull(), "sizes": [["a": Size()]]]
+    wormhole.passMessageObject(sent, identifier: "a")
+    #expect(wormhole.message(withIdentifier: "a") == nil)
+    #expect(failures.all.count == 1)
+    #expect(failures.all.first?.contains("'sizes[0].a' is a value of Size") == true)
+  }
+
   /// The file that holds a message.
   private func file(_ identifier: String) throws -> URL {
     let container = try SharedContainer(group: group)
