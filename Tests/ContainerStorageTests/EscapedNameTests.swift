@@ -26,6 +26,17 @@ import Testing
     }
   }
 
+  /// A name in a command of a hint is one word of the shell.
+  @Test func namesInCommandsAreQuoted() {
+    for name in ["watch", "seat.a-1_b", "größe", "a/b@c"] { #expect(name.shellWord == name) }
+    for (name, word) in [
+      ("", "''"), ("my tv", "'my tv'"), ("it's", "'it'\\''s'"), ("$(date)", "'$(date)'"),
+      ("a!", "'a!'"), ("a\nb", "'a\nb'"), ("~", "'~'"), ("*", "'*'"),
+    ] {
+      #expect(name.shellWord == word)
+    }
+  }
+
   /// A file name of one byte, or of one escape, decodes to a name only if the name encodes to this
   /// file name.
   @Test func onlyTheCanonicalFormIsAName() throws {

@@ -61,7 +61,7 @@ import Testing
       environment: ["WORMHOLE_FAULTS=rmdir~1.d@1+:before:fail=ENOTEMPTY"])
     #expect(Instant.now - begin < .seconds(20))
     #expect(other.status == .exited(70))
-    #expect(other.errors.contains("'channels/n/lock/1.d' of the suspended holder cannot be"))
+    #expect(other.errors.contains("'channels/n/lock/1.d' of the suspended holder could not be"))
     #expect(other.errors.contains("from the file system ("))
     #expect(other.errors.contains("end the holder, or move the container to a local file system"))
     #expect(try slot.number() == 1)

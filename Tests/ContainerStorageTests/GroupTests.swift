@@ -1,9 +1,10 @@
 import PropertyLists
-import WormholeContainerStorage
 import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+
+@testable import WormholeContainerStorage
 
 /// Containers that two users share: files of one user are never shut to the other user.
 @Suite(.serialized, .blocking, .notSanitized("processes of users who cannot write its log"))
@@ -146,7 +147,7 @@ struct GroupTests {
     try place.folder.descriptor.makeDirectory(own, mode: 0o700)
     try place.give(own, to: .alice, mode: 0o700)
     let words =
-      "'staging/61002' belongs to user 61001 and has the mode 700, and user 61002 cannot write"
+      "'staging/61002' belongs to user 61001 and has the mode 700, and user 61002 may not write"
     let refused = try place.run(.bob, .add(place.path, "m", times: 1))
     #expect(refused.errors.contains(words), "\(refused.errors)")
     try place.give(own, to: .bob, mode: 0o770)
@@ -200,6 +201,17 @@ struct GroupTests {
     #expect(error?.hint?.contains("'chmod o-w' on") == true, "\(error?.description ?? "")")
     try opened.setMode(mode)
     _ = try content()
+  }
+
+  /// In a user's own container, the group of a directory is foreign, too.
+  @Test func theAdviceExcludesAllForeignWriters() throws {
+    let folder = try TemporaryDirectory()
+    try folder.descriptor.makeDirectory("staging", mode: 0o700)
+    try folder.descriptor.open("staging", [.readOnly, .directory]).setMode(0o777)
+    for (sharing, change) in [(Sharing.owner, "go-w"), (.group, "o-w")] {
+      let denial = sharing.denial(of: "staging", in: folder.descriptor, at: folder.path)
+      #expect(denial?.contains("'chmod \(change)' on the directory") == true, "\(denial ?? "")")
+    }
   }
 
   @Test(arguments: ["members", "members/tv", "members/tv/inbox"])

@@ -61,7 +61,10 @@ struct HostileAccessTests {
     let found = try container(scene, planted)
     // The plain files were taken for leftovers of dead processes.
     #expect(found.count == (plant == .file ? 0 : names.count))
-    #expect(found.allSatisfy { $0.isRepairable && $0.what == "not a plain file: it is ignored" })
+    #expect(
+      found.allSatisfy {
+        $0.isRepairable && $0.what == "not a plain file: every program ignores the entry"
+      })
     #expect(Set(try scene.container.repair()).isSuperset(of: found))
     #expect(try container(scene, planted).count == 0)
     #expect(try scene.accesses(place.name) == [])

@@ -162,7 +162,8 @@ struct HostileHiddenTests {
       try scene.coordinator().write(scene.file, takeOverAfter: .milliseconds(50)) { _ in }
     }
     #expect(error?.code == .refused, "\(error as Any)")
-    #expect(error?.reason.contains("cannot fence '\(hidden)' of 'TestPeer'") == true)
+    #expect(
+      error?.reason.contains("failed to fence the directory '\(hidden)' of 'TestPeer'") == true)
     #expect(try scene.accesses("running").count == 1)
     #expect(try scene.accesses("overtaken") == [])
     #expect(try scene.tree(scene.folder).filter { !$0.hasPrefix(".wormhole/") } == before)

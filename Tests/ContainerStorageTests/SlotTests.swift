@@ -96,7 +96,7 @@ import Testing
     }
     #expect(error?.code == .timedOut)
     let process = stopped.child.process
-    let reason = "the deadline passed while waiting for its lock"
+    let reason = "the deadline passed while waiting for the lock"
     #expect(error?.reason == "\(reason), held by 'TestPeer' (process \(process), stopped)")
     #expect(error?.hint == "resume the process with 'kill -CONT \(process)', or end the process")
   }

@@ -149,7 +149,7 @@ import Testing
     ]
     for object in whole {
       #expect(throws: Never.self, "\(object)") { try decode(object) }
-      refuses(.malformed, "an object runs into the offset table", "\(object)") {
+      refuses(.malformed, "an object extends into the offset table", "\(object)") {
         _ = try decode(Array(object.dropLast()))
       }
     }
@@ -163,12 +163,12 @@ import Testing
       let good = RawFile([text, container], referenceSize: size, top: 1)
       #expect(throws: Never.self, "\(container)") { try decode(good) }
       let bad = RawFile([text, Array(container.dropLast())], referenceSize: size, top: 1)
-      refuses(.malformed, "an object runs into the offset table", "\(container)") {
+      refuses(.malformed, "an object extends into the offset table", "\(container)") {
         _ = try decode(bad)
       }
     }
     // The count alone exceeds the file.
-    refuses(.malformed, "an object runs into the offset table") {
+    refuses(.malformed, "an object extends into the offset table") {
       _ = try decode([0xAF, 0x13] + zeros(4) + [0x40, 0, 0, 0])
     }
   }
@@ -220,8 +220,8 @@ import Testing
     }
     refuse("the file ends too early") { $0.objects = [[]] }
     for size in [0, 9, 255] {
-      refuse("offsets or references of no legal size") { $0.saysOffsetSize = size }
-      refuse("offsets or references of no legal size") { $0.saysReferenceSize = size }
+      refuse("offsets or references of an invalid size") { $0.saysOffsetSize = size }
+      refuse("offsets or references of an invalid size") { $0.saysReferenceSize = size }
     }
     refuse("the top object does not exist") { $0.top = 1 }
     refuse("the top object does not exist") { $0.saysCount = 0 }
@@ -242,7 +242,9 @@ import Testing
       [0x62, 0xDF, 0xAC, 0xD8, 0x3C], [0x63] + pair + [0xDB, 0xFF], [0x62, 0xD8, 0x3C, 0, 0x61],
     ]
     for object in halves {
-      refuses(.malformed, "a string with half a character", "\(object)") { _ = try decode(object) }
+      refuses(.malformed, "a string with an unpaired surrogate", "\(object)") {
+        _ = try decode(object)
+      }
     }
     #expect(try decode([0x51, 0x7F]) == "\u{7F}")
     refuses(.malformed, "a non-ASCII character in an ASCII string") {

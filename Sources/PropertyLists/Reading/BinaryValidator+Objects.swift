@@ -38,7 +38,7 @@ extension BinaryValidator {
   }
 
   private static func overrun(at offset: Int) -> PropertyListError {
-    PropertyListError(.malformed, "an object runs into the offset table", at: offset)
+    PropertyListError(.malformed, "an object extends into the offset table", at: offset)
   }
 
   @inline(__always)
@@ -114,12 +114,12 @@ extension BinaryValidator {
     var expectsLow = false
     for unit in UTF16Units(bytes: objects.payload(of: head)) {
       guard UTF16.isTrailSurrogate(unit) == expectsLow else {
-        throw PropertyListError(.malformed, "a string with half a character", at: offset)
+        throw PropertyListError(.malformed, "a string with an unpaired surrogate", at: offset)
       }
       expectsLow = UTF16.isLeadSurrogate(unit)
     }
     guard !expectsLow else {
-      throw PropertyListError(.malformed, "a string with half a character", at: offset)
+      throw PropertyListError(.malformed, "a string with an unpaired surrogate", at: offset)
     }
   }
 }

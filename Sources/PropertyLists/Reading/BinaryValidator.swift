@@ -74,7 +74,8 @@ struct BinaryValidator {
     let offsetSize = Int(bytes[trailer + 6])
     let referenceSize = Int(bytes[trailer + 7])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize) else {
-      throw PropertyListError(.malformed, "offsets or references of no legal size", at: trailer + 6)
+      throw PropertyListError(
+        .malformed, "offsets or references of an invalid size", at: trailer + 6)
     }
     let count = bytes.number(at: trailer + 8, width: 8)
     let top = bytes.number(at: trailer + 16, width: 8)

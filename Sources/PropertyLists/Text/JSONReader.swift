@@ -160,12 +160,12 @@ extension JSONReader {
       if UTF16.isLeadSurrogate(UInt16(value)), cursor.skip("\\u") {
         let low = try readHexadecimal()
         guard UTF16.isTrailSurrogate(UInt16(low)) else {
-          throw cursor.failure("half a character in a string")
+          throw cursor.failure("an unpaired surrogate in a string")
         }
         value = 0x10000 + (value - 0xD800) << 10 + (low - 0xDC00)
       }
       guard let scalar = Unicode.Scalar(value) else {
-        throw cursor.failure("half a character in a string")
+        throw cursor.failure("an unpaired surrogate in a string")
       }
       bytes.append(contentsOf: Array(String(Character(scalar)).utf8))
     default: throw cursor.failure("an unknown escape in a string")

@@ -23,4 +23,6 @@ public enum Sharing: Hashable, Sendable {
   package var directoryMode: FileMode { self == .owner ? 0o700 : 0o2770 }
   /// The permission bits of users who must not write to the container.
   var foreignWriters: FileMode { self == .owner ? 0o022 : 0o002 }
+  /// The argument of `chmod` that withdraws the permission of ``foreignWriters``.
+  var withoutForeignWriters: String { self == .owner ? "go-w" : "o-w" }
 }

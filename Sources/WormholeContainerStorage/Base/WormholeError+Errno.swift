@@ -8,7 +8,8 @@ extension WormholeError {
     let (code, hint) = Self.meaning(of: error)
     let reason =
       error == .ownerDied
-      ? "a forked child cannot use an instance that its parent process opened" : error.description
+      ? "this process is a forked child, and its parent process has opened the container"
+      : error.description
     self.init(code, operation, subject, because: reason, hint: hint, errno: error)
   }
 
@@ -37,7 +38,7 @@ extension WormholeError {
         "check the owner of the directory, and whether its file system supports hard links"
       )
     case .readOnlyFileSystem:
-      (.readOnly, nil)
+      (.readOnly, "mount the file system for writing")
     case .noSpace, .quotaExceeded:
       (.full, "free space on the file system, and try again")
     case .fileTooLarge:
@@ -52,7 +53,7 @@ extension WormholeError {
         "end processes or threads of the user, or raise the limit of 'ulimit -u'"
       )
     case .tooManyLinks:
-      (.refused, "symbolic links are not followed")
+      (.refused, "use a path without symbolic links")
     case .notADirectory, .isADirectory, .noDevice, .crossDevice:
       (.refused, "check the kind of the file at the path")
     case .nameTooLong:

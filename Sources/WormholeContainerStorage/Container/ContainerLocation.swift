@@ -281,7 +281,7 @@ package struct ContainerLocation: Hashable, Sendable {
     guard status.mode & (sharing == .owner ? 0o022 : 0o002) == 0 else {
       throw WormholeError(
         .refused, "use directory", path, because: "unauthorized users may write to the directory",
-        hint: "chmod \(sharing == .owner ? "go-w" : "o-w") '\(path)'")
+        hint: "chmod \(sharing.withoutForeignWriters) '\(path)'")
     }
     if let complaint = sharing.complaint(about: status, path) {
       throw WormholeError(

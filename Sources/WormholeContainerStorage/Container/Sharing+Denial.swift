@@ -21,7 +21,8 @@ extension Sharing {
     return (
       "'\(path)' belongs to user \(status.owner) and has the mode "
         + "\(String(status.mode, radix: 8)), not the mode of \(kind)",
-      "check its content, because any member of the group may have moved the directory there; "
+      "check the content of the directory, because any member of the group may have moved "
+        + "the directory to this path; "
         + "if the container made the directory: chmod \(String(mode, radix: 8)) '\(path)'"
     )
   }
@@ -38,7 +39,8 @@ extension Sharing {
     guard let status = try? root.status(of: path), status.kind == .directory else { return nil }
     guard status.mode & foreignWriters == 0 else {
       return "unauthorized users may write to '\(path)' (mode \(String(status.mode, radix: 8))): "
-        + "run 'chmod o-w' on the directory, and check its content"
+        + "check the content of the directory, and run 'chmod \(withoutForeignWriters)' on the "
+        + "directory"
     }
     let (user, isOwn) = (Processes.effectiveUser, path == "staging/\(Staging.ownName)")
     if !isOwn || status.owner == user,
@@ -49,7 +51,7 @@ extension Sharing {
     let permissions = status.mode >> (status.owner == user ? 6 : self == .group ? 3 : 0)
     guard permissions & 0o3 != 0o3 else { return nil }
     return "'\(path)' belongs to user \(status.owner) and has the mode "
-      + "\(String(status.mode, radix: 8)), and user \(user) cannot write there: "
+      + "\(String(status.mode, radix: 8)), and user \(user) may not write to the directory: "
       + "run 'chown' or 'chmod' on the directory"
   }
 }

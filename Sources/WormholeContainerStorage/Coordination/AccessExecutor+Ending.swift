@@ -108,7 +108,7 @@ extension AccessExecutor {
       case .misplaced, .unproven:
         WormholeError(.refused, Self.operation, request.subject, because: "")
       }
-    error.reason = "cannot fence '\(path)' of \(who): \(trouble.reason)"
+    error.reason = "failed to fence the directory '\(path)' of \(who): \(trouble.reason)"
     error.hint =
       "end the process, or check the content of the directory and move the directory elsewhere"
     return error
@@ -117,7 +117,7 @@ extension AccessExecutor {
   func tooLate() -> WormholeError {
     if patience.cancellation?.isCancelled == true {
       return WormholeError(
-        .cancelled, Self.operation, request.subject, because: "it was cancelled")
+        .cancelled, Self.operation, request.subject, because: "the access was cancelled")
     }
     let holder = machine.blockers.last.flatMap { name in
       home.flatMap { room.holder(of: name, in: $0) }
@@ -133,7 +133,8 @@ extension AccessExecutor {
     let who = holder.map { "\($0)" } ?? "a process"
     return WormholeError(
       .stopped, Self.operation, request.subject,
-      because: "\(who) has a conflicting access and does not run",
-      hint: holder?.advice ?? "resume or end the process, or permit a takeover")
+      because: "\(who) has a conflicting access and is suspended",
+      hint: holder?.advice ?? "resume or end the process, or permit a takeover with 'takeOverAfter'"
+    )
   }
 }

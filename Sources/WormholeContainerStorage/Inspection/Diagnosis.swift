@@ -48,7 +48,7 @@ extension Diagnosis {
         error as? WormholeError ?? (error as? Errno).map { WormholeError($0, deed, path) }
       guard error?.code != .notFound else { return nil }
       return Diagnosis(
-        .problem, path, "cannot be \(deed): \(error?.reason ?? "the system fails")",
+        .problem, path, "cannot be \(deed): \(error?.reason ?? "unknown error")",
         advice: error?.hint)
     }
   }

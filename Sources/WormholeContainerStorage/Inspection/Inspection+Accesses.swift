@@ -45,7 +45,7 @@ extension Inspection {
     "system/\(AccessDirectory.slotName)/\(place?.name ?? AccessDirectory.passedName)"
   }
 
-  private static let adviceToSetAside = "'wormhole doctor --repair' moves it to damaged/"
+  private static let adviceToSetAside = "move the entry to damaged/ with 'wormhole doctor --repair'"
 
   /// Reports ignored entries, not made by a coordinating program.
   private mutating func inspectStrangers(
@@ -55,7 +55,8 @@ extension Inspection {
     for name in strangers.prefix(Self.mostAccesses) {
       add(
         Diagnosis(
-          .problem, "\(Self.path(place))/\(name.text)", "not a plain file: it is ignored",
+          .problem, "\(Self.path(place))/\(name.text)",
+          "not a plain file: every program ignores the entry",
           advice: Self.adviceToSetAside, isRepairable: true))
     }
   }
@@ -98,7 +99,7 @@ extension Inspection {
       case .waiting: "\(who) waits to "
       case .running: "\(who) may "
       case .overtaken: "\(who) was overtaken, and may still "
-      case nil: "\(who) was overtaken, and after resuming requests again to "
+      case nil: "\(who) was overtaken; once resumed, the process will request again to "
       }
     let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(

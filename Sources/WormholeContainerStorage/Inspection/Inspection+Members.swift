@@ -53,7 +53,8 @@ extension Inspection {
       add(
         Diagnosis(
           .problem, path, "not trusted in a directory that the whole group can write to",
-          advice: "remove the file, and register with 'wormhole wake \(home.name) --register'"))
+          advice: "remove the file, and register the launch command again with "
+            + "'wormhole wake \(home.name.shellWord) --register'"))
     }
     let start: MemberStart?
     do throws(WormholeError) {
@@ -68,8 +69,9 @@ extension Inspection {
     } catch {
       add(
         Diagnosis(
-          .problem, path, "its program '\(start.program)' cannot be run: \(error)",
-          advice: "register again with 'wormhole wake \(home.name) --register'"))
+          .problem, path,
+          "cannot execute program '\(start.program)' of the launch command: \(error)",
+          advice: "register again with 'wormhole wake \(home.name.shellWord) --register'"))
     }
   }
 

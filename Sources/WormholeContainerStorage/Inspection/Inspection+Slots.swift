@@ -104,7 +104,8 @@ extension Inspection {
     if path.begins(with: suite),
       let name = EscapedName.unescape(String(path.dropFirst(suite.count)))
     {
-      return "'wormhole defaults delete \(name)' removes all settings; the file moves to damaged/"
+      return "remove all settings with 'wormhole defaults delete \(name.shellWord)'; "
+        + "the file moves to damaged/"
     }
     return "put a new value; the damaged file moves to damaged/"
   }

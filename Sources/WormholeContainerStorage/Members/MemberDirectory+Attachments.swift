@@ -362,7 +362,8 @@ extension MemberDirectory.AttachmentProblem {
     self =
       switch failure {
       case .system(let error): .system(error)
-      case .shrank(let now): .damaged("the file was cut to \(now) bytes, and \(size) were sent")
+      case .shrank(let now):
+        .damaged("the file was truncated to \(now) bytes, and \(size) were sent")
       case .cancelled: .cancelled
       }
   }

@@ -56,7 +56,9 @@ extension MemberDirectory {
 
   fileprivate func remove() throws {
     if let foreign = foreignName(among: try home.descriptor.names()) {
-      throw refusal("its directory contains a foreign file, '\(foreign)'", "move the file away")
+      throw refusal(
+        "its directory contains a foreign file, '\(foreign)'",
+        "move the file out of the directory, and try again")
     }
     try checkParts()
     // A concurrent sender makes the file again.
@@ -72,7 +74,7 @@ extension MemberDirectory {
       guard error == .directoryNotEmpty else { throw error }
       throw WormholeError(
         .conflict, "remove member", name, because: "another process uses the directory again",
-        hint: "the messages to the member remain")
+        hint: "try again when no process uses the member; the messages to the member remain")
     }
   }
 
@@ -99,13 +101,19 @@ extension MemberDirectory {
         case .dead:
           (
             "its queue contains dead letters",
-            "run 'wormhole queue \(name) --dead', and add '--retry ID' or '--discard ID'"
+            "list the dead letters with 'wormhole queue \(name.shellWord) --dead', and retry "
+              + "or discard each with '--retry ID' or '--discard ID'"
           )
-        case .files: ("its directory contains files of messages", "run 'wormhole doctor'")
+        case .files:
+          (
+            "its directory contains files of messages",
+            "run 'wormhole doctor', which names the files and the remedy"
+          )
         default:
           (
             "its queue contains messages",
-            "receive the messages, or cancel with 'wormhole queue \(name) --cancel ID'"
+            "receive the messages, or cancel each with "
+              + "'wormhole queue \(name.shellWord) --cancel ID'"
           )
         }
       throw refusal(what, advice)

@@ -143,7 +143,7 @@ extension MemberDirectory {
       throw refused(
         "unauthorized users may write to its \(Self.startName) "
           + "(mode \(String(file.mode, radix: 8)))",
-        "check its content, and register the launch command again")
+        "check the content of the file, and register the launch command again")
     }
     // For a group's container, opening the state directory has checked the path.
     guard container.options.sharing == .owner else { return }

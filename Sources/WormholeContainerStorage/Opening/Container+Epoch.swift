@@ -79,7 +79,8 @@ extension Container {
       try settleEpoch(boot, slot)
     }
     throw WormholeError(
-      .conflict, "find the epoch of", path, because: "other processes changed the epoch repeatedly")
+      .conflict, "find the epoch of", path, because: "other processes changed the epoch repeatedly",
+      hint: "try again")
   }
 
   /// Returns the epoch, if valid for this process.

@@ -98,7 +98,7 @@ struct ContainerOpening {
       let others = options.sharing == .owner ? "its group or all users" : "all users"
       throw WormholeError(
         .refused, "open container", path, because: "\(others) may write to the directory",
-        hint: "chmod \(options.sharing == .owner ? "go-w" : "o-w") '\(path)'")
+        hint: "chmod \(options.sharing.withoutForeignWriters) '\(path)'")
     }
     guard let complaint = options.sharing.complaint(about: status, path) else { return }
     // A single user's own container must not be opened to a group.
@@ -198,7 +198,8 @@ struct ContainerOpening {
     guard status.kind == .regular, status.size <= 1 << 16 else {
       throw WormholeError(
         .refused, "open container", path,
-        because: "\(ContainerMarker.fileName) is not a small plain file")
+        because: "\(ContainerMarker.fileName) is not a plain file, or has more than 65536 bytes",
+        hint: "check the origin of the file, and move the file away")
     }
     guard options.sharing == .group || status.owner == Processes.effectiveUser else {
       throw WormholeError(
@@ -219,7 +220,8 @@ struct ContainerOpening {
   private func make(_ root: borrowing Descriptor) throws {
     guard createsIfMissing else {
       throw WormholeError(
-        .notAContainer, "open container", path, because: "it has no \(ContainerMarker.fileName)")
+        .notAContainer, "open container", path,
+        because: "the directory contains no \(ContainerMarker.fileName)")
     }
     let ours = Set(Container.Folder.allCases.map(\.rawValue) + [ContainerMarker.fileName])
     if let foreign = try root.names().first(where: {

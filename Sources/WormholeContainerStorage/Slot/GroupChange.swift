@@ -18,7 +18,8 @@ extension Container {
     }
     for (left, right) in zip(order, order.dropFirst()) where slots[left] === slots[right] {
       throw WormholeError(
-        .nested, operation, slots[left].name, because: "the call contains the name twice")
+        .nested, operation, slots[left].name, because: "the call contains the name twice",
+        hint: "name each value once")
     }
     var group = GroupChange(
       slots: order.map { slots[$0] }, operation: operation, durability: durability,

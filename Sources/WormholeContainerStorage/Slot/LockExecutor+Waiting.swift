@@ -34,14 +34,14 @@ extension LockExecutor {
   private mutating func giveUp() {
     let holder = holder()
     if patience.cancellation?.isCancelled == true {
-      fail(WormholeError(.cancelled, operation, slot.name, because: "it was cancelled"))
+      fail(WormholeError(.cancelled, operation, slot.name, because: "the operation was cancelled"))
       return
     }
     let who = holder.map { ", held by \($0)" } ?? ""
     fail(
       WormholeError(
         .timedOut, operation, slot.name,
-        because: "the deadline passed while waiting for its lock\(who)",
+        because: "the deadline passed while waiting for the lock\(who)",
         hint: holder?.advice))
   }
 }

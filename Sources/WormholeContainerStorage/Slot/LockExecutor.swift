@@ -383,8 +383,8 @@ struct LockExecutor {
         fail(
           WormholeError(
             .system, operation, slot.name,
-            because: "its lock was taken over, but '\(slot.path)/lock/\(name)' of the suspended "
-              + "holder cannot be removed from the file system\(place): \(error)",
+            because: "the lock was taken over, but '\(slot.path)/lock/\(name)' of the suspended "
+              + "holder could not be removed from the file system\(place): \(error)",
             hint: "end the holder, or move the container to a local file system", errno: error))
         throw error
       }

@@ -69,7 +69,7 @@ extension Slot {
     } catch {
       throw WormholeError(
         .notDurable, operation(), name,
-        because: "the change is done, but its directory could not be synced: \(error)",
+        because: "the change is done, but the directory could not be synced: \(error)",
         hint: "write the value again, because a power cut may undo the change", errno: error)
     }
   }
@@ -90,8 +90,8 @@ extension Slot {
       throw WormholeError(
         cancelled ? .cancelled : .timedOut, operation(), name,
         because: cancelled
-          ? "it was cancelled"
-          : "the deadline passed while another thread of the process held its lock")
+          ? "the operation was cancelled"
+          : "the deadline passed while another thread of the process held the lock")
     }
     defer { turns.giveBack() }
     lookAtName()

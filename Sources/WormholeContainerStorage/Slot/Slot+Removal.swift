@@ -35,7 +35,7 @@ extension Slot {
       if let foreign = try foreignFile(operation) {
         throw WormholeError(
           .refused, operation, name, because: "its directory contains a foreign file, '\(foreign)'",
-          hint: "move the file elsewhere")
+          hint: "move the file out of the directory, and try again")
       }
       for _ in 0...LockMachine.rerunLimit {
         guard let parent = try removeOnce(operation, patience, last) else { continue }

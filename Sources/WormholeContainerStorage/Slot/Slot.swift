@@ -234,14 +234,15 @@ extension FileReading.Refusal {
         .refused, operation, name, because: "its \(file) belongs to user \(owner)",
         hint: "check the origin of \(file), and move the file away")
     case .mode(let mode):
+      // Only in a group's container: in a user's own, nobody else reaches the file.
       WormholeError(
         .refused, operation, name,
         because: "unauthorized users may write to its \(file) (mode \(String(mode, radix: 8)))",
-        hint: "check its content, and run 'chmod o-w' on the file")
+        hint: "check the content of \(file), and run 'chmod o-w' on the file")
     case .tooLarge(let size):
       WormholeError(
         .tooLarge, operation, name, because: "its \(file) has \(size) bytes, more than the limit",
-        hint: "open the container with a larger limit, or put another value")
+        hint: "open the container with a larger limit, or put a smaller value")
     }
   }
 }
