@@ -258,7 +258,7 @@ import WormholeTesting
     #expect(underWay.code == .unreachable)
     let error = try await failure { _ = try await two.toSecond.request(2, as: Int.self) }
     #expect(error.code == .unreachable)
-    #expect(error.reason == "the link to the peer is cut")
+    #expect(error.reason == "the test has cut the link to the peer")
     #expect(throws: WormholeError.self) { try two.toFirst.sendImmediately(1) }
     two.link.heal()
     let again = Task { try await two.toSecond.request(3, as: Int.self) }

@@ -57,7 +57,7 @@ import WormholeTesting
     var message: Message? = try Message.make(1)
     let record = try #require(message?.record)
     message = nil
-    #expect(record.failure == "it was received and never acknowledged")
+    #expect(record.failure == "the message was received and never acknowledged")
   }
 
   @Test func receivedMessageHasNoRecord() async throws {

@@ -123,11 +123,11 @@ import Wormhole
     #expect(error.code == .conflict)
     #expect(
       error.description
-        == "cannot put value into channel 'speed': version 1 was expected, and version 2 is there; "
-        + "read it and try again")
+        == "cannot put value into channel 'speed': version 1 was expected, and the channel has "
+        + "version 2; read the channel, and try again")
     #expect(try speed.value == 2)
     let fresh = try failure { try shared.channel("new").put(3, ifVersion: 1) }
-    #expect(fresh.reason == "version 1 was expected, and nothing was ever put there")
+    #expect(fresh.reason == "version 1 was expected, and no value was ever put")
   }
 
   /// Each of eight threads adds by compare-and-set, and tries again after a conflict.

@@ -184,7 +184,10 @@ struct CoordinationProcessTests {
     let container = try scene.arbiters.room(for: AccessPath(scene.path("a"))).container
     let passed = try container.inspect().filter { $0.subject.contains("passed/") }
     #expect(passed.map(\.severity) == [.note])
-    #expect(passed.allSatisfy { $0.what.contains("after resuming requests again to write '") })
+    #expect(
+      passed.allSatisfy {
+        $0.what.contains("once resumed, the process will request again to write '")
+      })
     if rule.hasPrefix("mkdir") { try peer.child.send(.go) } else { try peer.child.send(.kill) }
     #expect(try peer.outcome().status == .signalled(9))
     #expect(try scene.leftovers().filter { $0.hasPrefix(".wormhole") }.count == 1)

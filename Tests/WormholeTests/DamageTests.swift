@@ -92,7 +92,7 @@ import Wormhole
     try meeting.overwrite(file, try BinaryPropertyList.encode(content))
     let error = try failure { _ = try speed.value }
     #expect(error.code == .damaged)
-    #expect(error.reason.hasPrefix("it is not of a channel's form: "))
+    #expect(error.reason.hasPrefix("the content does not have the form of a channel: "))
     let words = Heard<String>()
     let other = try meeting.another { $0.log = { words.add($0.text) } }
     #expect(try other.channel("speed").put(2.0) > large)

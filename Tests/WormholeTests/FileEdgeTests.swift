@@ -69,7 +69,8 @@ import Wormhole
     }
     #expect(isReplaced)
     #expect(error.code == .partlyDone)
-    #expect(error.reason == "it was sent, but could not be removed: another file is there now")
+    #expect(
+      error.reason == "the file was sent, but could not be removed: another file has the path now")
     #expect(try files.folder.read("film") == "new")
     // The first file was sent.
     try files.handle { message in
@@ -157,7 +158,7 @@ import Wormhole
         }
       } catch {
         // On a machine that is busy, the first attempt can be over before the second begins.
-        #expect(error.reason.contains("was taken before"))
+        #expect(error.reason.contains("was moved already"))
         taken = ["first"]
       }
       first.join()

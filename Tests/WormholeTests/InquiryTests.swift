@@ -108,7 +108,7 @@ import Wormhole
     let pair = try Pair { $0.log = { told.add($0.text) } }
     let responding = pair.watch.respond(toKind: nil) { _ in }
     pair.phone.request(1, as: Int.self, kind: "k", within: .seconds(600)) { _ in }
-    try told.wait("the warning") { $0.contains { $0.hasSuffix("was never answered") } }
+    try told.wait("the warning") { $0.contains { $0.hasSuffix("got no reply") } }
     responding.stop()
   }
 
@@ -123,7 +123,7 @@ import Wormhole
     }
     #expect(try pair.phone.request(0, as: Int.self) == 1)
     try told.wait("both are told of") { $0.count == 2 }
-    #expect(told.all.allSatisfy { $0.hasSuffix("was answered once already") })
+    #expect(told.all.allSatisfy { $0.hasSuffix("has a reply already") })
     #expect(calls.all == [[]])
     responding.stop()
   }

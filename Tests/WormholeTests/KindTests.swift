@@ -30,7 +30,7 @@ import Wormhole
     ]
     let problem =
       kind == Self.long
-      ? "its kind has 256 bytes, and the limit is 255" : "its kind holds a zero byte"
+      ? "the kind has 256 bytes, and the limit is 255" : "the kind contains a zero byte"
     for call in calls {
       let error = #expect(throws: WormholeError.self) { try call() }
       #expect(error?.code == .invalidName)
@@ -61,7 +61,7 @@ import Wormhole
       try send(Int.self, wrapped: 60, .quick(), through: pair)
     }
     #expect(error?.code == .invalidName)
-    #expect(error?.hint?.contains("a kind of its own") == true)
+    #expect(error?.hint?.contains("a shorter kind") == true)
     try send(Int.self, wrapped: 60, .quick { $0.kind = "deep" }, through: pair)
   }
 

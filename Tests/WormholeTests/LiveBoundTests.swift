@@ -98,7 +98,7 @@ import Testing
       }
     }
     // The request beyond the limit is refused at once.
-    try asked.wait("the refusal") { $0 == ["too many requests wait there"] }
+    try asked.wait("the refusal") { $0 == ["too many requests wait for the queue of the handler"] }
     queue.resume()
     try heard.wait("the thousand") { $0.count == 1000 }
     queue.sync {}
@@ -122,7 +122,8 @@ import Testing
       // The directory has no more room either.
       try settle(pair)
     }
-    let refused = Array(repeating: "too many requests wait there", count: 3)
+    let refused = Array(
+      repeating: "too many requests wait for the queue of the handler", count: 3)
     try ends.wait("those for which there is no room") { $0.count >= 3 }
     #expect(ends.all == refused)
     queue.resume()
@@ -179,7 +180,7 @@ import Testing
       }
     }
     #expect(error.code == .full)
-    #expect(error.reason == "its directory for immediate messages is full of unread messages")
+    #expect(error.reason == "the directory for immediate messages is full of unread messages")
     #expect((8...10).contains(sent), "\(sent)")
     #expect(try failure { _ = try pair.phone.request(large, as: Int.self) }.code == .full)
     go()

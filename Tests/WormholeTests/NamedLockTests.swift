@@ -158,7 +158,7 @@ import Testing
   @Test(.timeLimit(.minutes(1))) func withoutAThreadATaskIsToldSo() async throws {
     let lanes = CallLanes(CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock })
     for _ in 0..<2 {
-      let stay = LockSession(CancellationFlag()) { stay in
+      let stay = LockSession("till", CancellationFlag()) { stay in
         stay.enter(1)
         return false
       }
@@ -167,8 +167,8 @@ import Testing
       } expire: {
         stay.expire()
       }
-      let error = try await failure { _ = try await stay.generation("till") }
-      #expect(error.code == .exhausted)
+      let error = try await failure { _ = try await stay.generation() }
+      #expect(error.code == .exhausted && error.subject == "till")
     }
   }
 

@@ -126,8 +126,8 @@ struct OtherUserTests {
     #expect(
       fresh.errors.hasSuffix(
         ": permission denied; 'members/watch/inbox' belongs to user \(denial.owner) and has the "
-          + "mode \(denial.mode), and user \(Self.user) cannot write there: run 'chown' or 'chmod' "
-          + "on the directory\n"), "\(fresh.errors)")
+          + "mode \(denial.mode), and user \(Self.user) may not write to the directory: run "
+          + "'chown' or 'chmod' on the directory\n"), "\(fresh.errors)")
     try scene.giveBack("inbox")
     try eventually("it sends again") { try sent(sender) >= before + 3 }
     _ = try scene.folder.descriptor.open("stop", [.writeOnly, .create], mode: 0o600)

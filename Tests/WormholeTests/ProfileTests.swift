@@ -61,7 +61,7 @@ import Wormhole
     member.leave()
     let error = try failure { try member.update(info: [:]) }
     #expect(error.code == .notJoined)
-    #expect("\(error)" == "cannot update info of 'phone': it has left; join again")
+    #expect("\(error)" == "cannot update info of 'phone': the member has left; join again")
     #expect(try container.peer("phone").profile?.info == ["c": "d"])
   }
 
@@ -219,7 +219,7 @@ import Wormhole
     let error = try failure { try member.update(info: ["a": "b"]) }
     #expect(error.code == .notJoined)
     #expect(
-      "\(error)" == "cannot update info of 'phone': its directory was removed; join again")
+      "\(error)" == "cannot update info of 'phone': the member's directory was removed; join again")
     // No process can see that the member still has the name.
     let other = try meeting.another().join(as: "phone")
     #expect(try failure { try member.update(info: ["a": "b"]) }.code == .notJoined)

@@ -105,12 +105,13 @@ import Wormhole
 
   @Test func nobodyIsThere() async throws {
     let pair = try Pair()
-    for name in ["nobody", "gone"] {
+    for (name, word) in [("nobody", "nobody"), ("gone", "gone"), ("my tv", "'my tv'")] {
       if name == "gone" { try await pair.meeting.another().join(as: "gone").leave() }
       let error = await #expect(throws: WormholeError.self) {
         try await pair.sender.peer(name).request(1, as: Int.self, within: long)
       }
       #expect(error?.code == .unreachable)
+      #expect(error?.hint?.contains("'wormhole wake \(word)'") == true)
     }
   }
 

@@ -151,6 +151,8 @@ struct WakingTests {
     }
   }
 
+  private static let advice = "; check the launch command with 'wormhole wake watch --show'"
+
   @Test(.blocking) func theProgramIsMissing() throws {
     let scene = try Scene()
     let program = scene.meeting.folder.path + "/program"
@@ -159,9 +161,10 @@ struct WakingTests {
     try scene.meeting.folder.descriptor.unlink("program")
     let start = Instant.now
     for waker in try scene.wakers(5, within: 60_000) {
-      let reason = "its program '\(program)' could not be started: no such file or directory"
+      let reason = "the program '\(program)' could not be started: no such file or directory"
       #expect(
-        try waker.outcome().output == "unreachable: cannot wake 'watch': \(reason)\n")
+        try waker.outcome().output
+          == "unreachable: cannot wake 'watch': \(reason)\(Self.advice)\n")
     }
     // A process that might still join would cost a wait of a minute.
     #expect(Instant.now - start < .seconds(40))
@@ -174,8 +177,8 @@ struct WakingTests {
   @Test(
     .blocking,
     arguments: [
-      (PeerJob.Awakening.crashing, "it ended with exit code 3"),
-      (.dying, "it was ended by signal 9"),
+      (PeerJob.Awakening.crashing, "the program ended with exit code 3"),
+      (.dying, "the program was ended by signal 9"),
     ])
   func itCrashesAtOnce(_ manner: PeerJob.Awakening, _ how: String) throws {
     let scene = try Scene(manner)
@@ -183,7 +186,7 @@ struct WakingTests {
     for waker in try scene.wakers(20, within: 60_000) {
       #expect(
         try waker.outcome().output
-          == "unreachable: cannot wake 'watch': \(how) before it joined as 'watch'\n")
+          == "unreachable: cannot wake 'watch': \(how) before joining as 'watch'\(Self.advice)\n")
     }
     #expect(Instant.now - start < .seconds(40))
     // Callers that had begun already share a start; later callers try once more.
@@ -221,8 +224,8 @@ struct WakingTests {
     try eventually("it has begun") { try scene.started.count == 1 }
     let process = try scene.processes()[0]
     #expect(
-      error.reason == "it was started as '\(PeerJob.program)' (process \(process)), "
-        + "and has not joined within 2.5 seconds")
+      error.reason == "'\(PeerJob.program)' (process \(process)) was started, "
+        + "and no process has joined within 2.5 seconds")
     // The first process still lives, so no second process is started.
     #expect(try failure { try scene.watch.wake(within: .milliseconds(300)) }.code == .timedOut)
     #expect(try scene.started.count == 1)
@@ -233,7 +236,7 @@ struct WakingTests {
       for process in try scene.processes() { try? Processes.send(.kill, to: process) }
       return waker.hasEnded
     }
-    #expect(try waker.outcome().output.contains("it was ended by signal 9 before it joined"))
+    #expect(try waker.outcome().output.contains("the program was ended by signal 9 before joining"))
   }
 
   @Test func aCancelledTaskWaitsNoLonger() async throws {
@@ -277,7 +280,7 @@ struct WakingTests {
     let error = try failure { try scene.watch.wake(within: .zero) }
     #expect(
       error.reason.contains(
-        "times in a row without success, the last time it ended with exit code 3"))
+        "times in a row without success; the last time, the program ended with exit code 3"))
   }
 
   // MARK: The waker is killed or suspended

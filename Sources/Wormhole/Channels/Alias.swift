@@ -43,7 +43,7 @@ package struct Alias: Sendable {
     do throws(Errno) {
       if isThere { try make() } else { try remove() }
     } catch {
-      throw WormholeError(error, isThere ? "make link" : "remove link", location)
+      throw WormholeError(error, isThere ? "create link" : "remove link", location)
     }
   }
 
@@ -97,7 +97,7 @@ extension Channel {
   /// Puts a value that has a second name.
   @discardableResult
   package func put(_ value: Value, alias: Alias) throws(WormholeError) -> Int {
-    try change("put", alias, hasValue: true) { (writer, content) throws(WormholeError) in
+    try change("put value into", hasValue: true, alias) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(value, version, "put value into channel"))
     }
@@ -109,14 +109,14 @@ extension Channel {
     // Check first, so that clearing an unused name makes no channel of it. An existing link may
     // belong to a process that is about to put the first value.
     if !alias.isThere, try isUnwritten() { return 0 }
-    return try change("clear", alias, hasValue: false) { (writer, content) throws(WormholeError) in
+    return try change("clear", hasValue: false, alias) { (writer, content) throws(WormholeError) in
       let version = writer.count(content).next
       return (version, try writer.seal(Value?.none, version, "clear channel"))
     }
   }
 
   private func change(
-    _ operation: String, _ alias: Alias, hasValue: Bool,
+    _ operation: String, hasValue: Bool, _ alias: Alias,
     _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (version: Int, bytes: [UInt8])
   ) throws(WormholeError) -> Int {
     let writer = try writer()
@@ -124,7 +124,8 @@ extension Channel {
       return try WormholeError.writing("\(operation) channel", name) {
         var result = 0
         try writer.slot.change(
-          operation, durability: container.options.durability, patience: writer.patience
+          "\(operation) channel", durability: container.options.durability,
+          patience: writer.patience
         ) { content in
           let (version, bytes) = try file(writer, content)
           result = version
@@ -143,14 +144,15 @@ extension Channel {
   private func settle(_ alias: Alias, _ writer: SlotWriter) {
     let reader = reader()
     do {
-      try writer.slot.change("settle", patience: writer.patience) { content in
+      try writer.slot.change("repair the link of channel", patience: writer.patience) { content in
         let isThere = try reader.metadata(of: content).map { !$0.isCleared } ?? false
         try alias.set(isThere)
         return .none
       }
     } catch {
       container.log(
-        .warning, "the link '\(alias.location)' may be wrong: \(error)",
+        .warning,
+        "the link '\(alias.location)' may not match the value of channel '\(name)': \(error)",
         about: writer.slot.logSubject, because: error)
     }
   }

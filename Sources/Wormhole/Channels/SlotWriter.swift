@@ -136,14 +136,14 @@ struct SlotWriter {
     guard let expected, expected != present else { return }
     let there =
       switch present {
-      case nil: "what is there is damaged"
-      case 0: "nothing was ever put there"
-      case .some(let version): "version \(version) is there"
+      case nil: "the value is damaged"
+      case 0: "no value was ever put"
+      case .some(let version): "the channel has version \(version)"
       }
     throw WormholeError(
       .conflict, "\(operation) channel", name,
       because: "version \(expected) was expected, and \(there)",
-      hint: "read it and try again")
+      hint: "read the channel, and try again")
   }
 }
 

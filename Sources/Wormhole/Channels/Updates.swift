@@ -42,7 +42,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
       }
       let listener = source.listener.one
       guard listener.owner.isCurrent else {
-        throw WormholeError(.ownerDied, "wait for", "changes")
+        throw WormholeError(.ownerDied, "watch for", "changes")
       }
       while let finding = await listener.next() {
         var element: Element?

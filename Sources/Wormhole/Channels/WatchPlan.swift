@@ -76,7 +76,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     on queue: DispatchQueue?, _ handler: @escaping @Sendable (Element) -> Void,
     _ failure: @escaping @Sendable (WormholeError) -> Void
   ) throws(WormholeError) -> Listener {
-    if queue != nil { try WormholeError.checkQueues("watch on", "a queue") }
+    if queue != nil { try WormholeError.checkQueues("watch for", "changes") }
     let interpret = interpreter()
     let listener = Listener(seen: seen, on: queue) { finding in
       do throws(WormholeError) { try interpret(finding, handler) } catch { failure(error) }
@@ -111,7 +111,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     in begun: ActiveSubscriptions, _ handler: IsolatedHandler<Element>,
     _ failure: IsolatedHandler<WormholeError>
   ) throws(WormholeError) -> Subscription {
-    try WormholeError.checkQueues("watch with", "an asynchronous closure")
+    try WormholeError.checkQueues("watch for", "changes")
     let listener = Listener(seen: seen)
     try begin(listener)
     let watching = try goOn(listener, in: begun)
@@ -146,7 +146,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
 
   var updates: Updates<Element> {
     Updates { () throws(WormholeError) in
-      try WormholeError.checkQueues("wait for", "changes")
+      try WormholeError.checkQueues("watch for", "changes")
       let listener = Listener(seen: seen)
       try begin(listener)
       return (StopOnRelease(listener), interpreter())

@@ -58,7 +58,8 @@ public struct Context: Sendable {
       switch try home.read(file, in: .context, "read context") {
       case .missing: return nil
       case .damaged(let reason, _):
-        throw WormholeError(.damaged, "read context", file, because: reason)
+        throw WormholeError(
+          .damaged, "read context", file, because: "the file is damaged: \(reason)")
       case .sound(let bytes, _):
         let limits = limits
         let header = try WormholeError.reading("read context of", from, of: .context) {
@@ -107,11 +108,11 @@ extension Peer {
   public func setContext<Value: Encodable>(
     _ value: Value, kind: String? = nil, evenIfSame: Bool = false, durability: Durability? = nil
   ) throws(WormholeError) -> Bool {
-    let operation = "set context of"
+    let operation = "set context for"
     guard let from = escapedSender, !from.isEmpty else {
       throw WormholeError(
         .invalidName, operation, name, because: "the sender has no name",
-        hint: "join, or send under a name")
+        hint: "join, and set the context through the member")
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
@@ -127,7 +128,8 @@ extension Peer {
       throw WormholeError(
         .tooLarge, operation, name,
         because:
-          "it takes \(bytes.count) bytes, and the limit is \(container.options.maximumValueBytes)"
+          "the context takes \(bytes.count) bytes, and the limit is "
+          + "\(container.options.maximumValueBytes)"
       )
     }
     if !evenIfSame, isSame(bytes, header, from, home) { return false }

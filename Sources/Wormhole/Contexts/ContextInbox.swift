@@ -59,7 +59,8 @@ final class ContextInbox: Service {
     try container.storage.checkOwner("watch contexts of", home.name)
     guard !isClosed.withLock({ $0 }) else {
       throw WormholeError(
-        .notJoined, "receive contexts of", home.name, because: "it has left", hint: "join again")
+        .notJoined, "receive contexts of", home.name, because: "the member has left",
+        hint: "join again")
     }
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }

@@ -43,7 +43,7 @@ extension AccessSession {
       throw WormholeError(
         .refused, "report the move of", old,
         because: "the access does not write '\(path.text)', or has ended",
-        hint: "name both paths in one access, and call this in its body")
+        hint: "name both paths in one write access, and report the move in its body")
     }
     guard paths[0] != paths[1] else { return }
     let room = try arbiters.room(for: paths[0])

@@ -87,7 +87,7 @@ final class AccessSession: Sendable {
     if !isAnswering, !Mutants.has(.askAfterArriving) { presenters.ask(patience) }
     if patience.cancellation?.isCancelled == true {
       presenters.end(wrote: false)
-      throw WormholeError(.cancelled, "coordinate", subject, because: "it was cancelled")
+      throw WormholeError(.cancelled, "coordinate", subject, because: "the access was cancelled")
     }
     for (index, executor) in executors.enumerated() {
       do throws(WormholeError) {
@@ -236,6 +236,6 @@ final class HeldAccess: Sendable {
       because: "the calling thread is inside a conflicting access to '\(outer.subject)'",
       hint: outer.isInherited
         ? "use the outer command's access to the file"
-        : "return from the outer access first, or use its coordinator for both")
+        : "return from the outer access first, or use a single coordinator for both accesses")
   }
 }

@@ -44,7 +44,9 @@ final class PresenterEndpoint: Sendable {
     container = SharedContainer(room.container, Options())
     guest = try container.guest()
     _ = guest.respond(toKind: PresenterQuestion.kind) { [weak self, weak room] request in
-      guard let self, let room else { return request.refuse("it presents nothing any more") }
+      guard let self, let room else {
+        return request.refuse("the process presents no file any more")
+      }
       answer(request, in: room)
     }
     _ = guest.respond(toKind: PresenterMove.kind) { [weak self, weak room] request in

@@ -93,7 +93,7 @@ final class PresenterRound: Sendable {
       return try room.presenters(of: paths, but: purposes) { PresenterEndpoint.knows($0, in: room) }
     } catch {
       throw WormholeError(
-        error, "look for presenters in", room.container.path, in: room.container,
+        error, "list the presenters in", room.container.path, in: room.container,
         "system/coordination", ["presenters"])
     }
   }

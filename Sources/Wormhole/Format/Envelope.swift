@@ -29,7 +29,7 @@ enum Envelope {
       // the maximum.
       guard version > 0, version < .max else {
         throw DecodingError.dataCorruptedError(
-          forKey: .version, in: storage, debugDescription: "\(version) is no version")
+          forKey: .version, in: storage, debugDescription: "\(version) is not a version")
       }
     }
 

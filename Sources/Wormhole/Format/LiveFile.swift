@@ -113,7 +113,7 @@ enum LiveFile {
       deadline = try storage.decode(Int64.self, forKey: .deadline)
       guard deadline >= 0 else {
         throw DecodingError.dataCorruptedError(
-          forKey: .deadline, in: storage, debugDescription: "\(deadline) is no moment")
+          forKey: .deadline, in: storage, debugDescription: "\(deadline) is not a time")
       }
     }
 

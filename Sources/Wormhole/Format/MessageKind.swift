@@ -29,11 +29,12 @@ enum MessageKind {
     let size = kind.utf8.count
     let problem =
       size > longest
-      ? "its kind has \(size) bytes, and the limit is \(longest)"
-      : kind.utf8.contains(0) ? "its kind holds a zero byte" : nil
+      ? "the kind has \(size) bytes, and the limit is \(longest)"
+      : kind.utf8.contains(0) ? "the kind contains a zero byte" : nil
     guard let problem, !Mutants.has(.anyKind) else { return }
     throw WormholeError(
-      .invalidName, operation(), peer(), because: problem, hint: "give it a kind of its own")
+      .invalidName, operation(), peer(), because: problem,
+      hint: "give a shorter kind without zero bytes")
   }
 
   /// Returns the given kind, or the name of the type; throws if it is not permitted in sending.

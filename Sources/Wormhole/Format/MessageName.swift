@@ -244,11 +244,12 @@ extension MessageName {
     } catch {
       switch error {
       case .empty:
-        throw WormholeError(.invalidName, "use identifier", id, because: "it is empty")
+        throw WormholeError(.invalidName, "use identifier", id, because: "the identifier is empty")
       case .tooLong(let length):
         throw WormholeError(
           .invalidName, "use identifier", id,
-          because: "the name takes \(length) bytes once escaped; \(longestIdentifier) is the limit")
+          because: "the escaped identifier takes \(length) bytes, and the limit is "
+            + "\(longestIdentifier)")
       }
     }
   }

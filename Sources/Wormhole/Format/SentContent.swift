@@ -71,8 +71,8 @@ struct SentContent: Hashable, Sendable {
       throw WormholeError(
         values.isEmpty ? .notFound : .typeMismatch, "read message", id,
         because: values.isEmpty
-          ? "the message has a file, but no value" : "it holds \(values.count) messages",
-        hint: values.isEmpty ? nil : "ask for 'values'")
+          ? "the message has a file, but no value" : "the batch contains \(values.count) messages",
+        hint: values.isEmpty ? nil : "read the messages with 'values'")
     }
     return values[0]
   }

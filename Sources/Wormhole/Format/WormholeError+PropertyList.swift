@@ -44,7 +44,8 @@ extension WormholeError {
     let isForeign = code == .damaged && !isInValue && error.offset == nil
     self.init(
       code, operation, subject,
-      because: (isForeign ? "it is not of a \(noun.rawValue)'s form: " : "") + place + error.reason)
+      because: (isForeign ? "the content does not have the form of a \(noun.rawValue): " : "")
+        + place + error.reason)
   }
 
   /// Runs a body that reads, and converts its errors.

@@ -100,7 +100,7 @@ public struct Lock: Sendable {
     let (slot, name) = (try slot(), name)
     let cancellation = CancellationFlag()
     let patience = patience(timeout, takeOverAfter, cancellation)
-    let stay = LockSession(cancellation) { stay in
+    let stay = LockSession(name, cancellation) { stay in
       try slot.hold(
         "hold lock", takeOverAfter: takeOverAfter, patience: patience, isOutermost: true
       ) {
@@ -116,7 +116,7 @@ public struct Lock: Sendable {
     }
     let generation: Int
     do {
-      generation = try await stay.generation(name)
+      generation = try await stay.generation()
     } catch {
       throw named(error)
     }
@@ -180,7 +180,7 @@ public struct Lock: Sendable {
     WormholeError(
       .superseded, "hold lock", name,
       because: "another process took over the lock while this process held it",
-      hint: "check whether both processes ran at the same time")
+      hint: "check whether both processes used the resource at the same time")
   }
 
   private func naming<Success>(_ body: () throws -> Success) throws -> Success {

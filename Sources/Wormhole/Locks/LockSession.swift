@@ -12,13 +12,18 @@ final class LockSession: Sendable {
     var waiter: CheckedContinuation<Void, Never>?
   }
 
+  private let name: String
   private let state = Monitor(State())
   private let cancellation: CancellationFlag
   private let hold: @Sendable (LockSession) throws -> Bool
 
   /// - Parameter hold: takes the lock, calls ``enter(_:)``, and returns whether another process
   ///   took the lock over.
-  init(_ cancellation: CancellationFlag, _ hold: @escaping @Sendable (LockSession) throws -> Bool) {
+  init(
+    _ name: String, _ cancellation: CancellationFlag,
+    _ hold: @escaping @Sendable (LockSession) throws -> Bool
+  ) {
+    self.name = name
     self.cancellation = cancellation
     self.hold = hold
   }
@@ -35,7 +40,7 @@ final class LockSession: Sendable {
       // A task that waited on this thread would never resume to release the lock.
       guard !CallThreads.isBorrowed else {
         throw WormholeError(
-          .exhausted, "hold lock", "", because: "the system cannot start a thread for the lock",
+          .exhausted, "hold lock", name, because: "the system starts no thread for the lock",
           hint: "end other processes, or raise the limit of 'ulimit -u'")
       }
       return try hold(self)
@@ -60,7 +65,7 @@ final class LockSession: Sendable {
   // MARK: In the task
 
   /// Waits until the lock is held; stops waiting if the task is cancelled.
-  func generation(_ name: String) async throws -> Int {
+  func generation() async throws -> Int {
     await withTaskCancellationHandler {
       await wait { $0.generation != nil || $0.end != nil || $0.isLeaving }
     } onCancel: {

@@ -56,7 +56,8 @@ public final class Member: Sendable, Participant {
       guard try keepsPresence else {
         throw WormholeError(
           .notJoined, "update info of", name,
-          because: presence.isHeld ? "its directory was removed" : "it has left",
+          because: presence.isHeld
+            ? "the member's directory was removed" : "the member has left",
           hint: "join again")
       }
       var changed = profile
@@ -85,7 +86,7 @@ public final class Member: Sendable, Participant {
     guard !MemberProfile.fits(info) else { return }
     throw WormholeError(
       .tooLarge, "use the info of", name,
-      because: "its keys and values take more than \(MemberProfile.largestInfo) bytes",
+      because: "the keys and values take more than \(MemberProfile.largestInfo) bytes",
       hint: "put larger values into a channel")
   }
 }

@@ -19,7 +19,7 @@ struct PresenceReading: Sendable {
       isPresent = try home.isPresent()
       found = try home.readProfile()
     } catch {
-      throw WormholeError(error, "look at member", name, at: home)
+      throw WormholeError(error, "read the presence of member", name, at: home)
     }
   }
 

@@ -142,7 +142,7 @@ final class Delivery: Sendable {
   private func giveUpSpent(_ index: Int) {
     let begun = withSlots { $0.attempts(index) }
     do throws(WormholeError) {
-      try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was cut off")
+      try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was interrupted")
     } catch {
       mailbox.log(.error, error, name)
     }

@@ -87,7 +87,7 @@ package final class MadeFile: Sendable {
     let header = try QueuedMessageReader(home, container.options.limits).header(
       sent.name.text, .inbox)
     guard let attached = header?.file else {
-      throw WormholeError(.notFound, "make message with", path, because: "it was not sent")
+      throw WormholeError(.notFound, "make message with", path, because: "the file was not sent")
     }
     self.attached = attached
   }
@@ -111,7 +111,7 @@ package final class MadeRequest: Requester {
     as type: Answer.Type
   ) throws(WormholeError) -> (answer: Answer?, refusal: String?)? {
     guard let given = ended.withLock({ $0 }) else { return nil }
-    let answer = try WormholeError.reading("read the answer to", "a made request") {
+    let answer = try WormholeError.reading("read the reply to", "a test's request") {
       try BinaryDecoder().decode(LiveFile.Answer<Answer>.self, from: given.bytes())
     }
     return switch answer.result {

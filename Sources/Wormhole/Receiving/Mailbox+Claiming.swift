@@ -67,7 +67,7 @@ extension Mailbox {
         tell { $0.missing(by: receiver) }
       case .damaged(let reason, _):
         throw WormholeError(
-          .damaged, "read message", claimed.name.id, because: "it is damaged: \(reason)")
+          .damaged, "read message", claimed.name.id, because: "the message is damaged: \(reason)")
       }
     } catch {
       refuse(claimed, error, by: receiver)
@@ -186,7 +186,8 @@ extension Mailbox {
     guard document.count == count, count <= BatchProgress.slotCount else {
       throw WormholeError(
         .damaged, "read message", claimed.name.id,
-        because: "its file contains \(document.count) messages, but its name states \(count)")
+        because: "the file contains \(document.count) messages, but the name of the file states "
+          + "\(count)")
     }
     // Without a record, earlier attempts may have handled messages, and their progress is unknown.
     let record = progress.withLock { $0 }?.open(claimed.name, count: count)
@@ -211,7 +212,7 @@ extension Mailbox {
         _ = try home.move(claimed.text, from: .claimed, .inbox, as: claimed.name.text)
       }
     } catch {
-      throw WormholeError(error, "put back message", claimed.name.id, at: home)
+      throw WormholeError(error, "requeue message", claimed.name.id, at: home)
     }
   }
 
@@ -223,9 +224,10 @@ extension Mailbox {
     case .missing:
       throw WormholeError(
         .superseded, operation, claimed.name.id,
-        because: "another process has become '\(home.name)' meanwhile, and has the message now")
+        because: "another process has joined as '\(home.name)', and has claimed the message")
     case .damaged(let reason, _):
-      throw WormholeError(.damaged, operation, claimed.name.id, because: "it is damaged: \(reason)")
+      throw WormholeError(
+        .damaged, operation, claimed.name.id, because: "the message is damaged: \(reason)")
     }
   }
 }

@@ -24,7 +24,7 @@ extension Mailbox {
       }
       throw WormholeError(
         .superseded, operation, claimed.name.id,
-        because: "another process has become '\(home.name)' meanwhile, and has the message now",
+        because: "another process has joined as '\(home.name)', and has claimed the message",
         errno: error)
     }
   }
@@ -65,7 +65,8 @@ extension Mailbox {
     }
     finished(by: receiver)
     log(
-      .error, "gave up message '\(claimed.name.id)' to '\(home.name)': \(reason)", claimed.name)
+      .error, "dead-lettered message '\(claimed.name.id)' to '\(home.name)': \(reason)",
+      claimed.name)
   }
 
   /// Links a file among the dead letters; false if its only name now is there.
@@ -82,7 +83,7 @@ extension Mailbox {
         return false
       }
     } catch {
-      throw WormholeError(error, "give up message", claimed.name.id, at: home)
+      throw WormholeError(error, "dead-letter message", claimed.name.id, at: home)
     }
   }
 
@@ -99,20 +100,20 @@ extension Mailbox {
       } catch {
         // A process that died afterwards had placed the letter already.
         guard error == .fileExists else {
-          throw WormholeError(error, "give up message", name.id, at: home)
+          throw WormholeError(error, "dead-letter message", name.id, at: home)
         }
       }
     } catch {
       if error.code != .superseded { postpone(delivery, index) }
       throw error
     }
-    log(.error, "gave up message '\(name.id)' to '\(home.name)': \(reason)", name)
+    log(.error, "dead-lettered message '\(name.id)' to '\(home.name)': \(reason)", name)
   }
 
   /// Encodes one message of a batch as a file of its own.
   private func extract(_ delivery: Delivery, _ index: Int) throws(WormholeError) -> [UInt8] {
     let limits = container.options.limits
-    let operation = "give up message"
+    let operation = "dead-letter message"
     let document = try delivery.contents().document
     let values = try WormholeError.reading(operation, delivery.name.id) {
       try BinaryDecoder(limits: limits).decode(
@@ -128,7 +129,7 @@ extension Mailbox {
   private func explain(
     _ name: MessageName, attempts: Int, _ reason: String
   ) throws(WormholeError) {
-    let operation = "give up message"
+    let operation = "dead-letter message"
     var count = 0
     do throws(Errno) {
       // This letter may exist already, from a process that died before the outcome; count it once.
@@ -139,8 +140,12 @@ extension Mailbox {
     guard count < deadLimit else {
       throw WormholeError(
         .full, operation, name.id,
-        because: "'\(home.name)' has \(deadLimit) dead letters already; the message is kept",
-        hint: "look with 'wormhole queue \(home.name) --dead'; then '--retry ID' or '--discard ID'")
+        because:
+          "'\(home.name)' has \(deadLimit) dead letters, which is the limit; the message stays "
+          + "in the queue",
+        hint:
+          "list the dead letters with 'wormhole queue \(home.name.shellWord) --dead', and retry "
+          + "or discard each with '--retry ID' or '--discard ID'")
     }
     do throws(Errno) {
       let words = DeathReason(

@@ -15,7 +15,11 @@ extension Mailbox {
     let operation = "read message"
     guard UserPath.isName(file.name), file.size >= 0 else {
       throw WormholeError(
-        .damaged, operation, claimed.name.id, because: "its header describes an impossible file")
+        .damaged, operation, claimed.name.id,
+        because: file.size < 0
+          ? "the header of the message states a negative size of its file"
+          : "the header of the message states '\(file.name)' as the name of its file, which is not "
+            + "a file name")
     }
     let from: String? =
       if case .member(let name) = claimed.name.sender { name } else { nil }
@@ -52,7 +56,7 @@ extension SharedContainer {
       let swept = try home.sweepFiles { MessageName.messages(ofFile: $0) }
       guard !swept.isEmpty else { return }
       log(
-        .info, "removed \(swept.count) files to '\(home.name)' whose messages are no more",
+        .info, "removed \(swept.count) files whose messages to '\(home.name)' no longer exist",
         about: LogSubject(member: home.name))
     } catch {
       log(
@@ -80,8 +84,8 @@ extension SharedContainer {
           MessageName.messages(ofFile: $0)
         }.map {
           WormholeContainerStorage.Diagnosis(
-            .problem, "\(path)/\($0)", "a file whose message is no more",
-            advice: "it is removed when '\(name)' joins", isRepairable: true)
+            .problem, "\(path)/\($0)", "a file whose message no longer exists",
+            advice: "the next join as '\(name)' removes the file", isRepairable: true)
         }
       }
       guard isLooking else {
@@ -110,7 +114,7 @@ extension WormholeError {
     case .damaged(let reason):
       self.init(.damaged, operation, subject, because: "\(file) is damaged: \(reason)")
     case .cancelled:
-      self.init(.cancelled, operation, subject, because: "the member leaves")
+      self.init(.cancelled, operation, subject, because: "the member is leaving")
     case .notDurable(let error):
       self.init(
         .notDurable, operation, subject,

@@ -320,7 +320,7 @@ final class Mailbox: Service {
       log(
         .notice,
         "message '\(name.id)' to '\(home.name)' waits: the message has a file, and no receiver "
-          + "here accepts files", name)
+          + "of this process accepts files", name)
     }
     return isMine ? claim(name, bytes, for: receiver) : nil
   }
@@ -360,9 +360,9 @@ extension Mailbox {
       guard latest == change else { return remakeInbox(unlessChangedSince: latest) }
       do throws(Errno) {
         _ = try home.part(.inbox)
-        log(.warning, "the inbox of '\(home.name)' was removed; it is there again")
+        log(.warning, "the inbox of '\(home.name)' was removed, and has been created again")
       } catch {
-        log(.error, "cannot make the inbox of '\(home.name)' again: \(error)", because: error)
+        log(.error, "cannot create the inbox of '\(home.name)' again: \(error)", because: error)
       }
     }
   }

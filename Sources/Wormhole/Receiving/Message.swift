@@ -44,7 +44,7 @@ public final class Message: Sendable {
     source.abandon(batchIndex, attempt: attempt)
   }
 
-  static let abandoned = "it was received and never acknowledged"
+  static let abandoned = "the message was received and never acknowledged"
 
   private var header: MessageFile.Header { source.header }
 

@@ -54,7 +54,7 @@ public struct ReceivedFile: Sendable {
       do throws(Errno) {
         return try home.status(of: fileName, in: .files) != nil
       } catch {
-        throw WormholeError(error, "look for file", name)
+        throw WormholeError(error, "find file", name)
       }
     }
   }
@@ -82,7 +82,7 @@ public struct ReceivedFile: Sendable {
     to path: String, replacing isReplacing: Bool = false,
     progress: ((FileProgress) -> ProgressDecision)? = nil
   ) throws(WormholeError) {
-    let operation = "take file to"
+    let operation = "move file to"
     let target = UserPath(path)
     guard UserPath.isName(target.name), !path.utf8.contains(0) else {
       throw WormholeError(
@@ -109,7 +109,7 @@ public struct ReceivedFile: Sendable {
     to path: String, replacing isReplacing: Bool = false,
     progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
   ) async throws(WormholeError) {
-    try await OffPool.run("take file to", path) { () throws(WormholeError) in
+    try await OffPool.run("move file to", path) { () throws(WormholeError) in
       try self.move(to: path, replacing: isReplacing, progress: OffPool.heeding(progress))
     }
   }
@@ -124,7 +124,7 @@ public struct ReceivedFile: Sendable {
   ///
   /// - Parameter body: receives the path.
   public func withOriginalName<Value>(_ body: (String) throws -> Value) throws -> Value {
-    let operation = "lend file"
+    let operation = "link file under the original name"
     try checkClaim(operation, name)
     let lent: Result<Value, any Error>
     do throws(MemberDirectory.AttachmentProblem) {
@@ -146,7 +146,7 @@ public struct ReceivedFile: Sendable {
     case .missing, .system(.noSuchFile):
       guard try !exists else { break }
       return WormholeError(
-        .notFound, operation, path, because: "'\(name)' was taken before", errno: .noSuchFile)
+        .notFound, operation, path, because: "'\(name)' was moved already", errno: .noSuchFile)
     default: break
     }
     return WormholeError(problem, operation, path, "'\(name)'")
@@ -162,7 +162,8 @@ public struct ReceivedFile: Sendable {
     }
     throw WormholeError(
       .superseded, operation, path,
-      because: "the message of '\(name)' was ended, or another process has it now")
+      because:
+        "the message of file '\(name)' is settled, or another process has claimed the message")
   }
 
   /// The sender's metadata; nil if the sender gave none.

@@ -273,7 +273,8 @@ extension Mailbox {
   func checkJoined() throws(WormholeError) {
     guard isClosed else { return }
     throw WormholeError(
-      .notJoined, "receive messages of", home.name, because: "it has left", hint: "join again")
+      .notJoined, "receive messages of", home.name, because: "the member has left",
+      hint: "join again")
   }
 
   /// Work for a receiver.

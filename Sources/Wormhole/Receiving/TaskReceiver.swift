@@ -87,7 +87,7 @@ extension Member {
     isolation: (any Actor)?,
     _ handler: nonisolated(nonsending) @escaping @Sendable (Message) async throws -> Void
   ) throws(WormholeError) -> Subscription {
-    try WormholeError.checkQueues("receive with", "an asynchronous closure")
+    try WormholeError.checkQueues("receive as", mailbox.home.name)
     let receiver = TaskReceiver(
       StopOnRelease(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
     let subscription = live.subscribe(receiver)

@@ -29,7 +29,7 @@ public final class Guest: Sendable, Participant {
     do throws(Errno) {
       liveFolder = try home.makeLive(incarnation)
     } catch {
-      throw WormholeError(error, "make a guest in", container.directory, at: home)
+      throw WormholeError(error, "create a guest in", container.directory, at: home)
     }
     try live.begin()
   }

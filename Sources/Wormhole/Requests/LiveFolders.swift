@@ -24,7 +24,7 @@ final class LiveFolders: Sendable {
       }
       return folder
     } catch {
-      throw WormholeError(error, "find the asker", mark)
+      throw WormholeError(error, "find the requester", mark)
     }
   }
 

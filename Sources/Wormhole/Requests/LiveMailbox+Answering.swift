@@ -26,13 +26,13 @@ extension LiveMailbox {
     guard let folder = try askers.folder(request.from, request.incarnation) else { return }
     let stamp = try MessageStamp(container.storage)
     if case .word(let word) = answer, say(word, in: folder, stamp, id) { return }
-    let bytes = try WormholeError.writing("answer request of", request.from, answer.bytes)
+    let bytes = try WormholeError.writing("reply to the request of", request.from, answer.bytes)
     let name = LiveName(stamp, .answer, id: id)
     do throws(Errno) {
       try container.storage.place(bytes, in: folder, as: name.text)
     } catch {
       guard error == .noSuchFile else {
-        throw WormholeError(error, "answer request of", request.from)
+        throw WormholeError(error, "reply to the request of", request.from)
       }
       askers.forget(request.incarnation)
     }

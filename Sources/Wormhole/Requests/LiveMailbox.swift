@@ -92,7 +92,7 @@ final class LiveMailbox: Service {
       let hold = try CallThreads.background.hold()
       threadHold.withLock { $0 = hold }
     } catch {
-      throw WormholeError(error, "listen as", home.name)
+      throw WormholeError(error, "receive immediate messages as", home.name)
     }
     peers.beforeLoss.withLock { $0 = Action { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
@@ -104,7 +104,7 @@ final class LiveMailbox: Service {
       ) { [weak self] signal in self?.hear(signal) }
       self.watch.withLock { $0 = watch }
     } catch {
-      throw WormholeError(error, "listen as", home.name, at: home)
+      throw WormholeError(error, "receive immediate messages as", home.name, at: home)
     }
     linkWatching.withLock { watching in
       watching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
@@ -117,7 +117,7 @@ final class LiveMailbox: Service {
     let name = home.name
     let watch = try container.storage.watchEnd { end in
       // On another thread: the closure may wait for subscriptions of this member.
-      CallThreads.background.add { ended(end.error("go on as", name)) }
+      CallThreads.background.add { ended(end.error("remain joined as", name)) }
     }
     endWatch.withLock { $0 = watch }
   }
@@ -137,7 +137,9 @@ final class LiveMailbox: Service {
 
   /// The error of the requests that are pending when the member leaves.
   var hasLeft: WormholeError {
-    WormholeError(.unreachable, "ask", home.name, because: "this member has left")
+    WormholeError(
+      .unreachable, OutgoingRequest.operation, home.name,
+      because: "the requesting member has left")
   }
 
   // MARK: Arrivals
@@ -300,12 +302,12 @@ final class LiveMailbox: Service {
     case .answering(let answering):
       answering(Request(core, from: LiveRequester(live: self, id: name.id)))
     case .nobody where name.letter == .confirmed:
-      refuse(name, core, "'\(home.name)' listens for no immediate messages of kind '\(kind)'")
+      refuse(name, core, "'\(home.name)' has no handler for immediate messages of kind '\(kind)'")
     case .nobody where name.letter == .message:
-      log(.debug, "dropped an immediate '\(kind)': no handler receives this kind")
+      log(.debug, "dropped an immediate message of kind '\(kind)': no handler receives this kind")
     case .nobody:
       Request(core, from: LiveRequester(live: self, id: name.id))
-        .refuse("'\(home.name)' answers no requests of kind '\(kind)'")
+        .refuse("'\(home.name)' has no handler for requests of kind '\(kind)'")
     }
   }
 
@@ -406,8 +408,7 @@ final class LiveMailbox: Service {
   /// Returns whether the process is a forked child, which cannot receive anything.
   private var isDeaf: Bool {
     guard !container.storage.isOwned else { return false }
-    log(
-      .error, "'\(home.name)' hears nothing: \(WormholeError(.ownerDied, "listen as", home.name))")
+    log(.error, "\(WormholeError(.ownerDied, "receive immediate messages as", home.name))")
     return true
   }
 

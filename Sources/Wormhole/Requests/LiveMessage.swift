@@ -35,7 +35,9 @@ final class LiveMessage: Sendable {
 
   func tellLate() {
     container?.log(
-      .info, "dropped a '\(header.kind)' of '\(header.from)' that was too late", about: subject)
+      .info,
+      "dropped a message of kind '\(header.kind)' of '\(header.from)': its deadline has passed",
+      about: subject)
   }
 
   /// The subject of log entries about the message.

@@ -115,7 +115,8 @@ final class LivePeers: Sendable {
   /// Fails the requests to peers behind a cut link, which will not reply.
   func lookAtLink() {
     for peer in asking.peers where isCut(peer) {
-      asking.fail(peer, asking.incarnations(of: peer), Self.cut(peer, "ask").reason)
+      asking.fail(
+        peer, asking.incarnations(of: peer), Self.cut(peer, OutgoingRequest.operation).reason)
     }
   }
 
@@ -233,13 +234,13 @@ final class LivePeers: Sendable {
     if let failure = storage.stagingFailure() {
       var error = WormholeError(failure, operation, peer.name)
       if error.code == .full {
-        error.hint = "make room on the file system, and have '\(peer.name)' join again"
+        error.hint = "free space on the file system, and have '\(peer.name)' join again"
       }
       return error
     }
     return WormholeError(
       .unreachable, operation, peer.name,
-      because: "the process that holds the name has not stored its identity",
+      because: "the process that has joined as '\(peer.name)' has not stored its identity",
       hint: "try again; if the disk was full at the join, have the process join again")
   }
 
@@ -269,7 +270,7 @@ final class LivePeers: Sendable {
     guard let room else {
       throw WormholeError(
         .full, operation, peer.name,
-        because: "its directory for immediate messages is full of unread messages",
+        because: "the directory for immediate messages is full of unread messages",
         hint: "check whether the receiver is suspended or overloaded")
     }
     state.withLock { $0.known[peer]?.room = room }
@@ -278,11 +279,14 @@ final class LivePeers: Sendable {
   // MARK: Errors
 
   static func gone(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    WormholeError(.unreachable, operation, peer.name, because: "the peer has just left")
+    WormholeError(
+      .unreachable, operation, peer.name, because: "the member has just left",
+      hint: "try again after the next join as '\(peer.name)'")
   }
 
   private static func cut(_ peer: LiveAddress, _ operation: String) -> WormholeError {
-    WormholeError(.unreachable, operation, peer.name, because: "the link to the peer is cut")
+    WormholeError(
+      .unreachable, operation, peer.name, because: "the test has cut the link to the peer")
   }
 
   private static func unreachable(
@@ -292,7 +296,8 @@ final class LivePeers: Sendable {
       .unreachable, operation, peer.name,
       because: reachability == .neverJoined
         ? "no member has ever joined under this name" : "the member is not running",
-      hint: "send a guaranteed message, or run 'wormhole wake NAME' if a launch is registered")
+      hint: "start the member, with 'wormhole wake \(peer.name.shellWord)' if a launch command is "
+        + "registered, or send a guaranteed message")
   }
 }
 

@@ -54,11 +54,11 @@ extension Peer {
         value, as: Bool.self, kind: kind, within: timeout, waking: waking, letter: .confirmed)
     } catch {
       var error = error
-      if error.operation == "ask" { error.operation = "send message to" }
+      if error.operation == OutgoingRequest.operation { error.operation = "send message to" }
       guard error.code == .timedOut, error.hint != nil else { throw error }
       throw WormholeError(
         .timedOut, error.operation, name,
-        because: "no handler in the receiver confirmed it within \(timeout)",
+        because: "no handler in the receiver confirmed the message within \(timeout)",
         hint: error.hint)
     }
   }
@@ -93,7 +93,7 @@ extension Peer {
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Answer {
     let deadline = container.options.time.now + timeout
-    let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
+    let kind = try MessageKind.checked(kind, of: Question.self, OutgoingRequest.operation, name)
     if waking { try await wake(within: timeout) }
     do throws(Unanswered) {
       return try await ask(question, kind, timeout, until: deadline)
@@ -115,7 +115,8 @@ extension Peer {
     var stranger: Guest?
     if member == nil, guest == nil {
       do throws(WormholeError) {
-        stranger = try await OffPool.runQuickly("ask", name) { () throws(WormholeError) in
+        stranger = try await OffPool.runQuickly(OutgoingRequest.operation, name) {
+          () throws(WormholeError) in
           try container.guest()
         }
       } catch {
@@ -127,7 +128,7 @@ extension Peer {
     do throws(Unanswered) {
       asked = try Unanswered.unless { () throws(WormholeError) in
         try OutgoingRequest(
-          self, live ?? stranger!.live, question, kind, timeout, until: deadline, "ask")
+          self, live ?? stranger!.live, question, kind, timeout, until: deadline)
       }
       end = await asked.end()
     } catch {
@@ -161,7 +162,7 @@ extension Peer {
     waking: Bool, letter: LiveName.Letter
   ) throws(WormholeError) -> Answer {
     let deadline = container.options.time.now + timeout
-    let kind = try MessageKind.checked(kind, of: Question.self, "ask", name)
+    let kind = try MessageKind.checked(kind, of: Question.self, OutgoingRequest.operation, name)
     if waking { try wake(within: timeout) }
     return try withLive { (live) throws(WormholeError) in
       do throws(Unanswered) {
@@ -184,7 +185,7 @@ extension Peer {
     until deadline: Instant, _ letter: LiveName.Letter
   ) throws(Unanswered) -> Answer {
     let asked = try Unanswered.unless { () throws(WormholeError) in
-      try OutgoingRequest(self, live, question, kind, timeout, until: deadline, "ask")
+      try OutgoingRequest(self, live, question, kind, timeout, until: deadline)
     }
     let ended = Monitor<PendingReplies.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
@@ -202,7 +203,7 @@ extension Peer {
   private func withLive<Result>(
     _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
-    try container.storage.checkOwner("ask", name)
+    try container.storage.checkOwner(OutgoingRequest.operation, name)
     if let live { return try body(live) }
     let guest = try container.guest()
     defer { guest.leave() }
@@ -225,6 +226,9 @@ private struct Unanswered: Error {
 
 /// One outgoing request or message.
 struct OutgoingRequest: Sendable {
+  /// The operation of a request in errors; messages have a different operation.
+  static let operation = "get a reply from"
+
   private let live: LiveMailbox
   private let peer: LiveAddress
   private let operation: String
@@ -241,7 +245,7 @@ struct OutgoingRequest: Sendable {
 
   init<Value: Encodable>(
     _ peer: Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
-    until deadline: Instant, _ operation: String
+    until deadline: Instant, _ operation: String = Self.operation
   ) throws(WormholeError) {
     try MessageKind.check(kind, operation, peer.name)
     try peer.checkSender(operation)
@@ -265,7 +269,7 @@ struct OutgoingRequest: Sendable {
     guard bytes.count <= live.container.options.maximumValueBytes else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "it takes \(bytes.count) bytes, and the limit is "
+        because: "the content takes \(bytes.count) bytes, and the limit is "
           + "\(live.container.options.maximumValueBytes)"
       )
     }
@@ -382,7 +386,7 @@ struct OutgoingRequest: Sendable {
   private func answer<Answer: Decodable>(_ given: LiveAnswer) throws(WormholeError) -> Answer {
     if case .word(let word) = given, let answer = word as? Answer { return answer }
     let decoder = BinaryDecoder(limits: container.options.limits)
-    let answer = try WormholeError.reading("read the answer of", peer.name) {
+    let answer = try WormholeError.reading("read the reply of", peer.name) {
       // Reading the file has checked its seal.
       let document = try decoder.open(given.bytes(), isSealChecked: true)
       return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)

@@ -130,7 +130,9 @@ final class PendingReplies: Sendable {
     }
     for question in lost {
       question.withdraw()
-      question.end(.failure(WormholeError(.unreachable, "ask", peer.name, because: reason)))
+      question.end(
+        .failure(WormholeError(.unreachable, OutgoingRequest.operation, peer.name, because: reason))
+      )
     }
   }
 
@@ -163,7 +165,7 @@ final class PendingReplies: Sendable {
     question.end(
       .failure(
         WormholeError(
-          .timedOut, "ask", question.peer.name,
+          .timedOut, OutgoingRequest.operation, question.peer.name,
           because: "no reply arrived within \(question.timeout)",
           hint: "check whether the receiver is suspended or overloaded")))
   }

@@ -46,7 +46,7 @@ extension Peer {
       let stranger = member == nil && guest == nil ? try container.guest() : nil
       let asked = try OutgoingRequest(
         self, live ?? stranger!.live, question, kind ?? MessageKind.name(of: Question.self),
-        timeout, until: deadline, "ask")
+        timeout, until: deadline)
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
         queue.soon {
@@ -74,7 +74,7 @@ extension Peer {
     do throws(WormholeError) {
       guard let live = live else { preconditionFailure("a requester must be a guest or a member") }
       let asked = try OutgoingRequest(
-        self, live, question, kind, timeout, until: container.options.time.now + timeout, "ask")
+        self, live, question, kind, timeout, until: container.options.time.now + timeout)
       asked.put { end in ended(try? asked.result(end)) }
     } catch {
       ended(nil)

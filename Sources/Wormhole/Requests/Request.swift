@@ -38,7 +38,7 @@ public final class Request: Sendable {
   deinit {
     guard !isAnswered.load(ordering: .acquiring), !core.isLate else { return }
     core.container?.log(
-      .warning, "a request '\(core.header.kind)' of '\(core.header.from)' was never answered",
+      .warning, "a request of kind '\(core.header.kind)' of '\(core.header.from)' got no reply",
       about: core.subject)
   }
 
@@ -65,7 +65,7 @@ public final class Request: Sendable {
   public func reply<Value: Encodable>(_ value: Value) throws(WormholeError) {
     let limits = core.limits
     try end(
-      WormholeError.writing("answer request", kind) { try LiveAnswer(value, limits: limits) })
+      WormholeError.writing("reply to request", kind) { try LiveAnswer(value, limits: limits) })
   }
 
   /// Refuses the request, for the given reason.
@@ -83,7 +83,7 @@ public final class Request: Sendable {
   private func end(_ answer: LiveAnswer) throws(WormholeError) {
     guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else {
       core.container?.log(
-        .warning, "a request '\(kind)' of '\(core.header.from)' was answered once already",
+        .warning, "a request of kind '\(kind)' of '\(core.header.from)' has a reply already",
         about: core.subject)
       return
     }
@@ -262,7 +262,9 @@ extension LiveMailbox {
     let number = add(hearing: kinds) { message in
       guard hands.take(message.core) else {
         storage.log(
-          .warning, "dropped a '\(message.kind)': too much waits for its handler's task",
+          .warning,
+          "dropped an immediate message of kind '\(message.kind)': too many messages wait for the "
+            + "task of the handler",
           about: subject)
         return false
       }
@@ -359,7 +361,7 @@ private final class LiveHandler: Stoppable {
 }
 
 extension LiveMailbox {
-  static var tooMuch: String { "too many requests wait there" }
+  static var tooMuch: String { "too many requests wait for the queue of the handler" }
 
   fileprivate func respond(
     toKind kind: String?, on queue: DispatchQueue?,
@@ -369,7 +371,7 @@ extension LiveMailbox {
     let call = { @Sendable (request: Request) in
       // The handler may have been stopped since the request reached it.
       if gate.call({ handler(request) }) { return }
-      request.refuse("'\(name)' answers no requests of kind '\(request.kind)' any more")
+      request.refuse("'\(name)' has no handler for requests of kind '\(request.kind)' any more")
     }
     let calls = queue.map { queue in
       LiveCalls<Request>(on: queue, mostBytes: container.options.maximumValueBytes, call)
@@ -400,7 +402,9 @@ extension LiveMailbox {
       }
       if calls.add(message, message.core) { return true }
       storage.log(
-        .warning, "dropped a '\(message.kind)': too much waits for its handler's queue",
+        .warning,
+        "dropped an immediate message of kind '\(message.kind)': too many messages wait for the "
+          + "queue of the handler",
         about: subject)
       return false
     }

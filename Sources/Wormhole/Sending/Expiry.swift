@@ -19,7 +19,7 @@ enum Expiry {
     do throws(Errno) {
       sender = try senders.home(of: name)
     } catch {
-      throw WormholeError(error, "end message", name.id)
+      throw WormholeError(error, "settle message", name.id)
     }
     return try MessageCancellation.end(name, at: home, .expired, sender, container)
   }

@@ -105,7 +105,8 @@ final class Outbox: Service {
     try container.storage.checkOwner("watch outcomes of", home.name)
     guard !isClosed else {
       throw WormholeError(
-        .notJoined, "receive outcomes of", home.name, because: "it has left", hint: "join again")
+        .notJoined, "receive outcomes of", home.name, because: "the member has left",
+        hint: "join again")
     }
     try begin()
     state.withLock { state in
@@ -334,9 +335,9 @@ extension Outcome.Status {
     case .dead:
       let peer = name.flatMap { try? storage.existingMember($0) }
       let why = peer.flatMap { DeathReason.read(receipt.name, in: $0) }
-      let several = receipt.name.count > 1 ? "some of its messages were given up" : nil
+      let several = receipt.name.count > 1 ? "some messages of the batch are dead letters" : nil
       self = .deadLettered(
-        reason: why?.reason ?? several ?? "the reason is no longer kept")
+        reason: why?.reason ?? several ?? "the reason is no longer stored")
     }
   }
 }

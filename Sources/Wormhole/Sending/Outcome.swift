@@ -69,7 +69,7 @@ public struct Outcome: Hashable, Sendable {
   private func known() throws(WormholeError) -> SentContent {
     if let content { return content }
     throw WormholeError(
-      .notFound, "read message", id, because: "its content is no longer stored")
+      .notFound, "read message", id, because: "the content of the sent message is no longer stored")
   }
 
   /// The same outcome, without the sent values.

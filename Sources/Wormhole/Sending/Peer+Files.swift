@@ -109,7 +109,7 @@ extension Sending {
       throw switch error {
       case .system(let error): WormholeError(error, fileOperation, path.path)
       case .cancelled:
-        WormholeError(.cancelled, fileOperation, path.path, because: "it was cancelled")
+        WormholeError(.cancelled, fileOperation, path.path, because: "the copy was cancelled")
       case .shrank(let now):
         WormholeError(
           .conflict, fileOperation, path.path,
@@ -125,10 +125,11 @@ extension Sending {
       try source.remove()
     } catch {
       if error == .noSuchFile { return }
-      let why = error == .busy ? "another file is there now" : error.description
+      let why = error == .busy ? "another file has the path now" : error.description
       throw WormholeError(
         .partlyDone, fileOperation, path.path,
-        because: "it was sent, but could not be removed: \(why)", hint: "remove it", errno: error)
+        because: "the file was sent, but could not be removed: \(why)",
+        hint: "remove the file", errno: error)
     }
   }
 }

@@ -119,8 +119,8 @@ struct Sending {
     if options.wantsOutcome == true, peer.outbox == nil {
       throw WormholeError(
         .notFound, "send message to", peer.name,
-        because: "an outcome is requested, but the sender is not a member",
-        hint: "join, and send through the member, or be a guest")
+        because: "an outcome is requested, but the sender is neither a member nor a guest",
+        hint: "send through a member or a guest")
     }
     // The last step, because it makes a missing directory.
     home = try peer.container.receivers.home(of: peer.name, in: peer.container.storage)
@@ -155,8 +155,8 @@ struct Sending {
     guard files.count == 1 || id == nil else {
       throw WormholeError(
         .tooLarge, operation, peer.name,
-        because: "an id names one file, but the messages need \(files.count)",
-        hint: "send fewer at a time, or without an id")
+        because: "the messages need \(files.count) files, but an ID is for a single file",
+        hint: "send fewer messages at a time, or no ID")
     }
     var places: [MemberDirectory] = []
     for file in files {
@@ -211,7 +211,8 @@ struct Sending {
       throw WormholeError(
         .tooLarge, operation, peer.name,
         because:
-          "it takes \(bytes.count) bytes, and the limit is \(container.options.maximumValueBytes)"
+          "the message takes \(bytes.count) bytes, and the limit is "
+          + "\(container.options.maximumValueBytes)"
       )
     }
     // Only at the first try: an inbox made again is empty, and a further check would leave time to
@@ -240,7 +241,7 @@ struct Sending {
         guard tries < 100 else {
           throw WormholeError(
             .conflict, operation, peer.name,
-            because: "another process removes the inbox repeatedly",
+            because: "another process removes the inbox of the receiver repeatedly",
             hint: "find the program that removes the inbox", errno: error)
         }
         var again = self
@@ -252,7 +253,7 @@ struct Sending {
     guard isPlaced else {
       throw WormholeError(
         .conflict, operation, peer.name,
-        because: "a message with the id '\(name.id)' is pending already",
+        because: "a message with the ID '\(name.id)' is pending already",
         hint: "wait for the outcome of the first message, or cancel the first message")
     }
     if let life = options.timeToLive, let outbox {
@@ -270,7 +271,7 @@ struct Sending {
       throw WormholeError(
         .notDurable, operation, peer.name,
         because: "the message was sent, but the inbox could not be synced: \(error)",
-        hint: "wait for receipt; until then, a power cut may undo the send", errno: error)
+        hint: "wait for the outcome; until then, a power cut may undo the send", errno: error)
     }
   }
 

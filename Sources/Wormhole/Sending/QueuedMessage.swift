@@ -136,7 +136,7 @@ extension Peer {
     do throws(Errno) {
       try home.list(part) { if let name = MessageName($0), name.id == id { found.append(name) } }
     } catch {
-      throw WormholeError(error, "look for message", id, at: home)
+      throw WormholeError(error, "find message", id, at: home)
     }
     return found.sorted()
   }

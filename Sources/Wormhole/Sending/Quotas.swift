@@ -78,11 +78,11 @@ final class Quotas: Service {
         throw WormholeError(
           .full, "send message to", home.name,
           because: free.files < 1
-            ? "\(options.maximumQueuedMessages - free.files) files wait in its inbox, and no more "
-              + "may"
-            : "\(options.maximumQueueBytes - free.bytes) bytes wait in its inbox, and "
-              + "\(options.maximumQueueBytes) may",
-          hint: "try again after the receiver has received some")
+            ? "the queue of the receiver has \(options.maximumQueuedMessages - free.files) files, "
+              + "and the limit is \(options.maximumQueuedMessages)"
+            : "the queue of the receiver has \(options.maximumQueueBytes - free.bytes) bytes, "
+              + "the message needs \(bytes), and the limit is \(options.maximumQueueBytes)",
+          hint: "try again after '\(home.name)' has handled some messages")
       }
     }
   }

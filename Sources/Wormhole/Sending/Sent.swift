@@ -94,7 +94,7 @@ public final class Sent: Sendable {
         case nil: .ended
         }
       } catch {
-        throw WormholeError(error, "look for message", id, at: receiver)
+        throw WormholeError(error, "find message", id, at: receiver)
       }
     }
   }
@@ -163,7 +163,7 @@ public final class Sent: Sendable {
       do throws(Errno) {
         place = try receiver.place(of: name)
       } catch {
-        throw WormholeError(error, "look for message", id, at: receiver)
+        throw WormholeError(error, "find message", id, at: receiver)
       }
       guard let place else { break }
       let found =
@@ -187,7 +187,8 @@ public final class Sent: Sendable {
     switch try home.read(file, in: part, "read message") {
     case .missing: return nil
     case .damaged(let reason, _):
-      throw WormholeError(.damaged, "read message", id, because: reason)
+      throw WormholeError(
+        .damaged, "read message", id, because: "the message is damaged: \(reason)")
     case .sound(let bytes, _): return try SentContent(bytes, limits)
     }
   }
@@ -236,12 +237,12 @@ public final class Sent: Sendable {
   {
     guard outbox != nil || receiver == nil else {
       throw WormholeError(
-        .notFound, "wait for the end of message", id,
+        .notFound, "wait for the outcome of message", id,
         because: "the message was sent without a request for an outcome",
-        hint: "join, and send with 'wantsOutcome'")
+        hint: "join, and send through the member with 'wantsOutcome'")
     }
-    try receiver?.container.checkOwner("wait for the end of message", id)
-    try TaskPool.start("wait for the end of message", id)
+    try receiver?.container.checkOwner("wait for the outcome of message", id)
+    try TaskPool.start("wait for the outcome of message", id)
     if let status { return status }
     let ticket = takeTicket()
     let timer = timeout.flatMap { giveUp(ticket, after: $0) }
@@ -257,13 +258,13 @@ public final class Sent: Sendable {
     }
     if progress.withLock({ $0.isAbandoned }) {
       throw WormholeError(
-        .notJoined, "wait for the end of message", id,
-        because: "its sender has left, and receives no more outcomes",
+        .notJoined, "wait for the outcome of message", id,
+        because: "the sender has left, and receives no more outcomes",
         hint: "join again, and search the pending messages and the outcomes")
     }
     let isCancelled = Task.isCancelled
     throw WormholeError(
-      isCancelled ? .cancelled : .timedOut, "wait for the end of message", id,
+      isCancelled ? .cancelled : .timedOut, "wait for the outcome of message", id,
       because: isCancelled ? "the task was cancelled" : "the deadline passed",
       hint: "wait again; the message is still pending")
   }
@@ -274,8 +275,8 @@ public final class Sent: Sendable {
   ) async throws(WormholeError) {
     switch try await waitForStatus(within: timeout) {
     case .delivered: return
-    case .cancelled: throw undelivered(.cancelled, "it was cancelled")
-    case .expired: throw undelivered(.timedOut, "it was not received in time")
+    case .cancelled: throw undelivered(.cancelled, "the message was cancelled")
+    case .expired: throw undelivered(.timedOut, "the message expired before a process received it")
     case .deadLettered(let reason): throw undelivered(.deadLettered, reason)
     }
   }

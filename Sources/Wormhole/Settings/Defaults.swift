@@ -73,7 +73,8 @@ public final class Defaults: Sendable {
   var reader: SlotReader {
     SlotReader(
       limits: container.options.limits, name: suite, operation: "read defaults",
-      damageHint: "removeAll() begins anew, as 'wormhole defaults delete \(suite)' does")
+      damageHint: "remove all settings with removeAll() or "
+        + "'wormhole defaults delete \(suite.shellWord)'; the damaged file moves to damaged/")
   }
 
   // MARK: Writing

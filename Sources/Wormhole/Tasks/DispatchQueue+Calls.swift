@@ -36,7 +36,7 @@ extension WormholeError {
     guard ProcessCopy.isCopy else { return }
     throw WormholeError(
       .forked, operation(), subject(),
-      because: "this process is a forked child, in which queues and tasks cannot run",
-      hint: "call before the container is first opened, or execute a new program")
+      because: "this process is a forked child, in which no queue and no task runs",
+      hint: "make the call before the fork, or execute a program in the child")
   }
 }

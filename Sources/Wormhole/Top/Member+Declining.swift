@@ -54,10 +54,12 @@ extension Peer {
   ) {
     do throws(WormholeError) {
       guard let live = live else {
-        throw WormholeError(.notJoined, "ask", name, because: "no member asks")
+        throw WormholeError(
+          .notJoined, OutgoingRequest.operation, name, because: "the requester has not joined",
+          hint: "join, and send the request through the member")
       }
       let deadline = container.options.time.now + timeout
-      let asked = try OutgoingRequest(self, live, question, kind, timeout, until: deadline, "ask")
+      let asked = try OutgoingRequest(self, live, question, kind, timeout, until: deadline)
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
         queue.async {

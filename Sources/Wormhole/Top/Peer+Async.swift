@@ -113,7 +113,7 @@ extension Peer {
   public func setContext<Value: Encodable & Sendable>(
     _ value: Value, kind: String? = nil, evenIfSame: Bool = false, durability: Durability? = nil
   ) async throws(WormholeError) -> Bool {
-    try await OffPool.run("set context of", name) { () throws(WormholeError) in
+    try await OffPool.run("set context for", name) { () throws(WormholeError) in
       try self.setContext(value, kind: kind, evenIfSame: evenIfSame, durability: durability)
     }
   }

@@ -93,12 +93,12 @@ private struct MailInspection {
     }
     if waiting > 0 {
       let words = waiting == 1 ? "1 message waits" : "\(waiting) messages wait"
-      note(.inbox, words, "see 'wormhole queue \(home.name)'")
+      note(.inbox, words, "list the messages with 'wormhole queue \(home.name.shellWord)'")
     }
     if expired > 0 {
       let words = expired == 1 ? "1 message has expired" : "\(expired) messages have expired"
       note(
-        .inbox, words, "they are removed when '\(home.name)' receives, or its queue is full")
+        .inbox, words, "removed when '\(home.name)' receives, or when its queue is full")
     }
   }
 
@@ -126,12 +126,14 @@ private struct MailInspection {
       // A reason without its message remains after the message was discarded.
       guard try home.status(of: name.text, in: .dead) != nil else { continue }
       let why = DeathReason.read(name, in: home)
-      let words = why?.reason ?? "the reason is no longer kept"
+      let words = why?.reason ?? "the reason is no longer stored"
       problem(
         "\(home.path)/\(MemberDirectory.Part.dead.rawValue)",
-        "message '\(name.id)' was given up: \(words)",
-        "look with 'wormhole queue \(home.name) --dead'; then '--retry \(name.id)' or "
-          + "'--discard \(name.id)'")
+        "message '\(name.id)' is a dead letter: \(words)",
+        "list the dead letters with 'wormhole queue \(home.name.shellWord) --dead'; retry or "
+          + "discard this letter with '--retry \(name.id.shellWord)' or "
+          + "'--discard \(name.id.shellWord)'"
+      )
     }
     tellOfMore(letters.count, .dead)
   }
@@ -142,8 +144,9 @@ private struct MailInspection {
     let words = receipts.count == 1 ? "1 receipt waits" : "\(receipts.count) receipts wait"
     note(
       .receipts, "\(words) to be read",
-      "'\(home.name)' is told when it joins and asks how its messages ended; look with "
-        + "'wormhole queue \(home.name) --outcomes', and remove them with '--remove-outcomes'")
+      "'\(home.name)' receives the outcomes after its next join; list the outcomes with "
+        + "'wormhole queue \(home.name.shellWord) --outcomes', or remove all outcomes with "
+        + "'--remove-outcomes'")
   }
 
   /// - Parameter incarnation: the running incarnation.
@@ -165,7 +168,7 @@ private struct MailInspection {
       let words = count == 1 ? "1 file" : "\(count) files"
       if folder != incarnation {
         note(
-          part, "a process that has ended has left '\(folder)' with \(words)",
+          part, "an ended process has left '\(folder)' with \(words)",
           "no process reads the files; the next join as '\(home.name)' removes them")
       } else {
         note(
@@ -232,7 +235,7 @@ private struct MailInspection {
     guard count > Self.most else { return }
     problem(
       "\(home.path)/\(part.rawValue)", "\(count - Self.most) more like these",
-      "see 'wormhole queue \(home.name)'")
+      "list the messages with 'wormhole queue \(home.name.shellWord)'")
   }
 
   private mutating func note(_ part: MemberDirectory.Part, _ what: String, _ advice: String?) {

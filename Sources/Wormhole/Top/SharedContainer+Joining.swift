@@ -50,7 +50,8 @@ extension SharedContainer {
       return member
     }
     throw WormholeError(
-      .conflict, "join as", name, because: "its directory was removed again and again")
+      .conflict, "join as", name, because: "other processes removed its directory repeatedly",
+      hint: "find the program that removes the directory")
   }
 
   /// Returns the present time.
@@ -136,7 +137,8 @@ extension SharedContainer {
     case .foreign(let reason):
       throw WormholeError(
         .refused, "join as", home.name,
-        because: "'\(MemberDirectory.profileName)' in its directory cannot be replaced: \(reason)",
+        because: "'\(MemberDirectory.profileName)' in its directory is not a profile that may be "
+          + "replaced: \(reason)",
         hint: "find the program that made this file, and move the file away")
     case .damaged(let reason):
       log(

@@ -46,8 +46,11 @@ extension SharedContainer {
       path = try Processes.path(ofProgram: program)
     } catch {
       throw WormholeError(
-        error == .noSuchFile ? .notFound : .refused, "register the start of", name,
-        because: "cannot execute program '\(program)': \(error)", errno: error)
+        error == .noSuchFile ? .notFound : .refused, "register the launch command of", name,
+        because: error == .noSuchFile
+          ? "program '\(program)' was not found"
+          : "program '\(program)' is not executable: \(error)",
+        errno: error)
     }
     let start = MemberStart(
       program: path, arguments: arguments, environment: environment, directory: directory)
@@ -89,7 +92,7 @@ extension SharedContainer {
     of name: String, program: String, arguments: [String] = [],
     environment: [String: String] = [:], directory: String? = nil
   ) async throws(WormholeError) {
-    try await OffPool.run("register the start of", name) { () throws(WormholeError) in
+    try await OffPool.run("register the launch command of", name) { () throws(WormholeError) in
       try self.registerLaunch(
         of: name, program: program, arguments: arguments, environment: environment,
         directory: directory)
@@ -98,18 +101,18 @@ extension SharedContainer {
 
   private static func check(_ start: MemberStart, _ name: String) throws(WormholeError) {
     func unusable(_ reason: String) -> WormholeError {
-      WormholeError(.invalidValue, "register the start of", name, because: reason)
+      WormholeError(.invalidValue, "register the launch command of", name, because: reason)
     }
     if let directory = start.directory, !directory.begins(with: "/") {
-      throw unusable("'\(directory)' is no absolute path to begin in")
+      throw unusable("the working directory '\(directory)' is not an absolute path")
     }
     if let odd = start.environment.keys.first(where: {
       $0.isEmpty || $0.utf8.contains(UInt8(ascii: "="))
     }) {
-      throw unusable("'\(odd)' cannot name a variable")
+      throw unusable("'\(odd)' is not a name of an environment variable")
     }
     guard start.words.allSatisfy(MemberStart.canBePassed) else {
-      throw unusable("a program cannot be given a zero")
+      throw unusable("the program, an argument or the environment contains a zero byte")
     }
   }
 
@@ -119,7 +122,7 @@ extension SharedContainer {
   /// registration.
   public func launchCommand(of name: String) throws(WormholeError) -> LaunchCommand? {
     guard let home = try storage.existingMember(name) else { return nil }
-    return try home.readStart("read the start of").map(LaunchCommand.init)
+    return try home.readStart("read the launch command of").map(LaunchCommand.init)
   }
 
   /// Removes the registration of a member; false if there was none.

@@ -88,11 +88,11 @@ struct WakeRecord: Codable, Equatable, Sendable {
   /// The state of the start, for people.
   var whatRuns: String {
     if let failure {
-      return "it was started \((failed ?? 0) + 1) times in a row without success, "
-        + "the last time \(failure)"
+      return "the program was started \((failed ?? 0) + 1) times in a row without success; "
+        + "the last time, \(failure)"
     }
     guard let process else { return "'\(by)' was about to start the program" }
-    return "it was started as '\(program)' (process \(process))"
+    return "'\(program)' (process \(process)) was started"
   }
 
   // MARK: In its slot

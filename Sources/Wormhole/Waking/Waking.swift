@@ -69,7 +69,8 @@ final class Waking: Sendable {
     guard let start else {
       throw WormholeError(
         .notFound, "wake", name, because: "no launch command is registered",
-        hint: "register a command with 'registerLaunch' or 'wormhole wake \(name) --register'")
+        hint: "register a launch command with 'registerLaunch' or "
+          + "'wormhole wake \(name.shellWord) --register'")
     }
     return start
   }
@@ -79,9 +80,9 @@ final class Waking: Sendable {
       throw WormholeError(.cancelled, "wake", name, because: "the task was cancelled")
     }
     guard Instant.now >= deadline else { return }
-    let what = record?.whatRuns ?? "nobody has started it"
+    let what = record?.whatRuns ?? "no process has started the program"
     throw WormholeError(
-      .timedOut, "wake", name, because: "\(what), and has not joined within \(timeout)",
+      .timedOut, "wake", name, because: "\(what), and no process has joined within \(timeout)",
       hint: "check the program's log, and whether the program joins as '\(name)'")
   }
 
@@ -142,7 +143,9 @@ final class Waking: Sendable {
   }
 
   private func failed(_ reason: String) -> WormholeError {
-    WormholeError(.unreachable, "wake", name, because: reason)
+    WormholeError(
+      .unreachable, "wake", name, because: reason,
+      hint: "check the launch command with 'wormhole wake \(name.shellWord) --show'")
   }
 
   /// Returns the error under the name that the caller knows, not under the slot's name.
@@ -168,7 +171,7 @@ final class Waking: Sendable {
     do throws(Errno) {
       child = try attempt.spawn(start, in: container.storage)
     } catch {
-      let reason = "its program '\(start.program)' could not be started: \(error)"
+      let reason = "the program '\(start.program)' could not be started: \(error)"
       attempt.fail(reason)
       throw failed(reason)
     }
@@ -237,11 +240,11 @@ private final class StartAttempt: Sendable {
     guard incarnation == record.before else { return }
     let how =
       switch status {
-      case .exited(let code): "it ended with exit code \(code)"
-      case .signalled(let signal): "it was ended by signal \(signal)"
-      case nil: "it ended"
+      case .exited(let code): "the program ended with exit code \(code)"
+      case .signalled(let signal): "the program was ended by signal \(signal)"
+      case nil: "the program ended"
       }
-    fail("\(how) before it joined as '\(name)'")
+    fail("\(how) before joining as '\(name)'")
   }
 
   func fail(_ reason: String) {

@@ -61,7 +61,8 @@ package final class ActiveSubscriptions: Sendable {
   func keep(_ one: any Stoppable) throws(WormholeError) -> Subscription {
     if let subscription = keepIfOpen(one) { return subscription }
     throw WormholeError(
-      .cancelled, "start an operation in", storage, because: "this instance was closed",
+      .cancelled, "start an operation in", storage,
+      because: "this instance of the container was closed",
       hint: "open the container again")
   }
 

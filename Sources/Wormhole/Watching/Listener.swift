@@ -90,7 +90,7 @@ final class Listener: Stoppable {
       let hold = try CallThreads.background.hold()
       threadHold.withLock { $0 = hold }
     } catch {
-      throw WormholeError(error, "watch", "for changes")
+      throw WormholeError(error, "watch for", "changes")
     }
   }
 

@@ -15,7 +15,7 @@ public struct Arrivals<Element: Sendable>: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> Iterator {
     Iterator(
       Result { () throws(WormholeError) in
-        try TaskPool.start("wait for", "what arrives")
+        try TaskPool.start("wait for", "arrivals")
         let handover = Rendezvous<Element>()
         handover.keep(try begin(handover))
         return StopOnRelease(handover)

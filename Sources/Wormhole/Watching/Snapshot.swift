@@ -64,7 +64,7 @@ struct SlotReader: Sendable {
   let operation: String
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
   /// The hint of errors about damage.
-  var damageHint = "put a new value; the damaged file is then set aside"
+  var damageHint = "put a new value; the damaged file moves to damaged/"
 
   private var decoder: BinaryDecoder {
     var decoder = BinaryDecoder(limits: limits)

@@ -65,9 +65,9 @@ public final class Subscription: Sendable {
   ///   because the container was removed or moved away.
   public func finished() async throws(WormholeError) {
     guard owner.isCurrent else {
-      throw WormholeError(.ownerDied, "wait for the end of", "a subscription")
+      throw WormholeError(.ownerDied, "wait for the end of", "subscription")
     }
-    try TaskPool.start("wait for the end of", "a subscription")
+    try TaskPool.start("wait for the end of", "subscription")
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
