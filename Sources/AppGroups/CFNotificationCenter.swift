@@ -98,7 +98,7 @@ public func CFNotificationCenterAddObserver(
   guard let center, let callBack else { return }
   guard let name else {
     return DropInLog.tell(
-      .error, "cannot observe Darwin notifications: a name is needed, and none was given")
+      .error, "cannot observe Darwin notifications: the name is nil")
   }
   center.add(observer.map { UInt(bitPattern: $0) }, CFNotificationName(name), callBack)
 }

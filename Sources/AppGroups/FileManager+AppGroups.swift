@@ -30,7 +30,8 @@ extension FileManager {
     do {
       try createDirectory(at: url, withIntermediateDirectories: true)
     } catch {
-      DropInLog.tell(.warning, "cannot create the directory for documents: \(error)")
+      DropInLog.tell(
+        .warning, "cannot create directory '\(url.path)' for the user's documents: \(error)")
     }
   }
 }

@@ -69,7 +69,7 @@ enum FilePresenters {
 
   static func add(_ presenter: any NSFilePresenter) {
     guard let url = presenter.presentedItemURL else {
-      return DropInLog.tell(.warning, "cannot add a file presenter: it has no presentedItemURL")
+      return DropInLog.tell(.warning, "cannot add a file presenter: its presentedItemURL is nil")
     }
     remove(presenter)
     let kept = Kept(presenter: presenter)
@@ -171,7 +171,7 @@ enum FilePresenters {
 
   private static func tell(_ error: (any Error)?, _ verb: String, _ url: URL) {
     guard let error else { return }
-    DropInLog.tell(.warning, "the presenter of '\(url.path)' could not \(verb) it: \(error)")
+    DropInLog.tell(.warning, "the presenter of '\(url.path)' could not \(verb) the file: \(error)")
   }
 }
 

@@ -286,7 +286,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       state.underWay.sorted { $0.key > $1.key }.map(\.value)
     }
     var failure = WormholeError(
-      .refused, "report the move of", oldURL.path, because: "no accessor of this coordinator runs")
+      .refused, "report the move of", oldURL.path, because: "no accessor of this coordinator runs",
+      hint: "report the move in the accessor of a write")
     for access in underWay {
       do throws(WormholeError) {
         return try access.moved(oldURL.path, to: newURL.path)

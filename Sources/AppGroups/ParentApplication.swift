@@ -103,7 +103,7 @@ public enum ParentApplication {
   static func named(_ operation: String) throws(WormholeError) -> String {
     if let group { return group }
     throw WormholeError(
-      .invalidValue, operation, "the containing app", because: "no group was named",
+      .invalidValue, operation, "the containing app", because: "no group is set",
       hint: "set ParentApplication.group, or WORMHOLE_GROUP")
   }
 }
@@ -164,7 +164,9 @@ open class WKInterfaceController: NSObject {
       group = try ParentApplication.named("open")
       question = try ParentApplication.take(userInfo)
     } catch {
-      DropInLog.tell(.error, "cannot open the containing app: \(error)")
+      // An error of the library names the operation itself.
+      DropInLog.tell(
+        .error, error is WormholeError ? "\(error)" : "cannot open the containing app: \(error)")
       return false
     }
     let callbacks = CallbackQueue(for: "the containing app's reply")

@@ -31,7 +31,9 @@ struct UploadSnapshot {
         throw NSError(
           domain: NSCocoaErrorDomain, code: CocoaError.Code.featureUnsupported.rawValue,
           userInfo: [
-            NSLocalizedDescriptionKey: "cannot copy '\(path)' for uploading: it is no file",
+            NSLocalizedDescriptionKey:
+              "cannot copy '\(path)' for uploading: not a regular file; pack a directory into an "
+              + "archive file",
             NSFilePathErrorKey: path,
           ])
       }

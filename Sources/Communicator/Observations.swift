@@ -67,7 +67,8 @@ public final class Observations<Value>: @unchecked Sendable {
     if isDropped {
       DropInLog.tell(
         .warning,
-        "dropped a \(Value.self): no observer is registered, and too many values wait")
+        "dropped a received \(Value.self): no observer is registered, and \(Self.most) values "
+          + "wait already; register an observer with 'observe'")
     }
   }
 

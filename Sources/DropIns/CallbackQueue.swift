@@ -58,7 +58,7 @@ package final class CallbackQueue: Sendable {
       ? "call dispatchMain() or RunLoop.main.run() on the main thread"
       : "find the call that blocks the queue '\(queue.label)'"
     DropInLog.tell(
-      .warning, "\(what) waits for its queue for \(Self.patience) seconds: \(advice)")
+      .warning, "\(what) has waited for its queue for \(Self.patience) seconds: \(advice)")
   }
 
   /// The number of seconds that a closure may wait before the log reports the delay.

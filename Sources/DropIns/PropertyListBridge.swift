@@ -13,19 +13,17 @@ package struct NotAPropertyList: Error, CustomStringConvertible {
     self.type = type
   }
 
-  /// The object as the subject of a sentence.
-  package var subject: String {
-    "\(place.isEmpty ? "the object" : "'\(place)'") is a value of \(type)"
+  package var description: String {
+    "\(place.isEmpty ? "the value" : "'\(place)'") has the type \(type), which no property list "
+      + "can contain"
   }
-
-  package var description: String { subject + ", and no property list can hold that type" }
 }
 
 /// Conversions between property lists and the types that Foundation's callers use.
 extension PropertyListValue {
   /// Converts a value of Foundation's or of Swift's own types.
   ///
-  /// Accepts texts, numbers booleans, data, dates, arrays, and dictionaries with texts as keys; an
+  /// Accepts texts, numbers, booleans, data, dates, arrays, and dictionaries with texts as keys; an
   /// optional counts as its content. Refuses `NSNull`, `URL`, an empty optional and all other
   /// types.
   package init(any: Any) throws(NotAPropertyList) { self = try Self.take(any, at: "") }

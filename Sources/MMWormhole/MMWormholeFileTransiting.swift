@@ -36,7 +36,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
     do throws(WormholeError) {
       guard let identifier else {
         throw WormholeError(
-          .invalidName, "open the container of group", "", because: "no identifier was given")
+          .invalidName, "open the container of group", "", because: "the group's identifier is nil")
       }
       try self.init(group: identifier, directory: directory, isCoordinated: false)
     } catch {

@@ -30,12 +30,13 @@ enum StoredMessage {
     } catch let error as NotAPropertyList {
       throw WormholeError(
         .invalidValue, "pass message", identifier,
-        because: "\(error.subject), a type without NSCoding",
+        because: "'\(error.place)' has the type \(error.type), which has no NSCoding",
         hint: "convert the value to a number, a text or an object of a class with NSCoding")
     } catch {
       throw WormholeError(
         .invalidValue, "pass message", identifier,
-        because: "the object cannot be archived with NSKeyedArchiver: \(error)")
+        because: "NSKeyedArchiver refuses the object: \(error)",
+        hint: "pass a property list, or an object whose parts all conform to NSCoding")
     }
   }
 
@@ -55,8 +56,9 @@ enum StoredMessage {
     } catch {
       throw WormholeError(
         .typeMismatch, "read message", identifier,
-        because: "the archive cannot be decoded in this program: \(error)",
-        hint: "give the class the name under which the archive stores the class")
+        because: "NSKeyedUnarchiver refuses the archive in this program: \(error)",
+        hint: "give the class the same name as in the archive, or register the class with "
+          + "NSKeyedUnarchiver.setClass(_:forClassName:)")
     }
   }
 

@@ -21,7 +21,7 @@ extension Pairing {
       let own = try Self.make(name, in: all)
       _ = try Self.make(number, in: own)
     } catch {
-      throw WormholeError(error, "make directory for watch", watch)
+      throw WormholeError(error, "create a directory for watch", watch)
     }
     return "\(container.storage.path)/watches/\(name)/\(number)"
   }
@@ -59,7 +59,7 @@ extension Pairing {
     } catch {
       let error = error as! Errno  // The calls throw only these two types.
       guard error != .noSuchFile else { return }
-      throw WormholeError(error, "remove directory of watch", watch)
+      throw WormholeError(error, "remove the directories of watch", watch)
     }
   }
 

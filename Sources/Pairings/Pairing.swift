@@ -99,7 +99,7 @@ public struct Pairing: Sendable {
 
   /// Puts the watch app's complication on the active face, or removes it from the face.
   public func setComplication(enabled isEnabled: Bool, watch: String? = nil) throws {
-    try change(watch, "enable the complication of") { $0.isComplicationEnabled = isEnabled }
+    try change(watch, "set the complication of") { $0.isComplicationEnabled = isEnabled }
   }
 
   /// Brings a watch and the phone within range of each other, or out of range.
@@ -111,7 +111,8 @@ public struct Pairing: Sendable {
     switch app {
     case .phone: try update { $0.isPhoneAppInstalled = isInstalled }
     case .watch:
-      let name = try change(watch, "install the app on") { watch in
+      let name = try change(watch, isInstalled ? "install the app on" : "uninstall the app from") {
+        watch in
         if isInstalled, !watch.isAppInstalled { watch.renewDirectory() }
         watch.isAppInstalled = isInstalled
         if !isInstalled { watch.isComplicationEnabled = false }
@@ -130,7 +131,7 @@ public struct Pairing: Sendable {
       guard let name = name ?? state.active, var watch = state.watches[name] else {
         throw WormholeError(
           .notFound, operation, name ?? State.usualWatch, because: "no such watch is paired",
-          hint: "pair it first")
+          hint: "pair the watch with 'wormhole watchconnectivity pair'")
       }
       body(&watch)
       state.watches[name] = watch

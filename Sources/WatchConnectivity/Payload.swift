@@ -17,14 +17,14 @@ enum Payload {
     // Few dictionaries are near the limit, and measuring the exact size takes as long as sending.
     guard value.mostBytes > limit else { return value }
     guard let bytes = try? BinaryPropertyList.encode(value) else {
-      throw WCError(.payloadTooLarge, "the dictionary cannot be encoded")
+      throw WCError(.payloadTooLarge, "the dictionary exceeds the limits of a property list")
     }
     guard bytes.count <= limit else { throw tooLarge(bytes.count, limit) }
     return value
   }
 
   static func tooLarge(_ size: Int, _ limit: Int) -> WCError {
-    WCError(.payloadTooLarge, "it takes \(size) bytes, and the limit is \(limit)")
+    WCError(.payloadTooLarge, "the content has \(size) bytes, and the limit is \(limit)")
   }
 }
 
@@ -82,7 +82,7 @@ enum Answer {
       self = .reply(reply)
     } else if case .integer(let number)? = value["code"] {
       let code = WCError.Code(rawValue: Int(number)) ?? .genericError
-      self = .failure(code, value["reason"]?.stringValue ?? "it says no more")
+      self = .failure(code, value["reason"]?.stringValue ?? "the counterpart gave no reason")
     } else {
       self = .handled
     }

@@ -142,7 +142,7 @@ extension WCSession {
       starts: try connection.container.watchLaunches(on: work) { [weak self] in self?.report() })
     connection.keep(
       responding: connection.member.respond(toKind: nil) { [weak self] request in
-        guard let self else { return request.refuse("its session has ended") }
+        guard let self else { return request.refuse("the session of the counterpart has ended") }
         take(request)
       })
     // Outcomes come last: the delivery of an outcome may wait for the activation. If a step after

@@ -65,7 +65,8 @@ extension WCSession {
     }
     guard hasDelegate else { throw WCError(.sessionMissingDelegate) }
     guard let pairing = pairingState else {
-      throw WCError(.genericError, "the file of the pairing cannot be read")
+      throw WCError(
+        .genericError, "the state of the pairing is unreadable, for the reason in the log")
     }
     guard let connection else { throw WCError(.deviceNotPaired) }
     if let obstacle = connection.obstacle(pairing) { throw obstacle }
@@ -114,7 +115,8 @@ extension WCSession {
     case .success(let value):
       switch Answer(value) {
       case .handled where kind.wantsReply:
-        return .failure(WCError(.messageReplyFailed, "the counterpart sent no reply"))
+        return .failure(
+          WCError(.messageReplyFailed, "the counterpart handled the message without a reply"))
       case .handled: return .success(nil)
       case .reply(let value): return .success(value)
       case .failure(let code, let reason): return .failure(WCError(code, reason))

@@ -146,7 +146,8 @@ extension WCSession {
   /// Runs on a thread that no other caller waits for.
   func take(_ request: Request) {
     guard delegate != nil else {
-      return answer(request, .failure(.deliveryFailed, "its session has no delegate"))
+      return answer(
+        request, .failure(.deliveryFailed, "the session of the counterpart has no delegate"))
     }
     let isRoom = messagesWaiting.withLock { count in
       guard count < Self.mostMessages else { return false }
@@ -154,7 +155,9 @@ extension WCSession {
       return true
     }
     guard isRoom else {
-      return answer(request, .failure(.deliveryFailed, "too many messages wait there"))
+      return answer(
+        request,
+        .failure(.deliveryFailed, "too many messages wait for the delegate of the counterpart"))
     }
     callbacks.async { [self] in
       messagesWaiting.withLock { $0 -= 1 }
@@ -168,7 +171,8 @@ extension WCSession {
     guard let kind = MessageKind(rawValue: request.kind), let delegate else {
       return answer(
         request,
-        .failure(.deliveryFailed, "no delegate is set, or the message has an unknown kind"))
+        .failure(
+          .deliveryFailed, "the counterpart has no delegate, or the message has an unknown kind"))
     }
     let value: PropertyListValue
     do throws(WormholeError) {
@@ -197,7 +201,7 @@ extension WCSession {
       }
     }
     if let method = unhandled.withLock({ $0.take() }) {
-      let reason = "its delegate does not have \(method)"
+      let reason = "the delegate of the counterpart does not implement \(method)"
       if let request = once.take() { answer(request, .failure(.deliveryFailed, reason)) }
     } else if !kind.wantsReply, let request = once.take() {
       answer(request, .handled)

@@ -94,13 +94,14 @@ extension WCSession {
     if let given = given.withLock({ $0 }) { return given }
     guard let word = setting("WORMHOLE_ROLE") else { throw WCError(.sessionNotSupported) }
     guard let role = Role(rawValue: word) else {
-      throw WCError(.sessionNotSupported, "'\(word)' in WORMHOLE_ROLE is no role")
+      throw WCError(.sessionNotSupported, "WORMHOLE_ROLE is '\(word)', neither 'phone' nor 'watch'")
     }
     let place: Place
     switch (setting("WORMHOLE_CONTAINER"), setting("WORMHOLE_GROUP")) {
     case (let path?, nil): place = .directory(path)
     case (nil, let group?): place = .group(group)
-    case (nil, nil): throw WCError(.sessionNotSupported, "no container is named")
+    case (nil, nil):
+      throw WCError(.sessionNotSupported, "neither WORMHOLE_CONTAINER nor WORMHOLE_GROUP is set")
     case (_?, _?):
       throw WCError(.sessionNotSupported, "both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
     }

@@ -88,7 +88,7 @@ extension WCSession {
     let transfer = WCSessionFileTransfer(core, WCSessionFile(file, metadata))
     begin(.file(transfer), connection) { (connection, options) throws(WCError) in
       guard file.isFileURL else {
-        throw WCError(.invalidParameter, "'\(file)' is no URL of a file")
+        throw WCError(.invalidParameter, "'\(file)' is not the URL of a file")
       }
       var value: PropertyListValue?
       if let metadata {
@@ -224,7 +224,7 @@ extension WCSession {
   private static func error(_ end: Outcome.Status) -> WCError? {
     switch end {
     case .delivered: nil
-    case .cancelled: WCError(.genericError, "it was cancelled")
+    case .cancelled: WCError(.genericError, "the transfer was cancelled")
     case .expired: WCError(.transferTimedOut)
     case .deadLettered(let reason): WCError(.deliveryFailed, reason)
     }

@@ -57,13 +57,12 @@ import Testing
     }
     #expect(
       refused(["a": [1, NSNull()]])
-        == "'a[1]' is a value of NSNull, and no property list can hold that type")
+        == "'a[1]' has the type NSNull, which no property list can contain")
     #expect(refused(URL(fileURLWithPath: "/")) != nil)
     #expect(refused(["a": Int?.none as Any]) != nil)
     #expect(refused([1: 2]) != nil)
     #expect(
-      refused(Refused())
-        == "the object is a value of Refused, and no property list can hold that type")
+      refused(Refused()) == "the value has the type Refused, which no property list can contain")
   }
 }
 

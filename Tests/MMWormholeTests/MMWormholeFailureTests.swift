@@ -43,7 +43,7 @@ import Wormhole
     wormhole.passMessageObject(sent, identifier: "a")
     #expect(wormhole.message(withIdentifier: "a") == nil)
     #expect(failures.all.count == 1)
-    #expect(failures.all.first?.contains("'sizes[0].a' is a value of Size") == true)
+    #expect(failures.all.first?.contains("'sizes[0].a' has the type Size") == true)
   }
 
   /// The file that holds a message.

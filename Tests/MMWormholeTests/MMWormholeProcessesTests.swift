@@ -122,7 +122,7 @@ struct MMWormholeProcessesTests {
     let phone = try side(
       "phone", in: folder, ["broken=context", "after=\(folder.path)/told", "context=2", "wait"])
     let watch = try side("watch", in: folder, ["listen", "read=context", "wait"])
-    try eventually("the failure") { try watch.output.contains("the archive cannot be decoded") }
+    try eventually("the failure") { try watch.output.contains("refuses the archive") }
     try folder.write("", to: "told")
     try eventually("the next one") { try watch.output.hasSuffix("context 2\n") }
     _ = phone
