@@ -30,7 +30,7 @@ extension Invocation {
     let set = Processes.environment("WORMHOLE_CONTAINER") ?? ""
     guard let path = value(.container) ?? (set.isEmpty ? nil : set) else {
       throw Failure.usage(
-        "cannot tell which container to use: give --container DIR, or set WORMHOLE_CONTAINER")
+        "cannot choose a container: none is given; use --container DIR, or set WORMHOLE_CONTAINER")
     }
     let container = try SharedContainer(directory: path, options: options)
     // The object is never released: the end of the process closes all its resources, and faster.

@@ -42,7 +42,7 @@ final class Screen: Sendable {
       do throws(Errno) {
         state.mode = try Terminal.takeKeys(of: .input)
       } catch {
-        throw Failure(.software, "system", "cannot take the terminal's keys: \(error)")
+        throw Failure(.software, "system", "cannot read keys from the terminal: \(error)")
       }
       state.isOpen = true
       try output.write(Array("\u{1B}[?1049h".utf8))

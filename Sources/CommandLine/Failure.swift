@@ -10,6 +10,9 @@ package struct Failure: Error {
   /// Stable keys for programs that read errors.
   private let details: [String: PropertyListValue]
 
+  /// The cause alone, for a text that states the operation itself.
+  package var reason: String { details["reason"]?.stringValue ?? sentence }
+
   /// The command line, or the input given with it, is invalid.
   package static func usage(_ sentence: String) -> Failure {
     Failure(.usage, "usage", sentence)
@@ -83,7 +86,7 @@ package enum ExitCode: Int32, CaseIterable {
     case .unavailable: "the peer is not running, or its name is taken"
     case .software: "another error of the system, or a call that would wait for itself"
     case .full: "the disk or the quota is full; nothing was changed"
-    case .tryAgain: "the value has changed in between, or a resource is exhausted: try again"
+    case .tryAgain: "the value has changed in the meantime, or a resource is exhausted: try again"
     case .refused: "refused because of the owner, permissions or type of a file"
     case .configuration: "the directory is not a container, or has a later format"
     case .neverRan: "the program to run was not started"

@@ -37,7 +37,7 @@ package struct Output: Sendable {
       if isOfDone {
         throw Failure(
           .software, "pending",
-          "it is done, but the result cannot be written to standard output: \(error)")
+          "the operation is done, but its result cannot be written to standard output: \(error)")
       }
       throw WormholeError(error, "write to", "standard output")
     }

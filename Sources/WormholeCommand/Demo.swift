@@ -183,7 +183,7 @@ extension Verb {
         + "seconds; one second is the time until other processes take over from a suspended "
         + "process."
     ],
-    [Example("wormhole demo", "four short scenes")]
+    [Example("wormhole demo", "watch four short scenes")]
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

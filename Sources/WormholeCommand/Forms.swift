@@ -47,7 +47,7 @@ extension ObjectForm {
       ("id", "its ID"), ("from", "sender"), ("to", "receiver"),
       ("kind", "its kind"), ("sent", "time of sending"), ("count", "number of messages"),
       ("size", "its size in bytes"), ("urgent", "whether it is urgent"),
-      ("state", "'waiting', 'inHand' or 'dead'"),
+      ("state", "'waiting', 'claimed' or 'dead'"),
       ("attempt", "number of the current or last attempt"),
       ("damage", "cause of the damage"), ("failedAt", "time of becoming a dead letter"),
       ("reason", "reason of becoming a dead letter"),
@@ -74,7 +74,7 @@ extension ObjectForm {
     ])
 
   static let answer = ObjectForm(
-    "answer", "the reply to a request, from request and reply",
+    "reply", "the reply to a request, from request and reply",
     [
       ("from", "requester"), ("to", "receiver"), ("kind", "kind of the request"),
       ("replied", "whether the request was not refused"), ("value", "the reply"),
@@ -93,7 +93,7 @@ extension ObjectForm {
     ])
 
   static let start = ObjectForm(
-    "start", "a member's registered command, from wake with --register, --show and --forget",
+    "launch command", "a member's launch command, from wake with --register, --show and --forget",
     [
       ("member", "its name"), ("program", "the program"), ("arguments", "its arguments"),
       ("environment", "its environment settings"), ("directory", "its working directory"),

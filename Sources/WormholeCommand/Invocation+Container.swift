@@ -58,17 +58,17 @@ extension Invocation {
     let set = (try Self.setting("WORMHOLE_CONTAINER"), try Self.setting("WORMHOLE_GROUP"))
     switch (given, set) {
     case ((_?, _?), _):
-      throw .usage("cannot tell which container to use: both --container and --group are given")
+      throw .usage("cannot choose a container: both --container and --group are given")
     case ((let path?, nil), _): return .directory(path)
     case ((nil, let group?), _): return .group(group)
     case (_, (_?, _?)):
       throw .usage(
-        "cannot tell which container to use: both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
+        "cannot choose a container: both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
     case (_, (let path?, nil)): return .directory(path)
     case (_, (nil, let group?)): return .group(group)
     default:
       throw .usage(
-        "cannot tell which container to use: give --container DIR or --group ID, "
+        "cannot choose a container: none is given; use --container DIR or --group ID, "
           + "or set WORMHOLE_CONTAINER or WORMHOLE_GROUP")
     }
   }
@@ -76,7 +76,7 @@ extension Invocation {
   /// An empty variable counts as not set.
   private static func setting(_ name: String) throws(Failure) -> String? {
     guard !Processes.isGarbled(environment: name) else {
-      throw .usage("cannot tell which container to use: \(name) is not UTF-8; use a path in UTF-8")
+      throw .usage("cannot choose a container: \(name) is not UTF-8; use a path in UTF-8")
     }
     return Processes.environment(name).flatMap { $0.isEmpty ? nil : $0 }
   }

@@ -17,7 +17,7 @@ enum Programs {
   static func problem(of settings: [String]) -> String? {
     settings.first { $0.utf8.contains(0) }.map { setting in
       let name = setting.parts(between: "=", most: 1, keepingEmpty: true)[0]
-      return "the value cannot be passed to a command: \(name) contains a zero byte"
+      return "no command can receive the value: \(name) contains a zero byte"
     }
   }
 
@@ -29,7 +29,7 @@ enum Programs {
     guard let error = (error as? NeverRan)?.error, error.errno == Errno.argumentsTooLong.rawValue,
       settings.reduce(0, { $0 + $1.utf8.count }) > 16_384
     else { return nil }
-    return "the value cannot be passed to a command: \(error.reason)"
+    return "no command can receive the value: \(error.reason)"
   }
 
   /// Runs a program with this process's own input and output; returns its exit status.

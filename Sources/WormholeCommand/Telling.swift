@@ -89,7 +89,9 @@ final class Telling: Sendable {
     return .failure(
       WormholeError(
         .timedOut, operation, subject,
-        because: told == 0 ? "nothing came in time" : "only \(told) came in time"))
+        because: told == 0
+          ? "nothing arrived before the deadline"
+          : "only \(told) arrived before the deadline"))
   }
 
   /// Ends the output as soon as its reader has gone, and not only with the next line.

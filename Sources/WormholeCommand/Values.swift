@@ -75,6 +75,6 @@ extension StandardStream {
       throw WormholeError(error, "read", "standard input")
     }
     throw WormholeError(
-      .tooLarge, "read", "standard input", because: "it has more than \(limit) bytes")
+      .tooLarge, "read", "standard input", because: "the input has more than \(limit) bytes")
   }
 }

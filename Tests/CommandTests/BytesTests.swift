@@ -51,7 +51,7 @@ import Testing
     #expect(outcome.status == .exited(65))
     #expect(
       outcome.errors
-        == "wormhole: cannot read 'standard input': it has more than 67108864 bytes\n")
+        == "wormhole: cannot read 'standard input': the input has more than 67108864 bytes\n")
     #expect(try stage.run("wormhole get it").output == "small\n")
     let update = try stage.run("wormhole update it --exec 'head -c 70000000 /dev/zero'")
     #expect(update.status == .exited(65))

@@ -30,7 +30,7 @@ struct CoordinateVerbTests {
     let who = "'wormhole' (process \(holder.child.process), stopped)"
     #expect(
       outcome.errors == "wormhole: cannot coordinate 'file': \(who) has a conflicting access and "
-        + "does not run; resume the process with 'kill -CONT \(holder.child.process)', or end the "
+        + "is suspended; resume the process with 'kill -CONT \(holder.child.process)', or end the "
         + "process\n")
     let past = try stage.run(
       "\(Self.root) wormhole coordinate write file --take-over 1 -- echo past")

@@ -141,11 +141,11 @@ struct DoctorVerbTests {
     }
     let output = try stage.run("wormhole doctor").output
     #expect(output.contains("put a new value; the damaged file moves to damaged/"))
-    #expect(output.contains("'wormhole defaults delete s' removes all settings"))
+    #expect(output.contains("remove all settings with 'wormhole defaults delete s'"))
     #expect(output.contains("end all programs of the container, and move system/epoch away"))
     let write = try stage.run("wormhole defaults write s k 2")
     #expect(write.status == .exited(65))
-    #expect(write.errors.contains("as 'wormhole defaults delete s' does"))
+    #expect(write.errors.contains("removeAll() or 'wormhole defaults delete s'"))
     #expect(try stage.run("wormhole defaults delete s").status == .exited(0))
     #expect(try stage.run("wormhole defaults write s k 2").status == .exited(0))
   }

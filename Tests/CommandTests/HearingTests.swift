@@ -34,7 +34,7 @@ import Testing
     let outcome = try stage.run("wormhole send --to tv --immediate hello")
     #expect(outcome.status == .exited(1))
     #expect(
-      outcome.errors == "wormhole: cannot send message to 'tv': 'tv' listens for no immediate "
+      outcome.errors == "wormhole: cannot send message to 'tv': 'tv' has no handler for immediate "
         + "messages of kind 'String'\n")
     #expect(try receiver.output == "")
     try receiver.child.send(.kill)
@@ -48,7 +48,9 @@ import Testing
     try receiver.waitUntilStopped()
     let outcome = try stage.run("wormhole send --to tv --immediate late --timeout 0.2")
     #expect(outcome.status == .exited(1))
-    #expect(outcome.errors.contains("no handler in the receiver confirmed it within 0.2 seconds"))
+    #expect(
+      outcome.errors.contains(
+        "no handler in the receiver confirmed the message within 0.2 seconds"))
     try receiver.child.send(.go)
     #expect(try stage.run("wormhole send --to tv --immediate now").status == .exited(0))
     #expect(try receiver.output == "now\n")

@@ -60,6 +60,7 @@ struct HintTests {
     let commands = Set(try Self.texts.get().flatMap(\.commands))
     #expect(commands.count >= 15, "they were found: \(commands)")
     for command in commands {
+      #expect(!command.contains("NAME"), "a hint contains the name itself: \(command)")
       let words = Array(command.dropFirst())
       if command[0] == "wormhole" {
         #expect(throws: Never.self, "\(command)") { _ = try Parser.parse(words, by: .wormhole) }

@@ -39,7 +39,7 @@ import Testing
     #expect(outcome.output == "")
     #expect(
       outcome.errors == "wormhole: cannot lock 'build': the deadline passed while waiting for "
-        + "its lock, held by 'wormhole' (process \(process), stopped); resume the process with "
+        + "the lock, held by 'wormhole' (process \(process), stopped); resume the process with "
         + "'kill -CONT \(process)', or end the process\n")
     // A waiter without a deadline prints a notice after a second, and gets the lock in the end.
     let waiter = try stage.start("wormhole lock build -- echo mine")

@@ -113,7 +113,7 @@ import Testing
 
   @Test func theSenderIsToldThatItFailed() throws {
     for (options, command, reason) in [
-      ("", "queue watch --cancel it", "it was cancelled"),
+      ("", "queue watch --cancel it", "the message was cancelled"),
       (
         "", "receive --as watch --attempts 1 --count 1 --exec '[ $(cat) = good ]'",
         "the command ended with status 1"
@@ -136,7 +136,8 @@ import Testing
     let outcome = try stage.run("wormhole send --to watch --wait --ttl 0.01 --id it late")
     #expect(outcome.status == .exited(1))
     #expect(
-      outcome.errors == "wormhole: cannot deliver message 'it': it was not received in time\n")
+      outcome.errors == "wormhole: cannot deliver message 'it': the message expired "
+        + "before a process received it\n")
     let object = try stage.run("wormhole send --to watch --wait --ttl 0.01 --json late")
     #expect(object.status == .exited(1))
     #expect(object.errors.contains(#""code":"timedOut""#), "\(object.errors)")
@@ -248,8 +249,8 @@ import Testing
     let outcome = try stage.run("wormhole receive --as watch --count 1")
     #expect(outcome.status == .exited(0))
     #expect(outcome.output == "good\n")
-    #expect(outcome.errors.contains("gave up message"))
-    #expect(try done(stage, "wormhole queue watch --dead").contains("it is damaged: "))
+    #expect(outcome.errors.contains("dead-lettered message"))
+    #expect(try done(stage, "wormhole queue watch --dead").contains("the message is damaged: "))
   }
 
   @Test func aProgramThatCannotRunEndsIt() throws {
@@ -395,9 +396,9 @@ import Testing
       "note      members/watch/inbox/mine: a foreign file",
       "note      members/watch/claimed: 1 file is claimed by a member that does not run\n"
         + "          messages that were not handled are redelivered when 'watch' joins\n",
-      "problem   members/watch/dead: message 'bad' was given up: the command ended with status 1\n"
-        + "          look with 'wormhole queue watch --dead'; then '--retry bad' or "
-        + "'--discard bad'\n",
+      "problem   members/watch/dead: message 'bad' is a dead letter: the command ended with "
+        + "status 1\n          list the dead letters with 'wormhole queue watch --dead'; retry or "
+        + "discard this letter with '--retry bad' or '--discard bad'\n",
     ] {
       #expect(found.output.contains(words), "\(words): \(found.output)")
     }

@@ -48,7 +48,7 @@ import Testing
       "touch plain; wormhole receive --as tv --exec ./plain 2>&1 | tail -n 1; wormhole queue tv "
         + "--dead", 0,
       errors: "",
-      output: "wormhole: cannot continue: a program of './plain' cannot be executed; the message "
+      output: "wormhole: cannot continue: a program of './plain' is not executable; the message "
         + "waits for the next process that joins\n")
     // However often it is tried.
     for _ in 1...3 {

@@ -19,7 +19,8 @@ import Testing
       #expect(outcome.status == .exited(64), "\(verb)")
       #expect(
         outcome.errors.hasSuffix(
-          "'watch': its kind has 256 bytes, and the limit is 255; give it a kind of its own\n"),
+          "'watch': the kind has 256 bytes, and the limit is 255; "
+            + "give a shorter kind without zero bytes\n"),
         "\(outcome.errors)")
     }
   }
@@ -40,7 +41,7 @@ import Testing
       return try stage.run("wormhole queue watch --dead | wc -l").output == "2\n"
     }
     let letters = try stage.run("wormhole queue watch --dead --json").output
-    let begin = #""reason":"the value cannot be passed to a command: "#
+    let begin = #""reason":"no command can receive the value: "#
     #expect(letters.contains(begin + "argument list too long"), "\(letters.suffix(300))")
     #expect(letters.contains(begin + "WORMHOLE_MESSAGE_KIND contains a zero byte"))
     #expect(try stage.run("wormhole queue watch").output == "")
@@ -51,7 +52,7 @@ import Testing
     let replier = try stage.start("wormhole reply --as watch --verbose --count 3 --exec cat")
     try eventually("it replies") { try replier.errors.contains("replying as 'watch'") }
     let outcome = try sendOddKinds(stage, asks: true).outcome()
-    let begin = "rejected: the value cannot be passed to a command: "
+    let begin = "rejected: no command can receive the value: "
     #expect(
       outcome.output == begin + "argument list too long\n"
         + begin + "WORMHOLE_REQUEST_KIND contains a zero byte\nhello\n", "\(outcome.errors)")

@@ -78,7 +78,8 @@ struct RequestVerbTests {
     #expect(outcome.status == .exited(1))
     #expect(
       outcome.errors
-        == "wormhole: cannot ask 'watch': the command ended with status 3: two words\n")
+        == "wormhole: cannot get a reply from 'watch': the command ended with status 3: two "
+        + "words\n")
     // The errors are also written to the replier's own standard error.
     #expect(try replier.errors.contains("one\ntwo words"))
     let quiet = try stage.run("wormhole request --to watch it --quiet")
@@ -92,7 +93,7 @@ struct RequestVerbTests {
     #expect(try done(stage, "wormhole request --to watch --kind Order it") == "it\n")
     let outcome = try stage.run("wormhole request --to watch it")
     #expect(outcome.status == .exited(1))
-    #expect(outcome.errors.contains("answers no requests of kind 'String'"))
+    #expect(outcome.errors.contains("has no handler for requests of kind 'String'"))
     try replier.child.send(.kill)
     _ = try replier.outcome()
   }
@@ -105,7 +106,9 @@ struct RequestVerbTests {
     try eventually("it replies") { try replier.errors.contains("replying as 'watch'") }
     let outcome = try stage.run("wormhole request --to watch it")
     #expect(outcome.status == .exited(1))
-    #expect(outcome.errors == "wormhole: cannot ask 'watch': its command could not be run\n")
+    #expect(
+      outcome.errors == "wormhole: cannot get a reply from 'watch': the command of the receiver "
+        + "could not be started\n")
     #expect(try replier.outcome().status == .exited(125))
   }
 
@@ -132,7 +135,7 @@ struct RequestVerbTests {
       #expect(outcome.status == .exited(69))
       #expect(
         outcome.errors
-          == "wormhole: cannot ask 'watch': the peer ended or left before its reply\n")
+          == "wormhole: cannot get a reply from 'watch': the peer ended or left before its reply\n")
       #expect(try files(stage, "guests") == "")
       if signal == .terminate { #expect(try replier.outcome().status == .signalled(15)) }
       try? Processes.send(.kill, to: left!)
@@ -199,7 +202,7 @@ struct RequestVerbTests {
     #expect(outcome.status == .exited(1))
     #expect(
       outcome.errors.contains("/sleep' (process ")
-        && outcome.errors.contains("), and has not joined within 0.3 seconds"))
+        && outcome.errors.contains(") was started, and no process has joined within 0.3 seconds"))
   }
 
   @Test func whatOthersMayHaveRegisteredIsRefused() throws {
@@ -209,7 +212,8 @@ struct RequestVerbTests {
     #expect(outcome.status == .exited(77))
     #expect(
       outcome.errors == "wormhole: cannot wake 'watch': unauthorized users may write to its "
-        + "start.plist (mode 666); check its content, and register the launch command again\n")
+        + "start.plist (mode 666); check the content of the file, and register the launch "
+        + "command again\n")
     let doctor = try stage.run("wormhole doctor | grep '^problem'")
     #expect(
       doctor.output
@@ -225,8 +229,8 @@ struct RequestVerbTests {
     #expect(try done(stage, register + " && wormhole doctor | grep '^problem' || true") == "")
     let doctor = try stage.run("rm program; wormhole doctor | grep '^problem'")
     #expect(
-      doctor.output == "problem   members/watch/start.plist: its program "
-        + "'\(stage.directory.path)/program' cannot be run: no such file or directory\n")
+      doctor.output == "problem   members/watch/start.plist: cannot execute program "
+        + "'\(stage.directory.path)/program' of the launch command: no such file or directory\n")
   }
 
   @Test func theDoctorTellsOfWhatLiesThereForNow() throws {
@@ -250,7 +254,7 @@ struct RequestVerbTests {
     try replier.child.send(.kill)
     _ = try replier.outcome()
     let left = try stage.run("touch hole/members/watch/live/other; wormhole doctor | grep live")
-    #expect(left.output.contains("a process that has ended has left"))
+    #expect(left.output.contains("an ended process has left"))
     #expect(left.output.contains("live/other: a foreign file"))
     let asker = try stage.start("wormhole send --to nobody --wait it")
     try eventually("a guest is there") { try files(stage, "guests") != "" }

@@ -21,7 +21,7 @@ struct SettingsVerbTests {
     for words in ["read s none", "delete s none", "delete none none", "read none none"] {
       let outcome = try stage.run("wormhole defaults \(words)")
       #expect(outcome.status == .exited(1), "\(words)")
-      #expect(outcome.errors.contains("there is no key 'none'"))
+      #expect(outcome.errors.contains("the suite has no key 'none'"))
     }
     #expect(try stage.run("wormhole defaults delete s k").status == .exited(0))
   }

@@ -54,7 +54,8 @@ import Testing
     _ = try stage.run("wormhole put x 1")
     let missing = try stage.run("wormhole get \"$(cat in)\" --wait --timeout 0.1")
     #expect(
-      missing.errors == "wormhole: cannot read channel '\(shown)': no value arrived in time\n")
+      missing.errors == "wormhole: cannot read channel '\(shown)': no value arrived before "
+        + "the deadline\n")
     #expect(try output("wormhole put \"$(cat in)\" 1; wormhole list | head -1") == "\"\(shown)\"\n")
     #expect(try output("wormhole list --json").contains("\"channel\":\"\(shown)\""))
   }

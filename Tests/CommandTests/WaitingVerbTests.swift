@@ -92,7 +92,9 @@ struct WaitingVerbTests {
     let outcome = try stage.run("wormhole get answer --wait --timeout 0.05")
     #expect(outcome.status == .exited(1))
     #expect(outcome.output == "")
-    #expect(outcome.errors == "wormhole: cannot read channel 'answer': no value arrived in time\n")
+    #expect(
+      outcome.errors
+        == "wormhole: cannot read channel 'answer': no value arrived before the deadline\n")
   }
 
   @Test func aPostingIsHeard() throws {
@@ -222,7 +224,7 @@ struct WaitingVerbTests {
     let stage = try Stage()
     let outcome = try stage.run("wormhole put n 1 --type json; wormhole \(words) >/dev/full")
     #expect(outcome.status == .exited(70))
-    #expect(outcome.errors.contains("it is done, but the result cannot be written to standard"))
+    #expect(outcome.errors.contains("the operation is done, but its result cannot be written"))
   }
 
   @Test func aFullOutputIsTold() throws {

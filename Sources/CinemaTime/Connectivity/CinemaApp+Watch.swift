@@ -13,7 +13,7 @@ extension CinemaApp {
         return
       }
       self?.forget(payload.qrCodes ?? [])
-      self?.tryLater("images were asked for in vain: \(outcome.status)")
+      self?.tryLater("the request for images was not delivered: \(outcome.status)")
     }
     // The requests of an earlier run are still pending.
     let asked = try connectivity.asked

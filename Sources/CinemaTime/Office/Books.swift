@@ -29,7 +29,7 @@ public struct Books: Codable, Hashable, Sendable {
       let number = try values.decode(Int.self, forKey: key)
       guard (0..<Int.max).contains(number) else {
         throw DecodingError.dataCorruptedError(
-          forKey: key, in: values, debugDescription: "\(number) tickets cannot be")
+          forKey: key, in: values, debugDescription: "\(number) is not a number of tickets")
       }
       return number
     }

@@ -30,7 +30,8 @@ extension Refusal: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unknownMovie(let word):
-      "cannot find film '\(word)': none of that number is shown; look at the list"
+      "cannot find film '\(word)': no film has this number; list the films with "
+        + "'cinematime list'"
     case .alreadySold(let movie, let ticket):
       "cannot buy '\(movie.title)': ticket \(ticket.id) of '\(ticket.customer)' is for the same "
         + "film; return the ticket first"

@@ -141,7 +141,7 @@ extension Invocation {
 
   private func missing(_ key: String) -> WormholeError {
     WormholeError(
-      .notFound, "\(operands[0]) defaults", suite, because: "there is no key '\(key)'")
+      .notFound, "\(operands[0]) defaults", suite, because: "the suite has no key '\(key)'")
   }
 
   private func write(

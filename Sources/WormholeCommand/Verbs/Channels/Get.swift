@@ -27,7 +27,7 @@ extension Verb {
     let form = try PrintedForm(invocation)
     guard let snapshot = try invocation.present(name), let value = snapshot.value else {
       throw Failure(
-        WormholeError(.notFound, "read channel", name, because: "nothing is there"))
+        WormholeError(.notFound, "read channel", name, because: "the channel has no value"))
     }
     let output = invocation.output
     if snapshot.metadata.isRecovered {
@@ -78,7 +78,8 @@ extension Invocation {
     defer { watch.stop() }
     output.explain("waiting for a value of channel '\(name)'")
     guard let result = found.wait(until: deadline, { $0 }) else {
-      throw WormholeError(.timedOut, "read channel", name, because: "no value arrived in time")
+      throw WormholeError(
+        .timedOut, "read channel", name, because: "no value arrived before the deadline")
     }
     return try result.get()
   }

@@ -10,7 +10,7 @@ extension Verb {
       "Notifies all processes that observe NAME. A notice carries no data and is not stored for "
         + "later observers."
     ],
-    [Example("wormhole post movies-changed", "tell the observers that the movies have changed")]
+    [Example("wormhole post movies-changed", "notify the observers that the movies have changed")]
   ) { invocation in
     let name = invocation.operands[0]
     try invocation.open(create: true).notice(name).post()

@@ -17,7 +17,7 @@ extension Verb {
       "Watchers of a channel or a suite are notified that it is clear. Versions never start "
         + "again: the first value written later has a greater version than every removed value.",
       "A member is not removed while it runs, or while it has waiting messages or dead letters. "
-        + "The command registered for its start is removed too. Exits with 1 if the name does "
+        + "The launch command of the member is removed too. Exits with 1 if the name does "
         + "not exist.",
       "With --json, writes kind and name.",
     ],
@@ -33,7 +33,7 @@ extension Verb {
     }
     let container = try invocation.open(create: false)
     guard try kind.remove(name, from: container) else {
-      throw WormholeError(.notFound, "remove \(word)", name, because: "there is none")
+      throw WormholeError(.notFound, "remove \(word)", name, because: "no \(word) has this name")
     }
     if invocation.output.isJSON {
       try invocation.output.ofDone.write(.removed, ["kind": .string(word), "name": .string(name)])

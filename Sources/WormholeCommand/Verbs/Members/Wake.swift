@@ -10,15 +10,16 @@ extension Verb {
     [Operand("NAME", .one, .names(.members)), Operand("CMD", .optionalCommand)],
     [.timeout, .register, .setting, .directory, .show, .forget],
     [
-      "If no process runs as NAME, starts the command registered for NAME and waits until it has "
+      "If no process runs as NAME, starts the launch command of NAME and waits until it has "
         + "joined, at most ten seconds or the time in --timeout. If several processes wake NAME "
         + "at the same time, one command is started. Exits with 1 if nothing is registered or "
         + "the time limit passes, and with 69, at once, if the command ends before it has "
         + "joined; the error states how it ended.",
-      "With --register, registers CMD with its arguments; CMD must join as NAME. CMD is started "
-        + "in a session of its own, in the root directory or in DIR, with /dev/null as its "
-        + "standard streams and the container in WORMHOLE_CONTAINER. The rest of its environment "
-        + "is the environment of the process that wakes NAME, with K set to V for each --env. "
+      "With --register, registers CMD with its arguments as the launch command of NAME; CMD must "
+        + "join as NAME. CMD is started in a session of its own, in the root directory or in DIR, "
+        + "with /dev/null as its standard streams and the container in WORMHOLE_CONTAINER. The "
+        + "rest of its environment is the environment of the process that wakes NAME, with K set "
+        + "to V for each --env. "
         + "The registration is stored in a file that only its user may write. If other users may "
         + "write the file, or if it belongs to another user, it is refused with 77.",
       "With --show, prints the registration: environment settings, program and arguments, "
@@ -28,9 +29,9 @@ extension Verb {
     [
       Example(
         "wormhole wake clock --register -- wormhole reply --as clock --exec date",
-        "register the command that starts the member"),
+        "register the launch command of the member"),
       Example("wormhole wake clock --timeout 5", "start the member unless it runs"),
-      Example("wormhole wake clock --show", "print the registered command"),
+      Example("wormhole wake clock --show", "print the launch command"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -80,14 +81,15 @@ extension Invocation {
     for setting in values(.setting) {
       let parts = setting.parts(between: "=", most: 1, keepingEmpty: true)
       guard parts.count == 2, !parts[0].isEmpty else {
-        throw Failure.usage("cannot use \(Option.setting.usage): '\(setting)' sets nothing")
+        throw Failure.usage(
+          "cannot use \(Option.setting.usage): '\(setting)' is not of the form K=V")
       }
       environment[parts[0]] = parts[1]
     }
     try open(create: true).registerLaunch(
       of: name, program: program, arguments: Array(command.dropFirst()), environment: environment,
       directory: value(.directory))
-    output.explain("the command that starts '\(name)' is registered")
+    output.explain("the launch command of '\(name)' is registered")
     if output.isJSON {
       let start = try open(create: false) { $0.isForReading = true }.launchCommand(of: name)
       try output.ofDone.write(name, start)
@@ -116,7 +118,8 @@ extension Invocation {
 
   private func nothing(_ verb: String, _ name: String) -> WormholeError {
     WormholeError(
-      .notFound, "\(verb) the start of", name, because: "no command is registered")
+      .notFound, "\(verb) the launch command of", name, because: "no launch command is registered",
+      hint: "register a launch command with 'wormhole wake \(name.shellWord) --register'")
   }
 }
 
@@ -135,10 +138,10 @@ extension Output {
 }
 
 extension Option {
-  static let register = Option("register", nil, "register the command that starts the member")
+  static let register = Option("register", nil, "register the launch command of the member")
   static let setting = Option(
     "env", .any("K=V"), "environment variable of the command; may be repeated", isRepeatable: true)
   static let directory = Option("directory", .directory("DIR"), "working directory of the command")
-  static let show = Option("show", nil, "print the registered command")
-  static let forget = Option("forget", nil, "remove the registered command")
+  static let show = Option("show", nil, "print the launch command")
+  static let forget = Option("forget", nil, "remove the launch command")
 }

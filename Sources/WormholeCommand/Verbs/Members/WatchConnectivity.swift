@@ -32,12 +32,12 @@ extension Verb {
     guard let action = PairingAction(rawValue: invocation.operands[0]) else {
       let actions = PairingAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage(
-        "cannot '\(invocation.operands[0])' watches: the actions are \(actions)")
+        "cannot change the pairing by '\(invocation.operands[0])': the actions are \(actions)")
     }
     let container = try invocation.open(create: true)
     let pairing = Pairing(in: container)
     if action != .state {
-      try EnclosingLock.refuseChange(of: container, "change what is paired")
+      try EnclosingLock.refuseChange(of: container, "change the pairing")
       try invocation.change(pairing, action)
     }
     let state = try pairing.state
@@ -76,8 +76,8 @@ extension Invocation {
   private func choice<Choice>(_ choices: [String: Choice]) throws -> Choice {
     if let value, let choice = choices[value] { return choice }
     let words = choices.keys.sorted().joined(separator: " or ")
-    let given = value.map { "it is not '\($0)'" } ?? "nothing is given"
-    throw Failure.usage("cannot change '\(operands[0])': \(given), and it takes \(words)")
+    let given = value.map { "VALUE is '\($0)'" } ?? "VALUE is missing"
+    throw Failure.usage("cannot change '\(operands[0])': \(given), and must be \(words)")
   }
 }
 

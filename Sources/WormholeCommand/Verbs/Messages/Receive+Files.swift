@@ -24,7 +24,7 @@ extension Invocation {
     if let path {
       try output.write(path, file, of: message, to: value(.joinAs) ?? "")
     } else {
-      output.tell("the file '\(file.name)' was taken by an earlier attempt".inOneLineOrLess())
+      output.tell("the file '\(file.name)' was moved by an earlier attempt".inOneLineOrLess())
     }
     try message.acknowledge()
     return 0

@@ -15,9 +15,9 @@ extension Verb {
       "Joins as NAME, which no other process can join as at the same time, and writes each "
         + "message on a line, in the form of 'watch'. With --raw, writes only the bytes of the "
         + "values, with nothing between two values. With --json, writes one object per line: "
-        + "delivery, ID, place in its batch, sender, receiver, kind, time of sending, attempt, "
+        + "delivery, ID, index in its batch, sender, receiver, kind, time of sending, attempt, "
         + "whether the message may have been handled before, and the value. Messages that were "
-        + "sent together share an ID and differ in their place. A message is acknowledged after "
+        + "sent together share an ID and differ in their index. A message is acknowledged after "
         + "its line was written. A pipe may contain lines that its reader never reads; if each "
         + "message must be handled, use --exec or --count.",
       "With --exec, runs CMD in a shell for each message instead of writing a line. CMD reads "
@@ -168,7 +168,7 @@ extension Invocation {
     do {
       input = try value.printed(raw: has(.raw))
     } catch {
-      return "the value cannot be passed to a command: \(error)"
+      return "no command can receive the value: \(Failure(error).reason)"
     }
     let status: ExitStatus
     do {
@@ -206,7 +206,7 @@ extension ExitStatus {
   /// - Parameter what: the consequence for the message or request of this run.
   func refuseMissingProgram(_ line: String, _ what: String) throws(Failure) {
     guard case .exited(let code) = self, code == 126 || code == 127 else { return }
-    let why = code == 126 ? "cannot be executed" : "was not found"
+    let why = code == 126 ? "is not executable" : "was not found"
     var failure = Failure(
       .neverRan, "neverRan",
       "cannot continue: a program of '\(line)' \(why); \(what)")

@@ -58,7 +58,7 @@ extension Invocation {
     do {
       input = try request.value(as: PropertyListValue.self).printed(raw: has(.raw))
     } catch {
-      return try refuse(request, "the value cannot be passed to a command: \(error)")
+      return try refuse(request, "no command can receive the value: \(Failure(error).reason)")
     }
     let ran: (status: ExitStatus, output: [UInt8], complaint: String)
     do {
@@ -67,7 +67,7 @@ extension Invocation {
       if let problem = Programs.problem(of: settings, error) {
         return try refuse(request, problem)
       }
-      request.refuse("its command could not be run")
+      request.refuse("the command of the receiver could not be started")
       throw Failure(neverRan: error)
     }
     var reason: String?
@@ -100,13 +100,13 @@ extension Invocation {
     guard bytes.count <= limit else { return (nil, "the command wrote more than \(limit) bytes") }
     let type = value(.type).flatMap(ValueType.init) ?? .string
     do {
-      let value = try ValueType.value(ofStream: bytes, type, raw: has(.raw), for: "answer")
+      let value = try ValueType.value(ofStream: bytes, type, raw: has(.raw), for: "the reply")
       try request.reply(value)
       return (value, nil)
     } catch {
       let failure = Failure(error)
       output.tell(failure)
-      return (nil, "the output of the command is not a reply: \(failure.sentence)")
+      return (nil, "the output of the command is not a reply: \(failure.reason)")
     }
   }
 }

@@ -20,7 +20,7 @@ extension Verb {
         + "With --json, writes one object: requester, receiver, and reply.",
     ],
     [
-      Example("wormhole request --to watch 'what time is it?'", "ask for the time"),
+      Example("wormhole request --to watch 'what time is it?'", "request the time"),
       Example("wormhole request --to till --type json '[3, 4]' --json", "for programs"),
       Example(
         "wormhole request --to till --wake --timeout 5 open", "start the member first if needed"),

@@ -71,7 +71,8 @@ extension Invocation {
       throw Failure.usage("cannot send: --timeout requires --wait or --immediate")
     }
     if has(.wake), !has(.immediate) {
-      throw Failure.usage("cannot send: --wake requires --immediate; another message waits")
+      throw Failure.usage(
+        "cannot send: --wake requires --immediate; a guaranteed message waits in the queue")
     }
     _ = try seconds(.timeout)
     if has(.context), !has(.from) {
@@ -138,13 +139,16 @@ extension Invocation {
     output.explain("message '\(sent.id)' waits for '\(name)'")
     switch sent.waitForEnd(until: deadline) {
     case .delivered: break
-    case .cancelled: throw Failure(undelivered: sent, .cancelled, "it was cancelled")
-    case .expired: throw Failure(undelivered: sent, .timedOut, "it was not received in time")
+    case .cancelled: throw Failure(undelivered: sent, .cancelled, "the message was cancelled")
+    case .expired:
+      throw Failure(
+        undelivered: sent, .timedOut, "the message expired before a process received it")
     case .deadLettered(let reason): throw Failure(undelivered: sent, .deadLettered, reason)
     case nil:
       throw Failure(
-        undelivered: sent, .timedOut, "it was not handled in time",
-        hint: "the message is still pending; see 'wormhole queue \(name)'")
+        undelivered: sent, .timedOut, "the message was not handled before the deadline",
+        hint: "the message is still pending: list the queue with 'wormhole queue \(name.shellWord)'"
+      )
     }
     try output.ofDone.write(sent, from: self.value(.from), end: "delivered")
     return 0
