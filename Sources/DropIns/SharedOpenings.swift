@@ -19,7 +19,11 @@ package enum SharedOpenings {
   }
 
   /// Returns the instance of a group's container, which is created if it is missing.
-  package static func group(_ identifier: String) throws(WormholeError) -> SharedContainer {
+  package static func group(_ identifier: String?) throws(WormholeError) -> SharedContainer {
+    guard let identifier else {
+      throw WormholeError(
+        .invalidName, "open the container of group", "", because: "the group's identifier is nil")
+    }
     let location = try ContainerLocation(group: identifier)
     return try opening(location.container) { (options) throws(WormholeError) in
       try SharedContainer(group: identifier, options: options)

@@ -11,7 +11,7 @@ internal import Wormhole
 /// reaches each listener in every process once.
 ///
 /// May be used from any thread.
-open class MMWormhole: NSObject, @unchecked Sendable {
+open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendable {
   // All mutable state is behind the monitor.
 
   /// The messenger that writes and reads messages; a program may replace it before the first
@@ -55,7 +55,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     var listeners: [[UInt8]: MessageListener] = [:]
   }
 
-  private let group: String
+  private let group: String?
   private let directory: String?
   private let state: Monitor<State>
   private var callbacks: CallbackQueue { state.withLock { $0.callbacks } }
@@ -66,8 +66,8 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   /// Creates an object that stores messages in files.
   ///
   /// As ``init(applicationGroupIdentifier:optionalDirectory:transitingType:)``.
-  public convenience init?(
-    applicationGroupIdentifier identifier: String, optionalDirectory directory: String? = nil
+  public convenience init(
+    applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil
   ) {
     self.init(
       applicationGroupIdentifier: identifier, optionalDirectory: directory, transitingType: .file)
@@ -75,24 +75,24 @@ open class MMWormhole: NSObject, @unchecked Sendable {
 
   /// Creates an object for a group.
   ///
-  /// Returns nil if the group's container cannot be opened; ``DropInLog`` contains the reason.
+  /// If the group's container cannot be opened, ``DropInLog`` contains the reason. Each later call
+  /// tries again, and ``failureHandler`` receives its failure.
   ///
   /// - Parameters:
-  ///   - identifier: the group.
+  ///   - identifier: the group; nil only for messages of a watch session.
   ///   - directory: the directory of the messages below the group's directory; nil: the group's
   ///     directory itself.
   ///   - transitingType: the transport of the messages.
-  public init?(
-    applicationGroupIdentifier identifier: String, optionalDirectory directory: String? = nil,
+  public init(
+    applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil,
     transitingType: MMWormholeTransitingType
   ) {
-    guard
-      let messenger = transitingType.messenger(group: identifier, directory: directory)
-    else { return nil }
     group = identifier
     self.directory = directory
     state = Monitor(
-      State(messenger: messenger, callbacks: CallbackQueue(for: Self.waiting)))
+      State(
+        messenger: transitingType.messenger(group: identifier, directory: directory),
+        callbacks: CallbackQueue(for: Self.waiting)))
     super.init()
   }
 
@@ -110,7 +110,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     guard let identifier else { return }
     let messenger = wormholeMessenger
     attempt {
-      if let messenger = messenger as? any ThrowingMessenger {
+      if let messenger = messenger.throwing {
         try messenger.pass(messageObject, identifier) { [weak self] error in
           guard let self else { return DropInLog.tell(.error, error) }
           fail(error)
@@ -126,7 +126,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   open func message(withIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     let messenger = wormholeMessenger
-    if let messenger = messenger as? any ThrowingMessenger {
+    if let messenger = messenger.throwing {
       return attempt { try messenger.message(identifier) } ?? nil
     }
     return messenger.messageObject(forIdentifier: identifier)
@@ -137,7 +137,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   open func clearMessageContents(forIdentifier identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
-    if let messenger = messenger as? any ThrowingMessenger {
+    if let messenger = messenger.throwing {
       attempt { forget(identifier, upTo: try messenger.clear(identifier)) }
     } else {
       messenger.deleteContent(forIdentifier: identifier)
@@ -149,7 +149,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
   /// If a message cannot be removed, the others are removed nevertheless.
   open func clearAllMessageContents() {
     let messenger = wormholeMessenger
-    if let messenger = messenger as? any ThrowingMessenger {
+    if let messenger = messenger.throwing {
       attempt { try messenger.clearAll { forget($0, upTo: $1) } }
     } else {
       messenger.deleteContentForAllMessages()
@@ -192,6 +192,17 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     state.withLock { $0.listeners.removeValue(forKey: Array(identifier.utf8)) }?.stop()
   }
 
+  /// Calls the listener of an identifier, as a transport does for a message that it has received.
+  open func notifyListenerForMessage(
+    withIdentifier identifier: String?, message: (any NSCoding)?
+  ) {
+    guard let identifier,
+      let listener = state.withLock({ $0.listeners[Array(identifier.utf8)] })
+    else { return }
+    let passed = Passed(message)
+    listener.found(MessageListener.Found(version: nil) { passed }, on: callbacks)
+  }
+
   private func start(_ listener: MessageListener) {
     var messenger: any MMWormholeTransiting
     repeat {
@@ -205,7 +216,7 @@ open class MMWormhole: NSObject, @unchecked Sendable {
     for listener: MessageListener, _ messenger: any MMWormholeTransiting
   ) throws(WormholeError) -> Subscription {
     let identifier = listener.identifier
-    guard let files = messenger as? MMWormholeFileTransiting else {
+    guard let files = messenger.throwing as? MMWormholeFileTransiting else {
       return try notice(identifier).watch { [weak self, weak listener] in
         guard let self, let listener else { return }
         let found = MessageListener.Found(version: nil) {

@@ -9,17 +9,25 @@ internal import Wormhole
 ///
 /// `<identifier>.archive`, the name of MMWormhole's file, is a symbolic link to the channel's
 /// value, and exists as long as the message exists.
-public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger, Sendable {
-  private let container: SharedContainer
-  private let messages: MessagePlace
+open class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger,
+  @unchecked Sendable  // All mutable state is behind monitors.
+{
+  private let group: String?
+  private let directory: String?
+  private let opened = Monitor<Opened?>(nil)
   /// Nil if accesses are not coordinated.
-  private let coordinator: Coordinator?
+  var coordinator: Coordinator? { nil }
   /// The channel of a message, by identifier: a stored channel has its files open.
   ///
   /// By the identifier's bytes, because strings that look alike may be different names.
   private let kept = Monitor<[[UInt8]: Place]>([:])
   /// The maximum number of stored channels.
   private static let mostKept = 256
+
+  private struct Opened {
+    let container: SharedContainer
+    let messages: MessagePlace
+  }
 
   private struct Place {
     let channel: Channel<PropertyListValue>
@@ -28,31 +36,35 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
 
   /// Creates a messenger for a group.
   ///
+  /// If the group's container cannot be opened, ``DropInLog`` contains the reason, and each later
+  /// call tries again.
+  ///
   /// - Parameter directory: the directory of the messages below the group's directory; slashes
   ///   separate the names of directories.
-  public convenience init?(
+  public init(
     applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil
   ) {
-    do throws(WormholeError) {
-      guard let identifier else {
-        throw WormholeError(
-          .invalidName, "open the container of group", "", because: "the group's identifier is nil")
-      }
-      try self.init(group: identifier, directory: directory, isCoordinated: false)
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
+    (group, self.directory) = (identifier, directory)
+    attempt { try open() }
   }
 
-  init(group: String, directory: String?, isCoordinated: Bool) throws(WormholeError) {
-    container = try SharedOpenings.group(group)
-    coordinator = isCoordinated ? Coordinator() : nil
-    messages = try MessagePlace(directory)
+  /// Returns the container and the place of the messages in it.
+  @discardableResult
+  private func open() throws(WormholeError) -> Opened {
+    if let opened = opened.withLock({ $0 }) { return opened }
+    let new = Opened(
+      container: try SharedOpenings.group(group), messages: try MessagePlace(directory))
+    opened.withLock { $0 = new }
+    return new
   }
+
+  /// The file manager; the module itself does not use it.
+  public var fileManager: FileManager { .default }
 
   /// Returns the directory of the links to messages.
-  public func messagePassingDirectoryPath() -> String? {
+  open func messagePassingDirectoryPath() -> String? {
+    guard let (container, messages) = attempt({ try open() }).map({ ($0.container, $0.messages) })
+    else { return nil }
     let parent = container.directory.parts(between: "/").dropLast().map { "/" + $0 }.joined()
     return ([parent] + messages.names).joined(separator: "/")
   }
@@ -61,7 +73,7 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   /// identifier.
   ///
   /// A character that a file name cannot contain is written as `%` and two digits.
-  public func filePath(forIdentifier identifier: String?) -> String? {
+  open func filePath(forIdentifier identifier: String?) -> String? {
     guard let identifier, !identifier.isEmpty else { return nil }
     return try? alias(identifier).location
   }
@@ -69,27 +81,26 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   // MARK: As any messenger
 
   /// Passes a message; returns false if it could not be written, which ``DropInLog`` reports.
-  public func writeMessageObject(
-    _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+  open func writeMessageObject(
+    _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool {
-    guard let identifier else { return false }
-    return attempt { try pass(messageObject, identifier) { _ in } } != nil
+    attempt { try pass(messageObject, identifier) { _ in } } != nil
   }
 
   /// Returns the message of an identifier; nil if the message is missing or unreadable.
-  public func messageObject(forIdentifier identifier: String?) -> Any? {
+  open func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? {
     guard let identifier else { return nil }
-    return attempt { try message(identifier) } ?? nil
+    return StoredMessage.archivable(attempt { try message(identifier) } ?? nil)
   }
 
   /// Removes the message of an identifier.
-  public func deleteContent(forIdentifier identifier: String?) {
+  open func deleteContent(forIdentifier identifier: String?) {
     guard let identifier else { return }
     attempt { try clear(identifier) }
   }
 
   /// Removes all messages.
-  public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
+  open func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
 
   // MARK: Implementation
 
@@ -124,8 +135,9 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
 
   func clearAll(_ cleared: (String, Int) -> Void) throws {
     var failure: (any Error)?
-    for name in try container.channels(prefix: messages.prefix) {
-      let identifier = String(name.dropFirst(messages.prefix.count))
+    let opened = try open()
+    for name in try opened.container.channels(prefix: opened.messages.prefix) {
+      let identifier = String(name.dropFirst(opened.messages.prefix.count))
       // An identifier with a slash belongs to a directory below this directory.
       guard let identifier = EscapedName.unescape(identifier) else { continue }
       do {
@@ -160,8 +172,9 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   private func place(_ identifier: String) throws(WormholeError) -> Place {
     let key = Array(identifier.utf8)
     if let place = kept.withLock({ $0[key] }) { return place }
+    let opened = try open()
     let place = Place(
-      channel: container.channel(try messages.name(of: identifier)),
+      channel: opened.container.channel(try opened.messages.name(of: identifier)),
       alias: try alias(identifier))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills
@@ -173,8 +186,17 @@ public final class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMesse
   }
 
   private func alias(_ identifier: String) throws(WormholeError) -> Alias {
-    let escaped = try Container.escape(identifier)
+    let (opened, escaped) = (try open(), try Container.escape(identifier))
     return try Alias(
-      messages.names + [escaped + ".archive"], channel: messages.prefix + escaped, in: container)
+      opened.messages.names + [escaped + ".archive"],
+      channel: opened.messages.prefix + escaped, in: opened.container)
   }
+}
+
+/// As ``MMWormholeFileTransiting``, but coordinated with other programs' accesses to the links.
+public final class MMWormholeCoordinatedFileTransiting: MMWormholeFileTransiting,
+  @unchecked Sendable  // As the superclass.
+{
+  private let own = Coordinator()
+  override var coordinator: Coordinator? { own }
 }

@@ -7,9 +7,10 @@ public import WatchConnectivity
 
 /// Listens for messages that the peer of a watch session passes, by any of the three transports.
 ///
-/// The object is the delegate of the process's session. The article *WatchConnectivity* explains
+/// ``sharedListening()`` is the delegate of the process's session, and the only object that
+/// receives; other objects pass messages. The article *WatchConnectivity* explains
 /// how a process learns its side.
-public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Sendable {
+public final class MMWormholeSession: MMWormhole, WCSessionDelegate, @unchecked Sendable {
   // The mutable state is behind the monitor.
 
   private struct State {
@@ -19,10 +20,9 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     var callbacks = CallbackQueue(for: "a listener of MMWormholeSession")
   }
 
-  private static let shared = MMWormholeSession()
+  private static let shared = MMWormholeSession(
+    applicationGroupIdentifier: nil, transitingType: .sessionContext)
   private let state = Monitor(State())
-
-  private override init() {}
 
   /// Returns the only session object.
   public static func sharedListening() -> MMWormholeSession { shared }
@@ -35,9 +35,12 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
     WCSession.default.activate()
   }
 
+  /// Activates the session of this process, by the name of the method in the original's header.
+  public func activateSessionListening() { activateListening() }
+
   /// The queue on which listeners are called; by default the main queue, which the program must
   /// run.
-  public var listenerQueue: DispatchQueue {
+  public override var listenerQueue: DispatchQueue {
     get { state.withLock { $0.callbacks.queue } }
     set {
       state.withLock {
@@ -49,7 +52,7 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
   /// Calls a closure with each message that the peer passes under an identifier; a later closure
   /// replaces the earlier one, and receives its pending messages.
   @preconcurrency
-  public func listenForMessage(
+  public override func listenForMessage(
     withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
   ) {
     guard let identifier else { return }
@@ -61,14 +64,25 @@ public final class MMWormholeSession: NSObject, WCSessionDelegate, @unchecked Se
   }
 
   /// Ends the listening for an identifier; pending messages are no longer delivered.
-  public func stopListeningForMessage(withIdentifier identifier: String?) {
+  public override func stopListeningForMessage(withIdentifier identifier: String?) {
     listenForMessage(withIdentifier: identifier, listener: nil)
   }
 
   /// Returns the message of an identifier that arrived last in a context; nil if no message
   /// arrived.
-  public func message(withIdentifier identifier: String?) -> Any? {
+  public override func message(withIdentifier identifier: String?) -> Any? {
     MMWormholeSessionContextTransiting().messageObject(forIdentifier: identifier)
+  }
+
+  /// Calls the listener of an identifier.
+  public override func notifyListenerForMessage(
+    withIdentifier identifier: String?, message: (any NSCoding)?
+  ) {
+    guard let identifier else { return }
+    let passed = Passed(message)
+    state.withLock { $0.callbacks }.call { [state] in
+      state.withLock { $0.listeners[identifier] }?(passed.object)
+    }
   }
 
   private func hear(_ content: [String: Any], inContext isContext: Bool = false) {

@@ -21,17 +21,16 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenge
 
   /// Passes a message; always returns false, because the session notifies the peer.
   public func writeMessageObject(
-    _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+    _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool {
-    guard let identifier else { return false }
     attempt { try pass(messageObject, identifier) { DropInLog.tell(.error, $0) } }
     return false
   }
 
   /// Returns the message that arrived last; nil if none arrived, or if this transport stores none.
-  public func messageObject(forIdentifier identifier: String?) -> Any? {
+  public func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? {
     guard let identifier else { return nil }
-    return attempt { try message(identifier) } ?? nil
+    return StoredMessage.archivable(attempt { try message(identifier) } ?? nil)
   }
 
   /// Removes a message, if this transport stores messages.

@@ -1,6 +1,4 @@
-internal import DropIns
 public import Foundation
-internal import Wormhole
 
 /// A transport of messages from one program to another.
 ///
@@ -9,17 +7,24 @@ internal import Wormhole
 @preconcurrency
 public protocol MMWormholeTransiting: AnyObject, Sendable {
   /// Writes a message; returns true if listeners must be notified.
-  func writeMessageObject(_ messageObject: (any NSCoding)?, forIdentifier identifier: String?)
+  func writeMessageObject(_ messageObject: (any NSCoding)?, forIdentifier identifier: String)
     -> Bool
 
   /// Reads a message; nil if the identifier has no message.
-  func messageObject(forIdentifier identifier: String?) -> Any?
+  func messageObject(forIdentifier identifier: String?) -> (any NSCoding)?
 
   /// Removes a message.
   func deleteContent(forIdentifier identifier: String?)
 
   /// Removes all messages.
   func deleteContentForAllMessages()
+}
+
+/// The receiver of messages that a transport has received.
+@preconcurrency
+public protocol MMWormholeTransitingDelegate: AnyObject {
+  /// Calls the listener of an identifier.
+  func notifyListenerForMessage(withIdentifier identifier: String?, message: (any NSCoding)?)
 }
 
 /// The transport of messages from one program to another.
@@ -37,19 +42,16 @@ public enum MMWormholeTransitingType: Int, Sendable {
   /// By a watch session, so that all messages arrive, even if a process dies in between.
   case sessionFile
 
-  func messenger(group: String, directory: String?) -> (any MMWormholeTransiting)? {
-    do throws(WormholeError) {
-      switch self {
-      case .file, .coordinatedFile:
-        return try MMWormholeFileTransiting(
-          group: group, directory: directory, isCoordinated: self == .coordinatedFile)
-      case .sessionContext: return MMWormholeSessionContextTransiting()
-      case .sessionMessage: return MMWormholeSessionMessageTransiting()
-      case .sessionFile: return MMWormholeSessionFileTransiting()
-      }
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
+  func messenger(group: String?, directory: String?) -> any MMWormholeTransiting {
+    switch self {
+    case .file:
+      MMWormholeFileTransiting(applicationGroupIdentifier: group, optionalDirectory: directory)
+    case .coordinatedFile:
+      MMWormholeCoordinatedFileTransiting(
+        applicationGroupIdentifier: group, optionalDirectory: directory)
+    case .sessionContext: MMWormholeSessionContextTransiting()
+    case .sessionMessage: MMWormholeSessionMessageTransiting()
+    case .sessionFile: MMWormholeSessionFileTransiting()
     }
   }
 }

@@ -62,6 +62,11 @@ enum StoredMessage {
     }
   }
 
+  /// The object as an instance of a class, as the header declares it.
+  static func archivable(_ object: Any?) -> (any NSCoding)? {
+    object.flatMap { $0 as AnyObject as? any NSCoding }
+  }
+
   private static func isArchive(_ value: PropertyListValue) -> Bool {
     guard let values = value.dictionaryValue, values.count == 1 else { return false }
     return values[archived] != nil

@@ -19,6 +19,20 @@ protocol ThrowingMessenger: MMWormholeTransiting {
   func clearAll(_ cleared: (String, Int) -> Void) throws
 }
 
+extension MMWormholeTransiting {
+  /// The messenger's own interface, if it is one of the module's classes.
+  ///
+  /// A program's subclass may override the public methods, which therefore must be called.
+  var throwing: (any ThrowingMessenger)? {
+    let own: [AnyClass] = [
+      MMWormholeFileTransiting.self, MMWormholeCoordinatedFileTransiting.self,
+      MMWormholeSessionContextTransiting.self, MMWormholeSessionMessageTransiting.self,
+      MMWormholeSessionFileTransiting.self,
+    ]
+    return own.contains { $0 == type(of: self) } ? self as? any ThrowingMessenger : nil
+  }
+}
+
 extension ThrowingMessenger {
   /// Runs a body for calls that cannot throw.
   @discardableResult

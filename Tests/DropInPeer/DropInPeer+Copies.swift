@@ -18,7 +18,7 @@ extension DropInPeer {
   /// Has a forked child use its inherited objects, and objects that it opens itself.
   static func fork(_ group: String) {
     let defaults = UserDefaults(suiteName: group)!
-    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     wormhole.listenerQueue = DispatchQueue(label: "listener")
     wormhole.listenForMessage(withIdentifier: "who") { _ in }
     defaults.set("parent", forKey: "who")

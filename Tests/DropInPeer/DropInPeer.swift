@@ -88,7 +88,7 @@ import Wormhole
   }
 
   static func pass(_ group: String, _ identifier: String, _ count: Int) {
-    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     for number in 1...count {
       let text = String(repeating: "\(number % 10)", count: 1000)
       wormhole.passMessageObject(
@@ -97,7 +97,7 @@ import Wormhole
   }
 
   static func race(_ group: String, _ identifier: String, _ count: Int) {
-    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     for number in 1...count {
       if number % 2 == 0 {
         wormhole.passMessageObject(number as NSNumber, identifier: identifier)

@@ -60,7 +60,7 @@ enum MMSessionSide {
   }
 
   private static func wormhole(_ group: String, _ type: MMWormholeTransitingType) -> MMWormhole {
-    MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)!
+    MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)
   }
 
   /// Reads a message until reading fails, and prints the reason.

@@ -15,15 +15,14 @@ import Testing
   init() throws {
     try GroupsRoot.use()
     group = "group.test.\(UUID().uuidString)"
-    wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     wormhole.listenerQueue = queue
   }
 
   /// Passes messages while the listeners' queue is busy, and runs the body once another object has
   /// received the last message.
   private func passWhileBusy(_ messages: [String], then body: () throws -> Void = {}) throws {
-    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     other.listenerQueue = DispatchQueue(label: "other")
     let heard = Heard<String>()
     other.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
@@ -60,7 +59,8 @@ import Testing
     final class Held: Sendable {}
     let heard = Heard<String>()
     for round in 1...10 {
-      var gone = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
+      var gone: MMWormhole? = MMWormhole(
+        applicationGroupIdentifier: group, optionalDirectory: "wormhole")
       gone?.listenerQueue = queue
       var held: Held? = Held()
       weak let isHeld = held
@@ -84,8 +84,8 @@ import Testing
       wormhole.passMessageObject("\(number)" as NSString, identifier: "m")
     }
     try heard.wait("the last of the first") { $0.last == "20" }
-    wormhole.wormholeMessenger = try #require(
-      MMWormholeFileTransiting(applicationGroupIdentifier: group, optionalDirectory: "elsewhere"))
+    wormhole.wormholeMessenger = MMWormholeFileTransiting(
+      applicationGroupIdentifier: group, optionalDirectory: "elsewhere")
     for number in 21...22 {
       wormhole.passMessageObject("\(number)" as NSString, identifier: "m")
       try heard.wait("the other's \(number)") { $0.last == "\(number)" }
@@ -150,9 +150,8 @@ import Testing
       for name in names {
         wormhole.listenForMessage(withIdentifier: name) { _ in heard.add(name) }
       }
-      let messenger = try #require(
-        MMWormholeFileTransiting(
-          applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+      let messenger = MMWormholeFileTransiting(
+        applicationGroupIdentifier: group, optionalDirectory: "wormhole")
       let setting = try Syscalls.Thread("setting") { wormhole.wormholeMessenger = messenger }
       for name in names.reversed() { wormhole.stopListeningForMessage(withIdentifier: name) }
       setting.join()
@@ -168,7 +167,7 @@ import Testing
   @Test(.blocking) func spellingsOfADirectoryMeetWithAMessengerOfTheProgramsOwn() throws {
     let heard = Heard<String>()
     let spellings = ["wormhole/", "./wormhole", "wormhole//"].map {
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: $0)!
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: $0)
     }
     for (number, other) in spellings.enumerated() {
       other.listenerQueue = queue
@@ -184,9 +183,9 @@ import Testing
 /// Keeps nothing.
 private final class OwnMessenger: MMWormholeTransiting {
   func writeMessageObject(
-    _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+    _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool { true }
-  func messageObject(forIdentifier identifier: String?) -> Any? { nil }
+  func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? { nil }
   func deleteContent(forIdentifier identifier: String?) {}
   func deleteContentForAllMessages() {}
 }

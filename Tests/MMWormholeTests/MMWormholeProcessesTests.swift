@@ -18,8 +18,7 @@ struct MMWormholeProcessesTests {
 
   @Test(.blocking) func ofTenThousandPassesTheLastIsHeardNoneTornAndNoneTwice() throws {
     let count = 10_000
-    let wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     wormhole.listenerQueue = DispatchQueue(label: "listener")
     let heard = Heard<Int>()
     wormhole.listenForMessage(withIdentifier: "m") { message in
@@ -42,8 +41,7 @@ struct MMWormholeProcessesTests {
   /// After each round of racing passes and clears, the link exists if the value exists.
   @Test(.blocking) func valueAndLinkAgreeInTheEnd() throws {
     let rounds = TestRun.isLong ? 1000 : 20
-    let wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil))
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     let files = try #require(wormhole.wormholeMessenger as? MMWormholeFileTransiting)
     for round in 0..<rounds {
       let peers = try (0..<2).map { _ in

@@ -20,14 +20,13 @@ import Wormhole
   init() throws {
     let root = try GroupsRoot.use()
     group = "group.test.\(UUID().uuidString)"
-    wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole"))
+    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     wormhole.listenerQueue = DispatchQueue(label: "listeners")
     directory = "\(root)/\(group)/wormhole"
   }
 
   private var another: MMWormhole {
-    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
     other.listenerQueue = DispatchQueue(label: "other listeners")
     return other
   }
@@ -41,7 +40,7 @@ import Wormhole
     #expect(files.filePath(forIdentifier: "name") == "\(directory)/name.archive")
     #expect(files.filePath(forIdentifier: nil) == nil)
     #expect(files.filePath(forIdentifier: "") == nil)
-    let plain = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!
+    let plain = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     let path = (plain.wormholeMessenger as! MMWormholeFileTransiting)
       .filePath(forIdentifier: "name")
     #expect(path == directory.dropLast("wormhole".count) + "name.archive")
@@ -59,10 +58,9 @@ import Wormhole
 
   /// With `.coordinatedFile`, passing and reading wait for coordinated accesses; with `.file` not.
   @Test(.blocking) func coordinatedFilesTakeTheirTurn() throws {
-    let coordinated = try #require(
-      MMWormhole(
-        applicationGroupIdentifier: group, optionalDirectory: "wormhole",
-        transitingType: .coordinatedFile))
+    let coordinated = MMWormhole(
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole",
+      transitingType: .coordinatedFile)
     let path = try #require(files.filePath(forIdentifier: "turn"))
     let isPassed = Monitor(false)
     let found = Monitor<String?>(nil)
@@ -94,7 +92,7 @@ import Wormhole
       wormhole.passMessageObject(name as NSString, identifier: name)
     }
     let elsewhere = MMWormhole(
-      applicationGroupIdentifier: group, optionalDirectory: "wormhole/sub")!
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole/sub")
     elsewhere.passMessageObject("kept" as NSString, identifier: "kept")
     wormhole.clearAllMessageContents()
     for name in ["one", "two", "a/b"] {
@@ -107,8 +105,7 @@ import Wormhole
 
   @Test(.blocking) func aMessengerWritesReadsAndRemoves() {
     #expect(files.writeMessageObject("text" as NSString, forIdentifier: "name"))
-    #expect(!files.writeMessageObject("text" as NSString, forIdentifier: nil))
-    #expect(files.messageObject(forIdentifier: "name") as? String == "text")
+    #expect(files.messageObject(forIdentifier: "name") as? NSString == "text")
     #expect(files.messageObject(forIdentifier: nil) == nil)
     #expect(files.messageObject(forIdentifier: "other") == nil)
     files.deleteContent(forIdentifier: "name")
@@ -227,9 +224,9 @@ import Wormhole
   @Test(.blocking) func groupsAndDirectoriesAreApart() throws {
     let heard = Heard<String>()
     let others = [
-      MMWormhole(applicationGroupIdentifier: group + ".2", optionalDirectory: "wormhole")!,
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "elsewhere")!,
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)!,
+      MMWormhole(applicationGroupIdentifier: group + ".2", optionalDirectory: "wormhole"),
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "elsewhere"),
+      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil),
     ]
     wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
     for other in others { other.passMessageObject("theirs" as NSString, identifier: "m") }
@@ -253,15 +250,56 @@ import Wormhole
     #expect(wormhole.message(withIdentifier: "taken") == nil)
   }
 
-  @Test(.blocking) func whatCannotBeHadIsNilAndTold() throws {
-    #expect(
-      MMWormhole(
-        applicationGroupIdentifier: String(repeating: "x", count: 400), optionalDirectory: nil)
-        == nil)
-    #expect(
-      MMWormhole(
-        applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: .coordinatedFile)
-        != nil)
+  /// As the original's header has it, the initialiser never fails.
+  @Test(.blocking) func aContainerThatCannotBeOpenedFailsEachCall() throws {
+    let groups = [String(repeating: "x", count: 400), nil]
+    for type in [MMWormholeTransitingType.file, .coordinatedFile] {
+      for group in groups {
+        let failures = Heard<String>()
+        let closed = MMWormhole(
+          applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: type)
+        closed.failureHandler = { failures.add("\($0)") }
+        closed.passMessageObject("a" as NSString, identifier: "m")
+        closed.listenForMessage(withIdentifier: "m") { _ in }
+        #expect(closed.message(withIdentifier: "m") == nil)
+        closed.clearAllMessageContents()
+        #expect(failures.all.count == 4, "\(failures.all)")
+        #expect(Set(failures.all).count == 1, "each call says why the container is closed")
+      }
+    }
+    let open = MMWormhole(
+      applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: .coordinatedFile)
+    #expect(open.wormholeMessenger is MMWormholeCoordinatedFileTransiting)
+  }
+
+  /// A program's subclass may change what is written and read.
+  @Test(.blocking) func theMethodsOfASubclassAreCalled() throws {
+    // The class has no state of its own.
+    final class Loud: MMWormholeFileTransiting, @unchecked Sendable {
+      override func writeMessageObject(
+        _ messageObject: (any NSCoding)?, forIdentifier identifier: String
+      ) -> Bool {
+        let text = (messageObject as? NSString)?.uppercased
+        return super.writeMessageObject(text as NSString?, forIdentifier: identifier)
+      }
+    }
+    let heard = Heard<String>()
+    wormhole.wormholeMessenger = Loud(
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole")
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("it") { $0 == ["A"] }
+    #expect(another.message(withIdentifier: "m") as? String == "A")
+  }
+
+  @Test(.blocking) func aTransportNotifiesTheListenerOfItsMessage() throws {
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
+    let delegate: any MMWormholeTransitingDelegate = wormhole
+    delegate.notifyListenerForMessage(withIdentifier: "other", message: "b" as NSString)
+    delegate.notifyListenerForMessage(withIdentifier: nil, message: "c" as NSString)
+    delegate.notifyListenerForMessage(withIdentifier: "m", message: "a" as NSString)
+    try heard.wait("it") { $0 == ["a"] }
   }
 
   @Test(.blocking) func anArchiveOfAnUnknownClassIsAnError() throws {
@@ -287,13 +325,13 @@ import Wormhole
     final class Mine: MMWormholeTransiting {
       let kept = Monitor<[String: String]>([:])
       func writeMessageObject(
-        _ messageObject: (any NSCoding)?, forIdentifier identifier: String?
+        _ messageObject: (any NSCoding)?, forIdentifier identifier: String
       ) -> Bool {
-        kept.withLock { $0[identifier ?? ""] = (messageObject as Any) as? String }
+        kept.withLock { $0[identifier] = (messageObject as Any) as? String }
         return identifier != "silent"
       }
-      func messageObject(forIdentifier identifier: String?) -> Any? {
-        kept.withLock { $0[identifier ?? ""] }
+      func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? {
+        kept.withLock { $0[identifier ?? ""] }.map { NSString(string: $0) }
       }
       func deleteContent(forIdentifier identifier: String?) {
         kept.withLock { $0[identifier ?? ""] = nil }

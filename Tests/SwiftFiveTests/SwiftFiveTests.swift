@@ -89,8 +89,7 @@ import Testing
   }
 
   @Test func objectsWithCodingOfTheirOwnArePassed() throws {
-    let wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil))
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     wormhole.passMessageObject(Ticket(film: "M", seats: [1, 2]), identifier: "ticket")
     let ticket = wormhole.message(withIdentifier: "ticket") as? Ticket
     #expect(ticket?.film == "M")

@@ -9,7 +9,7 @@ class ButtonController {
   var isOn = false
 
   init(group: String) {
-    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")!
+    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
   }
 
   func didPressButton(_ number: Int) {
@@ -49,7 +49,7 @@ class NumberController {
 
   init(group: String) {
     wormhole = MMWormhole(
-      applicationGroupIdentifier: group, optionalDirectory: "wormhole", transitingType: .file)!
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole", transitingType: .file)
   }
 
   func awake() -> String {
@@ -125,17 +125,16 @@ class Ticket: NSObject, NSSecureCoding {
 // A messenger of the app's own, as the library lets one be set.
 class MemoryMessenger: MMWormholeTransiting {
   private let lock = NSLock()
-  private var messages: [String: Any] = [:]
+  private var messages: [String: NSCoding] = [:]
 
-  func writeMessageObject(_ messageObject: NSCoding?, forIdentifier identifier: String?) -> Bool {
-    guard let identifier = identifier else { return false }
+  func writeMessageObject(_ messageObject: NSCoding?, forIdentifier identifier: String) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     messages[identifier] = messageObject
     return true
   }
 
-  func messageObject(forIdentifier identifier: String?) -> Any? {
+  func messageObject(forIdentifier identifier: String?) -> NSCoding? {
     lock.lock()
     defer { lock.unlock() }
     return identifier.flatMap { messages[$0] }

@@ -7,10 +7,8 @@ enum Press: String, CaseIterable, Sendable { case up, down, select }
 final class Remote: Sendable {
   private let wormhole: MMWormhole
 
-  init?(group: String) {
-    guard let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "remote")
-    else { return nil }
-    self.wormhole = wormhole
+  init(group: String) {
+    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "remote")
   }
 
   func press(_ press: Press) {
@@ -29,10 +27,8 @@ actor Player {
   private(set) var presses: [Press] = []
   private(set) var volume = 0.0
 
-  init?(group: String) {
-    guard let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "remote")
-    else { return nil }
-    self.wormhole = wormhole
+  init(group: String) {
+    wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "remote")
     wormhole.listenerQueue = DispatchQueue(label: "player")
   }
 

@@ -55,8 +55,8 @@ import WormholeTesting
   }
 
   @Test func pressesAreHeard() async throws {
-    let remote = try #require(Remote(group: group))
-    let player = try #require(Player(group: group))
+    let remote = Remote(group: group)
+    let player = Player(group: group)
     let heard = Heard<Int>()
     await player.start { heard.add(1) }
     remote.press(.up)
@@ -72,8 +72,7 @@ import WormholeTesting
   }
 
   @MainActor @Test func theScreenReadsWhatIsThere() async throws {
-    let wormhole = try #require(
-      MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil))
+    let wormhole = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: nil)
     let screen = RemoteScreen(wormhole)
     screen.show()
     screen.readNow()

@@ -21,7 +21,7 @@ enum AppGroupsArticle {
 enum MMWormholeArticle {
   static func listen() {
     let wormhole = MMWormhole(
-      applicationGroupIdentifier: "group.com.example.cinema", optionalDirectory: "wormhole")!
+      applicationGroupIdentifier: "group.com.example.cinema", optionalDirectory: "wormhole")
     wormhole.listenForMessage(withIdentifier: "seats") { message in
       print("sold:", message as? [Int] ?? [])
     }
