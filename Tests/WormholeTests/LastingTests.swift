@@ -148,8 +148,9 @@ import Wormhole
         try await failure { try await one.finished() }
       }
     }
+    // A member whose directory is removed first leaves, and removes files of its own meanwhile.
     let arguments =
-      way == "remove" ? ["rm", "-r", meeting.path] : ["mv", meeting.path, meeting.path + "2"]
+      way == "remove" ? ["rm", "-rf", meeting.path] : ["mv", meeting.path, meeting.path + "2"]
     #expect(try run(arguments[0], Array(arguments.dropFirst())).status == .exited(0))
     for task in waiting {
       let error = try await task.value
