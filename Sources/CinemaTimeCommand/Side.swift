@@ -62,7 +62,11 @@ final class SampleSide: Side {
       throw Failure.usage("cannot run: the sample has one customer, without a name")
     }
     let container = try invocation.open()
-    WCSession.configure(role == .phone ? .phone : .watch, container: container.directory)
+    // Tickets are worth money: a transfer survives a power cut.
+    var settings = WCSession.Settings()
+    settings.durability = .power
+    WCSession.configure(
+      role == .phone ? .phone : .watch, container: container.directory, settings: settings)
     connectivity = SampleConnectivity(.default, as: role, beside: container.directory)
     office = SampleOffice(container, as: role, over: connectivity, changed: changed)
     connectivity.listenToImages(changed)

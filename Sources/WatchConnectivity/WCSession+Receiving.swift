@@ -229,10 +229,24 @@ extension WCSession {
 }
 
 /// A request with a single reply: the first caller of `take()` sends the reply.
+///
+/// The delegate's reply handler holds the object. If the handler is released without a call, the
+/// sender is told at once, and not by its time limit.
 private final class Once: Sendable {
   private let request: Monitor<Request?>
 
   init(_ request: Request) { self.request = Monitor(request) }
+
+  deinit {
+    guard let request = take() else { return }
+    let answer = Answer.failure(
+      .messageReplyFailed, "the delegate of the counterpart has released its reply handler")
+    do throws(WormholeError) {
+      try request.reply(answer.value)
+    } catch {
+      DropInLog.tell(.error, error)
+    }
+  }
 
   func take() -> Request? { request.withLock { $0.take() } }
 }

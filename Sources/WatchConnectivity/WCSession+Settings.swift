@@ -30,14 +30,39 @@ extension WCSession {
     public var complicationBudget = 50
     /// The failure that a transfer and a context survive after the call has returned.
     ///
-    /// With ``Durability/process`` they cost a tenth of the time, and a power cut may lose them.
-    public var durability = Durability.power
+    /// A session stands in for a device in tests, where no power cut is to be survived. With
+    /// ``Durability/power`` transfers take ten times as long.
+    public var durability = Durability.process
     /// How often a transfer is delivered to a delegate whose process ends while handling it, 60
     /// times at most; devices redeliver without limit.
     public var attempts = 60
 
     /// Creates settings with the limits that are known of devices.
     public init() {}
+
+    /// Creates the settings that the environment states, with the usual values for the rest.
+    ///
+    /// - Parameter tell: receives a sentence for each value that cannot be used.
+    package init(variable: (String) -> String?, tell: (String) -> Void) {
+      self.init()
+      switch variable("WORMHOLE_DURABILITY") {
+      case nil: break
+      case "process": durability = .process
+      case "power": durability = .power
+      case let word?:
+        tell(
+          "cannot set the durability of transfers: WORMHOLE_DURABILITY is '\(word)', neither "
+            + "'process' nor 'power'; the session uses 'process'")
+      }
+      guard let word = variable("WORMHOLE_MESSAGE_TIMEOUT") else { return }
+      if let seconds = Double(word), (0.001...1_000_000).contains(seconds) {
+        messageTimeout = .milliseconds(Int64(seconds * 1000))
+      } else {
+        tell(
+          "cannot set the time limit of messages: WORMHOLE_MESSAGE_TIMEOUT is '\(word)', not a "
+            + "number of seconds; the session uses 60")
+      }
+    }
   }
 
   /// The configuration of this process: its role, container, watch and settings.
@@ -90,9 +115,22 @@ extension WCSession {
 
   /// Returns the configuration from the program, or from the environment; throws the reason why
   /// this process has neither role.
+  ///
+  /// The log gets the reason, once in a process: most apps ask only whether a session is supported.
   static func part() throws(WCError) -> Part {
     if let given = given.withLock({ $0 }) { return given }
-    guard let word = setting("WORMHOLE_ROLE") else { throw WCError(.sessionNotSupported) }
+    do throws(WCError) {
+      return try partOfEnvironment()
+    } catch {
+      tellOnce(error.localizedDescription)
+      throw error
+    }
+  }
+
+  private static func partOfEnvironment() throws(WCError) -> Part {
+    guard let word = setting("WORMHOLE_ROLE") else {
+      throw WCError(.sessionNotSupported, "WORMHOLE_ROLE is not set")
+    }
     guard let role = Role(rawValue: word) else {
       throw WCError(.sessionNotSupported, "WORMHOLE_ROLE is '\(word)', neither 'phone' nor 'watch'")
     }
@@ -105,7 +143,14 @@ extension WCSession {
     case (_?, _?):
       throw WCError(.sessionNotSupported, "both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
     }
-    return Part(role: role, place: place, watch: usualWatch, settings: Settings())
+    let settings = Settings(variable: setting, tell: tellOnce)
+    return Part(role: role, place: place, watch: usualWatch, settings: settings)
+  }
+
+  private static let told = Monitor<Set<String>>([])
+
+  private static func tellOnce(_ text: String) {
+    if told.withLock({ $0.insert(text).inserted }) { DropInLog.tell(.error, text) }
   }
 
   private static var usualWatch: String { setting("WORMHOLE_WATCH") ?? Pairing.State.usualWatch }

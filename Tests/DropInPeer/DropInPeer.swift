@@ -2,6 +2,7 @@ import AppGroups
 import Foundation
 import MMWormhole
 import Syscalls
+import WatchConnectivity
 import Wormhole
 
 /// A program that uses the drop-in modules as programs do, for tests to start, kill and stop.
@@ -25,6 +26,7 @@ import Wormhole
       setFoundationKeys(arguments[1], Int(arguments[2])!, Int(arguments[3])!)
     case "count-foundation-keys": countFoundationKeys(arguments[1], Int(arguments[2])!)
     case "set-null": UserDefaults(suiteName: arguments[1])!.set(NSNull(), forKey: "null")
+    case "is-supported": for _ in 1...2 { print(WCSession.isSupported()) }
     case "integer":
       print(UserDefaults(suiteName: arguments[1])!.integer(forKey: arguments[2]), terminator: "")
     case "fleeting": PresenterSide.comeAndGo(Int(arguments[1])!)

@@ -35,6 +35,24 @@ import Wormhole
   private let guaranteed = ["info n=1", "context n=2", "file a.txt content"]
   private let ends = ["finished n=1 ok", "finished file a.txt ok"]
 
+  /// Most apps ask only whether a session is supported, and do nothing without one.
+  @Test(
+    .blocking,
+    arguments: [
+      (nil, "WORMHOLE_ROLE is not set"), ("fone", "WORMHOLE_ROLE is 'fone'"),
+      ("phone", "neither WORMHOLE_CONTAINER nor WORMHOLE_GROUP is set"),
+    ]) func aMissingOrWrongRoleIsOneLineOnStandardError(_ role: String?, _ reason: String) throws
+  {
+    let peer = try Running(
+      Programs.built("DropInPeer"), ["is-supported"],
+      environment: ["WORMHOLE_ROOT=\(folder.path)"]
+        + (role.map { ["WORMHOLE_ROLE=\($0)"] } ?? []))
+    let outcome = try peer.outcome()
+    #expect(outcome.output == "false\nfalse\n")
+    #expect(outcome.errors.contains(reason))
+    #expect(outcome.errors.split(separator: "\n").count == 1)
+  }
+
   @Test(.blocking, arguments: ["phone", "watch"])
   func theReceiverRuns(sender: String) throws {
     let receiver = try side(other(sender), ["activate", "await=never"])

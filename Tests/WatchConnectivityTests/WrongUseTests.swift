@@ -290,10 +290,42 @@ import Wormhole
 
   @Test(.blocking) func aReplyThatNeverComesIsTold() throws {
     let sides = try TwoSides { $0.messageTimeout = .milliseconds(300) }
-    sides.watchSide.onMessage = { _, _ in }
+    let kept = Heard<@Sendable ([String: Any]) -> Void>()
+    sides.watchSide.onMessage = { kept.add($1!) }
     try sides.activate()
     let codes = send(1, sides.phone)
     try codes.wait("its end") { $0 == [7012] }
+  }
+
+  /// The sender does not wait for its time limit, a minute.
+  @Test(.blocking) func aReplyHandlerThatIsReleasedIsToldAtOnce() throws {
+    let sides = try TwoSides()
+    sides.watchSide.onMessage = { _, _ in }
+    try sides.activate()
+    let codes = send(3, sides.phone)
+    try codes.wait("the ends") { $0 == [7011, 7011, 7011] }
+  }
+
+  @Test(.blocking) func theEnvironmentHasSettings() {
+    func settings(_ variables: [String: String]) -> (WCSession.Settings, told: [String]) {
+      var told: [String] = []
+      let settings = WCSession.Settings {
+        variables[$0]
+      } tell: {
+        told.append($0)
+      }
+      return (settings, told)
+    }
+    let usual = settings([:])
+    #expect(usual.0.durability == .process && usual.0.messageTimeout == .seconds(60))
+    let given = settings(["WORMHOLE_DURABILITY": "power", "WORMHOLE_MESSAGE_TIMEOUT": "2.5"])
+    #expect(given.0.durability == .power && given.0.messageTimeout == .milliseconds(2500))
+    #expect(usual.told.isEmpty && given.told.isEmpty)
+    for word in ["", "-1", "0", "nan", "inf", "1e9", "soon"] {
+      let wrong = settings(["WORMHOLE_DURABILITY": "disk", "WORMHOLE_MESSAGE_TIMEOUT": word])
+      #expect(wrong.0.durability == .process && wrong.0.messageTimeout == .seconds(60))
+      #expect(wrong.told.count == 2)
+    }
   }
 
   /// How each of some messages ends.
