@@ -1,9 +1,9 @@
-import DropIns
 import Foundation
-import PropertyLists
-import Syscalls
 import WatchConnectivity
 import Wormhole
+import WormholeDropIns
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A message of WatchConnectivity and its reply, against a request and its reply.
 struct MessageWithReply: Benchmark {
@@ -79,7 +79,7 @@ struct UserInfos: Benchmark {
   func ours() throws {
     let goal = sides.taking.count + count
     let (phone, count) = (sides.phone, count)
-    try Syscalls.Thread("sender") {
+    try WormholeSyscalls.Thread("sender") {
       for number in 0..<count { phone.transferUserInfo(["n": number]) }
     }.join()
     try sides.taking.wait(until: goal)
