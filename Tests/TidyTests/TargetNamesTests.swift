@@ -65,7 +65,9 @@ import WormholeSyscalls
   }
 
   /// A user's package may have targets with the names that a reader would give to targets of this
-  /// package. A target called like a product is refused, which shows that the package manager
+  /// package.
+  ///
+  /// A target called like a product is refused, which shows that the package manager
   /// compares the names; it needs another name, as the article on Communicator states, and may stay
   /// in its directory.
   @Test func aUsersPackageMayHaveTargetsOfCommonNames() throws {

@@ -136,7 +136,7 @@ private final class BothSides {
   }
 }
 
-/// The phone's delegate. A session without a delegate would keep its outcomes.
+/// The phone's delegate; a session without a delegate would keep its outcomes.
 private final class Ends: NSObject, WCSessionDelegate {
   func session(
     _ session: WCSession, activationDidCompleteWith state: WCSessionActivationState,
