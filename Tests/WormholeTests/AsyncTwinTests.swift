@@ -84,7 +84,7 @@ import WormholeSyscalls
     _ = try await files.phone.send(file: files.path("film"))
     let (gate, names) = (Gate(), Heard<String>())
     let taken = memory.path + "/film"
-    for try await message in files.watch.deliveries(acknowledging: .explicit) {
+    for try await message in files.watch.deliveries {
       let file = try #require(message.file)
       let taking = Task {
         try await file.move(to: taken) { _ in

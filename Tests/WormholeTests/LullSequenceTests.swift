@@ -20,7 +20,7 @@ import WormholeSyscalls
   }
 
   @Test func whoAsksAgainIsToldAgain() async throws {
-    var messages = pair.watch.deliveries(acknowledging: .automatic).makeAsyncIterator()
+    var messages = pair.watch.messages().makeAsyncIterator()
     for round in 0..<25 {
       let first = 5 * round + 1
       try sendSoon(first)

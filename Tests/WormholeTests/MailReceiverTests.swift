@@ -354,7 +354,7 @@ import WormholeSyscalls
       sending.join()
       var heard = try await waiting.value
       if heard.isEmpty {
-        for try await message in pair.watch.deliveries(acknowledging: .automatic) {
+        for try await message in pair.watch.messages() {
           heard.append(try Handed(message))
           try message.acknowledge()
           break
@@ -368,7 +368,7 @@ import WormholeSyscalls
     let pair = try Pair()
     let sent = try pair.send(1...3)
     var places: [Sent.State] = []
-    for try await message in pair.watch.deliveries(acknowledging: .automatic) {
+    for try await message in pair.watch.messages() {
       let number = try message.value(as: Int.self)
       places.append(try sent[number - 1].state)
       if number > 1 { #expect(try sent[number - 2].state == .ended) }

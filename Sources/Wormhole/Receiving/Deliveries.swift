@@ -3,22 +3,23 @@ public import WormholeContainerStorage
 internal import WormholeSyscalls
 
 extension Member {
-  /// The messages sent to this member, each to be acknowledged after its handling.
-  public var deliveries: Deliveries { deliveries(acknowledging: .explicit) }
-
-  /// Returns the messages sent to this member, one at a time.
+  /// The messages sent to this member, each with an explicit outcome.
   ///
-  /// - Parameters:
-  ///   - kinds: the wanted kinds, as given by the sender; nil for all.
-  ///   - acknowledgement: whether asking for the next message acknowledges the last.
-  public func deliveries(
-    kinds: Set<String>? = nil, acknowledging acknowledgement: Acknowledgement
-  ) -> Deliveries {
-    Deliveries(mailbox: mailbox, kinds: kinds, acknowledgement: acknowledgement)
+  /// The program calls ``Message/acknowledge()``, ``Message/requeue(after:)`` or
+  /// ``Message/fail(_:)`` for each message, at any time and on any thread. A message that is
+  /// released without one of these calls counts as failed, and the log reports the first one. For a
+  /// loop that handles one message after the other, take ``messages(of:kind:)``.
+  public var deliveries: Deliveries { deliveries(kinds: nil) }
+
+  /// As ``deliveries``, for some kinds.
+  ///
+  /// - Parameter kinds: the wanted kinds, as given by the sender; nil for all.
+  public func deliveries(kinds: Set<String>?) -> Deliveries {
+    Deliveries(mailbox: mailbox, kinds: kinds)
   }
 }
 
-/// The messages sent to a member, as an asynchronous sequence.
+/// The messages sent to a member, as an asynchronous sequence with explicit outcomes.
 ///
 /// A message is claimed when the loop asks for it, so no message is claimed in advance of its
 /// handling. Several loops take turns. The sequence ends when the task is cancelled, or when the
@@ -30,43 +31,25 @@ public struct Deliveries: AsyncSequence, Sendable {
 
   let mailbox: Mailbox
   let kinds: Set<String>?
-  let acknowledgement: Acknowledgement
 
   /// Starts to receive.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(
-      Result { () throws(WormholeError) in StopOnRelease(try Pump(mailbox, kinds)) },
-      acknowledgement)
+    Iterator(Result { () throws(WormholeError) in StopOnRelease(try Pump(mailbox, kinds)) })
   }
 
   /// A receiver for one task.
   public struct Iterator: AsyncIteratorProtocol {
     /// Nil after the error of a failed start was thrown.
     private var pump: Result<StopOnRelease<Pump>, WormholeError>?
-    private let acknowledgement: Acknowledgement
     private var hand: BatchCursor?
-    private var last: Message?
 
-    fileprivate init(
-      _ pump: Result<StopOnRelease<Pump>, WormholeError>, _ acknowledgement: Acknowledgement
-    ) {
-      self.pump = pump
-      self.acknowledgement = acknowledgement
-    }
+    fileprivate init(_ pump: Result<StopOnRelease<Pump>, WormholeError>) { self.pump = pump }
 
     /// Returns the next message; nil when the task is cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Message? {
       if case .success(let pump)? = pump { try pump.one.checkOwner() }
-      let done = last.take()
-      if acknowledgement == .automatic, let done, !done.hasEnded { try done.acknowledge() }
-      let message = try await take()
-      if acknowledgement == .automatic { last = message }
-      return message
-    }
-
-    private mutating func take() async throws(WormholeError) -> Message? {
       guard case .success(let pump)? = pump else {
         defer { pump = nil }
         if case .failure(let error)? = pump { throw error }

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
@@ -42,7 +43,15 @@ extension Mailbox {
   }
 
   /// Fails a message that was released without an acknowledgement or a failure.
+  ///
+  /// The first one is reported: it is a mistake, unless the program means the failure.
   func abandon(_ delivery: Delivery, _ index: Int, _ attempt: Int) {
+    if !hasAbandoned.exchange(true, ordering: .relaxed), !isClosed {
+      log(
+        .warning,
+        "a message was released without `acknowledge()`, `requeue(after:)` or `fail(_:)`: its "
+          + "attempt counts as failed", delivery.name)
+    }
     do throws(WormholeError) {
       try delivery.fail(index, attempt: attempt, Message.abandoned)
     } catch {
@@ -61,6 +70,7 @@ extension Mailbox {
 
   /// Leaves a message to the next receiver that asks.
   func release(_ delivery: Delivery, _ index: Int, after pause: Duration = .zero) {
+    if !delivery.isBatch { state.withLock { _ = $0.returned.insert(delivery.claimed) } }
     comeAgain(delivery, index, at: now + max(0, pause.inNanosecondsClamped))
   }
 
@@ -122,6 +132,7 @@ extension Mailbox {
     state.withLock { state in
       guard let open = state.open[name] else { return nil }
       open.delivery.wait(false)
+      if !state.returned.isEmpty { state.returned.remove(open.delivery.claimed) }
       if open.holder == nil {
         state.open[name]?.holder = receiver
         state.machine.wakes(name, by: receiver)

@@ -25,6 +25,9 @@ final class Mailbox: Service {
   let hasLink: Bool
   let senders: SenderHomes
   let closures = Closures()
+  let tasks = TaskReceivers()
+  /// Whether a message was released without an outcome.
+  let hasAbandoned = Atomic<Bool>(false)
   let state: Monitor<State>
   let progress = Monitor<BatchProgress?>(nil)
   let inbox = InboxWatch()
@@ -39,6 +42,8 @@ final class Mailbox: Service {
     var acting = 0
     /// Claimed files of which a message is redelivered without a new claim.
     var open: [MessageName: Open] = [:]
+    /// Claimed files of one message that a receiver has requeued: not an attempt.
+    var returned: Set<ClaimedName> = []
     /// Claimed files whose content could not be read.
     var unread: Set<ClaimedName> = []
     /// The moment of the next planned listing for messages with a future stamp; nil for none.
@@ -160,10 +165,12 @@ final class Mailbox: Service {
     for runner in runners { runner.kick() }
     inbox.stop()
     // Each delivery retains this mailbox: leaving with a claimed batch would leak the mailbox.
-    let left = state.withLock { state in
-      defer { state.open = [:] }
-      return state.open
+    let (left, returned) = state.withLock { state in
+      defer { (state.open, state.returned) = ([:], []) }
+      return (state.open, state.returned)
     }
+    // The next incarnation would count the attempt of a message that stays claimed.
+    if !Mutants.has(.countReturned) { for claimed in returned { try? unclaim(claimed) } }
     withExtendedLifetime(left) {}
   }
 

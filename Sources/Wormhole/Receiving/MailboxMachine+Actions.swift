@@ -1,4 +1,5 @@
 internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 extension MailboxMachine {
   /// The next action of a receiver.
@@ -94,5 +95,17 @@ extension MailboxMachine {
       guard chooses, let label else { return true }
       return (takesFiles || !label.hasFile) && (kinds?.contains(label.kind) ?? true)
     }
+  }
+}
+
+extension MailboxOptions {
+  /// The settings of a mailbox's state machine.
+  var machine: MailboxMachine.Settings {
+    var settings = MailboxMachine.Settings()
+    settings.attempts = min(max(attempts, 1), 60)
+    settings.firstDelay = max(1, retryDelay.inNanosecondsClamped)
+    settings.longestDelay = max(settings.firstDelay, settings.longestDelay)
+    settings.isStrict = keepsOrderOnRetry
+    return settings
   }
 }

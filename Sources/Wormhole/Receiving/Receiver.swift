@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// When a message counts as handled.
 @nonexhaustive
 public enum Acknowledgement: Sendable {
-  /// When the closure has returned without throwing, or the loop asks for the next message.
+  /// When the closure has returned without throwing.
   case automatic
   /// When ``Message/acknowledge()`` is called.
   case explicit
@@ -195,7 +195,12 @@ final class Receiver: Stoppable {
       try handler(message)
       return true
     } catch {
-      mailbox.reject(message, error)
+      // The handler of a member that leaves ends in order: no attempt is counted.
+      if hasStopped, !Mutants.has(.failCancelled) {
+        message.requeue()
+      } else {
+        mailbox.reject(message, "\(error)")
+      }
       return false
     }
   }
@@ -292,11 +297,11 @@ extension Mailbox {
     case ended
   }
 
-  /// Fails a message whose handler has thrown.
-  func reject(_ message: Message, _ error: any Error) {
+  /// Fails a message whose handler has thrown, or whose loop was left.
+  func reject(_ message: Message, _ reason: String) {
     do throws(WormholeError) {
       // The handler's own call of `acknowledge()` may have thrown.
-      if !message.hasEnded { try message.fail("\(error)") }
+      if !message.hasEnded { try message.fail(reason) }
     } catch {
       container.log(.error, error, about: LogSubject(member: home.name, message: message.id))
     }

@@ -10,9 +10,11 @@ extension Member {
   /// returned. A task of the library calls the closure, on its actor if the closure is isolated to
   /// an actor. After a stop on the same actor, the closure is not entered again.
   ///
-  /// Neither ``Subscription/stop()`` nor leaving waits for a call in progress. Its message
-  /// is redelivered afterwards, unless the closure has already acknowledged the message. Therefore
-  /// a receiver that starts at once may get later messages before that message.
+  /// ``Subscription/stop()`` and leaving cancel the task of a call in progress. A closure that
+  /// returns nevertheless has handled its message. If it throws, the message is requeued, and no
+  /// attempt is counted. ``Subscription/finished()`` and `await leave(within:)` wait for the call;
+  /// `stop()` does not, so a receiver that starts at once may get later messages before that
+  /// message.
   ///
   /// - Parameters:
   ///   - kinds: the wanted kinds, as given by the sender; nil for all.
@@ -91,18 +93,28 @@ extension Member {
     let receiver = TaskReceiver(
       StopOnRelease(try Pump(mailbox, kinds)), acknowledgement, isolation: isolation, handler)
     let subscription = live.subscribe(receiver)
-    Task.detached { await receiver.run() }
+    mailbox.tasks.add(receiver)
+    receiver.begin()
     return subscription
   }
 }
 
 /// A receiver with an asynchronous closure.
-private final class TaskReceiver: Stoppable {
+final class TaskReceiver: Stoppable {
+  /// The receiver whose closure the current task calls.
+  @TaskLocal private static var current: ObjectIdentifier?
+
   private let pump: StopOnRelease<Pump>
   private let acknowledgement: Acknowledgement
   private let isolation: (any Actor)?
   private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
   private let isStopped = Atomic<Bool>(false)
+  private let state = Monitor(State())
+
+  private struct State {
+    var task: Task<Void, Never>?
+    var hasEnded = false
+  }
 
   init(
     _ pump: StopOnRelease<Pump>, _ acknowledgement: Acknowledgement,
@@ -117,7 +129,18 @@ private final class TaskReceiver: Stoppable {
 
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
-  func run() async {
+  func begin() {
+    let task = Task.detached {
+      await Self.$current.withValue(ObjectIdentifier(self)) { await self.run() }
+      // A member that leaves waits for this moment.
+      self.state.signal { $0 = State(task: nil, hasEnded: true) }
+      self.pump.one.mailbox.tasks.remove(self)
+    }
+    state.withLock { if !$0.hasEnded { $0.task = task } }
+    if hasStopped { task.cancel() }
+  }
+
+  private func run() async {
     while !hasStopped, let work = await pump.one.next() {
       switch work {
       case .message(let message): await handle(message)
@@ -133,7 +156,8 @@ private final class TaskReceiver: Stoppable {
       guard try await call(message, on: isolation) else { return message.requeue() }
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
-      pump.one.mailbox.reject(message, error)
+      // A closure whose task is cancelled ends in order: no attempt is counted.
+      if hasStopped, !Mutants.has(.failCancelled) { message.requeue() } else { pump.one.mailbox.reject(message, "\(error)") }
     }
   }
 
@@ -147,5 +171,40 @@ private final class TaskReceiver: Stoppable {
   func stop() {
     isStopped.store(true, ordering: .releasing)
     pump.stop()
+    // A closure that stops its own receiver has work left to do.
+    if !isCurrent { state.withLock { $0.task }?.cancel() }
+  }
+
+  func finish() async {
+    guard !isCurrent else { return }
+    await state.withLock { $0.task }?.value
+  }
+
+  /// Waits until the task has ended; returns whether it has.
+  ///
+  /// Not for the task itself, which cannot wait for its own end.
+  func wait(until deadline: Instant) -> Bool {
+    state.wait(until: deadline) { $0.hasEnded ? true : nil } ?? false
+  }
+
+  /// Whether the current task calls this receiver's closure.
+  var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+}
+
+/// The receivers of a mailbox that have an asynchronous closure.
+final class TaskReceivers: Sendable {
+  private let all = Monitor<[ObjectIdentifier: TaskReceiver]>([:])
+
+  func add(_ receiver: TaskReceiver) { all.withLock { $0[ObjectIdentifier(receiver)] = receiver } }
+
+  func remove(_ receiver: TaskReceiver) {
+    all.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(receiver)) }
+  }
+
+  /// Cancels all receivers, and returns those whose closures the current task does not wait in.
+  func cancel() -> [TaskReceiver] {
+    let receivers = all.withLock { Array($0.values) }
+    for receiver in receivers { receiver.stop() }
+    return receivers.filter { !$0.isCurrent }
   }
 }

@@ -11,7 +11,8 @@ extension Member: Stoppable {
   ///
   /// The call waits for receivers' closures in progress on other threads, so that their messages
   /// are not redelivered. For the same reason, a call inside such a closure releases the name
-  /// when the closure has returned. Sequences end, and later sends and waits through the member
+  /// when the closure has returned. The tasks of asynchronous closures are cancelled and not awaited;
+  /// the overload with `await` waits for them. Sequences end, and later sends and waits through the member
   /// throw ``WormholeError/Code-swift.struct/notJoined``.
   public func leave() { _ = leave(because: nil) }
 
@@ -20,6 +21,7 @@ extension Member: Stoppable {
     // A forked child is not a member and has no name to release.
     guard container.storage.isOwned else { return {} }
     guard !isLeaving.exchange(true, ordering: .acquiringAndReleasing) else { return {} }
+    _ = mailbox.tasks.cancel()
     let rest = Monitor(Action {})
     mailbox.closures.end { [self] in
       // Close everything before the name is released: the next incarnation must find all claimed

@@ -1,4 +1,5 @@
 public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// Async overloads of calls that wait or sync, off the threads of the pool.
 extension SharedContainer {
@@ -109,10 +110,29 @@ extension Guest {
 }
 
 extension Member {
-  /// Releases the name; a second call does nothing.
+  /// Releases the name, after the closures in progress have ended; a second call does nothing.
   ///
   /// As the overload without `await`, off the task's thread; it runs even if the task is cancelled.
-  public func leave() async {
-    await OffPool.runForSure { self.leave() }
+  /// In addition, the tasks of asynchronous closures are cancelled and awaited, so that their
+  /// messages are acknowledged or requeued. If the time runs out first, the log reports it: the
+  /// messages still being handled are redelivered as after a crash, counted and marked, and their
+  /// late acknowledgements throw or change nothing. A call inside an asynchronous closure does not
+  /// wait for that closure.
+  ///
+  /// - Parameter time: how long to wait for asynchronous closures.
+  public func leave(within time: Duration = .seconds(10)) async {
+    let tasks = container.storage.isOwned ? mailbox.tasks.cancel() : []
+    await OffPool.runForSure(on: .holding) {
+      let deadline = Instant.now + time
+      let late = tasks.count { !$0.wait(until: deadline) }
+      if late > 0 {
+        self.container.log(
+          .warning,
+          "'\(self.name)' leaves though \(late) of its closures have not returned within \(time): "
+            + "their messages will be redelivered, as another attempt",
+          about: LogSubject(member: self.name))
+      }
+      self.leave()
+    }
   }
 }

@@ -9,6 +9,9 @@ package protocol Stoppable: AnyObject, Sendable {
   /// Ends the activity, and does not wait for a call in progress.
   func end()
 
+  /// Waits for an asynchronous call in progress, after the end.
+  func finish() async
+
   /// Whether this subscription ends before the rest: a member's receivers complete claimed messages
   /// first.
   var endsFirst: Bool { get }
@@ -19,6 +22,7 @@ package protocol Stoppable: AnyObject, Sendable {
 
 extension Stoppable {
   package func end() { stop() }
+  package func finish() async {}
   package var endsFirst: Bool { false }
   package var callGate: CallGate? { nil }
 }

@@ -72,6 +72,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case trustOldNotice
   case forgetWanted
   case tellOtherWatch
+  case countReturned
+  case failCancelled
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

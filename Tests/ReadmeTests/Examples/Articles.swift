@@ -122,8 +122,8 @@ enum MessagesArticle {
     try watch.receive(Order.self) { order, message in
       try await kitchen.cook(order)  // what it throws is a failed attempt
     }
-    for try await message in watch.deliveries {
-      try message.acknowledge()  // or as a sequence
+    for try await order in watch.messages(of: Order.self) {
+      try await kitchen.cook(order)  // or as a sequence
     }
   }
 }
