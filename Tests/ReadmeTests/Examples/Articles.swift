@@ -63,6 +63,15 @@ enum ChannelsArticle {
   }
 }
 
+enum ConfigurationArticle {
+  struct Config: Codable { var workers = 4 }
+
+  @MainActor static func show(_ container: SharedContainer) throws {
+    let model = try ObservableChannel(container.channel("config", default: Config()))
+    print(model.value.workers)
+  }
+}
+
 enum SettingsAndNoticesArticle {
   static func reload() {}
 
