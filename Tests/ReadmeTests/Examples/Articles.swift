@@ -19,6 +19,20 @@ enum ErrorsArticle {
   }
 }
 
+enum CancellationArticle {
+  static func report(_ text: String) {}
+
+  static func put(_ seats: Channel<Int>) async throws {
+    do {
+      try await seats.put(1)
+    } catch CancellationError() {
+      return
+    } catch {
+      report("\(error)")
+    }
+  }
+}
+
 enum GettingStartedArticle {
   static func write() throws {
     let container = try SharedContainer(directory: "cinema.container")
