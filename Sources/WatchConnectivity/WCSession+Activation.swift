@@ -1,8 +1,8 @@
 internal import Dispatch
-internal import DropIns
 internal import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The way from `activate()` to the end of the activation, and the way back when the phone changes
 /// to another watch.

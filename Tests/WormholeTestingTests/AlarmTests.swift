@@ -1,5 +1,5 @@
-import Syscalls
 import Testing
+import WormholeSyscalls
 import WormholeTesting
 
 @testable import Wormhole

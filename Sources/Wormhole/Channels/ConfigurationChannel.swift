@@ -1,5 +1,5 @@
-internal import Syscalls
 public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A channel with a default: for configuration that a running program reloads.
 ///

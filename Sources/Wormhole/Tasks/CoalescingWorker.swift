@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Runs the work of a receiver after each trigger: one run at a time, and another run if a trigger
 /// came during the last one.

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Another check in a second, after a check that failed: no notice reports that the check can
 /// succeed now.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A task for background threads, run on request: one run at a time, and a further run if requested
 /// during a run.
