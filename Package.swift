@@ -234,14 +234,18 @@ let package = Package(
     tests(
       "ReadmeTests",
       "AppGroups", "WormholeCinemaTimeCommand", "WormholeCommandLine", "Communicator",
-      "FirstProgram", "MMWormhole",
-      "ReadmeProgram", "WatchConnectivity", "Wormhole", "WormholeCommand", "WormholeTesting"),
-    // The programs in README and in the article on first steps, by a user's rules; tests run them.
+      "ConfigurationProgram",
+      "FirstProgram", "MMWormhole", "ReadmeProgram", "WatchConnectivity", "Wormhole",
+      "WormholeCommand", "WormholeTesting"),
+    // The programs in README and in the first articles, by a user's rules; tests run them.
     .executableTarget(
       name: "ReadmeProgram", dependencies: ["Wormhole"], path: "Tests/ReadmeProgram",
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     .executableTarget(
       name: "FirstProgram", dependencies: ["Wormhole"], path: "Tests/FirstProgram",
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
+    .executableTarget(
+      name: "ConfigurationProgram", dependencies: ["Wormhole"], path: "Tests/ConfigurationProgram",
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     tests("TidyTests"),
   ],

@@ -20,8 +20,17 @@ extension Output {
   /// Writes a line, with the channel's name first in the case of several channels.
   func write(line snapshot: UntypedSnapshot, named: Bool) throws {
     if isJSON { return try write(object: snapshot) }
-    let value = try snapshot.value.map { try $0.inOneLine() } ?? "(cleared)"
+    let value = try snapshot.value.map(distinct) ?? Self.cleared
     try write(line: named ? "\(try snapshot.channel.inOneLine())\t\(value)" : value)
+  }
+
+  /// The line of a channel without a value.
+  private static let cleared = "(cleared)"
+
+  /// Returns the value on one line, other than the line of a channel without a value.
+  private func distinct(_ value: PropertyListValue) throws -> String {
+    if case .string(Self.cleared) = value { return "\"\(Self.cleared)\"" }
+    return try value.inOneLine()
   }
 
   /// Writes the present value of a channel, and its version.

@@ -23,11 +23,12 @@ enum ValueType: String, CaseIterable {
       }
     } catch {
       let place = error.offset.map { " (byte \($0))" } ?? ""
-      let isNull = self == .json && error.reason.begins(with: "null")
+      let path = error.codingPath
+      let inside = path.isEmpty ? "" : "at '\(path.pathDescription)': "
       throw Failure(
         WormholeError(
-          .invalidValue, "use the \(rawValue) for", subject, because: error.reason + place,
-          hint: isNull ? "omit the key; to remove a value, use 'wormhole clear'" : nil))
+          .invalidValue, "use the \(rawValue) for", subject, because: inside + error.reason + place)
+      )
     }
   }
 

@@ -24,6 +24,14 @@ struct TreeStack {
   /// Whether a key has no value yet.
   var hasKey: Bool { frames.last?.key != nil }
 
+  /// The path to the next value.
+  var path: [any CodingKey] {
+    frames.map { frame in
+      frame.isDictionary
+        ? PathKey(stringValue: frame.key ?? "") : PathKey(intValue: frame.array.count)
+    }
+  }
+
   mutating func open(isDictionary: Bool, at offset: Int) throws(PropertyListError) {
     guard frames.count < limits.depth else { throw .limit(.depth, limits, at: offset) }
     frames.append(Frame(isDictionary: isDictionary))

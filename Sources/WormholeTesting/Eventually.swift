@@ -20,6 +20,25 @@ public func eventually(
   }
 }
 
+/// Waits until a condition holds that is checked with `await`, for instance in an actor.
+///
+/// As the function for conditions without `await`. A check in progress is not interrupted when the
+/// time limit passes.
+///
+/// - Parameters:
+///   - what: the awaited event, for the error.
+///   - time: the time limit, on the host's clock.
+///   - condition: the condition to hold.
+public func eventually(
+  _ what: String, within time: Duration = .seconds(30), _ condition: () async throws -> Bool
+) async throws {
+  var looks = Looks(within: time)
+  while !(try await condition()) {
+    guard let pause = looks.next() else { throw tooLate(what, time) }
+    try await Task.sleep(for: pause)
+  }
+}
+
 /// Waits on this thread until a condition holds: for tests without tasks.
 ///
 /// As the function for tasks.

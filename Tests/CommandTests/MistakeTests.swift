@@ -184,11 +184,24 @@ import WormholeSyscalls
         + "no such option; did you mean '--type'?\n")
   }
 
-  @Test func nullIsRefusedWithAWayOut() throws {
+  @Test func theTextOfNilIsRefusedWithItsPath() throws {
     try check(
-      "wormhole put x null --type json", 65,
-      errors: "wormhole: cannot use the json for 'x': null, which property lists do not support "
-        + "(byte 0); omit the key; to remove a value, use 'wormhole clear'\n")
+      #"wormhole put x '{"a": [1, "$null"]}' --type json"#, 65,
+      errors: "wormhole: cannot use the json for 'x': at 'a[1]': the text '$null', which property "
+        + "lists read as null (byte 10)\n")
+    try check(
+      #"wormhole put x '"$null"' --type json"#, 65,
+      errors: "wormhole: cannot use the json for 'x': the text '$null', which property lists read "
+        + "as null (byte 0)\n")
+  }
+
+  @Test func nullTravelsAsNil() throws {
+    for text in [#"{"a":[1,null],"b":null}"#, "[null]"] {
+      try check("wormhole put x '\(text)' --type json", 0, errors: "")
+      #expect(try stage.run("wormhole get x").output == text + "\n")
+    }
+    try check("wormhole put x null --type json", 0, errors: "")
+    #expect(try stage.run("wormhole get x --json").output.contains(#""value":null"#))
   }
 
   @Test func theTypesOfDefaultsAreTakenToo() throws {

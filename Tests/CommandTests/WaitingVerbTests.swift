@@ -22,10 +22,11 @@ struct WaitingVerbTests {
 
   @Test func eachChangeIsALine() throws {
     let stage = try Stage()
-    let watch = try start("wormhole watch speed --count 5", stage)
+    let watch = try start("wormhole watch speed --count 6", stage)
     var expected = ""
     for (words, line) in [
       ("put speed slow", "slow"), ("put speed slow", "slow"), ("clear speed", "(cleared)"),
+      ("put speed '(cleared)'", #""(cleared)""#),
       ("put speed 'one\ntwo'", #""one\ntwo""#), ("update speed --exec 'echo 7' --type json", "7"),
     ] {
       try put(words, stage)

@@ -71,7 +71,7 @@ import Testing
     "latin1.xml": .unsupported,
     "unfinished.xml": .malformed,
     "deep-nesting.json": .limit(.depth),
-    "null.json": .unsupported,
+    "nil-text.json": .unsupported,
     "key-twice.json": .duplicateKey,
     "large-integer.json": .unsupported,
     "half-a-pair.json": .malformed,

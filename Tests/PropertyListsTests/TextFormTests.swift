@@ -36,6 +36,35 @@ import Testing
     #expect(try JSONPropertyList.encode(["$date": "x"]) == #"{"$$date":"x"}"#)
   }
 
+  /// What a Swift program reads where JSON has null, and the reverse.
+  @Test func jsonsNullIsNil() throws {
+    struct Seat: Codable, Equatable {
+      var row: Int?
+      var names: [String?]
+    }
+    let value = try json(#"{"row": null, "names": ["a", null]}"#)
+    let file = try BinaryEncoder().encode(value)
+    let seat = try BinaryDecoder().decode(Seat.self, from: file)
+    #expect(seat == Seat(row: nil, names: ["a", nil]))
+    let back = try BinaryPropertyList.decode(BinaryEncoder().encode(["a", nil] as [String?]))
+    #expect(try JSONPropertyList.encode(back) == #"["a",null]"#)
+    let top = try BinaryEncoder().encode(try json("null"))
+    #expect(try BinaryDecoder().decode(Int?.self, from: top) == nil)
+    let dictionary = try json(##"[{"$$date": null}]"##)
+    #expect(dictionary == [["$date": "$null"]])
+    #expect(try JSONPropertyList.encode(dictionary) == #"[{"$$date":null}]"#)
+  }
+
+  @Test(arguments: [
+    (#""$null""#, ""), (#"{"a": {"b": ["x", "$null"]}}"#, "a.b[1]"), (#"["\u0024null"]"#, "[0]"),
+  ])
+  func aTextThatMeansNilIsRefusedWithItsPath(_ text: String, _ path: String) throws {
+    let error = try #require(throws: PropertyListError.self) { try json(text) }
+    #expect(error.codingPath.pathDescription == path)
+    #expect(error.kind == .unsupported)
+    #expect(try json(#"{"$null": "a"}"#) == ["$null": "a"])
+  }
+
   @Test func jsonIsWrittenForPeople() throws {
     let value: PropertyListValue = [
       "b": [1, 2.0, "x\"\n"], "a": [:], "c": .date(Date(timeIntervalSinceReferenceDate: 0.5)),

@@ -46,8 +46,10 @@ import WormholeSyscalls
   }
 
   @Test func everyExampleOfTheArticlesStandsInAFileThatCompiles() throws {
-    let compiled = try ["Tests/ReadmeTests/Examples", "Tests/FirstProgram"]
-      .flatMap { try sources(below: $0) }.map { lines(of: $0) }
+    let compiled = try [
+      "Tests/ReadmeTests/Examples", "Tests/FirstProgram", "Tests/ConfigurationProgram",
+    ]
+    .flatMap { try sources(below: $0) }.map { lines(of: $0) }
     var count = 0
     for catalogue in Self.catalogues {
       for article in try names(in: catalogue) where article.hasSuffix(".md") {

@@ -42,23 +42,26 @@ import WormholeSyscalls
     }
   }
 
-  /// The programs in README and in the article on first steps.
+  /// The programs in README and in the first articles.
   @Test(arguments: [
-    ("README.md", "ReadmeProgram"), (Readme.catalogue + "/GettingStarted.md", "FirstProgram"),
+    ("README.md", "cinema", "ReadmeProgram"),
+    (Readme.catalogue + "/GettingStarted.md", "cinema", "FirstProgram"),
+    (Readme.catalogue + "/Configuration.md", "server", "ConfigurationProgram"),
   ])
-  func theProgramDoesWhatIsShown(_ page: String, _ program: String) throws {
+  func theProgramDoesWhatIsShown(_ page: String, _ name: String, _ program: String) throws {
     let session = try Readme(page).session("program")
     #expect(session.exchanges.count > 3)
     let home = try TemporaryDirectory()
     _ = try session.run(
-      in: home.path, programs: Programs.built, replacing: ["swift run cinema": program])
+      in: home.path, programs: Programs.built, replacing: ["swift run \(name)": program])
   }
 
   @Test func everyPageWithAProgramIsRun() throws {
     let pages = try Readme.pages().filter { page in
       try Readme(page).blocks.contains { $0.mark == "program" }
     }
-    #expect(pages.sorted() == ["README.md", Readme.catalogue + "/GettingStarted.md"])
+    let articles = ["Configuration.md", "GettingStarted.md"]
+    #expect(pages.sorted() == ["README.md"] + articles.map { Readme.catalogue + "/" + $0 })
   }
 
   /// A test for releases builds README's package: the article's is the same.

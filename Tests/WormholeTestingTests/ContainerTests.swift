@@ -88,6 +88,19 @@ import WormholeSyscalls
     responding.stop()
   }
 
+  @Test func eventuallyAsksAnActor() async throws {
+    actor Count {
+      var looks = 0
+      func look() -> Int {
+        looks += 1
+        return looks
+      }
+    }
+    let count = Count()
+    try await WormholeTesting.eventually("three looks") { await count.look() == 3 }
+    #expect(await count.looks == 3)
+  }
+
   @Test func eventuallyWaits() async throws {
     let heard = Heard<Int>()
     try await WormholeTesting.eventually("three looks") {

@@ -12,6 +12,26 @@ import WormholeSyscalls
 
   init() throws { meeting = try Meeting.patient() }
 
+  @Test func aCancelledCallIsCaughtAsACancellation() async throws {
+    let number = container.channel("number", of: Int.self)
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      do {
+        try await number.put(1)
+        return "it was put"
+      } catch CancellationError() {
+        return "cancelled"
+      } catch {
+        return "\(error)"
+      }
+    }
+    task.cancel()
+    #expect(await task.value == "cancelled")
+    #expect(CancellationError().isCancellation)
+    #expect(WormholeError(.cancelled, "put", "number", because: "").isCancellation)
+    #expect(!WormholeError(.timedOut, "put", "number", because: "").isCancellation)
+  }
+
   @Test func whileTasksWaitForALockTheirNeighboursTakeTheirTurns() async throws {
     let lock = try HeldLock(of: "number", in: meeting)
     let number = container.channel("number", of: Int.self)

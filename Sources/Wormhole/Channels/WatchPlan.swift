@@ -48,6 +48,8 @@ typealias Interpreter<Element> =
 struct WatchPlan<Element: Sendable>: Sendable {
   /// The stamps that count as known from the beginning.
   var seen: [String: Stamp] = [:]
+  /// Whether a name without a file is a finding too.
+  var reportsAbsence = false
   /// Joins a listener to the sources.
   let join: @Sendable (Listener) throws(WormholeError) -> Void
   /// Makes the interpreter of a watcher; the interpreter passes on nothing for a finding without
@@ -78,7 +80,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   ) throws(WormholeError) -> Listener {
     if queue != nil { try WormholeError.checkQueues("watch for", "changes") }
     let interpret = interpreter()
-    let listener = Listener(seen: seen, on: queue) { finding in
+    let listener = Listener(seen: seen, reportsAbsence: reportsAbsence, on: queue) { finding in
       do throws(WormholeError) { try interpret(finding, handler) } catch { failure(error) }
     }
     try begin(listener)
@@ -112,7 +114,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
     _ failure: IsolatedHandler<WormholeError>
   ) throws(WormholeError) -> Subscription {
     try WormholeError.checkQueues("watch for", "changes")
-    let listener = Listener(seen: seen)
+    let listener = Listener(seen: seen, reportsAbsence: reportsAbsence)
     try begin(listener)
     let watching = try goOn(listener, in: begun)
     let interpret = interpreter()
@@ -135,7 +137,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   ) -> WatchPlan<Other> {
     let interpreter = interpreter
     return WatchPlan<Other>(
-      seen: seen, join: join,
+      seen: seen, reportsAbsence: reportsAbsence, join: join,
       interpreter: {
         let interpret = interpreter()
         return { (finding, pass) throws(WormholeError) in
@@ -147,7 +149,7 @@ struct WatchPlan<Element: Sendable>: Sendable {
   var updates: Updates<Element> {
     Updates { () throws(WormholeError) in
       try WormholeError.checkQueues("watch for", "changes")
-      let listener = Listener(seen: seen)
+      let listener = Listener(seen: seen, reportsAbsence: reportsAbsence)
       try begin(listener)
       return (StopOnRelease(listener), interpreter())
     }

@@ -20,6 +20,9 @@ final class WatchResult: Sendable {
     self.file = file
   }
 
+  /// Whether no more changes will follow; a source never has an empty name.
+  var isFinal: Bool { name.isEmpty }
+
   /// The finding that no more changes will follow.
   convenience init(_ failure: WormholeError) {
     self.init(name: "", stamp: .failed(failure), content: .failure(failure))
@@ -71,12 +74,16 @@ final class Listener: Stoppable {
   /// Closed once the listener has been stopped.
   let gate = CallGate()
 
-  /// - Parameter handler: nil for a listener whose findings are awaited.
+  /// - Parameters:
+  ///   - reportsAbsence: whether a name without a file is a finding.
+  ///   - handler: nil for a listener whose findings are awaited.
   init(
-    seen: [String: Stamp], on handlerQueue: DispatchQueue? = nil,
+    seen: [String: Stamp], reportsAbsence: Bool = false, on handlerQueue: DispatchQueue? = nil,
     handler: (@Sendable (WatchResult) -> Void)? = nil
   ) {
-    state = Monitor(State(machine: Machine(hasHandler: handler != nil, seen: seen)))
+    let machine = Machine(
+      hasHandler: handler != nil, seen: seen, reportsAbsence: reportsAbsence)
+    state = Monitor(State(machine: machine))
     self.handlerQueue = handlerQueue
     self.handler = handler
   }

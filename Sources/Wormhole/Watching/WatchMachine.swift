@@ -34,6 +34,7 @@ struct WatchMachine<Waiter> {
   }
 
   let hasHandler: Bool
+  private let reportsAbsence: Bool
   private(set) var isStopped = false
   /// The number of change notices.
   private(set) var signals = 0
@@ -59,9 +60,12 @@ struct WatchMachine<Waiter> {
     var isChanged = false
   }
 
-  /// - Parameter seen: the stamps that count as known from the beginning.
-  init(hasHandler: Bool, seen: [String: Stamp] = [:]) {
+  /// - Parameters:
+  ///   - seen: the stamps that count as known from the beginning.
+  ///   - reportsAbsence: whether it is news that a name has no file.
+  init(hasHandler: Bool, seen: [String: Stamp] = [:], reportsAbsence: Bool = false) {
     self.hasHandler = hasHandler
+    self.reportsAbsence = reportsAbsence
     for (name, stamp) in seen { names[place(of: name)].seen = stamp }
   }
 
@@ -138,7 +142,7 @@ struct WatchMachine<Waiter> {
     let place = place(of: name)
     guard names[place].seen != stamp else { return false }
     names[place].seen = stamp
-    return stamp != .nothing
+    return stamp != .nothing || reportsAbsence
   }
 
   /// Forgets a name without a source, unless the name may have changed.

@@ -112,3 +112,20 @@ extension WormholeError.Code: CustomStringConvertible {
     (error as? WormholeError)?.code == code
   }
 }
+
+extension CancellationError {
+  /// Whether an error is a cancellation, of this library too: `catch CancellationError()`.
+  ///
+  /// `catch is CancellationError` asks for the type, and no library can make that match.
+  public static func ~= (pattern: CancellationError, error: any Error) -> Bool {
+    error.isCancellation
+  }
+}
+
+extension Error {
+  /// Whether the error states that the caller cancelled the operation: a `CancellationError`, or a
+  /// ``WormholeError`` of code `cancelled`.
+  public var isCancellation: Bool {
+    self is CancellationError || (self as? WormholeError)?.code == .cancelled
+  }
+}

@@ -14,8 +14,9 @@ import FoundationEssentials
 /// If a dictionary's only key is one of these, or begins with two dollar signs, one more dollar
 /// sign is put in front of the key. Integers are written in full, and a number without fraction and
 /// exponent is read as an integer; reals always have a fraction or an exponent, with as few digits
-/// as reading back the same value needs. JSON's null has no counterpart and is refused, and so is
-/// an integer beyond 64 bits.
+/// as reading back the same value needs. JSON's null is the text `$null`, nil in files. The same
+/// text in JSON is refused, because reading back would give null, and so is an integer beyond 64
+/// bits.
 package enum JSONPropertyList {
   /// Reads a whole text.
   package static func decode(

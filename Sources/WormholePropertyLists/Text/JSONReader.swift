@@ -77,21 +77,30 @@ struct JSONReader {
 
   private mutating func readLeaf() throws(PropertyListError) -> PropertyListValue {
     switch cursor.byte {
-    case UInt8(ascii: "\""): return .string(try readString())
+    case UInt8(ascii: "\""): return .string(try readText())
     case UInt8(ascii: "-"), 0x30...0x39: return try readNumber()
     default: break
     }
     if cursor.skip("true") { return .boolean(true) }
     if cursor.skip("false") { return .boolean(false) }
-    if cursor.skip("null") {
-      throw PropertyListError(
-        .unsupported, "null, which property lists do not support", at: cursor.index - 4)
-    }
+    if cursor.skip("null") { return .string(BinaryWriter.null) }
     throw cursor.failure(cursor.isAtEnd ? "the text ends too early" : "no value")
   }
 }
 
 extension JSONReader {
+  /// Reads a string that is a value.
+  ///
+  /// The text that represents nil is refused: a reader would find null in its place.
+  private mutating func readText() throws(PropertyListError) -> String {
+    let start = cursor.index
+    let text = try readString()
+    guard text == BinaryWriter.null else { return text }
+    throw PropertyListError(
+      .unsupported, "the text '\(text)', which property lists read as null", at: start,
+      path: stack.path)
+  }
+
   private mutating func digits() throws(PropertyListError) -> Range<Int> {
     let start = cursor.index
     while (0x30...0x39).contains(cursor.byte) { cursor.index += 1 }

@@ -52,6 +52,7 @@ struct JSONWriter {
 
   private mutating func writeLeaf(_ value: PropertyListValue) {
     switch value {
+    case .string(BinaryWriter.null): text += "null"
     case .string(let value): Self.write(value, to: &text)
     case .integer(let value): text += String(value)
     case .unsigned(let value): text += String(value)

@@ -19,6 +19,20 @@ enum ErrorsArticle {
   }
 }
 
+enum CancellationArticle {
+  static func report(_ text: String) {}
+
+  static func put(_ seats: Channel<Int>) async throws {
+    do {
+      try await seats.put(1)
+    } catch CancellationError() {
+      return
+    } catch {
+      report("\(error)")
+    }
+  }
+}
+
 enum GettingStartedArticle {
   static func write() throws {
     let container = try SharedContainer(directory: "cinema.container")
@@ -60,6 +74,15 @@ enum ChannelsArticle {
     let watching = try seats.watch { print($0.value ?? 0) }
     for try await snapshot in seats.snapshots() { print(snapshot.version) }
     watching.stop()
+  }
+}
+
+enum ConfigurationArticle {
+  struct Config: Codable { var workers = 4 }
+
+  @MainActor static func show(_ container: SharedContainer) throws {
+    let model = try ObservableChannel(container.channel("config", default: Config()))
+    print(model.value.workers)
   }
 }
 

@@ -10,10 +10,10 @@ extension Verb {
     [
       "Watchers of the channel are notified. The versions continue, so that no later value is "
         + "mistaken for an earlier value. A channel without a value stays unchanged.",
-      "The previous value may remain readable on the disk, where a copy is stored in case the "
-        + "latest value is damaged. With --erase, no copy remains, and no damaged file that was "
-        + "set aside, even if the channel is already clear. --erase cannot erase copies that "
-        + "other programs have read.",
+      "The previous value remains readable in the channel's file kept.plist, a copy in case the "
+        + "latest value is damaged, until later values replace the copy. With --erase, no copy "
+        + "remains, and no damaged file that was set aside, even if the channel is already clear. "
+        + "--erase cannot erase copies that other programs have read.",
       "With --json, writes each channel with its new version.",
     ],
     [

@@ -10,9 +10,9 @@ extension Verb {
     [Operand("CHANNEL", .many, .names(.channels))], [.prefix, .now, .count, .timeout, .exec],
     [
       "Writes each new value on a line: a string as text if it fits on one line, other values as "
-        + "JSON, and (cleared) if the channel was cleared. With several channels, or with "
-        + "--prefix, the channel's name and a tab precede the value. With --json, writes one "
-        + "object per line, in the form of 'get'.",
+        + "JSON, and (cleared) if the channel was cleared; the text '(cleared)' is written as "
+        + "JSON. With several channels, or with --prefix, the channel's name and a tab precede "
+        + "the value. With --json, writes one object per line, in the form of 'get'.",
       "If a channel changes several times in quick succession, only the newest value may be "
         + "written. The last change is never missed.",
       "With --exec, runs CMD in a shell for each change instead of writing a line, one run at a "
