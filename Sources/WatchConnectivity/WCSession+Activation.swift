@@ -3,6 +3,7 @@ internal import DropIns
 internal import Foundation
 internal import Syscalls
 internal import Wormhole
+internal import WormholeContainerStorage
 
 /// The way from `activate()` to the end of the activation, and the way back when the phone changes
 /// to another watch.
@@ -159,7 +160,7 @@ extension WCSession {
   // MARK: Changes
 
   /// Handles a change of the pairing by any process.
-  private func pairingChanged() {
+  func pairingChanged() {
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened }) else {
       return
     }
@@ -182,7 +183,7 @@ extension WCSession {
     switch (error as? WormholeError)?.code {
     case .notAContainer, .forked, .notJoined, .cancelled, .damaged, .typeMismatch, .invalidName:
       return
-    default: later.plan(on: work) { [weak self] in self?.pairingChanged() }
+    default: pairingReader.retry()
     }
   }
 
