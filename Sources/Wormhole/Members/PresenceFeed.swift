@@ -124,7 +124,7 @@ final class PresenceFeed: Sendable {
     state.withLock { state in
       guard state.nextPause < Self.pauses.count else { return }
       let moment = Instant.now + .milliseconds(Self.pauses[state.nextPause])
-      // A rescan that is planned earlier plans this one.
+      // If an earlier rescan is planned, the earlier rescan plans the next rescan.
       if worker.trigger(at: moment) { state.nextPause += 1 }
     }
   }
