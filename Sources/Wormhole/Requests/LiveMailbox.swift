@@ -376,7 +376,8 @@ final class LiveMailbox: Service {
     if isDue { otherRunner.trigger() }
   }
 
-  /// Handles the early arrivals again if that is due, or if their time is over; returns whether there were any.
+  /// Handles the early arrivals again if that is due, or if their time is over; returns whether
+  /// there were any.
   ///
   /// Only the runner calls this function: no later arrival is delivered in between.
   private func handleEarly() -> Bool {

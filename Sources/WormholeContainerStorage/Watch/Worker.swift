@@ -3,8 +3,8 @@ package import Syscalls
 /// Runs a task after each trigger: one run at a time, and another run if a trigger arrived during
 /// the last one.
 ///
-/// After every trigger, a run begins. The thread that triggers the worker does not wait for the run:
-/// handlers of the watcher use workers for long tasks.
+/// After every trigger, a run begins. The thread that triggers the worker does not wait for the
+/// run: handlers of the watcher use workers for long tasks.
 ///
 /// A worker has an alarm: a trigger at a moment. The clock is set only for a moment earlier than
 /// all moments already set. If the owner's task sets its next moment in each run, a distant moment
