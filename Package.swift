@@ -18,7 +18,7 @@ let house: [SwiftSetting] = [
 /// Tests by the rules of the house; they see the system, and what tests have in common.
 func tests(_ name: String, _ rooms: Target.Dependency...) -> Target {
   .testTarget(
-    name: name, dependencies: ["Syscalls", "TestSupport", "TestTraits"] + rooms,
+    name: name, dependencies: ["WormholeSyscalls", "TestSupport", "TestTraits"] + rooms,
     swiftSettings: house)
 }
 
@@ -33,7 +33,7 @@ let package = Package(
     .library(name: "Communicator", targets: ["Communicator"]),
     .executable(name: "wormhole", targets: ["WormholeCommand"]),
     .executable(name: "wormhole-stress", targets: ["WormholeStress"]),
-    .executable(name: "cinematime", targets: ["CinemaTimeCommand"]),
+    .executable(name: "cinematime", targets: ["WormholeCinemaTimeCommand"]),
     .executable(name: "wormhole-bench", targets: ["WormholeBenchmarks"]),
   ],
   traits: [
@@ -42,133 +42,157 @@ let package = Package(
       description: "Build with fault points, so that a release build can be tested under faults.")
   ],
   targets: [
-    .target(name: "CLinux"),
-    .target(name: "Syscalls", dependencies: ["CLinux"], swiftSettings: house),
-    .target(name: "CChecksum"),
-    .target(name: "PropertyLists", dependencies: ["CChecksum"], swiftSettings: house),
+    .target(name: "WormholeCLinux"),
+    .target(name: "WormholeSyscalls", dependencies: ["WormholeCLinux"], swiftSettings: house),
+    .target(name: "WormholeCChecksum"),
     .target(
-      name: "WormholeContainerStorage", dependencies: ["PropertyLists", "Syscalls"],
+      name: "WormholePropertyLists", dependencies: ["WormholeCChecksum"], swiftSettings: house),
+    .target(
+      name: "WormholeContainerStorage",
+      dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
       swiftSettings: house),
     .target(
-      name: "Wormhole", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
+      name: "Wormhole",
+      dependencies: ["WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls"],
       swiftSettings: house),
     .target(
-      name: "WormholeTesting", dependencies: ["WormholeContainerStorage", "Syscalls", "Wormhole"],
+      name: "WormholeTesting",
+      dependencies: ["WormholeContainerStorage", "WormholeSyscalls", "Wormhole"],
       swiftSettings: house),
     .target(
-      name: "DropIns",
-      dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole"],
+      name: "WormholeDropIns",
+      dependencies: [
+        "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "Wormhole",
+      ],
       swiftSettings: house),
     .target(
       name: "AppGroups",
       dependencies: [
-        "DropIns", "PropertyLists", "WormholeContainerStorage", "Syscalls", "Wormhole",
+        "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+        "Wormhole",
       ],
       swiftSettings: house),
     .target(
       name: "MMWormhole",
       dependencies: [
-        "DropIns", "PropertyLists", "WormholeContainerStorage", "Syscalls", "WatchConnectivity",
+        "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+        "WatchConnectivity",
         "Wormhole",
       ],
       swiftSettings: house),
     .target(
-      name: "CommandLine", dependencies: ["PropertyLists", "WormholeContainerStorage", "Syscalls"],
+      name: "WormholeCommandLine",
+      dependencies: ["WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls"],
       swiftSettings: house),
     .target(
-      name: "Pairings", dependencies: ["WormholeContainerStorage", "Syscalls", "Wormhole"],
+      name: "WormholePairings",
+      dependencies: ["WormholeContainerStorage", "WormholeSyscalls", "Wormhole"],
       swiftSettings: house),
     .target(
       name: "Communicator",
-      dependencies: ["DropIns", "WormholeContainerStorage", "Syscalls", "WatchConnectivity"],
+      dependencies: [
+        "WormholeDropIns", "WormholeContainerStorage", "WormholeSyscalls", "WatchConnectivity",
+      ],
       swiftSettings: house),
     .target(
       name: "WatchConnectivity",
       dependencies: [
-        "AppGroups", "DropIns", "Pairings", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "AppGroups", "WormholeDropIns", "WormholePairings", "WormholePropertyLists",
+        "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],
       swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
       dependencies: [
-        "CommandLine", "Pairings", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "WormholeCommandLine", "WormholePairings", "WormholePropertyLists",
+        "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],
       swiftSettings: house),
     .target(
-      name: "CinemaTime",
-      dependencies: ["Syscalls", "WatchConnectivity", "Wormhole"],
+      name: "WormholeCinemaTime",
+      dependencies: ["WormholeSyscalls", "WatchConnectivity", "Wormhole"],
       resources: [.embedInCode("../../Fixtures/Movies.json")], swiftSettings: house),
     .executableTarget(
-      name: "CinemaTimeCommand",
+      name: "WormholeCinemaTimeCommand",
       dependencies: [
-        "CinemaTime", "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "WormholeCinemaTime", "WormholeCommandLine", "WormholePropertyLists",
+        "WormholeContainerStorage", "WormholeSyscalls",
         "WatchConnectivity", "Wormhole",
       ], swiftSettings: house),
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
-        "AllocationCounter", "CFloor", "MMWormhole", "Pairings", "PropertyLists",
+        "WormholeAllocationCounter", "WormholeCFloor", "MMWormhole", "WormholePairings",
+        "WormholePropertyLists",
         "WormholeContainerStorage",
-        "Syscalls", "WatchConnectivity", "Wormhole",
+        "WormholeSyscalls", "WatchConnectivity", "Wormhole",
       ], path: "Tests/WormholeBenchmarks", swiftSettings: house),
     .executableTarget(
       name: "WormholeStress",
       dependencies: [
-        "CTesting", "CommandLine", "PropertyLists", "WormholeContainerStorage", "Syscalls",
+        "WormholeCTesting", "WormholeCommandLine", "WormholePropertyLists",
+        "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],
       path: "Tests/WormholeStress", swiftSettings: house),
-    .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
-    .target(name: "CFloor", path: "Tests/CFloor"),
+    .target(name: "WormholeAllocationCounter", path: "Tests/WormholeAllocationCounter"),
+    .target(name: "WormholeCFloor", path: "Tests/WormholeCFloor"),
 
     .target(
-      name: "TestTraits", dependencies: ["Syscalls"], path: "Tests/TestTraits", swiftSettings: house
+      name: "TestTraits", dependencies: ["WormholeSyscalls"], path: "Tests/TestTraits",
+      swiftSettings: house
     ),
     .target(
       name: "TestSupport",
-      dependencies: ["CTesting", "PropertyLists", "WormholeContainerStorage", "Syscalls"],
+      dependencies: [
+        "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+      ],
       path: "Tests/TestSupport",
       swiftSettings: house),
     // A program for tests to start, kill and stop.
     .executableTarget(
       name: "TestPeer",
       dependencies: [
-        "CTesting", "PropertyLists", "WormholeContainerStorage", "Syscalls", "TestSupport",
+        "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+        "TestSupport",
         "Wormhole",
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
-    .target(name: "CTesting", path: "Tests/CTesting"),
+    .target(name: "WormholeCTesting", path: "Tests/WormholeCTesting"),
     tests("SyscallsTests", "TestPeer"),
     .testTarget(
       name: "PropertyListsTests",
-      dependencies: ["PropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
+      dependencies: ["WormholePropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
       swiftSettings: house),
     .target(
-      name: "PropertyListFuzzing", dependencies: ["PropertyLists", "Syscalls"],
+      name: "PropertyListFuzzing", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
       path: "Tests/PropertyListFuzzing", swiftSettings: house),
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
     tests(
-      "ContainerStorageTests", "PropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
-    tests("WormholeTests", "PropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
+      "ContainerStorageTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
+      "Wormhole"),
+    tests(
+      "WormholeTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
     tests("WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting"),
-    tests("DropInsTests", "DropIns", "PropertyLists", "WormholeContainerStorage"),
+    tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",
-      "AppGroups", "DropInPeer", "DropIns", "WormholeContainerStorage", "Wormhole",
+      "AppGroups", "DropInPeer", "WormholeDropIns", "WormholeContainerStorage", "Wormhole",
       "WormholeCommand"),
     tests(
       "MMWormholeTests",
-      "AppGroups", "DropInPeer", "DropIns", "MMWormhole", "WormholeContainerStorage",
+      "AppGroups", "DropInPeer", "WormholeDropIns", "MMWormhole", "WormholeContainerStorage",
       "WatchConnectivity",
       "Wormhole"),
     tests(
       "WatchConnectivityTests",
-      "DropInPeer", "DropIns", "FixturePhone", "FixtureWatch", "Pairings", "PropertyLists",
+      "DropInPeer", "WormholeDropIns", "FixturePhone", "FixtureWatch", "WormholePairings",
+      "WormholePropertyLists",
       "WormholeContainerStorage", "WatchConnectivity", "Wormhole"),
     // An app as they are written for devices, once for each side: the sources are the same.
     .executableTarget(
@@ -177,7 +201,7 @@ let package = Package(
     .executableTarget(
       name: "FixtureWatch", dependencies: ["WatchConnectivity"], path: "Tests/WatchFixture/Watch",
       swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error), .define("WATCH")]),
-    tests("CommunicatorTests", "DropInPeer", "Communicator", "Pairings", "Wormhole"),
+    tests("CommunicatorTests", "DropInPeer", "Communicator", "WormholePairings", "Wormhole"),
     // Code as people have it, by the rules that they have, and without a warning.
     .testTarget(
       name: "SwiftFiveTests",
@@ -191,22 +215,26 @@ let package = Package(
     .executableTarget(
       name: "DropInPeer",
       dependencies: [
-        "AppGroups", "CTesting", "Communicator", "MMWormhole", "Syscalls", "TestSupport",
+        "AppGroups", "WormholeCTesting", "Communicator", "MMWormhole", "WormholeSyscalls",
+        "TestSupport",
         "WatchConnectivity", "Wormhole",
       ],
       path: "Tests/DropInPeer", swiftSettings: house),
     tests("StressTests", "WormholeContainerStorage", "WormholeStress"),
     tests(
       "CommandTests",
-      "CommandLine", "PropertyLists", "WormholeContainerStorage", "TestPeer", "WormholeCommand"),
+      "WormholeCommandLine", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
+      "WormholeCommand"),
     tests(
       "CinemaTimeTests",
-      "CPseudoTerminal", "CinemaTime", "CinemaTimeCommand", "CommandLine", "PropertyLists",
+      "CPseudoTerminal", "WormholeCinemaTime", "WormholeCinemaTimeCommand", "WormholeCommandLine",
+      "WormholePropertyLists",
       "WormholeContainerStorage", "WatchConnectivity", "Wormhole"),
     .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",
-      "AppGroups", "CinemaTimeCommand", "CommandLine", "Communicator", "FirstProgram", "MMWormhole",
+      "AppGroups", "WormholeCinemaTimeCommand", "WormholeCommandLine", "Communicator",
+      "FirstProgram", "MMWormhole",
       "ReadmeProgram", "WatchConnectivity", "Wormhole", "WormholeCommand", "WormholeTesting"),
     // The programs in README and in the article on first steps, by a user's rules; tests run them.
     .executableTarget(

@@ -1,6 +1,6 @@
-@_exported public import DropIns
 @_exported public import Foundation
 internal import WormholeContainerStorage
+@_exported public import WormholeDropIns
 
 /// The settings for all groups of this process.
 public enum AppGroups {

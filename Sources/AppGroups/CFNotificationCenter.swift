@@ -1,7 +1,7 @@
-internal import DropIns
 public import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// Core Foundation's string, which here is Swift's `String`.
 public typealias CFString = String

@@ -1,6 +1,6 @@
 public import Dispatch
-internal import DropIns
 public import Wormhole
+internal import WormholeDropIns
 
 /// A name that any program of the user can post, and any other can observe.
 ///

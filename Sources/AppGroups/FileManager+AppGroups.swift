@@ -1,6 +1,6 @@
 public import Foundation
-internal import DropIns
 internal import WormholeContainerStorage
+internal import WormholeDropIns
 
 extension FileManager {
   /// The directory that the programs of a group share, one per user; made if necessary.

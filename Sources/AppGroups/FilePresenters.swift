@@ -1,8 +1,8 @@
 internal import Dispatch
-internal import DropIns
 internal import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The presenters of this process, and the purposes that identify presenters.
 enum FilePresenters {

@@ -1,8 +1,8 @@
-internal import DropIns
 internal import Foundation
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The user defaults of a group: a single file, which all programs of the group change under one
 /// lock.

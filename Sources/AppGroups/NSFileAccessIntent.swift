@@ -1,6 +1,6 @@
 public import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeSyscalls
 
 /// One file with its intended use, for ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
 public final class NSFileAccessIntent: NSObject, Sendable {

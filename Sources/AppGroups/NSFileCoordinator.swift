@@ -1,7 +1,7 @@
-internal import DropIns
 public import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The location where a call stores its error.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
@@ -255,7 +255,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       }
     }
     do throws(Errno) {
-      try Syscalls.Thread("file-coordination", wait).detach()
+      try WormholeSyscalls.Thread("file-coordination", wait).detach()
     } catch {
       coordinator.forget(call)
       let error = NSError.cocoa(

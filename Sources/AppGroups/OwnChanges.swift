@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Ensures that each change of an object's settings is reported, and the object's own changes
 /// before their calls return.

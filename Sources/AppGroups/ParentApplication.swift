@@ -1,9 +1,9 @@
-internal import DropIns
 public import Foundation
-internal import PropertyLists
 internal import Synchronization
-internal import Syscalls
 public import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The containing app of a group, from the view of its extensions: started when they need it.
 ///

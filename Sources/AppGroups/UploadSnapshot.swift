@@ -1,7 +1,7 @@
 internal import Foundation
-internal import WormholeContainerStorage
-internal import Syscalls
 internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A copy of a file, in a directory of its own, to be read while other programs continue to use the
 /// file.

@@ -1,7 +1,7 @@
-internal import DropIns
 public import Foundation
-internal import Syscalls
 @_exported public import WatchConnectivity
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// Sends messages to the counterpart, and passes incoming messages to the observers of their type.
 ///

@@ -1,7 +1,7 @@
 public import Dispatch
-internal import DropIns
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The identity of an observer, to end the observation.
 public struct Observation: Hashable, Sendable {

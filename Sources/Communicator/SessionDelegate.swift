@@ -1,8 +1,8 @@
-internal import DropIns
 internal import Foundation
-internal import WormholeContainerStorage
-internal import Syscalls
 internal import WatchConnectivity
+internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// Passes incoming messages to their observers.
 final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {

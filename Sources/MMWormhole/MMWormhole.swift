@@ -1,7 +1,7 @@
-internal import DropIns
 @_exported public import Foundation
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// Passes messages between the programs of a group, under identifiers; the last message of each
 /// identifier is stored.

@@ -1,9 +1,9 @@
-internal import DropIns
 public import Foundation
-internal import PropertyLists
-internal import WormholeContainerStorage
-internal import Syscalls
 internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A messenger that stores each identifier's message in a channel of the group's container.
 ///

@@ -1,9 +1,9 @@
-internal import DropIns
 public import Foundation
-internal import PropertyLists
-internal import WormholeContainerStorage
-internal import Syscalls
 public import WatchConnectivity
+internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Listens for messages that the peer of a watch session passes, by any of the three transports.
 ///

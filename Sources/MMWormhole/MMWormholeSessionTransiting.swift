@@ -1,10 +1,10 @@
-internal import DropIns
 public import Foundation
-internal import PropertyLists
-internal import WormholeContainerStorage
-internal import Syscalls
 internal import WatchConnectivity
 internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A messenger that passes messages to the peer of a watch session.
 ///

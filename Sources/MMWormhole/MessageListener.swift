@@ -1,6 +1,6 @@
-internal import DropIns
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// A closure that listens for an identifier, and the message that waits for the closure.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The directory of messages, independent of its spelling.
 struct MessagePlace {

@@ -1,5 +1,5 @@
-internal import DropIns
 internal import Foundation
+internal import WormholeDropIns
 
 extension NotAPropertyList {
   /// Checks that all parts of an object can be archived: Foundation's archiver ends the process at

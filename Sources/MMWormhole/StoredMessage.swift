@@ -1,8 +1,8 @@
-internal import DropIns
 internal import Foundation
-internal import PropertyLists
-internal import WormholeContainerStorage
 internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholePropertyLists
 
 /// The form of a message in its channel.
 ///

@@ -1,6 +1,6 @@
-internal import DropIns
 internal import Foundation
 internal import WormholeContainerStorage
+internal import WormholeDropIns
 
 /// A messenger of the module's own, which reports failures.
 protocol ThrowingMessenger: MMWormholeTransiting {

@@ -1,7 +1,7 @@
-internal import DropIns
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A pairing from the view of one side: its own member, and the peer for the counterpart.
 ///

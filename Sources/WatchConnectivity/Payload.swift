@@ -1,6 +1,6 @@
-internal import DropIns
 internal import Foundation
-internal import PropertyLists
+internal import WormholeDropIns
+internal import WormholePropertyLists
 
 /// The content that passes between the two sides.
 enum Payload {

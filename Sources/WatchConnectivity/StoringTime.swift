@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Withholds the outcomes of transfers until their sender had time to store its closures for the
 /// outcomes, by the transfers that the calls have returned.
@@ -42,7 +42,7 @@ final class StoringTime: Sendable {
 
   /// Makes a transfer in the burst of the current turn or thread.
   func storing(_ transfer: TransferCore, _ body: () -> Void) {
-    let burst = Self.isMain ? turn() : burst(of: Syscalls.Thread.currentNumber)
+    let burst = Self.isMain ? turn() : burst(of: WormholeSyscalls.Thread.currentNumber)
     transfer.began(in: burst)
     burst.callBegins()
     body()

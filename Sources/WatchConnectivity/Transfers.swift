@@ -1,7 +1,7 @@
 internal import Foundation
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A transfer of either kind, as the delegate receives it.
 enum Transfer: Sendable {

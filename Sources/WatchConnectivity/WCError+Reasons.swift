@@ -1,6 +1,6 @@
-internal import DropIns
 internal import Foundation
 internal import Wormhole
+internal import WormholeDropIns
 
 extension WCError {
   /// - Parameters:

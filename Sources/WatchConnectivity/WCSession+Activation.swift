@@ -1,9 +1,9 @@
 internal import Dispatch
-internal import DropIns
 internal import Foundation
-internal import Syscalls
 internal import Wormhole
 internal import WormholeContainerStorage
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The way from `activate()` to the end of the activation, and the way back when the phone changes
 /// to another watch.

@@ -1,7 +1,7 @@
 internal import Foundation
-internal import DropIns
-internal import PropertyLists
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
 
 /// Contexts: states of which only the latest counts.
 extension WCSession {

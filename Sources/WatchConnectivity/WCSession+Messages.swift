@@ -1,9 +1,9 @@
 internal import Dispatch
-internal import DropIns
 public import Foundation
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Messages: content that makes sense only at once.
 extension WCSession {

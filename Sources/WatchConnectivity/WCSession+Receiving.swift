@@ -1,9 +1,9 @@
 internal import Dispatch
-internal import DropIns
 internal import Foundation
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Receiving: content that arrives.
 extension WCSession {

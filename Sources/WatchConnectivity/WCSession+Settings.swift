@@ -1,6 +1,6 @@
-internal import DropIns
-internal import Syscalls
 public import Wormhole
+internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// The role of this process, and the settings of its session.
 extension WCSession {

@@ -1,9 +1,9 @@
 internal import Dispatch
-internal import DropIns
 public import Foundation
-internal import PropertyLists
-internal import Syscalls
 internal import Wormhole
+internal import WormholeDropIns
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Transfers: content that arrives even if a process dies in between.
 extension WCSession {

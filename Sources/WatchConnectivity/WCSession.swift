@@ -1,10 +1,10 @@
 internal import Dispatch
 public import Foundation
-internal import PropertyLists
 internal import Synchronization
-internal import Syscalls
 internal import Wormhole
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The activation state of a session.
 public enum WCSessionActivationState: Int, Sendable {

@@ -1,8 +1,8 @@
 public import Foundation
-internal import PropertyLists
 internal import Synchronization
-internal import Syscalls
 internal import Wormhole
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A dictionary on its way to the counterpart.
 ///

@@ -1,6 +1,6 @@
 @_exported public import AppGroups
 public import Dispatch
-@_exported public import Pairings
+@_exported public import WormholePairings
 
 // Code that was written for devices stores observers in dictionaries whose keys are queues.
 extension DispatchQueue: @retroactive Equatable {

@@ -1,4 +1,4 @@
-import CommandLine
+import WormholeCommandLine
 
 /// The `wormhole` command.
 @main enum Command {

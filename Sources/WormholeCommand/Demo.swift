@@ -1,7 +1,7 @@
-import CommandLine
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A demonstration of the package with real processes: each is a `wormhole` of its own.
 ///

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The enclosing operation of a program: an update of a container, or a lock of a container.
 ///

@@ -1,4 +1,4 @@
-import CommandLine
+import WormholeCommandLine
 
 /// The forms of all objects that `wormhole` writes, with the same keys in every verb.
 extension ObjectForm {

@@ -1,7 +1,7 @@
-import CommandLine
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholeSyscalls
 
 extension Invocation {
   var durability: Durability? { has(.power) ? .power : nil }

@@ -1,7 +1,7 @@
-import CommandLine
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Names in a container, for completion.
 enum Names {

@@ -1,6 +1,6 @@
-import CommandLine
+import WormholeCommandLine
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// Programs that the command runs for its caller.
 enum Programs {

@@ -1,6 +1,6 @@
-import CommandLine
-import PropertyLists
 import Wormhole
+import WormholeCommandLine
+import WormholePropertyLists
 
 /// Output of a channel's value.
 extension Output {

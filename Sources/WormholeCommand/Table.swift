@@ -1,4 +1,4 @@
-import CommandLine
+import WormholeCommandLine
 
 extension Table {
   /// All verbs and options of `wormhole`.

@@ -1,6 +1,6 @@
-import CommandLine
+import WormholeCommandLine
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// The output of items as they arrive, until the end condition.
 ///

@@ -1,8 +1,8 @@
-import CommandLine
 import FoundationEssentials
-import PropertyLists
+import WormholeCommandLine
 import WormholeContainerStorage
-import Syscalls
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The type of a value that is made of bytes.
 enum ValueType: String, CaseIterable {

@@ -1,5 +1,5 @@
-internal import Syscalls
 internal import Wormhole
+internal import WormholeSyscalls
 
 /// Waits until a condition holds.
 ///

@@ -1,5 +1,5 @@
-internal import Syscalls
 public import Wormhole
+internal import WormholeSyscalls
 
 /// A link that several processes share.
 ///

@@ -1,6 +1,6 @@
 internal import Dispatch
-internal import Syscalls
 public import Wormhole
+internal import WormholeSyscalls
 
 /// A disturbed connection between members: it drops, delays, duplicates and reorders by plan, and
 /// can be cut.

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension LinkPlan: LosslessStringConvertible {
   /// The plan as a line of text, which ``init(_:)`` reads.

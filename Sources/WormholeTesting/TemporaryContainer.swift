@@ -1,6 +1,6 @@
 internal import Synchronization
-internal import Syscalls
 public import Wormhole
+internal import WormholeSyscalls
 
 /// A container of one test's own, in a new directory below `TMPDIR`, or `/tmp`.
 ///

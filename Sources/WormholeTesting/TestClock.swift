@@ -1,5 +1,5 @@
-package import Syscalls
 public import Wormhole
+package import WormholeSyscalls
 
 /// A clock that stands still until the test moves it.
 ///

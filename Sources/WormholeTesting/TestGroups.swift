@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
-internal import Syscalls
 public import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// The directory of the groups of a test process, and of each ``TestProcess`` that it starts: a
 /// separate directory, to keep tests away from the account's groups.

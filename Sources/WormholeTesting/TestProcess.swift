@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
-internal import Syscalls
 public import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A program that a test has started, and can kill, suspend and wait for.
 ///

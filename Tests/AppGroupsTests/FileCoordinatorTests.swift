@@ -1,9 +1,9 @@
 import AppGroups
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// `NSFileCoordinator`, used as in code that was written for devices.
 @Suite(.blocking) struct FileCoordinatorTests {
@@ -20,7 +20,7 @@ import Wormhole
   private func whileSomebodyWrites(_ name: String, _ body: () throws -> Void) throws {
     let gate = Monitor((isInside: false, isOpen: false))
     let url = url(name)
-    let thread = try Syscalls.Thread("holder") {
+    let thread = try WormholeSyscalls.Thread("holder") {
       NSFileCoordinator().coordinate(writingItemAt: url, error: nil) { _ in
         gate.signal { $0.isInside = true }
         gate.wait(until: .now + patience) { $0.isOpen ? () : nil }
@@ -135,7 +135,7 @@ import Wormhole
       coordinator.timeout = patience
       let codes = Monitor([Int]())
       let file = url("a")
-      let thread = try Syscalls.Thread("waiting") {
+      let thread = try WormholeSyscalls.Thread("waiting") {
         var error: NSError?
         coordinator.coordinate(readingItemAt: file, options: [], error: &error) { _ in }
         codes.withLock { $0.append(error?.code ?? 0) }

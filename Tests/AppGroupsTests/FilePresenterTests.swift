@@ -1,9 +1,9 @@
 import AppGroups
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `NSFilePresenter`, used as in code that was written for devices.
 @Suite(.blocking) struct FilePresenterTests {
@@ -300,7 +300,7 @@ import Testing
     defer { NSFileCoordinator.removeFilePresenter(shower) }
     shower.queue.isSuspended = true
     let url = url("a")
-    let thread = try Syscalls.Thread("writer") {
+    let thread = try WormholeSyscalls.Thread("writer") {
       NSFileCoordinator().coordinate(writingItemAt: url, error: nil) { _ in }
     }
     try eventually("it is to be asked") { shower.queue.operationCount > 0 }

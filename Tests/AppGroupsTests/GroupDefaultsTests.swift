@@ -1,10 +1,10 @@
 import AppGroups
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// `UserDefaults(suiteName:)` for groups.
 @Suite struct GroupDefaultsTests {

@@ -1,10 +1,10 @@
 import AppGroups
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// Operations of a group's programs together, as two processes.
 @Suite struct GroupTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Presenters that come and go.
 @Suite struct PresenterLifetimeTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The article on the ticket office shows code of the sources, and names tests that exist.
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct ArticleTests {
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func everyLineOfCodeIsInTheSources() throws {
-    let folder = "Sources/CinemaTime/"
+    let folder = "Sources/WormholeCinemaTime/"
     let sources = try [
       "Sample/SampleOffice", "Sample/SampleConnectivity", "Office/BoxOffice",
       "Connectivity/Connectivity",

@@ -1,7 +1,7 @@
-import CinemaTime
 import FoundationEssentials
 import TestTraits
 import Testing
+import WormholeCinemaTime
 
 /// The rules of the books, as a value.
 @Suite(.blocking) struct BooksTests {

@@ -1,8 +1,8 @@
-import CinemaTime
-import PropertyLists
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCinemaTime
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A test's own container, and the programs that run in it.
 final class Cinema: Sendable {
@@ -123,7 +123,7 @@ final class AppProcess: Sendable {
   }
 
   /// Waits until the app has ended on its own.
-  func wait() throws -> Syscalls.ExitStatus {
+  func wait() throws -> WormholeSyscalls.ExitStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
       hasEnded = true

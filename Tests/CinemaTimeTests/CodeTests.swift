@@ -1,9 +1,9 @@
-import CinemaTime
 import FoundationEssentials
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// The images of tickets, read by a decoder of another author.
 @Suite(.blocking, .notSanitized("pure, on one thread")) struct CodeTests {

@@ -1,8 +1,8 @@
-import CinemaTime
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// A purchase killed and stopped at its system calls: a seeded tenth of them; all in a long run.
 ///

@@ -1,9 +1,9 @@
-import CinemaTime
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// The images of tickets, from the phone's app to the watch's.
 @Suite(.blocking) struct ImageTests {

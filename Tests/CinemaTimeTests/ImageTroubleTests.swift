@@ -1,9 +1,9 @@
-import CinemaTime
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// Images where a file could not be read, stored or removed for a while.
 @Suite(.blocking) struct ImageTroubleTests {

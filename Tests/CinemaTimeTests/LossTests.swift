@@ -1,11 +1,11 @@
-import CinemaTime
 import FoundationEssentials
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
 import Wormhole
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// The seven ways in which the sample loses data: shown in the sample's way of working, and
 /// impossible in ours.

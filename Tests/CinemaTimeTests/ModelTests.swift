@@ -1,8 +1,8 @@
-import CinemaTime
 import Observation
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCinemaTime
 
 /// The office, seen from a user interface.
 @Suite struct ModelTests {

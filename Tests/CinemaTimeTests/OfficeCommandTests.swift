@@ -1,12 +1,12 @@
-import CinemaTime
-import CommandLine
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCinemaTime
+import WormholeCommandLine
+import WormholeSyscalls
 
-@testable import CinemaTimeCommand
+@testable import WormholeCinemaTimeCommand
 
 /// The built command, and the table behind the command.
 @Suite(.blocking, .notSanitized("about what a command prints"))

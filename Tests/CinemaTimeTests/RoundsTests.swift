@@ -1,10 +1,10 @@
-import CinemaTime
-import PropertyLists
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCinemaTime
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Both apps, in processes of their own, at once.
 @Suite(.serialized, .blocking, .notSanitized("the apps run in processes of their own"))

@@ -1,9 +1,9 @@
 import CPseudoTerminal
-import CinemaTime
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// The app in a terminal: its content, its redrawing, and its end.
 @Suite(.blocking, .notSanitized("the apps run in processes of their own")) struct ScreenTests {
@@ -124,7 +124,7 @@ final class TerminalRun: Sendable {
     guard found != nil else { throw TooLate(description: "\(line) in \(lines)") }
   }
 
-  func wait() throws -> Syscalls.ExitStatus {
+  func wait() throws -> WormholeSyscalls.ExitStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
       hasEnded = true

@@ -1,9 +1,9 @@
-import CinemaTime
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCinemaTime
+import WormholeSyscalls
 
 /// Many sellers that sell and return concurrently.
 @Suite(.blocking) struct SellingTests {

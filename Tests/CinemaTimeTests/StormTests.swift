@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The demonstration, as people see the program.
 @Suite(.blocking, .notSanitized("the apps run in processes of their own")) struct StormTests {

@@ -1,8 +1,8 @@
-import PropertyLists
 import TestTraits
 import Testing
+import WormholePropertyLists
 
-@testable import CinemaTime
+@testable import WormholeCinemaTime
 
 /// QR codes compared with the standard's example and tables, and with other programs' symbols.
 @Suite(.blocking) struct SymbolTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Bytes that are put are read back unchanged.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct BytesTests {

@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct CommandTests {

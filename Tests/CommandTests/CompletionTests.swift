@@ -1,8 +1,8 @@
-import CommandLine
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCommandLine
+import WormholeSyscalls
 
 @testable import WormholeCommand
 

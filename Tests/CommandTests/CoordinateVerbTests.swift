@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `wormhole coordinate` among several processes, and the doctor's findings about accesses.
 @Suite(.blocking, .notSanitized("about what a command prints"))

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The demonstration, which shows real processes and removes its files afterwards.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct DemoTests {

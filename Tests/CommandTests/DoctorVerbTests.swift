@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `wormhole doctor` in containers where another tool has replaced a file or directory.
 @Suite(.blocking, .notSanitized("about what a command prints"))

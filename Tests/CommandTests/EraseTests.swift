@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Erased values cannot be read any more.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct EraseTests {

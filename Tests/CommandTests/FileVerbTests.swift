@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `wormhole send --file` and `wormhole receive --files`.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct FileVerbTests {

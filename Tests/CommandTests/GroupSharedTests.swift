@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The command on a container that is shared by a group.
 @Suite(.blocking, .notSanitized("about what a command prints"))

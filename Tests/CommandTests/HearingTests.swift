@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Immediate messages, and contexts that are set for a member, between two processes.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct HearingTests {

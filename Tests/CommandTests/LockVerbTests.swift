@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `wormhole lock` among several processes.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct LockVerbTests {

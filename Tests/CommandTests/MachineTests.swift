@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Programs of one machine that see different facts about it, as in containers.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct MachineTests {

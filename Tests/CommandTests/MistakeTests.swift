@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Mistakes of users, and the command's response: text and status.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct MistakeTests {

@@ -1,9 +1,9 @@
-import CommandLine
-import PropertyLists
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCommandLine
+import WormholePropertyLists
+import WormholeSyscalls
 
 @testable import WormholeCommand
 

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Messages and requests that cannot be passed to a command: earlier programs may have sent them.
 @Suite(.blocking) struct OddKindVerbTests {

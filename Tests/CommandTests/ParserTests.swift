@@ -1,6 +1,6 @@
-import CommandLine
 import TestTraits
 import Testing
+import WormholeCommandLine
 
 @testable import WormholeCommand
 

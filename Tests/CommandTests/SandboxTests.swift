@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Sandboxes whose seccomp filter refuses unknown calls, as the filters of containers do: `openat2`
 /// and `renameat2`.

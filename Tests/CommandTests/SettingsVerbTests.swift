@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `wormhole defaults` and numbers, where the help makes promises.
 @Suite(.blocking, .notSanitized("about what a command prints"))

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The one rule of line ends: one line feed at the end of a text that arrives on a stream is not
 /// part of the text, and is added again when the text is printed; `--raw` leaves all line feeds.

@@ -1,9 +1,9 @@
-import CommandLine
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholeSyscalls
 
 @testable import WormholeCommand
 

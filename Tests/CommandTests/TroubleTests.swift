@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// A full disk, missing permissions, damage; and the doctor.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct TroubleTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Verbs that wait: for changes, values, postings.
 @Suite(.blocking, .notSanitized("about what a command prints"))

@@ -1,8 +1,8 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 @testable import Communicator
 
@@ -124,7 +124,7 @@ import Testing
     let communicator = Communicator(WCSession(role: .watch, place: .directory(container)))
     let blob = Blob.observations.add(.communicator) { _ in }
     let (hasLooked, isOver) = (Monitor(false), Monitor(false))
-    let first = try Syscalls.Thread("observer") {
+    let first = try WormholeSyscalls.Thread("observer") {
       communicator.chooseKinds {
         let observed = Communicator.observed
         hasLooked.signal { $0 = true }

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// No order of steps, no death, no stop and no takeover lets two conflicting accesses run together,
 /// leaves an access waiting for ever, or lets a superseded access change a file.

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 extension Container {
   /// A container of a test's own, and the directory it is in.

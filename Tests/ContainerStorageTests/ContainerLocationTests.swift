@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The location of a group's container, and the creation of its directories.
 @Suite(.blocking) struct ContainerLocationTests {

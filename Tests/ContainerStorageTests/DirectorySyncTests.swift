@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P7: processes that commit at the same time share the syncs of their directory.
 @Suite(.blocking) struct DirectorySyncTests {

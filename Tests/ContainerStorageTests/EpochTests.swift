@@ -1,9 +1,9 @@
-import PropertyLists
-@testable import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+@testable import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The epoch rises with each start of the machine, no matter which process notices it first, and
 /// with nothing else.

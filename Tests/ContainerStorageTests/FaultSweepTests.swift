@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Every operation killed, stopped and failed at its system calls: a seeded tenth of the calls, all
 /// calls in a long run.

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Where the file system has ways of its own.
 @Suite(.blocking, .notSanitized("about file systems and processes")) struct FileSystemTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Names that appear in a folder and disappear, each reported once.
 @Suite(.blocking) struct FolderWatchTests {

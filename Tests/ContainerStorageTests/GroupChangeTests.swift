@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Several slots changed in one call.
 @Suite(.blocking) struct GroupChangeTests {

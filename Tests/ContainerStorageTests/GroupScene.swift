@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A group of two users with a file of Alice's, and directories that only she may enter.
 ///

@@ -3,7 +3,7 @@ import TestTraits
 import Testing
 
 @testable import WormholeContainerStorage
-@testable import Syscalls
+@testable import WormholeSyscalls
 
 /// The 64 bytes in a lock file, which other programs may read.
 @Suite(.blocking) struct HolderMarkTests {

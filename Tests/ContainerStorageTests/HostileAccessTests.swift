@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A member of a group who puts files that no program has made among the accesses.
 @Suite(.blocking, .notSanitized("processes of users who cannot write its log"))

@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
 import Synchronization
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// P9 and the rules of the directory: whatever a program puts there, no process is brought down or
 /// held up, nothing outside is touched, nothing foreign is removed, and the error is clear.

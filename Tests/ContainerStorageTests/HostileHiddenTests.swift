@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A member of a group who makes programs take other users' directories for hidden directories.
 @Suite(.blocking, .notSanitized("processes of users who cannot write its log"))

@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The findings of an inspection, and the effects of a repair.
 @Suite(.blocking) struct InspectionTests {

@@ -1,8 +1,8 @@
-import PropertyLists
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholePropertyLists
+import WormholeSyscalls
 
 @testable import WormholeContainerStorage
 

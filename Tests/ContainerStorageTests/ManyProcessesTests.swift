@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P2 and P3 among eight processes that all want the same lock all the time.
 @Suite(.serialized, .blocking, .notSanitized("many processes at once"))

@@ -1,9 +1,9 @@
 import Foundation
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A process may have fewer descriptors than a program has channels.
 @Suite(.blocking) struct OpenSlotsTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P7: the content after a power cut, on real file systems that are lost without flushing.
 @Suite(.serialized, .blocking, .notSanitized("about file systems and processes"))

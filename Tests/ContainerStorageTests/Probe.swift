@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The results of a separate process that uses a container: how each of its steps ended.
 struct Probe {

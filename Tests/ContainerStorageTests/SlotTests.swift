@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A value, changed by one process or by two.
 @Suite(.blocking) struct SlotTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Updates on file systems that are full, have no space for another file, or may only be read.
 @Suite(.blocking, .notSanitized("about file systems and processes")) struct SmallDiskTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Files in `staging/` are swept once their maker is dead, and not before.
 @Suite(.blocking) struct StagingTests {

@@ -3,7 +3,7 @@ import TestTraits
 import Testing
 
 @testable import WormholeContainerStorage
-@testable import Syscalls
+@testable import WormholeSyscalls
 
 /// P3: a process that takes a lock again and again lets a waiter go first.
 @Suite(.blocking) final class StintTests {

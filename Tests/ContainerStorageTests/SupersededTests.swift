@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// P3, at the points where the mechanism is needed: each test fails without one part of it.
 @Suite(.blocking) struct SupersededTests {

@@ -1,7 +1,7 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// An operation that the sweeps disturb at every system call of its run.
 ///

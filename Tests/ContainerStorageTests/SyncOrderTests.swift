@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// P7: the files and directories that are synced, the order of the syncs, and failed syncs.
 @Suite(.blocking) struct SyncOrderTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Files and directories that another tool takes away while processes use them.
 @Suite(.blocking) struct TakenAwayTests {

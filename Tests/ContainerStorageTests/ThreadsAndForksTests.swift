@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Several threads, several instances on one directory, and children that a process starts inside
 /// updates.

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Runs the body on `count` threads at once, and throws the first error that a thread threw.
 func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {

@@ -1,9 +1,9 @@
-@testable import WormholeContainerStorage
 import Synchronization
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+@testable import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Calls of other threads while the file system delays a thread inside an inotify call.
 @Suite(.serialized, .blocking) struct WatcherCallsTests {

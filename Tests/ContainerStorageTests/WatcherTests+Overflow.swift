@@ -1,8 +1,8 @@
-@testable import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+@testable import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Tests in which the kernel drops notices: never beside tests that count their notices.
 extension WatcherTests {

@@ -1,9 +1,9 @@
-@testable import WormholeContainerStorage
 import Synchronization
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+@testable import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P8: no listener misses a change permanently.
 @Suite(.serialized, .blocking) struct WatcherTests {

@@ -1,7 +1,7 @@
 import Communicator
 import Foundation
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// One side that uses Communicator, in the spellings of its source and of its README; does the
 /// steps of its arguments and prints its observations, a line each.

@@ -1,8 +1,8 @@
 import AppGroups
-import CTesting
 import Foundation
 import MMWormhole
-import Syscalls
+import WormholeCTesting
+import WormholeSyscalls
 
 /// What a copy of the process gets, as of a program whose libraries call `fork`.
 extension DropInPeer {

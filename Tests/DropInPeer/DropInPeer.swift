@@ -1,9 +1,9 @@
 import AppGroups
 import Foundation
 import MMWormhole
-import Syscalls
 import WatchConnectivity
 import Wormhole
+import WormholeSyscalls
 
 /// A program that uses the drop-in modules as programs do, for tests to start, kill and stop.
 @main struct DropInPeer {

@@ -1,8 +1,8 @@
 import Foundation
 import MMWormhole
-import Syscalls
 import TestSupport
 import WatchConnectivity
+import WormholeSyscalls
 
 /// One side that passes MMWormhole's messages by a watch session, and prints the messages received.
 enum MMSessionSide {

@@ -1,7 +1,7 @@
 import Foundation
-import Syscalls
 import TestSupport
 import WatchConnectivity
+import WormholeSyscalls
 
 /// One side of a watch session, configured by the environment; does the steps of its arguments in
 /// order, and prints its notifications, a line each.

@@ -1,8 +1,8 @@
-import DropIns
-import WormholeContainerStorage
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeDropIns
 
 /// The log for failures that the originals of the drop-in modules cannot report.
 @Suite struct DropInLogTests {

@@ -1,7 +1,7 @@
-import DropIns
 import Foundation
 import TestTraits
 import Testing
+import WormholeDropIns
 
 /// As much of Combine as model classes use.
 @Suite struct ObservingTests {

@@ -1,8 +1,8 @@
-import DropIns
 import Foundation
-import PropertyLists
 import TestTraits
 import Testing
+import WormholeDropIns
+import WormholePropertyLists
 
 /// The values of Foundation's callers, converted to property lists and back.
 @Suite struct PropertyListBridgeTests {

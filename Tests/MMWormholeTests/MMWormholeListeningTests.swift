@@ -1,10 +1,10 @@
-import DropIns
 import Foundation
 import MMWormhole
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeDropIns
+import WormholeSyscalls
 
 /// Messages to MMWormhole's listeners while their queue is busy, and while the listeners change.
 @Suite struct MMWormholeListeningTests {
@@ -152,7 +152,9 @@ import Testing
       }
       let messenger = MMWormholeFileTransiting(
         applicationGroupIdentifier: group, optionalDirectory: "wormhole")
-      let setting = try Syscalls.Thread("setting") { wormhole.wormholeMessenger = messenger }
+      let setting = try WormholeSyscalls.Thread("setting") {
+        wormhole.wormholeMessenger = messenger
+      }
       for name in names.reversed() { wormhole.stopListeningForMessage(withIdentifier: name) }
       setting.join()
     }

@@ -1,10 +1,10 @@
 import AppGroups
 import Foundation
 import MMWormhole
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// MMWormhole between processes.
 @Suite(.notSanitized("many processes at once"))

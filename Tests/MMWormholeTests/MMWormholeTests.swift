@@ -1,12 +1,12 @@
 import AppGroups
-import DropIns
 import Foundation
 import MMWormhole
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeDropIns
+import WormholeSyscalls
 
 /// The assertions of MMWormhole's own tests, in words of this package.
 @Suite struct MMWormholeTests {
@@ -67,11 +67,11 @@ import Wormhole
     let threads = try Coordinator().write(path) { _ in
       wormhole.passMessageObject("at once" as NSString, identifier: "turn")
       #expect(text(wormhole.message(withIdentifier: "turn")) == "at once")
-      let passing = try Syscalls.Thread("passing") {
+      let passing = try WormholeSyscalls.Thread("passing") {
         coordinated.passMessageObject("in turn" as NSString, identifier: "turn")
         isPassed.signal { $0 = true }
       }
-      let reading = try Syscalls.Thread("reading") { [self] in
+      let reading = try WormholeSyscalls.Thread("reading") { [self] in
         let message = text(coordinated.message(withIdentifier: "turn"))
         found.signal { $0 = message }
       }

@@ -1,8 +1,8 @@
-import DropIns
 import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import WormholeDropIns
 
 @testable import MMWormhole
 

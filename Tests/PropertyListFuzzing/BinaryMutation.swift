@@ -1,4 +1,4 @@
-import PropertyLists
+import WormholePropertyLists
 
 /// Damages a binary property list at its weak points.
 struct BinaryMutation {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import PropertyLists
+import WormholePropertyLists
 
 /// The files that mutation starts from.
 enum Corpus {

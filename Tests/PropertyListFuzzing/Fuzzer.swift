@@ -1,6 +1,6 @@
 import FoundationEssentials
-package import PropertyLists
-import Syscalls
+package import WormholePropertyLists
+import WormholeSyscalls
 
 /// Makes hostile files, one for each seed and number, and holds the readers to their promises.
 package struct Fuzzer {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import PropertyLists
+package import WormholePropertyLists
 
 /// The result of the readers for a file.
 package enum Reading: Sendable {

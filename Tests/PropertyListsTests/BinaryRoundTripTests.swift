@@ -2,7 +2,7 @@ import FoundationEssentials
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct BinaryRoundTripTests {
   @Test(arguments: Samples.scalars + [Samples.tree, [], [:]])

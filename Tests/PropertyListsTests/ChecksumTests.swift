@@ -2,7 +2,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct ChecksumTests {
   @Test func matchesTheKnownValues() {

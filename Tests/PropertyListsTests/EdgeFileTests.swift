@@ -2,7 +2,7 @@ import FoundationEssentials
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 /// Files at each limit of the reader: the last valid file and the first invalid file.
 ///

@@ -2,7 +2,7 @@ import Foundation
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 /// Files of this writer and of foreign writers, which have to stay readable for ever.
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct GoldenFileTests {

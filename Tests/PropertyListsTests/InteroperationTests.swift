@@ -3,7 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 /// Common tools read the files of our encoder.
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct InteroperationTests {

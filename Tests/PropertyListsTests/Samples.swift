@@ -1,5 +1,5 @@
 import FoundationEssentials
-import PropertyLists
+import WormholePropertyLists
 
 /// Values that every form has to carry.
 enum Samples {

@@ -1,9 +1,9 @@
 import Foundation
-import Syscalls
 import TestTraits
 import Testing
+import WormholeSyscalls
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 /// Threads with little stack, on which Foundation's reader crashes at 600 levels.
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct SmallStackTests {

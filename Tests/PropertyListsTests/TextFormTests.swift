@@ -2,7 +2,7 @@ import Foundation
 import TestTraits
 import Testing
 
-@testable import PropertyLists
+@testable import WormholePropertyLists
 
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct TextFormTests {
   func json(_ text: String) throws -> PropertyListValue {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// What the articles show compiles.
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct ArticleExampleTests {
@@ -10,7 +10,7 @@ import Testing
   ]
   /// The articles that show lines of programs, and the sources of the lines.
   private static let programs = [
-    "TheTicketOffice.md": "Sources/CinemaTime", "TwoSidesInCI.md": "Tests/ExamplePackage",
+    "TheTicketOffice.md": "Sources/WormholeCinemaTime", "TwoSidesInCI.md": "Tests/ExamplePackage",
   ]
 
   private func contents(_ path: String) throws -> String {

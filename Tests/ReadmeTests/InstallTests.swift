@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The lines of README that install the command and the library, run as they are shown.
 @Suite(.blocking, .notSanitized("it builds for release")) struct InstallTests {

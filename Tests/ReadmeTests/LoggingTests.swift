@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// The recipes for a program's own log work as described.
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct LoggingTests {

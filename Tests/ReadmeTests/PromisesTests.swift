@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The article on the promises names tests; the testing library runs each of them.
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct PromisesTests {

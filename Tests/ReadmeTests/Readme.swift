@@ -1,5 +1,5 @@
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// README.md, or another page of the documentation, as far as tests can compare it with the code.
 struct Readme {

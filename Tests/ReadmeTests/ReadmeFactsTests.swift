@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// README's numbers, links and names are those of the articles and of the package.
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct ReadmeFactsTests {

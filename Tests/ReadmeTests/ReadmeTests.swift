@@ -1,9 +1,9 @@
-import CommandLine
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeCommandLine
+import WormholeSyscalls
 
 @testable import WormholeCommand
 

@@ -1,6 +1,6 @@
-import Syscalls
 import TestSupport
 import Testing
+import WormholeSyscalls
 
 extension Session {
   /// Runs all commands in one shell, one after the other, and compares their standard output.

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Reads and writes that the kernel cuts short.
 @Suite(.blocking, .notSanitized("pure, on one thread")) struct BytesTests {

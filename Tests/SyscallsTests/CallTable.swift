@@ -1,6 +1,6 @@
-import Syscalls
 import TestSupport
 import Testing
+import WormholeSyscalls
 
 #if !FAULT_POINTS
   #error("These tests inject faults: build them for debugging, or with --traits FaultPoints.")

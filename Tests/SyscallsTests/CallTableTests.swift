@@ -1,6 +1,6 @@
-import Syscalls
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The treatment of errors and interruptions in every wrapper.
 @Suite(.blocking) struct CallTableTests {

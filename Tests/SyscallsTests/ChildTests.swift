@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Starting, stopping and waiting for other processes.
 @Suite(.blocking) struct ChildTests {

@@ -1,6 +1,6 @@
-@testable import Syscalls
 import TestTraits
 import Testing
+@testable import WormholeSyscalls
 
 @Suite(.blocking) struct ClockTests {
   @Test(

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Closing: once, whatever it reports.
 @Suite(.blocking) struct CloseTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The text form of fault rules, and the calls at which rules are due.
 @Suite(.blocking) struct FaultRuleTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Files that a forked child does not have.
 @Suite(.blocking) struct GuardedFileTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Both kinds of lock, between descriptions of one file.
 @Suite(.blocking) struct LockTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Renames, links and listings.
 @Suite(.blocking) struct NamesTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Rules from the environment, in a process of their own.
 @Suite(.blocking) struct PeerFaultTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The view of a forked child on objects that were made before the fork.
 @Suite(.blocking, .notSanitized("a copy of a process with threads may hang in its code"))

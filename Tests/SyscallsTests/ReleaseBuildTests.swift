@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Fault points are for tests: the programs of users must not contain them.
 @Suite(.blocking, .notSanitized("it builds for release")) struct ReleaseBuildTests {
@@ -27,16 +27,16 @@ import Testing
   private func compile(
     _ compiler: String, _ options: [String], in folder: TemporaryDirectory
   ) throws -> [UInt8] {
-    let room = Programs.source + "/Sources/Syscalls"
-    let headers = Programs.source + "/Sources/CLinux/include"
+    let room = Programs.source + "/Sources/WormholeSyscalls"
+    let headers = Programs.source + "/Sources/WormholeCLinux/include"
     try folder.write(
-      "module CLinux { header \"\(headers)/CLinux.h\" }\n", to: "module.modulemap")
+      "module WormholeCLinux { header \"\(headers)/WormholeCLinux.h\" }\n", to: "module.modulemap")
     let sources = try sources(in: room)
     let outcome = try run(
       compiler,
       [
         "-c", "-Onone", "-whole-module-optimization", "-swift-version", "6", "-parse-as-library",
-        "-module-name", "Syscalls", "-package-name", "wormhole",
+        "-module-name", "WormholeSyscalls", "-package-name", "wormhole",
         "-enable-upcoming-feature", "MemberImportVisibility",
         "-enable-upcoming-feature", "InternalImportsByDefault",
         "-Xcc", "-fmodule-map-file=\(folder.path)/module.modulemap",

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// A statically linked program where /proc is missing: the Swift runtime looks for its own path
 /// there before `main`, and aborts without.
@@ -44,7 +44,7 @@ import Testing
       to: "main.swift")
     let object = folder.path + "/path.o"
     let made = try run(
-      "clang", ["-c", Programs.source + "/Sources/CLinux/RuntimePath.c", "-o", object])
+      "clang", ["-c", Programs.source + "/Sources/WormholeCLinux/RuntimePath.c", "-o", object])
     #expect(made.status == .exited(0), "\(made.errors)")
     for (name, objects) in [("bare", []), ("program", [object])] {
       let linked = try run(

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The kernel's information on files and file systems.
 @Suite(.blocking) struct StatusTests {

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Texts in which Swift combines a separator and its neighbour to one character.
 @Suite(.blocking, .notSanitized("pure, on one thread")) struct StringBytesTests {

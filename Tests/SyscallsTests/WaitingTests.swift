@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Inotify, poll, wake descriptors, monitors and clocks.
 @Suite(.blocking) struct WaitingTests {

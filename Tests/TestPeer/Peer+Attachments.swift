@@ -1,7 +1,7 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs of members that send files to each other.
 extension Peer {

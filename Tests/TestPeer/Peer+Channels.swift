@@ -1,6 +1,6 @@
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeSyscalls
 
 /// Jobs on channels, through the module that users import.
 extension Peer {

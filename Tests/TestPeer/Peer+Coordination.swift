@@ -1,7 +1,7 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that coordinate. WORMHOLE_ROOT names the root of the groups.
 extension Peer {

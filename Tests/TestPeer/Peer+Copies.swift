@@ -1,8 +1,8 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that fork, as programs do that call `fork`.
 extension Peer {

@@ -1,7 +1,7 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that do one of each kind of operation on the container of a group of users.
 extension Peer {

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that make a few calls on files and print how far they came.
 extension Peer {

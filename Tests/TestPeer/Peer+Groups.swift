@@ -1,5 +1,5 @@
-import Syscalls
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// Jobs of programs that run tests of groups.

@@ -1,6 +1,6 @@
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeSyscalls
 
 /// Jobs that start subscriptions and later stop each subscription.
 extension Peer {

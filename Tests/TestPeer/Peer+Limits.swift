@@ -1,8 +1,8 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that make blocking calls while the process may have few descriptors or threads.
 extension Peer {

@@ -1,5 +1,5 @@
-import Syscalls
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// Jobs of programs that have the link of the test that started the program.

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// Jobs that hold locks until the process is ended from outside.
 extension Peer {

@@ -1,7 +1,7 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that many processes do concurrently, again and again.
 extension Peer {

@@ -1,8 +1,8 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs of members, and of processes that ask for members.
 extension Peer {

@@ -1,8 +1,8 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs of members that send and receive, and of members that are killed in between.
 extension Peer {

@@ -1,7 +1,7 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Jobs that print which values were acknowledged, and when, for tests that cut the power.
 extension Peer {

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that meet a directory with an unexpected object in it.
 extension Peer {

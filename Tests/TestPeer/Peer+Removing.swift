@@ -1,7 +1,7 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Jobs on channels that are removed.
 extension Peer {

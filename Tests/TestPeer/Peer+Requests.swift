@@ -1,7 +1,7 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that send requests, reply, and start each other.
 extension Peer {

@@ -1,7 +1,7 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Jobs on a container. Each job first opens the container, and creates it if it is missing.
 extension Peer {

@@ -1,8 +1,8 @@
-import CTesting
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that run as another user, whom the modes of files stop.
 extension Peer {

@@ -1,7 +1,7 @@
-import WormholeContainerStorage
 import Synchronization
-import Syscalls
 import TestSupport
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Jobs that listen.
 extension Peer {

@@ -1,5 +1,5 @@
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// A program for tests to start, kill and stop: its argument is the ``PeerJob`` to do.
 @main enum Peer {

@@ -1,6 +1,6 @@
-import PropertyLists
 package import WormholeContainerStorage
-import Syscalls
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A slot that holds a number, which most tests of the promises change.
 extension Slot {

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Files of types that only tests create, by the kernel's numbers of the types.
 extension Descriptor {

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The content of a directory, with its owners: for tests of files that no program may change.
 package struct DirectorySnapshot: Equatable, CustomStringConvertible {

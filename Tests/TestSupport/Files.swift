@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 extension Descriptor {
   /// Writes the bytes at the present offset.

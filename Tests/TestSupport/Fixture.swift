@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Files that tests compare with.
 package enum Fixture {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The machine that the tests share with other programs.
 package enum Machine {

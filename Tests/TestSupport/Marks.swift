@@ -1,5 +1,5 @@
-internal import PropertyLists
 package import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// A number with the name of its count.
 ///

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A job for `TestPeer`, the program that tests start, stop and kill.
 ///

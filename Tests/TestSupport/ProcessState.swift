@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 extension Processes {
   /// The state letter that the kernel shows of a process: R, S, T, Z and so on; nil if it is gone.

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// Where the programs under test are.
 package enum Programs {

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The output, errors and status of a program that has ended.
 package struct ProcessOutcome: Sendable {

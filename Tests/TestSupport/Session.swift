@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// A text that shows commands and their output, and a directory in which the commands are run.
 ///

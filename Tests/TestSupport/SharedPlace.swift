@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A directory for a group of users, none of whom has an account, and processes of these users.
 ///

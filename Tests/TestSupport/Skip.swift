@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// Prints that a subject was not tested, so that no reader takes the subject for passed.
 ///

@@ -1,5 +1,5 @@
-package import Syscalls
 import Synchronization
+package import WormholeSyscalls
 
 /// A test's own directory, removed with all its content when the test releases the object.
 package final class TemporaryDirectory: Sendable {

@@ -1,5 +1,5 @@
-internal import CTesting
-package import Syscalls
+internal import WormholeCTesting
+package import WormholeSyscalls
 
 /// A test's own small file system; unmounted when the test releases the object.
 package final class TestFileSystem {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Settings for all tests of a run.
 package enum TestRun {

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 #if canImport(Testing)
   package import Testing
 

@@ -1,5 +1,5 @@
 #if canImport(Testing)
-  internal import Syscalls
+  internal import WormholeSyscalls
   package import Testing
 
   /// A sanitizer that the tests may run under.

@@ -1,5 +1,5 @@
 #if canImport(Testing)
-  internal import Syscalls
+  internal import WormholeSyscalls
   internal import Testing
 
   /// The durations of blocking tests, as `.ci/slowest` reads them.

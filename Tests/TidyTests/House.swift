@@ -1,5 +1,5 @@
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// All files of the package that people write.
 enum House {

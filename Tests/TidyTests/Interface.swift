@@ -1,6 +1,6 @@
 import Foundation
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// What users see of a module, by the compiler's symbol graph.
 struct Interface {
@@ -17,7 +17,7 @@ struct Interface {
   init(of module: String, reexporting reexported: [String] = []) throws {
     let folder = try TemporaryDirectory()
     let modules = Programs.built("Modules")
-    let maps = ["CLinux", "CChecksum"].flatMap {
+    let maps = ["WormholeCLinux", "WormholeCChecksum"].flatMap {
       ["-Xcc", "-fmodule-map-file=" + Programs.built($0 + ".build/module.modulemap")]
     }
     let outcome = try run(

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The interface that users write against is stored in `Fixtures/interface`, so that a change is
 /// seen.
@@ -12,9 +12,10 @@ import Testing
 @Suite(.blocking, .notSanitized("it reads text and runs other tools")) struct InterfaceTests {
   /// The modules of the package's products, and the modules whose symbols users of each also see.
   private static let modules = [
-    "Wormhole": ["WormholeContainerStorage", "PropertyLists"], "WormholeTesting": [],
-    "AppGroups": ["DropIns"], "CinemaTime": [], "Communicator": [], "MMWormhole": [],
-    "Pairings": [], "WatchConnectivity": [],
+    "Wormhole": ["WormholeContainerStorage", "WormholePropertyLists"], "WormholeTesting": [],
+    "AppGroups": ["WormholeDropIns"], "WormholeCinemaTime": [], "Communicator": [],
+    "MMWormhole": [],
+    "WormholePairings": [], "WatchConnectivity": [],
   ]
 
   @Test(arguments: modules.keys.sorted())

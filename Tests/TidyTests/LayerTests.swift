@@ -1,13 +1,13 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Inside a module a folder uses only the folders below it.
 @Suite(.blocking) struct LayerTests {
   private static let below = [
-    "WormholeContainerStorage": ["Syscalls", "PropertyLists"],
-    "Wormhole": ["Syscalls", "PropertyLists", "WormholeContainerStorage"],
+    "WormholeContainerStorage": ["WormholeSyscalls", "WormholePropertyLists"],
+    "Wormhole": ["WormholeSyscalls", "WormholePropertyLists", "WormholeContainerStorage"],
   ]
 
   @Test(arguments: below.keys.sorted())

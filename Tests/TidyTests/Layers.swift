@@ -1,5 +1,5 @@
-import Syscalls
 import TestSupport
+import WormholeSyscalls
 
 /// The modules and their folders, in the order in which `.github/CONTRIBUTING.md` lists them: the
 /// highest first.

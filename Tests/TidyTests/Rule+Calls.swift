@@ -1,11 +1,11 @@
 /// Which calls are made where.
 extension Rule {
-  /// Only Syscalls makes system calls, whatever door Foundation opens to them.
+  /// Only WormholeSyscalls makes system calls, whatever door Foundation opens to them.
   ///
   /// A function of the package's own may have such a name: an argument label distinguishes the
   /// function, or a declaration in the same file.
   static let calls = Rule("system calls") { file in
-    guard file.isSwift, file.isSource, !["CLinux", "Syscalls"].contains(file.room),
+    guard file.isSwift, file.isSource, !["WormholeCLinux", "WormholeSyscalls"].contains(file.room),
       // A file that imports none of these modules sees no function of the C library.
       !doors.isDisjoint(with: file.imported)
     else { return [] }
@@ -16,7 +16,7 @@ extension Rule {
           systemCalls.contains(word.text), !own.contains(word.text),
           word.text != "exit" || file.room != "WormholeBenchmarks"
         else { return nil }
-        return (index + 1, "'\(word.text)' is called in Syscalls only")
+        return (index + 1, "'\(word.text)' is called in WormholeSyscalls only")
       }
     }
   }
@@ -43,10 +43,10 @@ extension Rule {
   /// Files are read and written by the container's means, not by Foundation's.
   static let fileCalls = Rule("Foundation's files", in: \.code) { line, file in
     guard file.isSwift, file.isSource,
-      !["CinemaTime", "CinemaTimeCommand", "WormholeBenchmarks"].contains(file.room)
+      !["WormholeCinemaTime", "WormholeCinemaTimeCommand", "WormholeBenchmarks"].contains(file.room)
     else { return nil }
     // Our own `write(to:)` of a descriptor is recognized by the file's imports.
-    guard !file.imported.contains("Syscalls") else { return nil }
+    guard !file.imported.contains("WormholeSyscalls") else { return nil }
     for words in ["Data(contentsOf:", "String(contentsOf", ".write(to:", ".write(toFile:"]
     where line.contains(words) {
       return "'\(words)' goes past the container"
@@ -71,8 +71,9 @@ extension Rule {
   }
 
   private static let library: Set<String> = [
-    "Wormhole", "Pairings", "DropIns", "AppGroups", "MMWormhole", "WatchConnectivity",
-    "Communicator", "CommandLine", "WormholeCommand",
+    "Wormhole", "WormholePairings", "WormholeDropIns", "AppGroups", "MMWormhole",
+    "WatchConnectivity",
+    "Communicator", "WormholeCommandLine", "WormholeCommand",
   ]
 
   /// Time that passes proves nothing: a test checks for the expected state until its deadline.

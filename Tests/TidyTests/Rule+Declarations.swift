@@ -50,7 +50,9 @@ extension Rule {
   /// A file of the rooms that hold everything up is named for its content: a type, or an extension
   /// and its topic, as in `Slot+Change`.
   static let fileNames = Rule("file names") { file in
-    let rooms = ["Syscalls", "PropertyLists", "WormholeContainerStorage", "Wormhole"]
+    let rooms = [
+      "WormholeSyscalls", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
+    ]
     guard file.isSwift, file.isSource, rooms.contains(file.room),
       let last = file.path.split(separator: "/").last, last != "Exports.swift"
     else { return [] }

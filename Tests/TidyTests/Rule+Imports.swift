@@ -3,8 +3,8 @@ extension Rule {
   static let imports = Rule("imports", in: \.code) { line, file in
     guard file.isSwift, let module = imported(by: line) else { return nil }
     if file.isTest {
-      return ["Glibc", "CLinux", "Dispatch"].contains(module)
-        ? "tests reach the system through Syscalls, not through \(module)" : nil
+      return ["Glibc", "WormholeCLinux", "Dispatch"].contains(module)
+        ? "tests reach the system through WormholeSyscalls, not through \(module)" : nil
     }
     guard file.isSource, let allowed = rooms[file.room] else { return nil }
     return allowed.contains(module) ? nil : "\(file.room) does not import \(module)"
@@ -39,37 +39,38 @@ extension Rule {
   /// The modules that each room may import, from the lowest room upward.
   static let rooms: [String: Set<String>] = {
     let any: Set<String> = ["Synchronization", "FoundationEssentials"]
-    let container: Set = ["Syscalls", "PropertyLists"]
+    let container: Set = ["WormholeSyscalls", "WormholePropertyLists"]
     let wormhole = container.union(["WormholeContainerStorage", "Dispatch", "Observation"])
     let above = wormhole.union(["Wormhole"])
     // Rooms with an original of Apple's or of another author. Foundation yes; files, locks and
     // watches of their own no: the rooms below provide these objects.
     let ground = above.union(["Foundation"])
-    let dropIn = ground.union(["AppGroups", "DropIns"])
+    let dropIn = ground.union(["AppGroups", "WormholeDropIns"])
     let office = dropIn.union(["MMWormhole", "WatchConnectivity", "Communicator"])
     let rooms: [String: Set<String>] = [
-      "CLinux": [],
-      "AllocationCounter": [],
-      "CFloor": [],
-      "Syscalls": ["CLinux", "Glibc"],
-      "CChecksum": [],
-      "PropertyLists": ["CChecksum"],
+      "WormholeCLinux": [],
+      "WormholeAllocationCounter": [],
+      "WormholeCFloor": [],
+      "WormholeSyscalls": ["WormholeCLinux", "Glibc"],
+      "WormholeCChecksum": [],
+      "WormholePropertyLists": ["WormholeCChecksum"],
       "WormholeContainerStorage": container,
       "Wormhole": wormhole,
       "WormholeTesting": above,
-      "Pairings": above,
-      "DropIns": ground,
-      "AppGroups": ground.union(["DropIns"]),
-      "WatchConnectivity": dropIn.union(["Pairings"]),
+      "WormholePairings": above,
+      "WormholeDropIns": ground,
+      "AppGroups": ground.union(["WormholeDropIns"]),
+      "WatchConnectivity": dropIn.union(["WormholePairings"]),
       "MMWormhole": dropIn.union(["WatchConnectivity"]),
       "Communicator": dropIn.union(["WatchConnectivity"]),
-      "CinemaTime": office,
-      "CinemaTimeCommand": office.union(["CinemaTime", "CommandLine"]),
-      "CommandLine": wormhole,
-      "WormholeCommand": above.union(["CommandLine", "Pairings"]),
-      "WormholeStress": above.union(["CommandLine", "CTesting"]),
+      "WormholeCinemaTime": office,
+      "WormholeCinemaTimeCommand": office.union(["WormholeCinemaTime", "WormholeCommandLine"]),
+      "WormholeCommandLine": wormhole,
+      "WormholeCommand": above.union(["WormholeCommandLine", "WormholePairings"]),
+      "WormholeStress": above.union(["WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([
-        "Foundation", "AllocationCounter", "CFloor", "DropIns", "MMWormhole", "Pairings",
+        "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",
+        "MMWormhole", "WormholePairings",
         "WatchConnectivity",
       ]),
     ]

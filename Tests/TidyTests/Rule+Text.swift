@@ -44,7 +44,7 @@ extension Rule {
 
   /// Swift combines a slash and the accent after it to one character, which is not a slash.
   static let bytes = Rule("bytes") { word, file in
-    let rest: Set = ["PropertyLists", "WormholeBenchmarks", "WormholeStress"]
+    let rest: Set = ["WormholePropertyLists", "WormholeBenchmarks", "WormholeStress"]
     guard file.isSource, !rest.contains(file.room), letters.contains(word.text) else { return nil }
     return "'\(word.text)' compares letters, and names and paths are bytes: take 'begins' or 'ends'"
   }

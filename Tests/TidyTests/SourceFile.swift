@@ -35,7 +35,9 @@ struct SourceFile: Sendable {
   var isSwift: Bool { path.hasSuffix(".swift") }
   /// Programs that measure and stress the library: they are beside the tests, and the rules for
   /// sources apply to them.
-  static let tools: Set = ["AllocationCounter", "CFloor", "WormholeBenchmarks", "WormholeStress"]
+  static let tools: Set = [
+    "WormholeAllocationCounter", "WormholeCFloor", "WormholeBenchmarks", "WormholeStress",
+  ]
 
   private var isTool: Bool { path.hasPrefix("Tests/") && Self.tools.contains(room) }
   var isSource: Bool { path.hasPrefix("Sources/") || isTool }

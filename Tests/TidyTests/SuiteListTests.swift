@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// `.ci/suites` names all suites, so that `.ci/run` notices a suite that does not run.
 ///

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The article *Threads and lifetimes* names each thread of the library, and each type with a
 /// queue.

@@ -1,9 +1,9 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
+import WormholeSyscalls
 
 /// When and where delegates are called.
 @Suite struct CallbackTests {
@@ -55,11 +55,12 @@ import WatchConnectivity
     let thread = Monitor<UInt>(0)
     try sides.activate()
     sides.phoneSide.onFinish = { _, _ in
-      if isInside.withLock({ $0 }), thread.withLock({ $0 }) == Syscalls.Thread.currentNumber {
+      if isInside.withLock({ $0 }), thread.withLock({ $0 }) == WormholeSyscalls.Thread.currentNumber
+      {
         broken.add("inside")
       }
     }
-    thread.withLock { $0 = Syscalls.Thread.currentNumber }
+    thread.withLock { $0 = WormholeSyscalls.Thread.currentNumber }
     for number in 1...200 {
       isInside.withLock { $0 = true }
       sides.phone.transferUserInfo(["n": number % 3 == 0 ? NSNull() : number])

@@ -1,9 +1,9 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
+import WormholeSyscalls
 
 /// Both sides are killed and started again at random while much is transferred.
 @Suite(.notSanitized("the apps run in processes of their own")) struct ChurnTests {

@@ -1,10 +1,10 @@
 import Foundation
-import Pairings
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholePairings
+import WormholeSyscalls
 
 @testable import WatchConnectivity
 
@@ -265,7 +265,7 @@ import Wormhole
     try eventually("it can be started") { sides.watch.isReachable }
     let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
     let errors = Heard<String>()
-    let joining = try Syscalls.Thread("phone") {
+    let joining = try WormholeSyscalls.Thread("phone") {
       do {
         try asked.wait("the message") { !$0.isEmpty }
         // So much is gone then.

@@ -1,9 +1,9 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
+import WormholeSyscalls
 
 /// An app as developers write apps: made for devices, with the one edit, in the language mode of
 /// Swift 5; both sides run.

@@ -1,10 +1,10 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
 import Wormhole
+import WormholeSyscalls
 
 /// The pairing, and the effect of its changes on sessions.
 @Suite struct PairingTests {

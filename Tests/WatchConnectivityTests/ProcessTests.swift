@@ -1,10 +1,10 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
 import Wormhole
+import WormholeSyscalls
 
 /// The table of transfers, between two processes, in both directions.
 @Suite(.notSanitized("the apps run in processes of their own")) struct ProcessTests {

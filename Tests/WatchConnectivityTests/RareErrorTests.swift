@@ -1,10 +1,10 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
 import Wormhole
+import WormholeSyscalls
 
 /// Errors that need a full disk, a change of watches, or the passage of time.
 @Suite struct RareErrorTests {

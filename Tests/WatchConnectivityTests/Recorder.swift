@@ -1,8 +1,8 @@
-import DropIns
 import Foundation
-import Syscalls
 import TestSupport
 import WatchConnectivity
+import WormholeDropIns
+import WormholeSyscalls
 
 /// The callbacks that a delegate received, in one line each.
 ///

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import WatchConnectivity
+import WormholeSyscalls
 
 /// Code that stores a closure by the transfer that a call has returned, in a dictionary without a
 /// lock, and calls the closure when the transfer has ended.

@@ -1,10 +1,10 @@
 import Foundation
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 @testable import WatchConnectivity
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Transfers arrive as the table of transfers promises, both sides in one process.
 @Suite struct TransferTests {

@@ -1,8 +1,8 @@
 import Foundation
-import Syscalls
 import TestSupport
 import WatchConnectivity
 import Wormhole
+import WormholeSyscalls
 
 /// Both sides of a pairing in one process, in a container of their own.
 ///

@@ -1,11 +1,11 @@
-import DropIns
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 @testable import WatchConnectivity
 import Wormhole
+import WormholeDropIns
+import WormholeSyscalls
 
 /// Wrong use is reported with the promised code, and nothing traps.
 @Suite struct WrongUseTests {

@@ -1,4 +1,4 @@
-import AllocationCounter
+import WormholeAllocationCounter
 
 /// Counts calls of the allocator.
 enum Allocations {

@@ -1,6 +1,6 @@
 import Foundation
-import Syscalls
 import Wormhole
+import WormholeSyscalls
 
 /// Sending a file, against `cp`: afterwards the receiver has the complete file under its name.
 ///

@@ -1,7 +1,7 @@
 import Foundation
 import MMWormhole
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// The time from a message of MMWormhole to the call of a listener in another process, there and
 /// back, against a put and its watcher.

@@ -1,5 +1,5 @@
 import Foundation
-import PropertyLists
+import WormholePropertyLists
 
 /// An array of a thousand numbers, or of ten.
 struct EncodeArray: Benchmark {

@@ -1,5 +1,5 @@
 import Foundation
-import PropertyLists
+import WormholePropertyLists
 
 /// The same tree as a value of both libraries.
 private struct Tree {

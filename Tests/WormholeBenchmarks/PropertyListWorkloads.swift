@@ -1,5 +1,5 @@
 import Foundation
-import PropertyLists
+import WormholePropertyLists
 
 /// The five fields of a typical application message.
 struct Message: Codable, Equatable {

@@ -1,7 +1,7 @@
-import CFloor
 import Foundation
-import Syscalls
 import Wormhole
+import WormholeCFloor
+import WormholeSyscalls
 
 /// The time from a put in one process to the call of a watcher in another process, there and back.
 ///

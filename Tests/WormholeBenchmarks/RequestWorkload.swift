@@ -1,7 +1,7 @@
-import CFloor
 import Foundation
-import Syscalls
 import Wormhole
+import WormholeCFloor
+import WormholeSyscalls
 
 /// A request to another process until its reply arrives, against a file there and a file back.
 ///

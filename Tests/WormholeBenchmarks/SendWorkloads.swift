@@ -1,7 +1,7 @@
-import CFloor
 import Foundation
-import Syscalls
 import Wormhole
+import WormholeCFloor
+import WormholeSyscalls
 
 /// Guaranteed messages from one process to another, each in its own file, until the last message is
 /// acknowledged.

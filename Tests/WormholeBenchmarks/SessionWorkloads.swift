@@ -1,9 +1,9 @@
-import DropIns
 import Foundation
-import PropertyLists
-import Syscalls
 import WatchConnectivity
 import Wormhole
+import WormholeDropIns
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A message of WatchConnectivity and its reply, against a request and its reply.
 struct MessageWithReply: Benchmark {

@@ -1,7 +1,7 @@
-import CFloor
 import Foundation
-import PropertyLists
+import WormholeCFloor
 import WormholeContainerStorage
+import WormholePropertyLists
 
 /// A directory with a container of the library and a slot of the baseline; removed with its last
 /// user.

@@ -1,7 +1,7 @@
 import Foundation
-import PropertyLists
 import WormholeContainerStorage
-import Syscalls
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A process that updates as often as possible: this program, started again with a hidden argument.
 ///
@@ -89,8 +89,8 @@ private struct UpdatingChild {
 
   /// A pipe that can be stored in an array.
   private final class Pipes {
-    let pipe: Syscalls.Pipe
-    init() throws { pipe = try Syscalls.Pipe() }
+    let pipe: WormholeSyscalls.Pipe
+    init() throws { pipe = try WormholeSyscalls.Pipe() }
   }
 
   init(_ side: UpdateProcess.Side, _ size: Size, _ scratch: Scratch) throws {

@@ -1,5 +1,5 @@
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// Read, modify, write: by a single process, and by several at once.
 struct Update: Benchmark {

@@ -1,5 +1,5 @@
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// The environment of a run: a file system of a particular kind, or namespaces for half of its
 /// processes.

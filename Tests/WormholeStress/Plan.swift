@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The parameters of one run: all choices of its seed, and its location.
 struct Plan: Sendable {

@@ -1,5 +1,5 @@
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// Harm to the directory, and to the file system below it.
 extension Run {

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// One run of a plan: starts the workers, harms and restarts them, and lets the remaining work
 /// finish.

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// A file system in memory that fills up soon, for the container of a run.
 struct SmallDisk {

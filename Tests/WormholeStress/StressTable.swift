@@ -1,8 +1,8 @@
-import CommandLine
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 extension Table {
   /// The verbs and options of `wormhole-stress`.

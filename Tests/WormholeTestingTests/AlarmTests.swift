@@ -1,6 +1,6 @@
-import Syscalls
 import Testing
 import WormholeContainerStorage
+import WormholeSyscalls
 import WormholeTesting
 
 @testable import Wormhole

@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 @testable import WormholeTesting
 

@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// Messages whose outcome cannot be recorded for a moment: the outcome is the same afterwards.

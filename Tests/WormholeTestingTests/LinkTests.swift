@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// The effects of a link on real messages between real members.

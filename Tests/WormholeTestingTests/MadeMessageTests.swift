@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// Messages that tests make, for calls of handlers.

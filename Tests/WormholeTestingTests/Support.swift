@@ -1,5 +1,5 @@
-import Syscalls
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// What handlers were called with.

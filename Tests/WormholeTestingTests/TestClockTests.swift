@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeSyscalls
 import WormholeTesting
 
 /// A clock that the test moves, and the features that depend on the clock.

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The async overloads of rarely called functions, and the threads that run async overloads.
 @Suite struct AsyncTwinTests {

@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// Contexts: the latest value that one member sets for another.
 @Suite struct ContextTests {

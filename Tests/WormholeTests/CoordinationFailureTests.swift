@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Failing calls and manually changed directories: neither admits a conflicting access.
 @Suite(.blocking) struct CoordinationFailureTests {

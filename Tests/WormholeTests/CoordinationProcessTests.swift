@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The scene of Technical Note TN2408, with real processes: the holder of an access is suspended or
 /// killed, and the other processes continue.

@@ -1,6 +1,6 @@
-import Syscalls
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// Accesses of tasks.
 @Suite struct CoordinationTaskTests {

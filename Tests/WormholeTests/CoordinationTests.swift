@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Which accesses begin at once, and which accesses wait.
 @Suite(.blocking) struct CoordinationTests {

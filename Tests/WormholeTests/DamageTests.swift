@@ -1,11 +1,11 @@
 import Foundation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Values that cannot be read, and puts that replace damaged values.
 @Suite(.blocking) struct DamageTests {

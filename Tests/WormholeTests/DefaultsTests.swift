@@ -1,12 +1,12 @@
 import Foundation
 import Observation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Settings with the interface of user defaults.
 @Suite struct DefaultsTests {

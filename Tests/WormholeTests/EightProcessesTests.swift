@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// P2 and P3 through the module that users import: eight processes, ten thousand updates each in a
 /// long run.

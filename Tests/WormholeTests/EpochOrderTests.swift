@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The epoch orders messages; a foreign lock on the marker keeps out at most messages.
 @Suite(.blocking) struct EpochOrderTests {

@@ -1,11 +1,11 @@
 import FoundationEssentials
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// The file of a settled message, and files that differ from the sent file.
 @Suite(.blocking) struct FileEndTests {

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Programs that fork during the use of a container.
 @Suite(.blocking, .notSanitized("a copy of a process with threads may hang in its code"))

@@ -1,11 +1,11 @@
 import Foundation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A container that was written when format 1 was new stays readable for ever.
 @Suite(.blocking) struct GoldenContainerTests {

@@ -1,11 +1,11 @@
 import Foundation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A script of operations writes the recorded files, with the recorded bytes and modes.
 ///

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The actions of other users in a container that *Promises* describes, and their limits.
 @Suite(.blocking) struct GroupAbuseTests {

@@ -1,6 +1,6 @@
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeSyscalls
 
 /// The lock of a channel, held as by another process until `release()`.
 ///

@@ -1,9 +1,9 @@
 import Foundation
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// Requests whose outcome goes to a callback, and guests that reply.
 @Suite(.blocking) struct InquiryTests {

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Members with callbacks on actors, and with asynchronous callbacks.
 @Suite struct IsolatedReceiveTests {

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Joining and leaving: at any moment, a name belongs to one running process.
 @Suite(.blocking) struct JoiningTests {

@@ -1,9 +1,9 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Directories that a member of a group has renamed to paths that the group's container uses: the
 /// programs of their owner neither open them to the group nor remove anything in them.

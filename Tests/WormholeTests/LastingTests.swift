@@ -1,10 +1,10 @@
 import Foundation
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A subscription continues until it is stopped, even if the program drops all references to it.
 @Suite struct LastingTests {

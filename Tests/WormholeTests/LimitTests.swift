@@ -1,7 +1,7 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// Calls that wait, in a process that may have few descriptors or threads: each returns or throws
 /// in time, and the process continues.

@@ -1,9 +1,9 @@
 import Foundation
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 @testable import Wormhole
 

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The shortest and the longest possible times, for all parameters that are times.
 @Suite struct LongestTimeTests {

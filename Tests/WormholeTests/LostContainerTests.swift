@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Containers, and folders inside them, that another program removes, replaces or moves away while
 /// they are watched.

@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
 
 @testable import Wormhole
 
@@ -114,7 +114,7 @@ import Testing
       return (try? answer.get()) == nil && peers.isKnown(address)
     }
     let names = Monitor(0)
-    let death = Monitor<Result<Syscalls.ExitStatus, any Error>?>(nil)
+    let death = Monitor<Result<WormholeSyscalls.ExitStatus, any Error>?>(nil)
     let action = Action {
       let number = names.withLock { names in
         names += 1

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// `staging/` is removed while an instance has it open: the next operation makes it again.
 @Suite(.blocking) struct LostStagingTests {

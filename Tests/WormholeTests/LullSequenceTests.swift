@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A loop that is busy with a message is notified of no further message, and misses none.
 @Suite struct LullSequenceTests {

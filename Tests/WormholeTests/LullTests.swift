@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// While all receivers are busy, the inbox watch sends no notices; no message is missed.
 @Suite(.blocking) struct LullTests {

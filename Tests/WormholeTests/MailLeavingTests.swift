@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A member with claimed messages that leaves, or whose name another incarnation takes.
 @Suite struct MailLeavingTests {

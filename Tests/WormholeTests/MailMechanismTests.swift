@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P4, at the places where its mechanisms are needed: each test fails if one mechanism is missing.
 @Suite(.blocking) struct MailMechanismTests {

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P7 for messages: the messages after a power cut, on real file systems that are lost without
 /// flushing; and the behaviour on a full file system.

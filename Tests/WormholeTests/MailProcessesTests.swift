@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// P4 among processes that are killed and suspended.
 @Suite(.serialized, .blocking, .notSanitized("many processes at once"))

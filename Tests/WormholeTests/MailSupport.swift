@@ -1,8 +1,8 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 extension Pair {
   /// Sends numbers, each by itself.

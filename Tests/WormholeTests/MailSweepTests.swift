@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Every operation on messages, killed, suspended and failed at its system calls: at a few calls,
 /// chosen at random; at all calls in a long run.

@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// Guaranteed messages within one process: two members of one container.
 @Suite struct MessageTests {

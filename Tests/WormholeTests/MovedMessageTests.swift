@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Searches for a message that returns to its inbox after the inbox was listed.
 @Suite(.blocking) struct MovedMessageTests {

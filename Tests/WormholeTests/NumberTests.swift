@@ -1,11 +1,11 @@
 import Foundation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// P9 for numbers: each number in each file of a container, made as great, as small and as odd as
 /// its type can hold, is an error at most.

@@ -1,10 +1,10 @@
 import Observation
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A suite as a model for a user interface.
 @Suite @MainActor struct ObservableDefaultsTests {

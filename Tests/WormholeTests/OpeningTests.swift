@@ -1,9 +1,9 @@
-import PropertyLists
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Opening containers, by path and by group.
 @Suite(.blocking) struct OpeningTests {

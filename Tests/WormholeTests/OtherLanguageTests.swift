@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// A program in another language, written only from the description of the directory.
 @Suite(.blocking) struct OtherLanguageTests {

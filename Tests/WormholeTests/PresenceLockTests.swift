@@ -1,10 +1,10 @@
-import WormholeContainerStorage
 import Synchronization
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Shared locks on `presence`, which every process that may read the file can hold: such a lock is
 /// not a presence, and keeps no process from joining.

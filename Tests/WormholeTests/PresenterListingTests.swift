@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The presenters are listed again whenever the list may have changed, and only in this case.
 @Suite(.blocking) struct PresenterListingTests {

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Moves of presented files, with the mover or the presenter killed or suspended at its system
 /// calls: a few calls that are drawn, or all in a long run.

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Moves that an access reports, and the presenters of the moved files.
 @Suite(.blocking) struct PresenterMoveTests {

@@ -1,11 +1,11 @@
 import FoundationEssentials
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Profiles: the members' data about themselves, and other files that may have the profile's name.
 @Suite(.blocking) struct ProfileTests {

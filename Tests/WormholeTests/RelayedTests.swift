@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// P1 and P4 if names and locks come from another program, as through FUSE: a replaced name leads
 /// nowhere for a moment, and a link is a file of its own to the kernel.

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A release build ends a variable's life with its last use.
 @Suite(.blocking, .notSanitized("it builds for release")) struct ReleaseHandlesTests {
@@ -44,8 +44,8 @@ import Wormhole
       [
         "-O", "-swift-version", "6", "-parse-as-library", "-suppress-warnings",
         "-I", Programs.built + "/Modules",
-        "-Xcc", "-fmodule-map-file=\(Programs.built)/CLinux.build/module.modulemap",
-        "-Xcc", "-fmodule-map-file=\(Programs.built)/CChecksum.build/module.modulemap",
+        "-Xcc", "-fmodule-map-file=\(Programs.built)/WormholeCLinux.build/module.modulemap",
+        "-Xcc", "-fmodule-map-file=\(Programs.built)/WormholeCChecksum.build/module.modulemap",
         "-module-cache-path", folder.path + "/cache", "-o", folder.path + "/program",
         folder.path + "/Program.swift",
       ] + (try objects()), within: .seconds(240))
@@ -73,7 +73,8 @@ import Wormhole
   /// with.
   private func objects() throws -> [String] {
     let rooms = [
-      "Wormhole", "WormholeContainerStorage", "PropertyLists", "Syscalls", "CLinux", "CChecksum",
+      "Wormhole", "WormholeContainerStorage", "WormholePropertyLists", "WormholeSyscalls",
+      "WormholeCLinux", "WormholeCChecksum",
     ]
     let list = Programs.built("TestPeer") + ".product/Objects.LinkFileList"
     let words = String(

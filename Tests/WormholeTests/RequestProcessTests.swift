@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Requests and immediate messages between real processes, which are killed and suspended.
 @Suite(.serialized, .blocking, .notSanitized("many processes at once"))

@@ -1,9 +1,9 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// One request and its reply, with the requester or the responder killed, suspended and failed at
 /// its system calls: at a seeded part of the calls, or at all in a long run.

@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Requests on a full disk, and foreign files in `live/`.
 @Suite(.blocking) struct RequestTroubleTests {

@@ -1,9 +1,9 @@
 import Foundation
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// Watching with asynchronous sequences.
 @Suite struct SequenceTests {

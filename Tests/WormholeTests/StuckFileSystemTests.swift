@@ -1,8 +1,8 @@
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// A file system that does not respond, as if its server were gone: each call to it waits.
 @Suite(.blocking) struct StuckFileSystemTests {

@@ -1,7 +1,7 @@
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// A test's own container.
 struct Meeting {

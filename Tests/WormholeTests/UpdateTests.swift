@@ -1,10 +1,10 @@
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// Changes that depend on the present value.
 @Suite(.blocking) struct UpdateTests {

@@ -1,9 +1,9 @@
 import Foundation
-import PropertyLists
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholePropertyLists
 
 /// Values of every kind come back as they were put.
 @Suite(.blocking) struct ValueTests {

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-package import Syscalls
+package import WormholeSyscalls
 
 /// A serial queue of calls: a queue of the library, or of the program.
 package protocol CallQueue: Sendable {

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A clock for messages in place of the machine's clock: for tests.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Options for the messages that members send and receive through one container instance.
 public struct MailboxOptions: Sendable {

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A cache of open member directories to which files were moved.
 final class MemberDirectoryCache<Name: Hashable & Sendable>: Sendable {

@@ -1,6 +1,6 @@
 public import FoundationEssentials
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The reachability of a member.
 @nonexhaustive

@@ -1,6 +1,6 @@
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The options for opening a container, and for all work through the instance.
 public struct Options: Sendable {

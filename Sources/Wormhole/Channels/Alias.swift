@@ -1,6 +1,6 @@
-internal import PropertyLists
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A second name for a channel's value: a symbolic link outside the container, which exists as
 /// long as the channel has a value.

@@ -1,5 +1,5 @@
-internal import PropertyLists
 public import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The result of an update's body.
 @nonexhaustive

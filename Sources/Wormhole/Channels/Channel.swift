@@ -1,5 +1,5 @@
-internal import PropertyLists
 public import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// A named value that processes share: the latest value counts, from any process.
 ///

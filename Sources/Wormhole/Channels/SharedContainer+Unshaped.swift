@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The content of a channel at one moment, in any shape.
 package struct UntypedSnapshot: Sendable {

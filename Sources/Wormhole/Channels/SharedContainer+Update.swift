@@ -1,5 +1,5 @@
-internal import PropertyLists
 public import WormholeContainerStorage
+internal import WormholePropertyLists
 
 extension SharedContainer {
   /// Changes two channels under both their locks, so that no other change interferes.

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Turns values into files for a slot's commits.
 struct SlotWriter {

@@ -1,5 +1,5 @@
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Changes as an asynchronous sequence of the newest values.
 ///

@@ -1,8 +1,8 @@
 internal import Dispatch
-internal import PropertyLists
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A closure and its actor.
 struct IsolatedHandler<Element: Sendable>: Sendable {

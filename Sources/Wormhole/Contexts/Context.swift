@@ -1,8 +1,8 @@
 public import Dispatch
 public import FoundationEssentials
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The state that a member has set for another member: only the latest context counts.
 public struct Context: Sendable {

@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// One access of a coordinator, in every container that orders some of its paths.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// One presenter: its pending requests, and the accesses for which it has relinquished.
 ///

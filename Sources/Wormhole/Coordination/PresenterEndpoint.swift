@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The endpoint of a process for presenters: a guest of the container that orders the files.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The presenters of an access: asked before the access arrives, and notified when it has ended.
 ///

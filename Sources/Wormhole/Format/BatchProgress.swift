@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// `members/<name>/progress`: the progress of claimed batches, so that messages handled before a
 /// crash are not redelivered.

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The reason for a dead letter: `dead/<name>,reason`.
 struct DeathReason: Codable, Sendable {

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`.
 ///

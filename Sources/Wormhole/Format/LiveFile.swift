@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The name of a file in `live/<incarnation>/`: `<stamp>,<what>,<id>,<deadline>`.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Finds unsettled messages, from outside the receiver.
 extension MemberDirectory {

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
 /// perhaps `file`, and `value`; in a batch, `values`.

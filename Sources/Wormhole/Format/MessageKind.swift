@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The kind of a message, a request or a context, given by the sender: by default the name of the
 /// value's type.

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// IDs chosen by senders: under the same ID, a sender can send a member only one message at a time.
 ///

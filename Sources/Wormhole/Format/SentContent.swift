@@ -1,5 +1,5 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The file sent with a message.
 public struct SentFile: Hashable, Sendable {

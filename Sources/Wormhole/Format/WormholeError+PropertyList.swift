@@ -1,5 +1,5 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The kinds of content with a form of their own, by their names in errors.
 enum FormNoun: String { case channel, message, context, request }

@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A named lock with one holder at a time, among all programs that share the container: for
 /// resources outside the container.

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A lock that a thread holds for a task, because a task may change threads.
 final class LockSession: Sendable {

@@ -1,6 +1,6 @@
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// This process, or a part of it, under a name that is exclusive at any time.
 ///

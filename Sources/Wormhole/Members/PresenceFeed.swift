@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A watched member, for a single listener.
 final class PresenceFeed: Sendable {

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The result of reading a member's presence and profile.
 struct PresenceReading: Sendable {

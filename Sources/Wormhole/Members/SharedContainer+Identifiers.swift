@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension SharedContainer {
   /// Removes the second names that dead processes have left in a member's directory.

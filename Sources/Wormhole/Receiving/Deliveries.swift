@@ -1,6 +1,6 @@
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 extension Member {
   /// The messages sent to this member, each to be acknowledged after its handling.

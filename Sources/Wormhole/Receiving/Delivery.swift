@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A file of messages claimed by this process, from the claim to its outcome.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The result of listing an inbox: the first names up to a limit, however many files exist.
 ///

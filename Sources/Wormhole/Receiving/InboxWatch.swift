@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// The watch on a member's inbox, which pauses while all receivers of the process are busy.
 ///

@@ -1,7 +1,7 @@
 package import FoundationEssentials
-internal import PropertyLists
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A message that a test has made, and the result of handling the message.
 package final class MadeMessage: MessageSource {

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Moves messages from the inbox, or from the claims of dead processes, to a receiver.
 extension Mailbox {

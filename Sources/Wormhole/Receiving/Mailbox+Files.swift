@@ -1,5 +1,5 @@
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The files of messages.
 extension Mailbox {

@@ -1,8 +1,8 @@
 internal import FoundationEssentials
-internal import PropertyLists
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The mailbox of a member that has joined: executes the decisions of ``MailboxMachine``.
 ///

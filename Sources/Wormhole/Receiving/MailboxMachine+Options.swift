@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension MailboxOptions {
   /// The settings of a mailbox's state machine.

@@ -1,7 +1,7 @@
 public import FoundationEssentials
-internal import PropertyLists
-public import WormholeContainerStorage
 internal import Synchronization
+public import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// A received message, to be acknowledged after its handling.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The origin of a message, which the receiver's calls go to: a file of an inbox, or a test.
 protocol MessageSource: Sendable {

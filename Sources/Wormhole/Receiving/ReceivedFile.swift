@@ -1,5 +1,5 @@
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A file that was received with a message.
 ///

@@ -1,7 +1,7 @@
 public import Dispatch
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// When a message counts as handled.
 @nonexhaustive

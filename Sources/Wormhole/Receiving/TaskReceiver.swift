@@ -1,6 +1,6 @@
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// Receiving with asynchronous closures, and with closures of actors.
 extension Member {

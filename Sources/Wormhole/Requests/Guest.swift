@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A sender that has not joined and is notified of the outcomes of its messages.
 ///

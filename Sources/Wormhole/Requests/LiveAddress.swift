@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The receiver of a request: a member by its name, or a guest by the name of its directory.
 struct LiveAddress: Hashable, Sendable {

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The requests or messages that wait for their turn on a handler's queue.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The folders of requesters, by incarnation.
 final class LiveFolders: Sendable {

@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Replies to requests, and confirmations for senders that wait for a handler.
 extension LiveMailbox {

@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A request or an immediate message that has arrived.
 final class LiveMessage: Sendable {

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The known peers, to which requests can be sent: for each, the running incarnation and its
 /// folder.

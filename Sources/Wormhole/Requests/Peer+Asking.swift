@@ -1,6 +1,6 @@
-internal import PropertyLists
 public import WormholeContainerStorage
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// A request with a known type of reply.
 public protocol RequestValue: Codable, Sendable {

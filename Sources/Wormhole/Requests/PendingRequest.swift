@@ -1,6 +1,6 @@
 public import Dispatch
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A handle for a request whose result a closure receives; it need not be retained.
 public struct PendingRequest: Sendable {

@@ -1,8 +1,8 @@
 public import Dispatch
-internal import PropertyLists
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Where the reply to a request goes: to the member or guest that sent it, or to the test that made
 /// the request.

@@ -1,7 +1,7 @@
 public import FoundationEssentials
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A message dead-lettered by a member, stored for inspection.
 public struct DeadLetter: Hashable, Sendable {

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Settles messages that were not received in time, whether or not a receiver ever runs.
 ///

@@ -1,7 +1,7 @@
-internal import PropertyLists
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The sent messages of a member whose outcome is wanted: reads the receipts as they arrive.
 ///

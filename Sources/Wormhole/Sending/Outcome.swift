@@ -1,6 +1,6 @@
 public import Dispatch
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The outcome of a message sent by this member, perhaps in an earlier incarnation.
 public struct Outcome: Hashable, Sendable {

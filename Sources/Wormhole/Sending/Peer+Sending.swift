@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Guaranteed messages.
 extension Peer {

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Peer {
   /// Sends the elements of an asynchronous sequence, in order; elements that arrive while a file is

@@ -1,7 +1,7 @@
 public import FoundationEssentials
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A message, or a batch of messages, sent to a member and not settled.
 public struct QueuedMessage: Hashable, Sendable {

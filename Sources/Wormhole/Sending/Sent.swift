@@ -1,6 +1,6 @@
-internal import PropertyLists
 public import WormholeContainerStorage
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// A sent message that is on its way, or a batch of messages.
 ///

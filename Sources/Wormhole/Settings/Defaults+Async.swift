@@ -1,6 +1,6 @@
 public import FoundationEssentials
-internal import PropertyLists
 public import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// Changes for tasks: async overloads, off the threads of the pool.
 extension Defaults {

@@ -1,5 +1,5 @@
-package import PropertyLists
 package import WormholeContainerStorage
+package import WormholePropertyLists
 
 /// A suite as a whole, for modules that present the suite under the names of another library.
 extension Defaults {

@@ -1,7 +1,7 @@
 public import FoundationEssentials
-public import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+public import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Values by their type, with the conversions of user defaults.
 extension Defaults {

@@ -1,7 +1,7 @@
 public import Dispatch
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 extension Defaults {
   /// Calls a closure with the value of a key, and again after each change of the value.

@@ -1,6 +1,6 @@
-internal import PropertyLists
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Settings that processes share, with the names of user defaults.
 ///

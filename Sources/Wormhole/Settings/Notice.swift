@@ -1,6 +1,6 @@
 public import Dispatch
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A name that each process of the container can post, and can watch for posts.
 ///

@@ -1,7 +1,7 @@
 internal import Dispatch
 public import Observation
-public import PropertyLists
 public import WormholeContainerStorage
+public import WormholePropertyLists
 
 /// The settings of a suite as a model for a user interface, key by key.
 ///

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Lanes of calls that would wait for each other: the calls of a lane are made in sequence, on a
 /// single thread.

@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Threads that make calls: as many as are needed at once, up to a bound.
 ///

@@ -1,6 +1,6 @@
 package import Dispatch
 internal import WormholeContainerStorage
-package import Syscalls
+package import WormholeSyscalls
 
 /// A queue of the program.
 ///

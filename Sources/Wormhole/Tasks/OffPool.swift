@@ -1,5 +1,5 @@
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Calls of tasks that wait or sync, made on threads of the module: the pool's threads are for
 /// tasks, and there are as many as processors.

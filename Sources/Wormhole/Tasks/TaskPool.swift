@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// The threads of Swift's tasks, which are Dispatch's, and of the program's queues.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A serial queue of the library, on the threads of ``CallThreads/background``.
 ///

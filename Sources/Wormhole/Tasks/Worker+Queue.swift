@@ -1,5 +1,5 @@
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Worker {
   /// A worker whose task runs on a queue.

@@ -1,6 +1,6 @@
 package import Dispatch
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// For adapters between a member and a program that may not be ready yet: declined outcomes and
 /// contexts stay pending.

@@ -1,6 +1,6 @@
-internal import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 extension Member: Stoppable {
   /// Releases the name; a second call does nothing.

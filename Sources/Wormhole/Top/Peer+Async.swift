@@ -1,5 +1,5 @@
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The async overloads of the calls that wait or sync; they run off the threads of the pool.
 extension Peer {

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension SharedContainer {
   /// Makes all repairs without loss of data; returns the repairs.

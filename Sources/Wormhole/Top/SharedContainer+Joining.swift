@@ -1,5 +1,5 @@
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension SharedContainer {
   /// Joins under a name, which this process holds exclusively until it leaves or ends.

@@ -1,6 +1,6 @@
 public import Dispatch
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The program that starts a member, and its arguments, environment and directory.
 public struct LaunchCommand: Hashable, Sendable {

@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The latest start of a member, for all processes that wake the member: the value of the slot
 /// `wake.<name>` in `system/`.

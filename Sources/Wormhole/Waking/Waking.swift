@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The wait of a process for a member to be woken.
 ///

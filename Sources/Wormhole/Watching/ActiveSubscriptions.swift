@@ -1,5 +1,5 @@
 package import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// An activity with an explicit end, such as a watch.
 package protocol Stoppable: AnyObject, Sendable {

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The result of reading a name.
 final class WatchResult: Sendable {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The arrivals for a member as an asynchronous sequence, with one element at a time.
 ///

@@ -1,7 +1,7 @@
-internal import PropertyLists
-public import WormholeContainerStorage
 internal import Synchronization
-internal import Syscalls
+public import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A directory for communication between processes: channels, defaults and notices.
 ///

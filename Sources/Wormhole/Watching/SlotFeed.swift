@@ -1,7 +1,7 @@
 internal import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The watch of one slot: notifies all listeners of the slot, and reads the slot for the listeners.
 final class SlotFeed: Sendable {

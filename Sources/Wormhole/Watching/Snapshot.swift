@@ -1,6 +1,6 @@
 public import FoundationEssentials
-internal import PropertyLists
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The properties of a value that are known without decoding the value.
 public struct Metadata: Hashable, Sendable {

@@ -1,5 +1,5 @@
 public import WormholeContainerStorage
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A closure that is called until the subscription is stopped: with changes, messages, requests
 /// or whatever it was started for.

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The failures that a change survives once the call has returned.
 @nonexhaustive

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// All external inputs of a container in a single type, under the control of tests.
 package struct Environment: Sendable {

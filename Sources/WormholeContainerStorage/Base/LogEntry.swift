@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The importance of a log message, from least to most.
 @nonexhaustive

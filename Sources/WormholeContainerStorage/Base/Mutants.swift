@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Mechanisms that a test can disable, to show that a test fails without them.
 ///

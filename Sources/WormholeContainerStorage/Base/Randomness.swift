@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Unique random numbers: for names, not for secrets.
 ///

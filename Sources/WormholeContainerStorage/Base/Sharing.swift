@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The users who may use a container.
 @nonexhaustive

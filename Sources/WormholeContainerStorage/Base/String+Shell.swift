@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension String {
   /// The text as one word of a shell's command line, for commands in hints: unchanged, or in single

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The meaning of each system error for a caller, and the remedy.
 ///

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A failed operation, its subject, the reason, and a remedy.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The account's own state directory, in which no other user may decide anything.
 ///

@@ -1,5 +1,5 @@
-internal import PropertyLists
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// An open container: a directory for several processes.
 ///

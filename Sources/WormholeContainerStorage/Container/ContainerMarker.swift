@@ -1,5 +1,5 @@
-internal import PropertyLists
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The content of `container.plist`.
 struct ContainerMarker: Equatable {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A part of a higher layer that belongs to an object of a lower layer: see ``Services``.
 package protocol Service: AnyObject, Sendable {

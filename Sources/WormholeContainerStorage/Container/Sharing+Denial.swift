@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Why a user may not use a directory of a container, and the remedy.
 extension Sharing {

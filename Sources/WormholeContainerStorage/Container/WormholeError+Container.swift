@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 extension WormholeError {
   /// The error of a call on a directory of a container, on a directory above it in the container,

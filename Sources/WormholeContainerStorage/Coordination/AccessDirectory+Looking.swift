@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Checks whether the processes of accesses live, and run.
 extension AccessDirectory {

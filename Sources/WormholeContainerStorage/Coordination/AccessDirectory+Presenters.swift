@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Presenters of files: an access asks its presenters before, and notifies them afterwards.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Files that accesses leave behind: hidden directories, and the files of dead processes' accesses.
 ///

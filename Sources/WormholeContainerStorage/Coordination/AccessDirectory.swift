@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// `system/coordination/` of an open container: the directory of accesses to files.
 ///

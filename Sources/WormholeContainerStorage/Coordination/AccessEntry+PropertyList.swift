@@ -1,4 +1,4 @@
-internal import PropertyLists
+internal import WormholePropertyLists
 
 extension AccessEntry {
   func encoded() throws -> [UInt8] {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Waiting for blockers, and takeovers.
 extension AccessExecutor {

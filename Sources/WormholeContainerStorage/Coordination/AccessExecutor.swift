@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The parameters of an access.
 package struct AccessRequest: Sendable {

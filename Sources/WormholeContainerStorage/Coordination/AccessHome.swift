@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The directory of a container's accesses, with the directories for each state, all held open.
 ///

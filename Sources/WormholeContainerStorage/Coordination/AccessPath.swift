@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A path as the kernel compares it: byte for byte, component for component.
 package struct AccessPath: Sendable {

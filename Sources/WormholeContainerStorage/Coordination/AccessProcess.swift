@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The visible file of a process, for waiters on its accesses: `processes/<p>`, with a lock that is
 /// held as long as the process lives, and a heartbeat that changes while the process runs.

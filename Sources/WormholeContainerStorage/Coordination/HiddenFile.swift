@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The new content of a file that an access replaces: `new`, in a ``HiddenDirectory`` beside the
 /// file.

@@ -1,5 +1,5 @@
-internal import PropertyLists
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The name of a presenter's file, which is never used twice: `<process>,<number>`.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The content of all presenters' files at the last listing.
 struct PresenterListing: Sendable {

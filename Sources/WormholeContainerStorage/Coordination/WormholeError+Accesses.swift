@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension WormholeError {
   /// The error of a call on the directories of accesses to files.

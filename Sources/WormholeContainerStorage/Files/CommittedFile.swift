@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The process's last committed file of a slot, kept open: as long as the slot's name leads to this
 /// file, its content is known, and need not be read again.

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Giving a finished file its visible name, on file systems of every kind.
 extension Descriptor {

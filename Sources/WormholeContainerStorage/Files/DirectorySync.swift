@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Makes a directory's names durable, once for all concurrent callers.
 ///

@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import Synchronization
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// Reads a file once, in constant memory: computes its checksum, and copies it if requested.
 ///

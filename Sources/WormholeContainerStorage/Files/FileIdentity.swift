@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The identity of a directory or file, whatever its path.
 package struct FileIdentity: Hashable, Sendable {

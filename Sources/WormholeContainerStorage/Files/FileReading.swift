@@ -1,5 +1,5 @@
-internal import PropertyLists
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// The result of reading a property list.
 package enum FoundFile: Sendable {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A directory for the new file of an access, beside the replaced file.
 ///

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// An open directory, shared by several callers, and open as long as any caller needs it.
 package final class OpenDirectory: Sendable {

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Removes one of the package's directories with its content, to a depth that the package never
 /// reaches.

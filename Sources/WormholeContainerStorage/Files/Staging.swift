@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// `staging/`: where files and directories are made before they get their final names.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Removes files and directories with their content, within bounds.
 ///

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A user's path: of a file to send, or of the target of a received file.
 package struct UserPath: Sendable {

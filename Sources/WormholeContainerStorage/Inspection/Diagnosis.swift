@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A result of an inspection.
 package struct Diagnosis: Hashable, Sendable {

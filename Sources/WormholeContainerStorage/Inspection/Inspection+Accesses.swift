@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Accesses to files: their holders, the waiters, and the files of ended processes.
 extension Inspection {

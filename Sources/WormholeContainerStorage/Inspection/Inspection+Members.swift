@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Members and guests: their directories, identities, and whether their processes live.
 extension Inspection {

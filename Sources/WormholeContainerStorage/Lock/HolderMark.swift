@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The 64 bytes in a lock file: the identity of the holder, and a heartbeat that changes with every
 /// tenure and, during a long tenure, many times a second.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Renews the heartbeats of long tenures, so that waiters do not take a slow holder for suspended.
 ///

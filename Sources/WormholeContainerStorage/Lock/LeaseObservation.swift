@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A waiter's decision whether a lock's holder still runs.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// One generation's lock file, open, and the thread that waits for the lock.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The holder of a lock, as far as known in this process.
 package struct LockHolder: Equatable, Sendable {

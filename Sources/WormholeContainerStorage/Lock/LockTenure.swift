@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A period in which a process takes a lock repeatedly, with no other holder in between.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The queue of a process's own threads before a lock: first come, first served.
 final class ThreadQueue: Sendable {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Eight bytes behind the mark in a lock file: a waiter's request to a repeatedly relocking holder
 /// to yield.

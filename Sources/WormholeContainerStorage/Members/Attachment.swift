@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A file on its way to a member: staged, then moved into the member's `files/` under the name of
 /// its message, then, after the message is placed, handed over to the message.

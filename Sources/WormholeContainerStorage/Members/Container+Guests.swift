@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Guests: processes that send requests to members without having joined.
 ///

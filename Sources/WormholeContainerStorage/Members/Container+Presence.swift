@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Container {
   /// Calls the handler whenever a member may have joined, left, died, or changed its published

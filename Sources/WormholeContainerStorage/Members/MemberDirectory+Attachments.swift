@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Files that belong to messages: a file's name contains the name of its message. The file exists
 /// before the message is placed, and is removed when the message is settled.

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The files in a member's directory: placed complete, read, moved and removed, each in one step.
 ///

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Second names of messages, in `files/`: links to the message's file, with names that a single
 /// message can have at a time.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Making the file of a message available under another name than its name in `files/`.
 extension MemberDirectory {

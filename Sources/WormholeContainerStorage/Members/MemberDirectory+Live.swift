@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// `live/<incarnation>/`: messages for the running process, removed with it.
 ///

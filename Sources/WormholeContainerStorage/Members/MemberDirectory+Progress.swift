@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// The only file that is written in place; see `Progress`.
 extension MemberDirectory {

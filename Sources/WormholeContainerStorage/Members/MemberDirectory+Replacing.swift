@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Replacing a presence file that no process holds, and that cannot be locked because of a shared
 /// lock.

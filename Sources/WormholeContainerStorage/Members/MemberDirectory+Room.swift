@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The used space for messages, as counted by all senders together: the size of the file `room` in
 /// `files/`, where no process watches, in units.

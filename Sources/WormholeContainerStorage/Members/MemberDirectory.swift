@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// The directory of a member, `members/<name>/`, or of a guest, `guests/<random>/`.
 ///

@@ -1,6 +1,6 @@
 package import FoundationEssentials
-internal import PropertyLists
-package import Syscalls
+internal import WormholePropertyLists
+package import WormholeSyscalls
 
 /// The identity of a member, in `profile.plist`: written by the process that joins, readable by
 /// every process.

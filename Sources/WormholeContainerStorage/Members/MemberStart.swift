@@ -1,5 +1,5 @@
-internal import PropertyLists
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The launch command of a member.
 ///

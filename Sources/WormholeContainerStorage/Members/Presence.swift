@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A name, held exclusively by a living process: the lock on `presence`.
 ///

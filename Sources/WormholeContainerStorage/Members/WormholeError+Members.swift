@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 extension WormholeError {
   /// The error of a call on the directory of a member, or on a part of it.

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// Selects the container that orders the accesses to a path: the group's container for files in the
 /// directory of a group, and otherwise one container for each user, see

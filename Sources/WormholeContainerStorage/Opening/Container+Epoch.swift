@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import Synchronization
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A shared lock on `container.plist`, the sign of a living process that stamps messages in this
 /// epoch.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Container {
   /// Opens the container at a path; makes a container if there is none and the options permit it.

@@ -1,5 +1,5 @@
-internal import PropertyLists
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The steps of opening a container: check the directory, make missing parts, read
 /// `container.plist`.

@@ -1,6 +1,6 @@
-internal import PropertyLists
 internal import Synchronization
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Moving a new value into place, out of the directory that makes it valid (P3), and disposing of
 /// the old value.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The slots of one open container.
 private final class SlotTable: Service {

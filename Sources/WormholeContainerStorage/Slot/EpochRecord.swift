@@ -1,4 +1,4 @@
-internal import PropertyLists
+internal import WormholePropertyLists
 
 /// The epoch for stamps, with the runs of the machine in this epoch: the value of the slot `epoch`
 /// in `system/`.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Container {
   /// Changes several slots in one call: all are locked, read, passed to the body together, and

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension LockExecutor {
   /// Waits in the kernel's queue, and checks in intervals for a stopped heartbeat, a next

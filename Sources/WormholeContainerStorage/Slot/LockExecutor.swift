@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {

@@ -1,4 +1,4 @@
-internal import PropertyLists
+internal import WormholePropertyLists
 
 /// The greatest version of all removed values: the value of the slot `removed` in `system/`.
 ///

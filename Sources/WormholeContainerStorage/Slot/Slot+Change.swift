@@ -1,5 +1,5 @@
-internal import PropertyLists
-internal import Syscalls
+internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The decision of the caller's code about a value.
 package enum Change: Sendable {

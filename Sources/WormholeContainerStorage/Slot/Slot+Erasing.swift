@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Slot {
   /// Removes the damaged values of the name that were set aside.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A named lock: held while code runs that changes state outside the container.
 ///

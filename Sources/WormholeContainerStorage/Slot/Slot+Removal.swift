@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Removing an unused slot, even if another process uses the slot at the same time.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension Slot {
   /// Calls the handler whenever the value may have changed, and once at the start.

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A value that processes share, with its lock: a directory that contains `value.plist`,
 /// `kept.plist` and `lock/`.

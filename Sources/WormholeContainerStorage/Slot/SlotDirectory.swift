@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A slot's directory, open.
 final class SlotDirectory: Sendable {

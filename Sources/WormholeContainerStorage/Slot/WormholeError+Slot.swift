@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 extension WormholeError {
   /// The error of a call on the directory of a slot, or on the files of its lock.

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The gate to a listener's handler, which can be closed permanently.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Names that can be posted: a notice has no content, and only the time of the last post is stored.
 ///

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The watch tree of one open container, as long as a watch retains the tree.
 private final class WatchTreeReference: Service {

@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The reason why an open container is no longer the one at its path.
 ///

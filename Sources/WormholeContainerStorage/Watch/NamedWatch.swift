@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// A watch on whichever directory has a name: it continues when the directory is removed, moved
 /// away or replaced.

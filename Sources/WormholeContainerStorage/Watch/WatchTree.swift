@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The watched directories of one open container, each watched once, for all listeners.
 ///

@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Calls to inotify in progress.
 ///

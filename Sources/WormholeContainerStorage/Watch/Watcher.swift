@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Syscalls
+package import WormholeSyscalls
 
 /// Notices of changes in directories, for the whole process: a single inotify instance, because a
 /// user may have only a few, and a few threads with a common wait set.

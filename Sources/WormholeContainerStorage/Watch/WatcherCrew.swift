@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The watcher's threads, and their wait set.
 ///

@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// Runs a task after each trigger: one run at a time, and another run if a trigger arrived during
 /// the last one.

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// A thread that only waits, and records how much later than requested it was woken.
 ///

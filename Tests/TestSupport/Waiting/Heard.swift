@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// The values with which a closure under test was called.
 package final class Heard<Element: Sendable>: Sendable {

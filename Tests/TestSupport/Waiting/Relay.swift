@@ -1,4 +1,4 @@
-internal import Syscalls
+internal import WormholeSyscalls
 
 /// Handles on the test's own thread the values that a callback receives on another thread.
 ///

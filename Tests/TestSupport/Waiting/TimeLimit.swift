@@ -1,4 +1,4 @@
-package import Syscalls
+package import WormholeSyscalls
 
 /// A time limit that an overloaded machine does not break.
 ///

@@ -1,4 +1,4 @@
-import Syscalls
+import WormholeSyscalls
 
 /// A condition that a test waited for was not met in time.
 package struct TooLate: Error, CustomStringConvertible {

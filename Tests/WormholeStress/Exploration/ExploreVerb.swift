@@ -1,7 +1,7 @@
-import CommandLine
-import PropertyLists
+import WormholeCommandLine
 import WormholeContainerStorage
-import Syscalls
+import WormholePropertyLists
+import WormholeSyscalls
 
 extension Verb {
   static let explore = Verb(

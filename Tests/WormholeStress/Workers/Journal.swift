@@ -1,5 +1,5 @@
 import WormholeContainerStorage
-import Syscalls
+import WormholeSyscalls
 
 /// The actions of one worker, in their order, through all of its processes.
 ///

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import PropertyLists
+import WormholePropertyLists
 
 /// The content of values and messages: a unique token, with enough data to reveal a value that
 /// consists of two halves.

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The files outside of any container that the workers use in turn.
 ///

@@ -1,6 +1,6 @@
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The worker's use of files outside of the container.
 extension Worker {

@@ -1,7 +1,7 @@
 import FoundationEssentials
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The worker's communication with other workers.
 extension Worker {

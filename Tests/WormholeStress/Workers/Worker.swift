@@ -1,9 +1,9 @@
-import CTesting
 import FoundationEssentials
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCTesting
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// A process that acts as its seed determines, until the run ends, and records all actions.
 final class Worker {

@@ -1,7 +1,7 @@
-import CommandLine
-import PropertyLists
-import WormholeContainerStorage
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
 
 extension Verb {
   static let post = Verb(

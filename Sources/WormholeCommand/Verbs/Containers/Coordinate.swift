@@ -1,7 +1,7 @@
-import CommandLine
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholeSyscalls
 
 extension Verb {
   static let coordinate = Verb(

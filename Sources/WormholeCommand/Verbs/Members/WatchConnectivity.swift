@@ -1,8 +1,8 @@
-import CommandLine
-import Pairings
-import PropertyLists
-import WormholeContainerStorage
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePairings
+import WormholePropertyLists
 
 extension Verb {
   static let watchConnectivity = Verb(

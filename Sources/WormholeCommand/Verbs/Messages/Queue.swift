@@ -1,8 +1,8 @@
-import CommandLine
 import FoundationEssentials
-import PropertyLists
-import WormholeContainerStorage
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
 
 extension Verb {
   static let queue = Verb(

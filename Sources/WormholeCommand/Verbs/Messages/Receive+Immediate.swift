@@ -1,9 +1,9 @@
-import CommandLine
 import FoundationEssentials
-import PropertyLists
-import WormholeContainerStorage
-import Syscalls
 import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
 
 /// `receive --immediate` and `receive --contexts`.
 extension Invocation {

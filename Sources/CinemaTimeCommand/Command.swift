@@ -1,6 +1,0 @@
-import CommandLine
-
-/// The `cinematime` command.
-@main enum Command {
-  static func main() { Table.cinematime.main() }
-}

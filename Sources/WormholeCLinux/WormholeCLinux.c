@@ -1,0 +1,146 @@
+#define _GNU_SOURCE
+#include "WormholeCLinux.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const int linux_open_path = O_PATH, linux_open_temporary = O_TMPFILE;
+const int linux_open_directory = O_DIRECTORY, linux_open_nofollow = O_NOFOLLOW;
+const uint32_t linux_rename_noreplace = RENAME_NOREPLACE, linux_rename_exchange = RENAME_EXCHANGE;
+
+static _Thread_local const void *thread_mark;
+const void *linux_thread_mark(void) { return thread_mark; }
+void linux_set_thread_mark(const void *mark) { thread_mark = mark; }
+
+int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags) {
+  return renameat2(from, old, to, new_, flags);
+}
+
+int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, int beneath) {
+  struct open_how how;
+  memset(&how, 0, sizeof how);
+  how.flags = flags;
+  how.mode = flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? mode : 0;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (beneath ? RESOLVE_BENEATH : 0);
+  return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+static struct flock whole_file(int kind) {
+  struct flock lock;
+  memset(&lock, 0, sizeof lock);
+  lock.l_type = kind == 0 ? F_UNLCK : kind == 1 ? F_RDLCK : F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+int linux_ofd_lock(int descriptor, int kind) {
+  struct flock lock = whole_file(kind);
+  return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int linux_ofd_query(int descriptor, int kind) {
+  struct flock lock = whole_file(kind);
+  if (fcntl(descriptor, F_OFD_GETLK, &lock) == -1) return -1;
+  return lock.l_type != F_UNLCK;
+}
+
+int linux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int linux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static int control_epoll(int set, int operation, int descriptor, uint64_t key) {
+  struct epoll_event event;
+  memset(&event, 0, sizeof event);
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = key;
+  return epoll_ctl(set, operation, descriptor, &event);
+}
+
+int linux_epoll_add(int set, int descriptor, uint64_t key) {
+  return control_epoll(set, EPOLL_CTL_ADD, descriptor, key);
+}
+
+int linux_epoll_renew(int set, int descriptor, uint64_t key) {
+  return control_epoll(set, EPOLL_CTL_MOD, descriptor, key);
+}
+
+int linux_epoll_wait(int set, uint64_t *key, int milliseconds) {
+  struct epoll_event event;
+  int count = epoll_wait(set, &event, 1, milliseconds);
+  if (count == 1) *key = event.data.u64;
+  return count;
+}
+
+int linux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
+ssize_t linux_getdents(int directory, void *buffer, size_t size) {
+  return syscall(SYS_getdents64, directory, buffer, size);
+}
+
+static char **arguments;
+
+/* Runs before main, with main's arguments: if /proc is missing, Swift cannot find the arguments. */
+__attribute__((constructor)) static void keep_arguments(int count, char **words) {
+  (void)count;
+  arguments = words;
+}
+
+char **linux_arguments(void) { return arguments; }
+
+int linux_is_main_thread(void) { return gettid() == getpid(); }
+
+int linux_fstatfs(int descriptor, struct linux_file_system *into) {
+  struct statfs status;
+  int result = fstatfs(descriptor, &status);
+  if (result == 0) {
+    into->type = (int64_t)status.f_type;
+    into->block_size = (uint64_t)status.f_bsize;
+    into->free_blocks = status.f_bavail;
+    into->inodes = status.f_files;
+    into->free_inodes = status.f_ffree;
+    into->read_only = (status.f_flags & ST_RDONLY) != 0;
+  }
+  return result;
+}
+
+int linux_clone_file(int to, int from) { return ioctl(to, FICLONE, from); }
+
+ssize_t linux_copy_file_range(int from, int to, size_t count) {
+  return copy_file_range(from, NULL, to, NULL, count, 0);
+}
+
+int linux_fallocate(int descriptor, off_t size) { return fallocate(descriptor, 0, 0, size); }
+
+off_t linux_next_data(int descriptor, off_t from) { return lseek(descriptor, from, SEEK_DATA); }
+
+off_t linux_next_hole(int descriptor, off_t from) { return lseek(descriptor, from, SEEK_HOLE); }
+
+int linux_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
+
+int linux_close_others(void *file_actions) {
+  return posix_spawn_file_actions_addclosefrom_np(file_actions, 3);
+}
+
+const int linux_spawn_session = POSIX_SPAWN_SETSID;
+
+/* The kernel stores fifteen characters. */
+void linux_name_thread(const char *name) {
+  char kept[16];
+  strncpy(kept, name, sizeof kept - 1);
+  kept[sizeof kept - 1] = 0;
+  pthread_setname_np(pthread_self(), kept);
+}

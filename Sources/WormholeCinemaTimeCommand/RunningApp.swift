@@ -1,0 +1,143 @@
+import Dispatch
+import Observation
+import WormholeCinemaTime
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+/// The app of one side, as the main queue sees it: the content of the screen, and the typed
+/// commands.
+@MainActor
+final class RunningApp {
+  private let side: any Side
+  private let screen: Screen
+  private let output: Output
+  /// The text below the tickets: the result of the last command.
+  private var message = ""
+  private let idle: Duration?
+
+  init(_ invocation: Invocation, _ screen: Screen) throws {
+    idle = try invocation.seconds(.idle)
+    self.screen = screen
+    output = invocation.output
+    let change = Monitor<Action?>(nil)
+    let changed: @Sendable () -> Void = { change.withLock { $0 }?.perform() }
+    side =
+      try invocation.has(.sample)
+      ? SampleSide(invocation, changed: changed) : OfficeSide(invocation, changed: changed)
+    change.withLock { change in
+      change = Action { [weak self] in
+        DispatchQueue.main.async { MainActor.assumeIsolated { self?.redraw() } }
+      }
+    }
+    try screen.open()
+    redrawTracking()
+    try listen()
+    if idle != nil { endWhenIdle() }
+  }
+
+  // MARK: Showing
+
+  /// Draws, and draws again when a displayed value changes.
+  private func redrawTracking() {
+    withObservationTracking {
+      redraw()
+    } onChange: { [weak self] in
+      DispatchQueue.main.async { MainActor.assumeIsolated { self?.redrawTracking() } }
+    }
+  }
+
+  private func redraw() {
+    let view = side.view(message)
+    do {
+      try screen.show(view)
+    } catch {
+      end(with: error)
+    }
+  }
+
+  // MARK: Doing
+
+  /// Reads typed lines on a thread of its own, and performs their commands on the main queue.
+  private func listen() throws {
+    do throws(Errno) {
+      try Thread("keys") { [weak self, screen] in
+        var typed = Typed(isTerminal: screen.isTerminal)
+        // At the end of the input the app continues; the process that started it may have provided
+        // no input.
+        while let bytes = try? StandardStream.input.read(), !bytes.isEmpty {
+          let lines = typed.lines(adding: bytes)
+          let (prompt, hasEnded) = (typed.prompt, typed.hasEnded)
+          DispatchQueue.main.async {
+            MainActor.assumeIsolated { self?.take(lines, prompt, hasEnded) }
+          }
+        }
+      }.detach()
+    } catch {
+      throw WormholeError(error, "read", "standard input")
+    }
+  }
+
+  private func take(_ lines: [String], _ prompt: String, _ hasEnded: Bool) {
+    for line in lines where !line.isEmpty { perform(line) }
+    if hasEnded { quit() }
+    screen.prompt = prompt
+    if screen.isTerminal { redraw() }
+  }
+
+  private func perform(_ line: String) {
+    let words = line.split(separator: " ").map(String.init)
+    do {
+      switch (words.first, words.dropFirst().first, words.count) {
+      case ("quit", nil, _): quit()
+      case ("buy", let id?, 2): try tell("bought", side.buy(number(id)))
+      case ("return", let id?, 2): try tell("returned", side.giveBack(number(id)))
+      default:
+        throw Failure.usage("cannot do '\(line)': type 'buy ID', 'return ID' or 'quit'")
+      }
+    } catch is ClosedPipe {
+      end(with: ClosedPipe())
+    } catch {
+      let failure = Failure(error)
+      message = failure.sentence
+      if !screen.isTerminal { output.tell(failure) }
+    }
+  }
+
+  private func number(_ word: String) throws(Refusal) -> Movie.ID {
+    guard let id = Movie.ID(word) else { throw .unknownMovie(word) }
+    return id
+  }
+
+  private func tell(_ action: String, _ ticket: Ticket) throws {
+    message = "\(action): \(ticket.film?.title ?? "")"
+    guard output.isJSON, !screen.isTerminal else { return }
+    try output.write(ticket.object.merging(["action": .string(action)]) { $1 })
+  }
+
+  // MARK: Ending
+
+  private func quit() -> Never {
+    screen.close()
+    side.stop()
+    Processes.exitAtOnce(0)
+  }
+
+  private func end(with error: any Error) -> Never {
+    screen.close()
+    if error is ClosedPipe { Processes.exitAtOnce(ClosedPipe.status) }
+    let failure = Failure(error)
+    output.tell(failure)
+    Processes.exitAtOnce(failure.status)
+  }
+
+  private func endWhenIdle() {
+    guard let idle else { return }
+    let left = idle - side.idle
+    guard left > .zero else { quit() }
+    DispatchQueue.main.asyncAfter(deadline: .now() + left / .seconds(1)) { [weak self] in
+      MainActor.assumeIsolated { self?.endWhenIdle() }
+    }
+  }
+}

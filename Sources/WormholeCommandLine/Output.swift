@@ -1,0 +1,98 @@
+import WormholeContainerStorage
+package import WormholePropertyLists
+import WormholeSyscalls
+
+/// The output of the command: data on standard output, messages on standard error.
+package struct Output: Sendable {
+  /// The prefix of the messages.
+  let program: String
+  package let isJSON: Bool
+  package let isQuiet: Bool
+  package let isVerbose: Bool
+  private var isOfDone = false
+
+  /// The same output for the report of a completed change: if the report cannot be written, the
+  /// error states both facts.
+  package var ofDone: Output {
+    var output = self
+    output.isOfDone = true
+    return output
+  }
+
+  package init(
+    _ program: String, isJSON: Bool = false, isQuiet: Bool = false, isVerbose: Bool = false
+  ) {
+    self.program = program
+    self.isJSON = isJSON
+    self.isQuiet = isQuiet
+    self.isVerbose = isVerbose
+  }
+
+  /// Writes data unchanged.
+  package func write(_ bytes: [UInt8]) throws {
+    do throws(Errno) {
+      try StandardStream.output.write(bytes)
+    } catch {
+      if error == .brokenPipe { throw ClosedPipe() }
+      if isOfDone {
+        throw Failure(
+          .software, "pending",
+          "the operation is done, but its result cannot be written to standard output: \(error)")
+      }
+      throw WormholeError(error, "write to", "standard output")
+    }
+  }
+
+  package func write(line: String) throws { try write(Array((line + "\n").utf8)) }
+
+  /// Writes an object on a line of its own; the object must contain all its keys.
+  package func write(_ object: [String: PropertyListValue]) throws {
+    try write(line: try JSONPropertyList.encode(.dictionary(object), limits: .output))
+  }
+
+  /// Writes one object on one line, with null for the keys of its form that are absent.
+  package func write(_ form: ObjectForm, _ values: [String: PropertyListValue?]) throws {
+    try write(line: try form.line(values))
+  }
+
+  /// Prints a message for the user, unless `--quiet` is set.
+  package func tell(_ words: String) {
+    if !isQuiet { complain(words) }
+  }
+
+  /// Prints a message for a user who wants every detail.
+  package func explain(_ words: String) {
+    if isVerbose { complain(words) }
+  }
+
+  package func tell(_ failure: Failure) {
+    if isQuiet, failure.status == ExitCode.no.rawValue { return }
+    guard isJSON, let line = try? ObjectForm.error.line(failure.object) else {
+      complain(failure.sentence)
+      return
+    }
+    try? StandardStream.error.write(line + "\n")
+  }
+
+  private func complain(_ sentence: String) {
+    // If standard error cannot be written, the exit code is the only report left.
+    try? StandardStream.error.write("\(program): \(sentence.withoutControls)\n")
+  }
+}
+
+/// The reader of standard output has gone: not an error, and the command has nothing left to do.
+package struct ClosedPipe: Error {
+  /// The status that the shell reports for a process ended by a write to such a pipe.
+  package static let status: Int32 = 141
+
+  package init() {}
+}
+
+extension PropertyListLimits {
+  /// The limits of output: printed values were read before, and are longer as text than as bytes.
+  package static let output: PropertyListLimits = {
+    var limits = PropertyListLimits.default
+    limits.bytes = 1 << 30
+    return limits
+  }()
+}

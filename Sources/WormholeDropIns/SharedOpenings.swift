@@ -1,0 +1,55 @@
+package import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// The containers that a process has opened for its drop-in modules, one instance for each
+/// container.
+///
+/// The originals consist of calls that name a group and keep nothing open. An instance holds
+/// watches and descriptors, so all calls of a process share one instance of a container, for as
+/// long as the process runs.
+package enum SharedOpenings {
+  private static let opened = Monitor(State())
+
+  private struct State {
+    /// By the bytes of their paths, because texts that look alike may be different paths.
+    var holes: [[UInt8]: SharedContainer] = [:]
+    /// The process that has opened the containers: a forked child must open them again.
+    var process: Int32?
+  }
+
+  /// Returns the instance of a group's container, which is created if it is missing.
+  package static func group(_ identifier: String?) throws(WormholeError) -> SharedContainer {
+    guard let identifier else {
+      throw WormholeError(
+        .invalidName, "open the container of group", "", because: "the group's identifier is nil")
+    }
+    let location = try ContainerLocation(group: identifier)
+    return try opening(location.container) { (options) throws(WormholeError) in
+      try SharedContainer(group: identifier, options: options)
+    }
+  }
+
+  /// Returns the instance of the container at a path, which is created if it is missing.
+  package static func directory(_ path: String) throws(WormholeError) -> SharedContainer {
+    try opening(path) { (options) throws(WormholeError) in
+      try SharedContainer(directory: path, options: options)
+    }
+  }
+
+  private static func opening(
+    _ path: String, _ open: (Options) throws(WormholeError) -> SharedContainer
+  ) throws(WormholeError) -> SharedContainer {
+    let (process, place) = (Int32(Processes.current), Array(path.utf8))
+    return try opened.withLock { state throws(WormholeError) in
+      if state.process != process { state = State(process: process) }
+      // A program that removes the directory and continues, as tests do, wants a new container.
+      if let container = state.holes[place], container.storage.isInPlace { return container }
+      var options = Options()
+      options.log = { DropInLog.tell($0) }
+      let container = try open(options)
+      state.holes[place] = container
+      return container
+    }
+  }
+}

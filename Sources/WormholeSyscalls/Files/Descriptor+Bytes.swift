@@ -1,0 +1,148 @@
+import Glibc
+internal import WormholeCLinux
+
+extension Descriptor {
+  /// Reads once, from the current offset; returns 0 at the end of the file.
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+    let descriptor = try number
+    let count = shortened(.read, descriptor, buffer.count)
+    return try perform(.read, on: descriptor) {
+      Glibc.read(descriptor, buffer.baseAddress, count)
+    }
+  }
+
+  /// Reads once, from the given offset.
+  package func read(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(Errno) -> Int {
+    let descriptor = try number
+    let count = shortened(.pread, descriptor, buffer.count)
+    return try perform(.pread, on: descriptor) {
+      Glibc.pread(descriptor, buffer.baseAddress, count, offset)
+    }
+  }
+
+  /// Reads until the buffer is full or the file ends; returns the number of bytes read.
+  package func readFully(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0
+  ) throws(Errno) -> Int {
+    var done = 0
+    while done < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let count = try read(into: rest, at: offset + done)
+      if count == 0 { break }
+      done += count
+    }
+    return done
+  }
+
+  /// Writes once, at the current offset; may write fewer bytes than the buffer contains.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+    let descriptor = try number
+    let count = shortened(.write, descriptor, bytes.count)
+    return try perform(.write, on: descriptor) {
+      Glibc.write(descriptor, bytes.baseAddress, count)
+    }
+  }
+
+  /// Writes all the bytes at the current offset.
+  package func writeFully(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    var done = 0
+    while done < bytes.count {
+      let count = try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+      // A regular file never takes 0 bytes; for any other kind this check prevents an endless loop.
+      guard count > 0 else { throw .inputOutput }
+      done += count
+    }
+  }
+
+  /// Writes all the bytes at the given offset.
+  package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
+    try Self.writeFully(bytes, at: offset, toOpen: number)
+  }
+
+  /// Writes all the bytes to a number that its owner promises to keep open during the call.
+  package static func writeFully(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int, toOpen descriptor: CInt
+  ) throws(Errno) {
+    var done = 0
+    while done < bytes.count {
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+      let count = shortened(.pwrite, descriptor, rest.count)
+      let position = offset + done
+      let written = try perform(.pwrite, on: descriptor) {
+        Glibc.pwrite(descriptor, rest.baseAddress, count, position)
+      }
+      guard written > 0 else { throw .inputOutput }
+      done += written
+    }
+  }
+
+  /// Reserves space for `size` bytes, so that a later write cannot fail for lack of space.
+  package func reserve(_ size: Int) throws(Errno) {
+    let descriptor = try number
+    _ = try perform(.fallocate, on: descriptor) { linux_fallocate(descriptor, size) }
+  }
+
+  package func truncate(to size: Int) throws(Errno) {
+    let descriptor = try number
+    _ = try perform(.ftruncate, on: descriptor) { Glibc.ftruncate(descriptor, size) }
+  }
+
+  /// Returns where data begins, at the offset or behind it; nil if only holes follow, or nothing.
+  ///
+  /// If the file system does not support holes, the file has none. The call moves the current
+  /// offset.
+  package func nextData(from offset: Int) throws(Errno) -> Int? {
+    let descriptor = try number
+    do throws(Errno) {
+      return try perform(.lseek, on: descriptor) { linux_next_data(descriptor, offset) }
+    } catch {
+      if error == .noDevice { return nil }
+      guard error == .invalidArgument || error == .notSupported else { throw error }
+      return offset
+    }
+  }
+
+  /// Returns where a hole begins, at the offset or behind it; the end of the file counts as a hole.
+  ///
+  /// Nil if the offset is behind the end, or if the file system does not support holes.
+  package func nextHole(from offset: Int) throws(Errno) -> Int? {
+    let descriptor = try number
+    do throws(Errno) {
+      return try perform(.lseek, on: descriptor) { linux_next_hole(descriptor, offset) }
+    } catch {
+      let harmless: Set<Errno> = [.noDevice, .invalidArgument, .notSupported]
+      guard harmless.contains(error) else { throw error }
+      return nil
+    }
+  }
+
+  /// Makes this file share the blocks of another file, if the file system can share blocks.
+  package func clone(from source: borrowing Descriptor) throws(Errno) {
+    let (to, from) = (try number, try source.number)
+    _ = try perform(.clone, on: from) { linux_clone_file(to, from) }
+  }
+
+  /// Copies up to `count` bytes inside the kernel, at the current offsets of both files.
+  package func copy(from source: borrowing Descriptor, count: Int) throws(Errno) -> Int {
+    let (to, from) = (try number, try source.number)
+    return try perform(.copyRange, on: from) { linux_copy_file_range(from, to, count) }
+  }
+
+  /// Forces the file's content, or the directory's names, to disk.
+  package func sync() throws(Errno) {
+    let descriptor = try number
+    CallCounters.countSync()
+    _ = try perform(.fsync, on: descriptor) { Glibc.fsync(descriptor) }
+  }
+}
+
+@inline(__always)
+private func shortened(_ call: Call, _ descriptor: CInt, _ count: Int) -> Int {
+  #if FAULT_POINTS
+    FaultPoints.limit(call, descriptor, count)
+  #else
+    count
+  #endif
+}

@@ -1,0 +1,64 @@
+internal import Synchronization
+internal import WormholeCLinux
+
+/// The identity of this process among a process and all its forked children.
+///
+/// A process that is copied, by `fork` or by a bare clone(2), continues as two processes with the
+/// same memory and the same open files. An object made before the copy belongs to the process that
+/// made the object: the forked child may drop the object, and do nothing else with it. The check
+/// costs no system call. A process that shares this process's memory, as after `vfork`, is not a
+/// copy. In this package, a forked child is a copy made in either way.
+package struct ProcessCopy: Equatable, Sendable {
+  private let number: UInt32
+
+  /// The identity of this process.
+  package static var current: ProcessCopy { ProcessCopy(number: linux_copy_number()) }
+
+  /// Whether this is the identity of the current process.
+  package var isCurrent: Bool { number == linux_copy_number() }
+
+  /// Whether this process is a forked child of a process that has used this library.
+  package static var isCopy: Bool { linux_copy_number() > 1 }
+
+  /// Continues as if the kernel had no memory that it wipes in forked children; for tests.
+  package static func numberByHand() { linux_number_copies_by_hand() }
+}
+
+/// An object of which each process has its own, a forked child included.
+package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
+  private final class Entry: Sendable {
+    let value: Value
+    let copy = ProcessCopy.current
+    init(_ value: Value) { self.value = value }
+  }
+
+  /// The address of an entry; 0 as long as no entry exists.
+  private let entry = Atomic<UInt>(0)
+  private let make: @Sendable () -> Value
+
+  /// - Parameter make: makes the object; several threads may call it at once, and all but one
+  ///   result is dropped.
+  package init(_ make: @escaping @Sendable () -> Value) { self.make = make }
+
+  /// The object of this process.
+  ///
+  /// A forked child leaves an inherited object as it is: the object's threads do not exist in the
+  /// child, and its locks are taken.
+  package var current: Value {
+    let known = entry.load(ordering: .acquiring)
+    if let found = Self.entry(at: known), found.copy.isCurrent { return found.value }
+    let fresh = Unmanaged.passRetained(Entry(make()))
+    let (isFirst, other) = entry.compareExchange(
+      expected: known, desired: UInt(bitPattern: fresh.toOpaque()),
+      ordering: .acquiringAndReleasing)
+    if isFirst { return fresh.takeUnretainedValue().value }
+    fresh.release()
+    return Self.entry(at: other)!.value
+  }
+
+  private static func entry(at address: UInt) -> Entry? {
+    UnsafeRawPointer(bitPattern: address).map {
+      Unmanaged<Entry>.fromOpaque($0).takeUnretainedValue()
+    }
+  }
+}

@@ -1,0 +1,233 @@
+import Glibc
+internal import WormholeCLinux
+
+/// This process, and all processes that its signals reach.
+package enum Processes {
+  package static var current: Int32 { getpid() }
+  /// The process ID of the parent; after the end of the parent, the ID of another process.
+  package static var parent: Int32 { getppid() }
+
+  /// Makes the kernel kill this process at the end of the thread that started it.
+  package static var effectiveUser: UInt32 { geteuid() }
+  package static var effectiveGroup: UInt32 { getegid() }
+
+  package static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+  }
+
+  /// The command-line arguments after the program's name, as zero-terminated bytes.
+  package static var arguments: [UnsafePointer<CChar>] {
+    guard var next = linux_arguments(), next.pointee != nil else { return [] }
+    var words: [UnsafePointer<CChar>] = []
+    next += 1
+    while let word = next.pointee {
+      words.append(UnsafePointer(word))
+      next += 1
+    }
+    return words
+  }
+
+  /// Returns whether a variable contains bytes that are not UTF-8: as a string such a variable
+  /// would have another value, and two different values would be equal.
+  package static func isGarbled(environment name: String) -> Bool {
+    getenv(name).map { String(validatingCString: $0) == nil } ?? false
+  }
+
+  /// Returns the whole environment for a program to be started, byte for byte unchanged, except for
+  /// variables that are set here or left out.
+  ///
+  /// - Parameter settings: `NAME=value`.
+  package static func environment(
+    setting settings: [String], without unwanted: [String] = []
+  ) -> [[CChar]] {
+    let names =
+      (settings.map { $0.parts(between: "=", most: 1, keepingEmpty: true)[0] } + unwanted).map {
+        Array(($0 + "=").utf8CString.dropLast())
+      }
+    var all: [[CChar]] = []
+    var next = environ
+    while let setting = next.pointee {
+      let bytes = UnsafeBufferPointer(start: setting, count: strlen(setting) + 1)
+      if !names.contains(where: { bytes.starts(with: $0) }) { all.append(Array(bytes)) }
+      next += 1
+    }
+    return all + settings.map { Array($0.utf8CString) }
+  }
+
+  package enum Signal: Sendable {
+    case kill, stop, go, terminate, interrupt
+    var number: CInt {
+      switch self {
+      case .kill: SIGKILL
+      case .stop: SIGSTOP
+      case .go: SIGCONT
+      case .terminate: SIGTERM
+      case .interrupt: SIGINT
+      }
+    }
+  }
+
+  package static func send(_ signal: Signal, to process: Int32) throws(Errno) {
+    guard Glibc.kill(process, signal.number) == 0 else { throw Errno.current }
+  }
+
+  package static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+
+  /// Ends without flushing, closing or cleaning up, as a crash would.
+  package static func exitAtOnce(_ status: Int32) -> Never { _exit(status) }
+
+  /// Lets a thread run that waits for the processor.
+  package static func yield() { sched_yield() }
+}
+
+/// How a process ended.
+package enum ExitStatus: Equatable, Sendable {
+  case exited(Int32)
+  case signalled(Int32)
+
+  fileprivate init(_ raw: Int32) {
+    let signal = raw & 0x7f
+    self = signal == 0 ? .exited((raw >> 8) & 0xff) : .signalled(signal)
+  }
+
+  /// The status as shells report it: 128 plus the signal's number if a signal ended the process.
+  package var code: Int32 {
+    switch self {
+    case .exited(let code): code
+    case .signalled(let signal): 128 + signal
+    }
+  }
+}
+
+/// A child process.
+package struct Child: Sendable {
+  package let process: Int32
+
+  /// Starts a program.
+  ///
+  /// The program inherits the three standard descriptors named here and nothing else.
+  ///
+  /// - Parameters:
+  ///   - program: a path, or a name to look up in PATH.
+  ///   - ownSession: whether the program gets a session of its own: signals of this process's
+  ///     terminal do not reach the program, and the program does not ignore the signals that this
+  ///     process ignores.
+  ///   - resetsSignals: whether the program ignores no signal, even if this process does.
+  ///   - environment: the result of ``Processes/environment(setting:without:)``; by default this
+  ///     process's own.
+  package static func spawn(
+    _ program: String, _ arguments: [String] = [], environment: [[CChar]]? = nil,
+    input: CInt = 0, output: CInt = 1, error: CInt = 2, ownSession: Bool = false,
+    resetsSignals: Bool = false
+  ) throws(Errno) -> Child {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    // A dup of a number onto itself clears close-on-exec, as intended for 0, 1 and 2.
+    posix_spawn_file_actions_adddup2(&actions, input, 0)
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    posix_spawn_file_actions_adddup2(&actions, error, 2)
+    // Descriptors that other libraries have left open without close-on-exec are closed too.
+    linux_close_others(&actions)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    var all = sigset_t()
+    sigfillset(&all)
+    if !ownSession && !resetsSignals {
+      for number in [SIGHUP, SIGINT, SIGQUIT] where Signals.isIgnored(number) {
+        sigdelset(&all, number)
+      }
+    }
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    let session = ownSession ? linux_spawn_session : 0
+    posix_spawnattr_setflags(
+      &attributes, Int16(CInt(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session))
+    var process: pid_t = 0
+    _ = try perform(.spawn, program) {
+      let failure = withWords(program, arguments, environment) { words, settings in
+        posix_spawnp(&process, program, &actions, &attributes, words, settings)
+      }
+      // posix_spawnp returns the error itself instead of leaving it in errno.
+      errno = failure
+      return failure == 0 ? 0 : -1
+    }
+    return Child(process: process)
+  }
+
+  private typealias Words = UnsafePointer<UnsafeMutablePointer<CChar>?>
+
+  /// Gives the body what C wants: the words of a command line and an environment.
+  private static func withWords(
+    _ program: String, _ arguments: [String], _ environment: [[CChar]]?,
+    _ body: (Words, Words) -> CInt
+  ) -> CInt {
+    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    guard let environment else { return body(words, environ) }
+    var settings: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) }
+    settings.append(nil)
+    defer { for setting in settings { free(setting) } }
+    return body(words, settings)
+  }
+
+  /// Starts a program that goes on without this process, and inherits its environment's words, its
+  /// user, its hard limits and little else: see `linux_spawn_alone`.
+  ///
+  /// - Parameter program: a path.
+  package static func spawnAlone(
+    _ program: String, _ arguments: [String], environment: [[CChar]], directory: String
+  ) throws(Errno) -> Child {
+    var process: pid_t = 0
+    _ = try perform(.spawn, program) {
+      let failure = withWords(program, arguments, environment) { words, settings in
+        linux_spawn_alone(&process, program, words, settings, directory)
+      }
+      errno = failure
+      return failure == 0 ? 0 : -1
+    }
+    return Child(process: process)
+  }
+
+  /// Waits until the child has ended.
+  package func wait() throws(Errno) -> ExitStatus {
+    var status: Int32 = 0
+    _ = try perform(.waitpid) { waitpid(process, &status, 0) }
+    return ExitStatus(status)
+  }
+
+  /// Waits until the child has ended, and leaves its status, and so its process ID, uncollected.
+  package func waitUntilEnded() throws(Errno) {
+    var information = siginfo_t()
+    _ = try perform(.waitpid) {
+      waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
+    }
+  }
+
+  /// Returns how the child ended; nil while the child runs.
+  package func poll() throws(Errno) -> ExitStatus? {
+    var status: Int32 = 0
+    let result = try perform(.waitpid) { waitpid(process, &status, WNOHANG) }
+    return result == 0 ? nil : ExitStatus(status)
+  }
+
+  /// Waits until the child is suspended (true) or has ended (false).
+  package func waitUntilStopped() throws(Errno) -> Bool {
+    var status: Int32 = 0
+    _ = try perform(.waitpid) { waitpid(process, &status, WUNTRACED) }
+    return status & 0xff == 0x7f
+  }
+
+  package func send(_ signal: Processes.Signal) throws(Errno) {
+    try Processes.send(signal, to: process)
+  }
+
+  /// Passes on a signal that arrived as a number.
+  package func send(number: Int32) throws(Errno) {
+    guard Glibc.kill(process, number) == 0 else { throw Errno.current }
+  }
+}
