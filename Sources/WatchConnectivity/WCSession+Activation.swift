@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import Wormhole
+internal import WormholeContainerStorage
 internal import WormholeDropIns
 internal import WormholeSyscalls
 
@@ -159,7 +160,7 @@ extension WCSession {
   // MARK: Changes
 
   /// Handles a change of the pairing by any process.
-  private func pairingChanged() {
+  func pairingChanged() {
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened }) else {
       return
     }
@@ -182,7 +183,7 @@ extension WCSession {
     switch (error as? WormholeError)?.code {
     case .notAContainer, .forked, .notJoined, .cancelled, .damaged, .typeMismatch, .invalidName:
       return
-    default: later.plan(on: work) { [weak self] in self?.pairingChanged() }
+    default: pairingReader.retry()
     }
   }
 

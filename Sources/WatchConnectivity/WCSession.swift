@@ -2,6 +2,7 @@ internal import Dispatch
 public import Foundation
 internal import Synchronization
 internal import Wormhole
+internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
@@ -57,7 +58,8 @@ public class WCSession: NSObject, @unchecked Sendable {
   let known = Monitor((version: -1, state: Pairing.State()))
   let unhandled = Monitor<String?>(nil)
   let messagesWaiting = Monitor(0)
-  let later = LaterLook()
+  /// Reads the pairing again after a failed attempt.
+  let pairingReader: Worker
   /// Messages that wait until the phone's app has started.
   let waking = Monitor<[Action]?>(nil)
 
@@ -87,7 +89,9 @@ public class WCSession: NSObject, @unchecked Sendable {
     callbacks = DispatchQueue(
       label: "wormhole.watchconnectivity.delegate.held", target: firstCallbacks)
     callbacks.suspend()
+    pairingReader = Worker(on: work, staysOnQueue: true)
     super.init()
+    pairingReader.begin { [weak self] in self?.pairingChanged() }
   }
 
   /// Creates a session beside others in one process, for tests.

@@ -16,7 +16,7 @@ struct HintTests {
     let file: String
     let content: String
 
-    var program: String { file.contains("/CinemaTime") ? "cinematime" : "wormhole" }
+    var program: String { file.contains("/WormholeCinemaTime") ? "cinematime" : "wormhole" }
 
     /// The commands in quotation marks, as in `see 'wormhole queue x'`.
     var commands: [[String]] {

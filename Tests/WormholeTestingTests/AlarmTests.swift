@@ -1,4 +1,5 @@
 import Testing
+import WormholeContainerStorage
 import WormholeSyscalls
 import WormholeTesting
 
@@ -44,17 +45,17 @@ import WormholeTesting
 
   @Test func whatAReceiverWaitsForDoesNotPileUp() async throws {
     let clock = TestClock()
-    let worker = CoalescingWorker(staysOnQueue: true, MailTime(moved: clock))
-    let far = (clock.now + .seconds(3600)).nanoseconds
+    let worker = Worker(on: WorkQueue(), staysOnQueue: true, MailTime(moved: clock))
+    let far = clock.now + .seconds(3600)
     let runs = Heard<Int>()
     worker.begin {
-      let near = (clock.now + .seconds(1)).nanoseconds
       runs.add(1)
-      return runs.count % 2 == 0 ? near : far
+      worker.trigger(at: runs.count % 2 == 0 ? clock.now + .seconds(1) : far)
     }
+    worker.trigger()
     for round in 1...20 {
       try await eventually("it has run") { runs.count >= 2 * round - 1 }
-      worker.kick()
+      worker.trigger()
       try await eventually("it has run again") { runs.count >= 2 * round }
       clock.advance(by: .seconds(2))
     }

@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
 import WormholeSyscalls
 
 @testable import Wormhole
@@ -12,14 +13,12 @@ import WormholeSyscalls
     let pair = try Pair()
     let mailbox = pair.watch.mailbox
     let kicks = Monitor(0)
-    let runners = [CoalescingWorker(staysOnQueue: false), CoalescingWorker(staysOnQueue: false)]
+    let runners = [Worker(on: WorkQueue()), Worker(on: WorkQueue())]
     let numbers = try runners.map { try mailbox.add($0, kinds: nil) }
     // No caller waits for either of the receivers, so both count as busy.
-    runners[0].begin(isAsked: { false }) { nil }
-    runners[1].begin(isAsked: { false }) {
-      kicks.signal { $0 += 1 }
-      return nil
-    }
+    runners[0].begin(isAsked: { false }) {}
+    runners[1].begin(isAsked: { false }) { kicks.signal { $0 += 1 } }
+    for runner in runners { runner.trigger() }
     func takeOne() throws {
       guard case .work(.file(let file)) = mailbox.step(for: numbers[0], until: { false }) else {
         throw TooLate(description: "there is no message")

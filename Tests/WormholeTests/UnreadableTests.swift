@@ -80,20 +80,13 @@ import WormholeSyscalls
     try contexts.makeDirectory("watch,taking", mode: 0o700)
     let begin = Instant.now
     for _ in 0..<20 { try till.watchContexts { _ in } }
-    try failed.wait("two more") { $0.count >= 22 }
+    till.contexts.settle()
+    let early = failed.count
+    try failed.wait("two more") { $0.count >= early + 2 }
     let time = Instant.now - begin
     try contexts.removeDirectory("watch,taking")
     till.leave()
     return time
   }
 
-  @Test func ofManyLooksThatArePlannedOneIsTaken() throws {
-    let (later, looks) = (LaterLook(), Heard<Int>())
-    for _ in 0..<10 { later.plan(on: pair.meeting.container.background) { looks.add(1) } }
-    try looks.wait("the first") { !$0.isEmpty }
-    // The earlier plan runs before the later plan.
-    later.plan(on: pair.meeting.container.background) { looks.add(2) }
-    try looks.wait("the second") { $0.contains(2) }
-    #expect(looks.all == [1, 2])
-  }
 }

@@ -33,11 +33,11 @@ final class ContextInbox: Service {
   let container: SharedContainer
   private let home: MemberDirectory
   private let queue = WorkQueue()
+  private let worker: Worker
   private let listeners = Monitor<[ObjectIdentifier: MemberListener<Context>]>(
     [:])
   private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
-  private let later = LaterLook()
   /// The contexts that listeners are receiving now, by sender: a context counts as received from
   /// the call of the listener.
   private let told = Monitor<[String: Context]>([:])
@@ -45,6 +45,8 @@ final class ContextInbox: Service {
   init(_ container: SharedContainer, _ home: MemberDirectory) {
     self.container = container
     self.home = home
+    worker = Worker(on: queue, staysOnQueue: true)
+    worker.begin { [weak self] in self?.look() }
   }
 
   /// Returns a listener that is notified once it has been added.
@@ -68,8 +70,7 @@ final class ContextInbox: Service {
         watch = try home.watch(.context) { [weak self] signal in
           // Listing would make the folder again, although the member's directory may be about to
           // disappear.
-          guard let self, signal != .gone else { return }
-          queue.soon { self.look() }
+          if signal != .gone { self?.worker.trigger() }
         }
       } catch {
         throw WormholeError(error, "watch contexts of", home.name, at: home)
@@ -81,7 +82,7 @@ final class ContextInbox: Service {
       remove(listener)
       listener.left()
     }
-    queue.soon { self.look() }
+    worker.trigger()
   }
 
   private func remove(_ listener: MemberListener<Context>) {
@@ -126,7 +127,7 @@ final class ContextInbox: Service {
       .error, "cannot receive a context of '\(home.name)': \(error)",
       about: LogSubject(member: home.name), because: error)
     guard !isClosed.withLock({ $0 }) else { return }
-    later.plan(on: queue) { [weak self] in self?.look() }
+    worker.retry()
   }
 
   /// Handles the waiting context of one sender; false if none waits or there is no listener.

@@ -35,7 +35,6 @@ final class PresentedFile: Stoppable {
     /// Accesses that may have written before the registration; if their process dies, no process
     /// notifies this presenter.
     var awaited: [(room: AccessDirectory, name: AccessName)] = []
-    var isLooking = false
     var isStopped = false
     /// The changes still to report, by path; a call for each is queued already.
     var changes: [AccessPath: Bool] = [:]
@@ -64,8 +63,8 @@ final class PresentedFile: Stoppable {
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let arbiters: Arbiters
   private let gate = CallGate()
-  /// A queue of the presenter's own, because it calls file systems that may never return.
-  private let clock = WorkQueue()
+  /// On a queue of the presenter's own, because it calls file systems that may never return.
+  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
   private let state = Monitor(State())
   private let presented = Monitor(Presented())
   /// The number of changes that are reported separately.
@@ -79,6 +78,7 @@ final class PresentedFile: Stoppable {
     self.purpose = purpose
     self.arbiters = arbiters
     self.perform = perform
+    worker.begin { [weak self] in self?.look() }
   }
 
   // MARK: Registration
@@ -131,7 +131,7 @@ final class PresentedFile: Stoppable {
         }
         guard !writers.isEmpty else { continue }
         state.withLock { $0.awaited += writers.map { (room, $0) } }
-        lookLater()
+        worker.retry()
       }
     } catch {
       hide(places)
@@ -180,6 +180,7 @@ final class PresentedFile: Stoppable {
     hide(last.places)
     forget(last.places + last.left)
     gate.close()
+    worker.end()
     let answers = state.withLock { state in
       state.isStopped = true
       defer { (state.holds, state.answers) = ([:], [:]) }
@@ -219,7 +220,7 @@ final class PresentedFile: Stoppable {
       return false
     }
     guard !isOver else { return answer(false) }
-    lookLater()
+    worker.retry()
     guard let relinquish = calls.relinquish else { return prepare(question, asking) }
     callAndAwait { [self] call in
       relinquish(question.writes == true ? .writing : .reading) { [self] resume in
@@ -383,44 +384,28 @@ final class PresentedFile: Stoppable {
     } catch {
       presented.places.first?.room.container.log(.warning, error)
       presented.isLate = true
-      showLater()
+      worker.retry()
     }
   }
 
   /// Retries the registration at the new path.
   ///
   /// Until success, no access asks the presenter there.
-  private func showLater() {
-    clock.soon(after: .seconds(1)) { [weak self] in
-      guard let self else { return }
-      let path = presented.withLock { presented -> String? in
-        // The presenter may have ended, or the item may have been moved again.
-        guard presented.isLate else { return nil }
-        showAnew(&presented)
-        return presented.isLate ? nil : presented.paths.last?.text
-      }
-      // Writers at the new path before the registration have not notified this presenter.
-      if let path { noteChange(path, isNew: false) }
+  private func showLate() {
+    let path = presented.withLock { presented -> String? in
+      // The presenter may have ended, or the item may have been moved again.
+      guard presented.isLate else { return nil }
+      showAnew(&presented)
+      return presented.isLate ? nil : presented.paths.last?.text
     }
+    // Writers at the new path before the registration have not notified this presenter.
+    if let path { noteChange(path, isNew: false) }
   }
 
   // MARK: Dead processes
 
-  private func lookLater() {
-    let begins = state.withLock { state in
-      !state.isLooking
-        && {
-          state.isLooking = true; return true
-        }()
-    }
-    if begins { schedule() }
-  }
-
-  private func schedule() {
-    clock.soon(after: .seconds(1)) { [weak self] in self?.look() }
-  }
-
   private func look() {
+    showLate()
     let (holds, awaited) = state.withLock { ($0.holds, $0.awaited) }
     let lost = holds.filter {
       !Mutants.has(.trustAskers) && !$0.value.room.lives($0.value.process)
@@ -433,9 +418,8 @@ final class PresentedFile: Stoppable {
     if !ended.isEmpty, let path = ownPath { noteChange(path, isNew: false) }
     let goesOn = state.withLock { state in
       state.awaited.removeAll { ended.contains($0.name) }
-      state.isLooking = !state.isStopped && !(state.holds.isEmpty && state.awaited.isEmpty)
-      return state.isLooking
+      return !(state.holds.isEmpty && state.awaited.isEmpty)
     }
-    if goesOn { schedule() }
+    if goesOn { worker.retry() }
   }
 }

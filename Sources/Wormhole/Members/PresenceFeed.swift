@@ -21,8 +21,6 @@ final class PresenceFeed: Sendable {
     var isOver = false
     /// The index of the next pause, after a notice that the presence was released.
     var nextPause = PresenceFeed.pauses.count
-    /// The number of such notices: a plan from before the last notice is void.
-    var releases = 0
     /// The last reported profile.
     var told: Profile?
   }
@@ -33,6 +31,7 @@ final class PresenceFeed: Sendable {
   /// ending thread may be delayed.
   private static let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500]
   private static let queue = WorkQueue()
+  private let worker = Worker(on: PresenceFeed.queue, staysOnQueue: true)
 
   private init(
     _ name: String, _ escaped: String, in folder: Container.Folder, _ storage: Container,
@@ -45,6 +44,7 @@ final class PresenceFeed: Sendable {
     self.escaped = escaped
     self.storage = storage
     self.interest = interest
+    worker.begin { [weak self] in self?.change() }
   }
 
   /// Notifies a listener of a member's changes and of its present state.
@@ -76,19 +76,18 @@ final class PresenceFeed: Sendable {
       state.isOver = true
       return state.watch.take()
     }
+    worker.end()
     watch?.stop()
   }
 
   private func hear(wasReleased: Bool) {
-    let listener = state.withLock { state in
-      if wasReleased, !Mutants.has(.noSecondLook) {
-        state.releases += 1
-        state.nextPause = 0
-      }
-      return state.listener
+    state.withLock { state in
+      if wasReleased, !Mutants.has(.noSecondLook) { state.nextPause = 0 }
     }
-    listener?.change(escaped)
+    change()
   }
+
+  private func change() { state.withLock { $0.listener }?.change(escaped) }
 
   func look() -> WatchResult {
     let stamp: Stamp
@@ -122,18 +121,11 @@ final class PresenceFeed: Sendable {
 
   /// Plans a rescan if the presence was released and still appears held.
   private func planNextLook() {
-    let plan = state.withLock { state -> (pause: Int, releases: Int)? in
-      guard state.nextPause < Self.pauses.count, !state.isOver else { return nil }
-      defer { state.nextPause += 1 }
-      return (Self.pauses[state.nextPause], state.releases)
-    }
-    guard let plan else { return }
-    Self.queue.soon(after: .milliseconds(plan.pause)) { [weak self] in
-      guard let self else { return }
-      let listener = state.withLock { state in
-        state.releases == plan.releases && !state.isOver ? state.listener : nil
-      }
-      listener?.change(escaped)
+    state.withLock { state in
+      guard state.nextPause < Self.pauses.count else { return }
+      let moment = Instant.now + .milliseconds(Self.pauses[state.nextPause])
+      // If an earlier rescan is planned, the earlier rescan plans the next rescan.
+      if worker.trigger(at: moment) { state.nextPause += 1 }
     }
   }
 

@@ -82,17 +82,18 @@ final class Pump: Stoppable {
   }
 
   let mailbox: Mailbox
-  private let runner: CoalescingWorker
+  private let runner: Worker
   private let number: Int
   private let state = Monitor(State())
 
   init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
     self.mailbox = mailbox
     try TaskPool.start("receive as", mailbox.home.name)
-    runner = CoalescingWorker(staysOnQueue: false, mailbox.container.options.time)
+    runner = Worker(on: WorkQueue(), mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds)
     // The worker retains this pump until the pump is stopped.
     runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
+    runner.trigger()
   }
 
   /// Throws in a forked child, to which no message is delivered.
@@ -115,14 +116,15 @@ final class Pump: Stoppable {
       if !state.isStopped { state.asking = continuation }
       return state.isStopped
     }
-    if isLate { continuation.resume() } else { runner.kick() }
+    if isLate { continuation.resume() } else { runner.trigger() }
   }
 
-  private func run() -> Int64? {
+  private func run() {
     while state.withLock({ !$0.isStopped && $0.asking != nil }) {
       switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
       case .idle(let due):
-        return due
+        if let due { runner.trigger(at: Instant(nanoseconds: due)) }
+        return
       case .ended:
         stop()
       case .work(let work):
@@ -141,7 +143,6 @@ final class Pump: Stoppable {
         }
       }
     }
-    return nil
   }
 
   /// Stops the receiver; a waiting task gets nil.

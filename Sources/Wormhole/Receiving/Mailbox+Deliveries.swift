@@ -35,7 +35,7 @@ extension Mailbox {
       }
       return Array(state.receivers.values)
     }
-    for runner in runners { runner.kick() }
+    for runner in runners { runner.trigger() }
   }
 
   private func forget(_ delivery: Delivery) {
@@ -123,7 +123,7 @@ extension Mailbox {
       }
       return (result, Array(state.receivers.values))
     }
-    for runner in runners { runner.kick() }
+    for runner in runners { runner.trigger() }
     return result
   }
 

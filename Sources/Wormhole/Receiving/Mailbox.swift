@@ -36,7 +36,7 @@ final class Mailbox: Service {
 
   struct State {
     var machine: MailboxMachine
-    var receivers: [Int: CoalescingWorker] = [:]
+    var receivers: [Int: Worker] = [:]
     var lastReceiver = 0
     /// How many receivers are performing an action of the machine.
     var acting = 0
@@ -80,7 +80,7 @@ final class Mailbox: Service {
   /// Adds a receiver, whose worker is triggered whenever work may be waiting; the first receiver
   /// starts the watch on the inbox.
   func add(
-    _ runner: CoalescingWorker, kinds: Set<String>?, takesFiles: Bool = true
+    _ runner: Worker, kinds: Set<String>?, takesFiles: Bool = true
   ) throws(WormholeError) -> Int {
     try container.storage.checkOwner("receive as", home.name)
     try begin()
@@ -135,7 +135,7 @@ final class Mailbox: Service {
         }
         return Array(state.receivers.values)
       }
-      for runner in runners { runner.kick() }
+      for runner in runners { runner.trigger() }
     case .lookAgain, .replaced:
       tell { machine in
         machine.loseTrack()
@@ -162,7 +162,7 @@ final class Mailbox: Service {
     }
     for open in open { open.delivery.close() }
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
-    for runner in runners { runner.kick() }
+    for runner in runners { runner.trigger() }
     inbox.stop()
     // Each delivery retains this mailbox: leaving with a claimed batch would leak the mailbox.
     let (left, returned) = state.withLock { state in
@@ -199,7 +199,7 @@ final class Mailbox: Service {
         continue
       }
       if action == .yield {
-        for other in others(than: receiver, if: { _ in true }) { other.kick() }
+        for other in others(than: receiver, if: { _ in true }) { other.trigger() }
         return .idle(until: nil)
       }
       let work = act(action, for: receiver)
@@ -209,7 +209,7 @@ final class Mailbox: Service {
       }
       if isClosing { state.broadcast() }
       if let work {
-        for other in others(than: receiver, if: { $0.takeHeldUp() }) { other.kick() }
+        for other in others(than: receiver, if: { $0.takeHeldUp() }) { other.trigger() }
         return .work(work)
       }
     }
@@ -218,7 +218,7 @@ final class Mailbox: Service {
 
   private func others(
     than receiver: Int, if condition: (inout MailboxMachine) -> Bool
-  ) -> [CoalescingWorker] {
+  ) -> [Worker] {
     state.withLock { state in
       guard state.receivers.count > 1, condition(&state.machine) else { return [] }
       return state.receivers.filter { $0.key != receiver }.map(\.value)
@@ -247,7 +247,7 @@ final class Mailbox: Service {
     let (result, runners) = state.withLock { state in
       (change(&state.machine), Array(state.receivers.values))
     }
-    for runner in runners { runner.kick() }
+    for runner in runners { runner.trigger() }
     return result
   }
 

@@ -72,7 +72,7 @@ extension Member {
 final class Receiver: Stoppable {
   private let mailbox: Mailbox
   private let number: Int
-  private let runner: CoalescingWorker
+  private let runner: Worker
   private let acknowledgement: Acknowledgement
   private let queue: DispatchQueue?
   private let handler: @Sendable (Message) throws -> Void
@@ -103,18 +103,19 @@ final class Receiver: Stoppable {
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    runner = CoalescingWorker(staysOnQueue: queue != nil, mailbox.container.options.time)
+    runner = Worker(on: WorkQueue(), staysOnQueue: queue != nil, mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds, takesFiles: takesFiles)
   }
 
   func begin() {
     mailbox.closures.add(self)
     runner.begin { [weak self] in self?.run() }
+    runner.trigger()
   }
 
   private var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
 
-  private func run() -> Int64? {
+  private func run() {
     while true {
       // Set before `isStopped` is read: the stopping thread sees the work, or this thread the stop.
       enter()
@@ -126,8 +127,10 @@ final class Receiver: Stoppable {
       }
       leave()
       switch step {
-      case .idle(let due): return due
-      case .ended: return nil
+      case .idle(let due):
+        if let due { runner.trigger(at: Instant(nanoseconds: due)) }
+        return
+      case .ended: return
       case .work: break
       }
     }

@@ -157,7 +157,8 @@ final class TaskReceiver: Stoppable {
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
       // A closure whose task is cancelled ends in order: no attempt is counted.
-      if hasStopped, !Mutants.has(.failCancelled) { message.requeue() } else { pump.one.mailbox.reject(message, "\(error)") }
+      if hasStopped, !Mutants.has(.failCancelled) { return message.requeue() }
+      pump.one.mailbox.reject(message, "\(error)")
     }
   }
 

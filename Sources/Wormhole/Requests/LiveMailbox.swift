@@ -24,13 +24,12 @@ final class LiveMailbox: Service {
   private let arrived = Monitor(LiveArrivals())
   /// One listing of the folder at a time: all listings share the descriptor's read offset.
   private let listing = Monitor(0)
-  private let relisting = Monitor<Errand?>(nil)
-  private let later = LaterLook()
+  private let relisting = Worker(on: WorkQueue())
   /// The requests and messages that a link has let through.
   private let carried = Monitor<[(LiveName, LiveMessage)]>([])
-  private let answerRunner = CoalescingWorker(staysOnQueue: false)
+  private let answerRunner = Worker(on: WorkQueue())
   private let takingAnswers = Monitor(0)
-  private let otherRunner = CoalescingWorker(staysOnQueue: false)
+  private let otherRunner = Worker(on: WorkQueue())
   private let handlers = Monitor(Handlers())
   let askers: LiveFolders
   /// The number of messages that are being delivered to handlers.
@@ -97,7 +96,7 @@ final class LiveMailbox: Service {
     peers.beforeLoss.withLock { $0 = Action { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
-    relisting.withLock { $0 = Errand { [weak self] in self?.list() } }
+    relisting.begin { [weak self] in self?.list() }
     do throws(Errno) {
       let watch = try Watcher.shared.watch(
         folder.descriptor, [.movedTo, .created], keeping: folder
@@ -129,6 +128,7 @@ final class LiveMailbox: Service {
     linkWatching.withLock { $0 = nil }
     answerRunner.end()
     otherRunner.end()
+    relisting.end()
     peers.close()
     asking.close(hasLeft)
     threadHold.withLock { $0 = nil }
@@ -152,7 +152,7 @@ final class LiveMailbox: Service {
     case .lookAgain, .replaced, .gone:
       arrived.withLock { $0.lose() }
       // Not on the notifying thread, since the file system may not respond.
-      relisting.withLock { $0 }?.ask()
+      relisting.trigger()
     }
   }
 
@@ -171,8 +171,7 @@ final class LiveMailbox: Service {
   }
 
   private func listLater() {
-    guard watch.withLock({ $0 != nil }) else { return }
-    later.plan(on: container.background) { [weak self] in self?.relisting.withLock { $0 }?.ask() }
+    if watch.withLock({ $0 != nil }) { relisting.retry() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -185,8 +184,8 @@ final class LiveMailbox: Service {
       takeIn(&arrived)
       return (arrived.hasAnswers, arrived.hasOthers)
     }
-    if hasAnswers { answerRunner.kick() }
-    if hasOthers { otherRunner.kick() }
+    if hasAnswers { answerRunner.trigger() }
+    if hasOthers { otherRunner.trigger() }
   }
 
   private func log(_ level: LogLevel, _ text: String) {
@@ -209,10 +208,10 @@ final class LiveMailbox: Service {
     return nil
   }
 
-  private func handleAnswers() -> Int64? {
+  private func handleAnswers() {
     while true {
       let names = arrived.withLock { $0.takeAnswers() }
-      if names.isEmpty { return nil }
+      if names.isEmpty { return }
       for name in names { takeAnswer(name) }
     }
   }
@@ -248,14 +247,14 @@ final class LiveMailbox: Service {
     for name in (try? names()) ?? [] where name.letter.isAnswer { takeAnswer(name) }
   }
 
-  private func handleOthers() -> Int64? {
+  private func handleOthers() {
     while true {
       let names = arrived.withLock { $0.takeOthers() }
       let carried = carried.withLock { carried in
         defer { carried = [] }
         return carried
       }
-      if !handleEarly(), names.isEmpty, carried.isEmpty { return nil }
+      if !handleEarly(), names.isEmpty, carried.isEmpty { return }
       for (name, core) in carried { handle(name, core) }
       for name in names {
         // Early arrivals are handled before later arrivals.
@@ -284,7 +283,7 @@ final class LiveMailbox: Service {
     link.carry(LinkLetter(name, from: core.from, to: home.name)) { [weak self] in
       guard let self else { return }
       carried.withLock { $0.append((name, core)) }
-      otherRunner.kick()
+      otherRunner.trigger()
     }
   }
 
@@ -296,7 +295,7 @@ final class LiveMailbox: Service {
     let kind = core.header.kind
     guard !core.isLate else { return core.tellLate() }
     switch taker(of: name, core) {
-    case .later: break
+    case .later: otherRunner.trigger(at: youngUntil)
     case .hearing(let calls):
       hand(ImmediateMessage(core), to: calls, name)
     case .answering(let answering):
@@ -341,7 +340,7 @@ final class LiveMailbox: Service {
   }
 
   private func taker(of name: LiveName, _ core: LiveMessage) -> Taker {
-    let (taker, isFirst) = handlers.withLock { handlers -> (Taker, Bool) in
+    handlers.withLock { handlers in
       let kind = core.header.kind
       // Earlier arrivals of this kind may still wait, if their handler was registered just now.
       let isBehind = handlers.early.contains {
@@ -349,24 +348,20 @@ final class LiveMailbox: Service {
       }
       if !isBehind, name.letter.isMessage {
         let calls = handlers.hearing.values.filter { $0.kinds?.contains(kind) ?? true }
-        if !calls.isEmpty { return (.hearing(calls.map(\.call)), false) }
+        if !calls.isEmpty { return .hearing(calls.map(\.call)) }
       } else if !isBehind,
         let last = handlers.answering[kind]?.last ?? handlers.answering[nil]?.last
       {
-        return (.answering(last.1), false)
+        return .answering(last.1)
       }
       guard isBehind || Instant.now < youngUntil, handlers.early.count < Self.mostEarly,
         handlers.early.isEmpty
           || handlers.earlyBytes + core.size <= container.options.maximumValueBytes
-      else { return (.nobody, false) }
+      else { return .nobody }
       handlers.early.append((name, core))
       handlers.earlyBytes += core.size
-      return (.later, handlers.early.count == 1)
+      return .later
     }
-    if isFirst {
-      CallThreads.background.add(at: youngUntil) { [weak self] in self?.lookAtEarly() }
-    }
-    return taker
   }
 
   /// The number of arrivals kept for handlers that may still be registered.
@@ -378,15 +373,16 @@ final class LiveMailbox: Service {
       handlers.isEarlyDue = !handlers.early.isEmpty
       return handlers.isEarlyDue
     }
-    if isDue { otherRunner.kick() }
+    if isDue { otherRunner.trigger() }
   }
 
-  /// Handles the early arrivals again if that is due; returns whether there were any.
+  /// Handles the early arrivals again if that is due, or if their time is over; returns whether
+  /// there were any.
   ///
   /// Only the runner calls this function: no later arrival is delivered in between.
   private func handleEarly() -> Bool {
     let early = handlers.withLock { handlers -> [(LiveName, LiveMessage)] in
-      guard handlers.isEarlyDue else { return [] }
+      guard handlers.isEarlyDue || Instant.now >= youngUntil else { return [] }
       handlers.isEarlyDue = false
       handlers.earlyBytes = 0
       defer { handlers.early = [] }

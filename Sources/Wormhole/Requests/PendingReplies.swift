@@ -39,15 +39,17 @@ final class PendingReplies: Sendable {
     var waiting: [String: Entry] = [:]
     /// Whether no more replies are taken.
     var isClosed = false
-    /// The moments for which the clock is set.
-    var alarms = Alarms()
   }
 
   private let time: MailTime
   private let state = Monitor(State())
-  private let queue = WorkQueue()
+  private let worker: Worker
 
-  init(_ time: MailTime) { self.time = time }
+  init(_ time: MailTime) {
+    self.time = time
+    worker = Worker(on: WorkQueue(), staysOnQueue: true, time)
+    worker.begin { [weak self] in self?.endLate() }
+  }
 
   /// Registers a pending request, before the peer can see its file.
   ///
@@ -55,12 +57,12 @@ final class PendingReplies: Sendable {
   /// - Returns: false if an earlier registration has ended, or no more replies are taken: the
   ///   request must not be sent in this case.
   func expect(_ question: Entry, again: Bool) -> Bool {
-    let (isOpen, isEarliest) = state.withLock { state in
-      if state.isClosed || again && state.waiting[question.file.id] == nil { return (false, false) }
+    let isOpen = state.withLock { state in
+      if state.isClosed || again && state.waiting[question.file.id] == nil { return false }
       state.waiting[question.file.id] = question
-      return (true, state.alarms.add(question.deadline.nanoseconds))
+      return true
     }
-    if isEarliest { setAlarm(question.deadline) }
+    if isOpen { worker.trigger(at: question.deadline) }
     return isOpen
   }
 
@@ -112,6 +114,7 @@ final class PendingReplies: Sendable {
       defer { state.waiting = [:] }
       return state.waiting.values
     }
+    worker.end()
     for question in all {
       question.withdraw()
       question.end(.failure(error))
@@ -138,20 +141,14 @@ final class PendingReplies: Sendable {
 
   // MARK: Deadlines
 
-  private func setAlarm(_ deadline: Instant) {
-    time.ring(at: deadline, on: queue) { [weak self] in self?.ring(deadline) }
-  }
-
-  private func ring(_ moment: Instant) {
+  private func endLate() {
     let now = time.now
     let (late, next) = state.withLock { state in
-      state.alarms.remove(moment.nanoseconds)
       let late = state.waiting.values.filter { $0.deadline <= now }
       for question in late { state.waiting[question.file.id] = nil }
-      let next = state.waiting.values.map(\.deadline).min()
-      return (late, next.flatMap { state.alarms.add($0.nanoseconds) ? $0 : nil })
+      return (late, state.waiting.values.map(\.deadline).min())
     }
-    if let next { setAlarm(next) }
+    if let next { worker.trigger(at: next) }
     for question in late { timeOut(question) }
   }
 

@@ -113,8 +113,6 @@ final class Expiries: Sendable {
     var line = SortedQueue<Entry>()
     /// The messages in `line` that are not settled, as far as known.
     var open: Set<MessageName> = []
-    /// The times of the planned checks.
-    var alarms = Alarms()
     var isClosed = false
 
     mutating func add(_ entry: Entry) { line.insert(entry) { $0.due < $1.due } }
@@ -128,19 +126,23 @@ final class Expiries: Sendable {
   private let container: SharedContainer
   private let senders: SenderHomes
   private let state = Monitor(State())
+  private let worker: Worker
 
   init(_ container: SharedContainer) {
     self.container = container
     senders = SenderHomes(container.storage)
+    worker = Worker(on: container.background, staysOnQueue: true, container.options.time)
+    worker.begin { [weak self] in self?.endDue() }
   }
 
   /// Plans to settle a message at a moment, in nanoseconds since 1970.
   func add(_ name: MessageName, at home: MemberDirectory, due: Int64) {
-    state.withLock { state in
-      guard state.open.count < Self.limit, state.open.insert(name).inserted else { return }
+    let isFirst = state.withLock { state in
+      guard state.open.count < Self.limit, state.open.insert(name).inserted else { return false }
       state.add(Entry(name: name, home: home, due: due))
+      return state.line.first?.name == name
     }
-    arm()
+    if isFirst { arm() }
   }
 
   /// Removes a settled message.
@@ -162,6 +164,7 @@ final class Expiries: Sendable {
       state.isClosed = true
       (state.line, state.open) = (SortedQueue(), [])
     }
+    worker.end()
   }
 
   private var now: Int64 { container.options.environment.sinceEpoch() }
@@ -176,21 +179,16 @@ final class Expiries: Sendable {
       // A test's clock is set by the test alone.
       let limit = container.options.clock == nil ? now.addingClamped(Self.longestPause) : .max
       // A made-up message may contain a deadline of long ago.
-      let moment = min(max(first.due.addingClamped(1), now), limit)
-      return state.alarms.add(moment) ? moment : nil
+      return min(max(first.due.addingClamped(1), now), limit)
     }
     guard let moment else { return }
     let pause = max(1_000_000, moment - now)
-    let time = container.options.time
-    time.ring(at: time.now + .nanoseconds(pause), on: container.background) { [weak self] in
-      self?.look(moment)
-    }
+    worker.trigger(at: container.options.time.now + .nanoseconds(pause))
   }
 
-  private func look(_ moment: Int64) {
+  private func endDue() {
     let now = now
     let due = state.withLock { state in
-      state.alarms.remove(moment)
       var due: [Entry] = []
       while let first = state.line.first, first.due < now {
         _ = state.line.removeFirst()

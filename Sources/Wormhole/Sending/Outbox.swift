@@ -46,16 +46,17 @@ final class Outbox: Service {
     var isHeard = false
   }
 
-  /// Held while receipts are read, so that outcomes are reported in order.
-  private let looking = Monitor(0)
+  /// Reads receipts, one run at a time, so that outcomes are reported in order.
+  private let worker: Worker
   private let hasClosed = Atomic<Bool>(false)
-  private let later = LaterLook()
 
   init(_ container: SharedContainer, _ home: MemberDirectory, joined: MessageStamp) {
     self.container = container
     self.home = home
     self.joined = joined
     expiries = Expiries(container)
+    worker = Worker(on: container.background)
+    worker.begin { [weak self] in self?.look() }
   }
 
   // MARK: Listeners
@@ -121,7 +122,7 @@ final class Outbox: Service {
       listener.left()
     }
     news.withLock { $0 = .lookAgain }
-    look()
+    worker.run()
   }
 
   private func remove(_ listener: MemberListener<Outcome>) {
@@ -140,7 +141,7 @@ final class Outbox: Service {
           // Reading would make the directory again, and the member's whole directory may go.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
-          container.background.afterTelling { self.look() }
+          worker.trigger()
         }
       } catch {
         throw WormholeError(error, "watch receipts of", home.name, at: home)
@@ -157,7 +158,8 @@ final class Outbox: Service {
   /// Waiting tasks and listeners are notified of the end.
   func close() {
     hasClosed.store(true, ordering: .sequentiallyConsistent)
-    looking.withLock { _ in }
+    worker.end()
+    worker.drain()
     watch.withLock { $0.take() }?.stop()
     expiries.close()
     let (waiting, listeners) = state.withLock { state in
@@ -170,11 +172,10 @@ final class Outbox: Service {
   // MARK: Receipts
 
   /// Reads the new receipts.
-  func look() { looking.withLock { _ in if !isClosed { lookAround() } } }
-
+  ///
   /// After a notice, reads the new receipts only: pending ones, perhaps old, are not read again for
   /// each arrival.
-  private func lookAround() {
+  private func look() {
     let looked = news.withLock { news in
       defer { news = .changed([]) }
       return news
@@ -187,7 +188,7 @@ final class Outbox: Service {
         found = try Receipts.list(home)
       } catch {
         news.withLock { $0 = .lookAgain }
-        later.plan(on: container.background) { [weak self] in self?.look() }
+        worker.retry()
         return container.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)

@@ -18,24 +18,17 @@ final class CallLanes: Sendable {
   private struct State {
     /// The waiting calls of each lane in use.
     var lanes: [ObjectIdentifier: [WaitingCall]] = [:]
-    /// The moment of the next check for passed deadlines: a single alarm, however many calls are
-    /// made before the alarm rings.
-    var alarm: Instant?
   }
 
   private let state = Monitor(State())
   private let threads: CallThreads
-  private let ring: @Sendable (_ pause: Duration, _ body: @escaping @Sendable () -> Void) -> Void
+  private let worker: Worker
 
-  /// - Parameter ring: calls a closure after a time.
-  init(
-    _ threads: CallThreads,
-    ring: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void = {
-      CallThreads.background.add(at: .now + $0, $1)
-    }
-  ) {
+  /// - Parameter worker: ends the calls whose deadline has passed.
+  init(_ threads: CallThreads, _ worker: Worker = Worker(on: WorkQueue(), staysOnQueue: true)) {
     self.threads = threads
-    self.ring = ring
+    self.worker = worker
+    worker.begin { [weak self] in self?.expire() }
   }
 
   /// Adds a call, which is made when its turn comes.
@@ -47,19 +40,19 @@ final class CallLanes: Sendable {
     _ lane: ObjectIdentifier, until deadline: Instant, _ call: @escaping @Sendable () -> Void,
     expire: @escaping @Sendable () -> Void
   ) {
-    let (isFirst, alarm) = state.withLock { state -> (Bool, Instant?) in
+    let isFirst = state.withLock { state in
       guard state.lanes[lane] != nil else {
         state.lanes[lane] = []
-        return (true, nil)
+        return true
       }
       state.lanes[lane]?.append(
         WaitingCall(call: Action(call), deadline: deadline, expire: Action(expire)))
-      guard deadline < state.alarm ?? .distantFuture else { return (false, nil) }
-      state.alarm = deadline
-      return (false, deadline)
+      return false
     }
-    if let alarm { setAlarm(alarm) }
-    guard isFirst else { return }
+    guard isFirst else {
+      if deadline < .distantFuture { worker.trigger(at: deadline) }
+      return
+    }
     threads.add {
       call()
       while let next = self.next(lane) { next.perform() }
@@ -76,15 +69,9 @@ final class CallLanes: Sendable {
     }
   }
 
-  private func setAlarm(_ moment: Instant) {
-    ring(moment - .now) { [self] in expire(moment) }
-  }
-
   /// Ends the calls whose deadline has passed, and sets the alarm for the next deadline.
-  private func expire(_ moment: Instant) {
-    let (late, next) = state.withLock { state -> ([WaitingCall], Instant?) in
-      // An earlier alarm has replaced the current alarm.
-      guard state.alarm == moment else { return ([], nil) }
+  private func expire() {
+    let (late, next) = state.withLock { state -> ([WaitingCall], Instant) in
       let now = Instant.now
       var late: [WaitingCall] = []
       var next = Instant.distantFuture
@@ -96,10 +83,9 @@ final class CallLanes: Sendable {
         state.lanes[lane]?.removeAll { $0.deadline <= now }
       }
       // Many calls must not have one alarm each.
-      state.alarm = next == .distantFuture ? nil : max(next, now + .milliseconds(10))
-      return (late, state.alarm)
+      return (late, max(next, now + .milliseconds(10)))
     }
     for waiting in late { waiting.expire.perform() }
-    if let next { setAlarm(next) }
+    if next < .distantFuture { worker.trigger(at: next) }
   }
 }

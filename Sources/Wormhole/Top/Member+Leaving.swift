@@ -11,9 +11,9 @@ extension Member: Stoppable {
   ///
   /// The call waits for receivers' closures in progress on other threads, so that their messages
   /// are not redelivered. For the same reason, a call inside such a closure releases the name
-  /// when the closure has returned. The tasks of asynchronous closures are cancelled and not awaited;
-  /// the overload with `await` waits for them. Sequences end, and later sends and waits through the member
-  /// throw ``WormholeError/Code-swift.struct/notJoined``.
+  /// when the closure has returned. The tasks of asynchronous closures are cancelled and not
+  /// awaited; the overload with `await` waits for them. Sequences end, and later sends and waits
+  /// through the member throw ``WormholeError/Code-swift.struct/notJoined``.
   public func leave() { _ = leave(because: nil) }
 
   /// - Returns: a function that waits for closures in progress.

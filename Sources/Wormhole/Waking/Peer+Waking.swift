@@ -36,7 +36,7 @@ extension Peer {
     let end: Result<Void, WormholeError> = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         do throws(Errno) {
-          try Thread("waking") {
+          try Thread("wormhole-wake") {
             let end = Result { () throws(WormholeError) in try waking.run() }
             continuation.resume(returning: end)
           }.detach()

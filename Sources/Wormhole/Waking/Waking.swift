@@ -200,7 +200,7 @@ private final class StartAttempt: Sendable {
     let given = Monitor<Child??>(nil)
     // The thread is started before the child, which would have no waiter if no thread could be
     // started.
-    try Thread("wake") {
+    try Thread("wormhole-child") {
       guard let child = given.wait(until: nil, { $0 }), let child else { return }
       self.end(try? child.wait())
     }.detach()

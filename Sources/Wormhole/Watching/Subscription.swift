@@ -56,7 +56,9 @@ public final class Subscription: Sendable {
   }
 
   /// Waits until the subscription has ended: it was stopped, its member has left, or its
-  /// container was closed. An asynchronous call in progress is awaited as well.
+  /// container was closed.
+  ///
+  /// An asynchronous call in progress is awaited as well.
   ///
   /// If the waiting task is cancelled, the subscription is stopped, as by ``stop()``, and its end
   /// is awaited. So a program without more work ends with its main task.

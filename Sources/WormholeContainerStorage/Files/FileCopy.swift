@@ -215,7 +215,7 @@ private final class SecondHalf: Sendable {
     range = (size / 2 / FileCopy.step * FileCopy.step)..<size
     guard let own = try? source.duplicate() else { return nil }
     let work = Work(own, range, target)
-    guard let thread = try? Thread("file", { work.run() }) else { return nil }
+    guard let thread = try? Thread("wormhole-copy", { work.run() }) else { return nil }
     self.work = work
     self.thread = thread
   }

@@ -18,7 +18,7 @@ package final class FolderWatch: Sendable {
   /// The names to check.
   private let due = Monitor(Watcher.Signal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
-  private let errand = Monitor<Errand?>(nil)
+  private let worker = Worker()
   /// Retries periodically after a failed check.
   private let retrying = Monitor<Watch?>(nil)
 
@@ -35,7 +35,7 @@ package final class FolderWatch: Sendable {
     _ ended: @escaping @Sendable (ContainerEnd) -> Void
   ) throws(WormholeError) {
     let early = Mutants.has(.trustEmptyListing) ? try container.names(in: folder) : nil
-    errand.withLock { $0 = Errand { [weak self] in self?.look() } }
+    worker.begin { [weak self] in self?.look() }
     do throws(Errno) {
       let mask: InotifyMask = [.created, .movedTo, .movedFrom, .deleted]
       let watch = try NamedWatch(container, [folder.rawValue], mask, ended: ended) {
@@ -52,7 +52,7 @@ package final class FolderWatch: Sendable {
 
   private func hear(_ signal: Watcher.Signal) {
     due.withLock { $0.add(signal) }
-    errand.withLock { $0 }?.ask()
+    worker.trigger()
   }
 
   private func look() {

@@ -100,7 +100,7 @@ final class WatchTree: Sendable {
   /// Held while directories are opened and registered: if two threads do so at once, the later
   /// result must stay.
   private let changing = Monitor(0)
-  private let work = Monitor<Errand?>(nil)
+  private let worker = Worker()
 
   /// The events that report a directory's names.
   private static let names: InotifyMask = [.created, .movedTo, .deleted, .movedFrom]
@@ -109,7 +109,7 @@ final class WatchTree: Sendable {
     self.container = container
     place = container.place()
     root.mask = Self.names.union(.selfMoved)
-    work.withLock { $0 = Errand { [weak self] in self?.lookAtPending() } }
+    worker.begin { [weak self] in self?.lookAtPending() }
   }
 
   deinit { root.watch?.stop() }
@@ -217,14 +217,14 @@ final class WatchTree: Sendable {
         // For missing children, this directory would have reported a new name.
         for child in node.children.values { note(child, isForced: false, &state) }
       }
-      ask()
+      worker.trigger()
       for ear in state.withLock({ _ in node.allEars }) {
         container.count { $0.rescans += 1 }
         ear.tell(.lookAgain)
       }
     case .replaced, .gone:
       state.withLock { note(node, isForced: true, &$0) }
-      ask()
+      worker.trigger()
     }
   }
 
@@ -251,7 +251,7 @@ final class WatchTree: Sendable {
     }
     for ear in ears { ear.tell(signal) }
     for (ear, name) in named { ear.tell(.changed([name])) }
-    if isWorkDue { ask() }
+    if isWorkDue { worker.trigger() }
   }
 
   private func note(_ node: WatchedDirectory, isForced: Bool, _ state: inout State) {
@@ -259,8 +259,6 @@ final class WatchTree: Sendable {
     let known = state.pending[ObjectIdentifier(node)]?.isForced ?? false
     state.pending[ObjectIdentifier(node)] = (node, isForced || known)
   }
-
-  private func ask() { work.withLock { $0 }?.ask() }
 
   // MARK: Checking
 

@@ -47,9 +47,13 @@ final class WatcherCrew: Sendable {
   private static func hire(
     _ duty: inout Duty, _ body: @escaping @Sendable () -> Void
   ) throws(Errno) {
-    try Thread("wormhole-watch", body).detach()
+    try startThread(body)
     duty.threads += 1
     duty.free += 1
+  }
+
+  fileprivate static func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {
+    try Thread("wormhole-watch", body).detach()
   }
 
   /// Notifies, while no other thread does; returns the task for afterwards.
@@ -103,6 +107,17 @@ extension Watcher {
     // The waiting threads may not know that there are listeners to poll.
     if isPolling { crew.wakeUp.raise() }
     return true
+  }
+
+  /// Runs a task on a free thread, without waiting for it.
+  func soon(_ work: @escaping @Sendable () -> Void) {
+    if afterwards(work) { return }
+    do throws(Errno) {
+      try WatcherCrew.startThread(work)
+    } catch {
+      // Out of threads: a delay of all listeners is better than no run.
+      work()
+    }
   }
 
   /// Returns the present threads, or starts new ones.

@@ -1,0 +1,92 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import Wormhole
+
+/// A worker makes one run at a time, and after each trigger at least one run.
+@Suite(.blocking) struct WorkerTests {
+  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
+  private let runs = Heard<Int>()
+
+  @Test func triggersDuringARunCauseOneMoreRun() throws {
+    let gate = Gate()
+    worker.begin { [runs] in
+      runs.add(runs.count + 1)
+      if runs.count == 1 { gate.pass() }
+    }
+    worker.trigger()
+    try gate.waitForSomebody()
+    for _ in 0..<10 { worker.trigger() }
+    #expect(runs.all == [1], "one run at a time")
+    gate.open()
+    try runs.waitForLast(2)
+    worker.drain()
+    #expect(runs.all == [1, 2])
+  }
+
+  @Test func severalRetriesWithinASecondCauseOneRun() throws {
+    worker.begin { [runs] in runs.add(runs.count + 1) }
+    let begin = Instant.now
+    for _ in 0..<10 { worker.retry() }
+    try runs.waitForLast(1)
+    #expect(Instant.now - begin >= .seconds(1))
+    // An earlier plan runs before a later plan.
+    worker.retry()
+    try runs.waitForLast(2)
+    #expect(runs.all == [1, 2])
+  }
+
+  @Test func theCallersRunFollowsTheRunInProgress() throws {
+    let gate = Gate()
+    worker.begin { [runs] in
+      if runs.count == 0 { gate.pass() }
+      runs.add(runs.count + 1)
+    }
+    worker.trigger()
+    try gate.waitForSomebody()
+    let end = Heard<[Int]>()
+    let caller = try Thread("caller") { [worker, runs] in
+      worker.run()
+      end.add(runs.all)
+    }
+    gate.open()
+    caller.join()
+    #expect(end.all == [[1, 2]])
+  }
+
+  @Test func thereIsNoRunAfterTheEnd() throws {
+    let gate = Gate()
+    worker.begin { [runs] in
+      runs.add(1)
+      gate.pass()
+    }
+    worker.trigger()
+    try gate.waitForSomebody()
+    worker.trigger()
+    worker.trigger(at: .now)
+    worker.end()
+    gate.open()
+    worker.drain()
+    worker.trigger()
+    worker.run()
+    #expect(runs.all == [1])
+  }
+
+  /// The run that a thread is to make is made by the caller, and not a second time.
+  @Test func aCallersRunReplacesTheScheduledRun() throws {
+    let (queue, gate) = (WorkQueue(), Gate())
+    let worker = Worker(on: queue, staysOnQueue: true)
+    worker.begin { [runs] in runs.add(runs.count + 1) }
+    queue.soon { gate.pass() }
+    try gate.waitForSomebody()
+    worker.trigger()
+    worker.run()
+    #expect(runs.all == [1])
+    gate.open()
+    queue.wait {}
+    #expect(runs.all == [1])
+  }
+}
