@@ -127,7 +127,7 @@ extension Invocation {
     if let line = self.value(.exec) {
       let reason: String?
       do {
-        reason = try run(line, on: value, settings(of: message))
+        reason = try run(line, on: value, settings(of: message)) { try? message.unclaim() }
       } catch {
         // Not counted as an attempt: if the program is missing, repeated starts would make the
         // message a dead letter.
@@ -160,8 +160,12 @@ extension Invocation {
   }
 
   /// Returns why the message was not handled; nil if it was handled.
+  ///
+  /// - Parameter interrupted: called before a signal ends this process, if the command was ended by
+  ///   the signal and has not handled the message.
   func run(
-    _ line: String, on value: PropertyListValue, _ settings: [String]
+    _ line: String, on value: PropertyListValue, _ settings: [String],
+    interrupted: () -> Void = {}
   ) throws -> String? {
     if let problem = Programs.problem(of: settings) { return problem }
     let input: [UInt8]
@@ -178,8 +182,8 @@ extension Invocation {
       throw Failure(neverRan: error)
     }
     if status == .exited(0) { return nil }
-    // A process that was asked to end has not refused the message, which stays claimed for the next
-    // process.
+    // A command that was asked to end has not refused the message: an orderly end is no attempt.
+    if Interruption.isAsked { interrupted() }
     Interruption.endIfAsked()
     try status.refuseMissingProgram(line, "the message waits for the next process that joins")
     return switch status {
