@@ -12,8 +12,8 @@ extension Member {
   /// acknowledge before the work is done: take ``deliveries`` there.
   ///
   /// - Parameter kinds: the wanted kinds, as given by the sender; nil for all.
-  public func messages(kinds: Set<String>? = nil) -> Messages {
-    Messages(deliveries: deliveries(kinds: kinds))
+  public func messages(kinds: Set<String>? = nil) -> MessageSequence {
+    MessageSequence(deliveries: deliveries(kinds: kinds))
   }
 
   /// Returns the values of a type that are sent to this member, for a loop that handles one after
@@ -38,7 +38,7 @@ extension Member {
 /// one. Several loops take turns. The sequence ends when the task is cancelled, or when the member
 /// leaves. After a member has left, its sequence throws
 /// ``WormholeError/Code-swift.struct/notJoined``.
-public struct Messages: AsyncSequence, Sendable {
+public struct MessageSequence: AsyncSequence, Sendable {
   /// The errors of the iteration.
   public typealias Failure = WormholeError
 
@@ -74,21 +74,23 @@ public struct Messages: AsyncSequence, Sendable {
   }
 }
 
-/// The values sent to a member, as an asynchronous sequence that acknowledges; see ``Messages``.
+/// The values sent to a member, as an asynchronous sequence that acknowledges.
+///
+/// All rules of ``MessageSequence`` apply.
 public struct MessageValues<Value: Decodable & Sendable>: AsyncSequence, Sendable {
   /// The errors of the iteration.
   public typealias Failure = WormholeError
 
-  let messages: Messages
+  let messages: MessageSequence
 
   /// Starts to receive.
   public func makeAsyncIterator() -> Iterator { Iterator(messages.makeAsyncIterator()) }
 
   /// A receiver for one task.
   public struct Iterator: AsyncIteratorProtocol {
-    private var messages: Messages.Iterator
+    private var messages: MessageSequence.Iterator
 
-    fileprivate init(_ messages: Messages.Iterator) { self.messages = messages }
+    fileprivate init(_ messages: MessageSequence.Iterator) { self.messages = messages }
 
     /// Acknowledges the last message, and returns the value of the next one; nil when the task is
     /// cancelled.
