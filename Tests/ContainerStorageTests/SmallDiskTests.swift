@@ -14,23 +14,35 @@ import WormholeSyscalls
     let container = try Container.open(disk.path + "/c", options: .testing())
     let slot = try container.slot(.channels, "n")
     for _ in 0..<5 { try slot.add() }
-    let before = try container.contents("channels", "n")
     try disk.fill()
+    var kept = 5
     let begin = Instant.now
     for durability in [Durability.process, .power, .process, .power] {
-      let error = #expect(throws: WormholeError.self) { try slot.add(durability: durability) }
-      #expect(error?.code == .full, "\(error?.description ?? "")")
-      #expect(try slot.number() == 5)
+      var code: WormholeError.Code?
+      while code == nil, kept < 15 {
+        do {
+          try slot.add(durability: durability)
+        } catch let error as WormholeError {
+          code = error.code
+          continue
+        }
+        // A replaced value's file takes up space until the last descriptor of it is closed: that
+        // of the sync behind a commit, or of a child before it runs its own program.
+        kept += 1
+        try disk.fill()
+      }
+      #expect(code == .full)
+      #expect(try slot.number() == kept)
     }
+    let before = try container.contents("channels", "n")
     let fresh = try container.slot(.channels, "fresh")
     #expect(throws: WormholeError.self) { try fresh.add() }
     let probes = [try Probe(container.path), try Probe(container.path)]
     #expect(probes.allSatisfy { $0.steps["read"] == "done" })
-    // A child that another test is starting may have had a removed file open, whose space is free
-    // by now.
+    // Space that such a child kept may be free by now.
     let adds = probes.flatMap { [$0.steps["add"], $0.steps["power"]] }
     #expect(adds.allSatisfy { $0 == "full" || $0 == "done" }, "\(adds)")
-    let number = 5 + adds.count { $0 == "done" }
+    let number = kept + adds.count { $0 == "done" }
     #expect(try slot.number() == number)
     #expect(Instant.now - begin < .seconds(20))
     #expect(try container.contents("channels", "n") == before)
