@@ -10,6 +10,11 @@ package final class Container: Sendable {
   /// The directories of a container.
   package enum Folder: String, CaseIterable, Sendable {
     case channels, system, notices, members, guests, staging, damaged
+    /// Made by the first program that uses a queue.
+    case queues
+
+    /// The folders that each container has from the beginning.
+    static let first = allCases.filter { $0 != .queues }
 
     fileprivate var place: Int { Self.allCases.firstIndex(of: self)! }
 
@@ -117,7 +122,7 @@ package final class Container: Sendable {
     do throws(Errno) {
       let listing = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
       // A channel is a directory, a notice a file.
-      let holdsDirectories = folder == .channels || folder == .system || folder == .members
+      let holdsDirectories = folder != .notices
       let names =
         try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
       return names.compactMap {

@@ -14,12 +14,16 @@ extension Inspection {
         // The directory may have been removed in the meantime.
         guard let home = try inspection.container.existingMember(name, in: folder) else { return }
         try inspection.inspect(home)
-        try inspection.inspectContents(of: directory, path)
+        try inspection.inspectContents(of: directory, path, MemberDirectory.Part.parts(in: folder))
       }
     }
   }
 
   private mutating func inspect(_ home: MemberDirectory) throws(Errno) {
+    for worker in try home.workers() {
+      let path = worker.path
+      look(at: path) { try $0.inspect(worker: worker) }
+    }
     let (isPresent, found) = (try home.isPresent(), try home.readProfile())
     let profile = "\(home.path)/\(MemberDirectory.profileName)"
     switch found {
@@ -43,6 +47,22 @@ extension Inspection {
     add(
       Diagnosis(
         holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
+        advice: holder?.advice))
+  }
+
+  /// Reports a worker of a queue.
+  private mutating func inspect(worker: MemberDirectory) throws(Errno) {
+    guard try worker.isPresent() else {
+      return add(
+        Diagnosis(
+          .note, worker.path, "left by a worker whose process has ended",
+          advice: "the next worker of '\(worker.name)' returns its messages to the queue"))
+    }
+    let holder = worker.presenceHolder()
+    let who = holder.map { "\($0)" } ?? "an unknown process"
+    add(
+      Diagnosis(
+        holder?.state == .stopped ? .problem : .note, worker.path, "a worker: \(who)",
         advice: holder?.advice))
   }
 
@@ -76,7 +96,7 @@ extension Inspection {
   }
 
   private mutating func inspectContents(
-    of directory: OpenDirectory, _ path: String
+    of directory: OpenDirectory, _ path: String, _ parts: [MemberDirectory.Part]
   ) throws(Errno) {
     let files = [
       MemberDirectory.presenceName, MemberDirectory.profileName, MemberDirectory.progressName,
@@ -92,7 +112,7 @@ extension Inspection {
         if stays || isDirectory && name == MemberDirectory.progressName {
           _ = isFile(name, in: directory, path, otherwise: "no program can join")
         }
-      } else if MemberDirectory.Part(rawValue: name) != nil {
+      } else if let part = MemberDirectory.Part(rawValue: name), parts.contains(part) {
         // The content of the parts is inspected by the module that knows messages.
         look(at: path) { _ = try $0.open(name, in: directory.descriptor) }
       } else {

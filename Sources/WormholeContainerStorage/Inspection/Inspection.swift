@@ -38,6 +38,9 @@ struct Inspection {
     for folder in [Container.Folder.members, .guests] {
       look(through: folder) { try $0.inspectMembers(in: $1, folder) }
     }
+    if (try? container.root.status(of: Container.Folder.queues.rawValue)) != nil {
+      look(through: .queues) { try $0.inspectMembers(in: $1, .queues) }
+    }
     look(through: .guests) { inspection, _ in try inspection.inspectDeadGuests() }
     look(at: "system/\(AccessDirectory.slotName)") { try $0.inspectAccesses() }
     look(through: .notices) { try $0.inspectNotices(in: $1) }

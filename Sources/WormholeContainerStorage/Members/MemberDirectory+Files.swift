@@ -167,7 +167,7 @@ extension MemberDirectory {
   ) throws(Errno) -> NamedWatch {
     let title = "\(path)/\(part.rawValue)"
     let watch = try NamedWatch(
-      container, [folder.rawValue, escaped, part.rawValue], mask, pauses: pauses,
+      container, steps + [part.rawValue], mask, pauses: pauses,
       ended: { end in
         self.container.log(
           .error, end.error("listen to", title), about: LogSubject(member: self.name))

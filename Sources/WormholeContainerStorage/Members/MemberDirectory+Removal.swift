@@ -6,10 +6,12 @@ internal import WormholeSyscalls
 /// still add messages and files. These parts are not emptied; the kernel only removes empty
 /// directories. A late sender finds no directory and makes a new member directory.
 extension Container {
-  /// Removes the member with all its state; false if there is none.
-  package func removeMember(_ name: String) throws(WormholeError) -> Bool {
+  /// Removes the member, or the queue, with all its state; false if there is none.
+  package func removeMember(
+    _ name: String, in folder: Folder = .members
+  ) throws(WormholeError) -> Bool {
     for _ in 0..<100 {
-      guard let home = try existingMember(name) else { return false }
+      guard let home = try existingMember(name, in: folder) else { return false }
       do {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
@@ -42,7 +44,7 @@ extension MemberDirectory {
   /// Parts that only the member fills, or parts without use after its removal.
   private static let own: [Part] = [.receipts, .context, .live]
   /// Parts that must be empty: their messages and files are not settled yet.
-  private static let owed: [Part] = [.files, .inbox, .claimed, .dead]
+  private static let owed: [Part] = [.files, .inbox, .claimed, .dead, .workers]
 
   private static let files = [
     presenceName, profileName, progressName, startName, roomName,
@@ -50,7 +52,7 @@ extension MemberDirectory {
 
   /// Returns the first name in the directory that does not belong to a member.
   func foreignName(among names: [String]) -> String? {
-    let known = Set(Part.allCases.map(\.rawValue) + Self.files)
+    let known = Set(Part.parts(in: folder).map(\.rawValue) + Self.files)
     return names.first { !known.contains($0) }
   }
 
@@ -80,7 +82,7 @@ extension MemberDirectory {
 
   /// Checks before anything is removed: a part that is not the member's stops the removal.
   private func checkParts() throws(Errno) {
-    for part in Part.allCases {
+    for part in Part.parts(in: folder) {
       do throws(Errno) {
         _ = try container.options.sharing.openExisting(part.rawValue, in: home.descriptor)
       } catch {

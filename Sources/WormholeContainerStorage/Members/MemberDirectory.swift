@@ -1,7 +1,8 @@
 internal import Synchronization
 package import WormholeSyscalls
 
-/// The directory of a member, `members/<name>/`, or of a guest, `guests/<random>/`.
+/// The directory of a member, `members/<name>/`, of a guest, `guests/<random>/`, of a queue,
+/// `queues/<name>/`, or of a worker of a queue, `queues/<name>/workers/<random>/`.
 ///
 /// The first process that needs the directory makes it, complete with all parts: a joining member,
 /// or a sender to a member that has never joined. Each part is opened when it is first used.
@@ -22,6 +23,14 @@ package final class MemberDirectory: Sendable {
     case live
     /// Files that belong to messages.
     case files
+    /// The workers of a queue.
+    case workers
+
+    /// The parts of the directories in a folder.
+    static func parts(in folder: Container.Folder) -> [Part] {
+      folder == .queues
+        ? [.inbox, .claimed, .dead, .files, .workers] : allCases.filter { $0 != .workers }
+    }
 
     // Used at each step of a message, so without searching the names.
     fileprivate var place: Int {
@@ -33,6 +42,7 @@ package final class MemberDirectory: Sendable {
       case .context: 4
       case .live: 5
       case .files: 6
+      case .workers: 7
       }
     }
   }
@@ -43,7 +53,9 @@ package final class MemberDirectory: Sendable {
   package let name: String
   package let escaped: String
   package let home: OpenDirectory
-  private let parent: OpenDirectory
+  let parent: OpenDirectory
+  /// The names that lead to the directory, from the container's own.
+  let steps: [String]
   private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
 
   /// The file that a member locks for as long as its process runs.
@@ -53,7 +65,7 @@ package final class MemberDirectory: Sendable {
   package static let progressName = "progress"
 
   /// The path below the container's directory.
-  package var path: String { "\(folder.rawValue)/\(escaped)" }
+  package var path: String { steps.joined(separator: "/") }
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder, _ name: String, _ escaped: String,
@@ -65,6 +77,18 @@ package final class MemberDirectory: Sendable {
     self.escaped = escaped
     self.home = OpenDirectory(home)
     self.parent = parent
+    steps = [folder.rawValue, escaped]
+  }
+
+  /// The directory of a worker of a queue.
+  init(
+    worker: String, of queue: MemberDirectory, home: consuming Descriptor, in parent: OpenDirectory
+  ) {
+    (container, folder) = (queue.container, queue.folder)
+    (name, escaped) = (queue.name, worker)
+    self.home = OpenDirectory(home)
+    self.parent = parent
+    steps = queue.steps + [Part.workers.rawValue, worker]
   }
 
   /// Whether the directory has been removed: files can no longer be made in a removed directory.
@@ -181,14 +205,14 @@ package final class MemberDirectory: Sendable {
   }
 
   /// Makes the directory with all its parts; it becomes visible when complete.
-  fileprivate static func make(
-    _ escaped: String, in parent: OpenDirectory, _ container: Container
+  static func make(
+    _ escaped: String, in parent: OpenDirectory, _ parts: [Part], _ container: Container
   ) throws(Errno) {
     let sharing = container.options.sharing
     do throws(Errno) {
       try container.staging.makeDirectory(escaped, in: parent.descriptor) {
         directory throws(Errno) in
-        for part in Part.allCases { _ = try ensure(part, in: directory, container) }
+        for part in parts { _ = try ensure(part, in: directory, container) }
         let presence = try directory.open(
           presenceName, [.readWrite, .create, .exclusive], mode: 0o600)
         if sharing == .group { try presence.setMode(sharing.fileMode) }
@@ -240,7 +264,8 @@ extension Container {
     var tries = 0
     while true {
       do throws(Errno) {
-        try MemberDirectory.make(escaped, in: self.folder(folder), self)
+        let parts = MemberDirectory.Part.parts(in: folder)
+        try MemberDirectory.make(escaped, in: self.folder(folder), parts, self)
         return try openMember(name, escaped, folder)
       } catch {
         // Another process may remove it each time, or may remove all member directories.

@@ -233,7 +233,7 @@ struct ContainerOpening {
         hint: "use an empty or a new directory")
     }
     let staging = Staging(try ensureStaging(in: root), options.sharing, options.environment)
-    for folder in Container.Folder.allCases where folder != .staging {
+    for folder in Container.Folder.first where folder != .staging {
       _ = try staging.ensureDirectory(folder.rawValue, in: root)
     }
     let bytes = try ContainerMarker.fresh(options.environment, options.sharing).encoded()

@@ -1,0 +1,117 @@
+package import WormholeSyscalls
+
+/// The workers of a queue: processes that take messages from one inbox at the same time.
+///
+/// A worker has a directory in the queue's `workers/`, with `claimed/` for its claims, and holds
+/// the presence there as long as it runs. The directory's name is never used again, and states how
+/// long a claim may last. If the presence is free, the worker is dead, and every other worker may
+/// return its claims.
+extension MemberDirectory {
+  /// The name of a worker's directory: 16 digits drawn by chance, and the milliseconds for which
+  /// the worker may have a message; 0 for ever.
+  package struct WorkerName: Hashable, Sendable {
+    package let text: String
+    package let deadline: Duration?
+
+    init(_ digits: String, _ deadline: Duration?) {
+      // No claim may seem to last for ever because the time is short.
+      let milliseconds = deadline.map { max(1, $0.inNanoseconds / 1_000_000) } ?? 0
+      text = "\(digits).\(milliseconds)"
+      self.deadline = deadline == nil ? nil : .milliseconds(milliseconds)
+    }
+
+    /// Nil for a text in another form.
+    package init?(_ text: String) {
+      let parts = text.parts(between: ".")
+      guard parts.count == 2, Randomness.isName(parts[0]), let milliseconds = Int64(parts[1]),
+        milliseconds >= 0, milliseconds < 1 << 40, parts[1] == String(milliseconds)
+      else { return nil }
+      self.text = text
+      deadline = milliseconds == 0 ? nil : .milliseconds(milliseconds)
+    }
+  }
+
+  /// How long the worker in this directory may have a message; nil for ever, or if this is not the
+  /// directory of a worker.
+  package var workerDeadline: Duration? { WorkerName(escaped)?.deadline }
+
+  /// Makes a directory for a new worker, and takes its presence.
+  package func makeWorker(
+    deadline: Duration?
+  ) throws(Errno) -> (home: MemberDirectory, presence: Presence) {
+    // Before the presence is taken, another worker may take this one for dead.
+    for _ in 0..<100 {
+      let name = WorkerName(container.options.environment.randomName(), deadline)
+      do throws(Errno) {
+        try Self.make(name.text, in: part(.workers), [.claimed], container)
+        guard let home = try worker(name) else { continue }
+        if let presence = try home.takePresence(), try home.isNamed { return (home, presence) }
+      } catch {
+        guard error == .noSuchFile else { throw error }
+        _ = forgetIfStale(.workers)
+      }
+    }
+    throw .busy
+  }
+
+  /// Returns the directory of a worker; nil if it was removed.
+  package func worker(_ name: WorkerName) throws(Errno) -> MemberDirectory? {
+    guard let workers = try existing(.workers) else { return nil }
+    do throws(Errno) {
+      let home = try container.options.sharing.openExisting(name.text, in: workers.descriptor)
+      return MemberDirectory(worker: name.text, of: self, home: home, in: workers)
+    } catch {
+      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
+      return nil
+    }
+  }
+
+  /// The workers, living and dead, in no order; none for a directory that is not a queue's.
+  package func workers() throws(Errno) -> [MemberDirectory] {
+    guard folder == .queues, WorkerName(escaped) == nil else { return [] }
+    var names: [WorkerName] = []
+    try list(.workers) { if let name = WorkerName(String(cString: $0)) { names.append(name) } }
+    var workers: [MemberDirectory] = []
+    for name in names { if let worker = try worker(name) { workers.append(worker) } }
+    return workers
+  }
+
+  /// Watches the end of a worker.
+  ///
+  /// The kernel reports the end shortly before it releases the presence.
+  package func watchEnd(
+    _ handler: @escaping @Sendable () -> Void
+  ) throws(Errno) -> NamedWatch {
+    try NamedWatch(container, steps, .closedAfterWriting, name: Self.presenceName) { _ in
+      handler()
+    }
+  }
+
+  /// Removes the directory of a dead worker without claims; false if a claim is left, or if the
+  /// worker lives.
+  package func removeDeadWorker() throws(Errno) -> Bool {
+    // The presence keeps the directory of a worker that is just starting from being removed.
+    guard let presence = try takePresence() else { return false }
+    return try removeWorker(presence)
+  }
+
+  /// Removes a worker's directory, and releases its presence.
+  package func removeWorker(_ presence: Presence) throws(Errno) -> Bool {
+    defer { presence.release() }
+    guard try isNamed else { return true }
+    do throws(Errno) {
+      try container.options.sharing.removeEmpty(Part.claimed.rawValue, in: home.descriptor)
+    } catch {
+      if error == .directoryNotEmpty { return false }
+      guard error == .noSuchFile else { throw error }
+    }
+    do throws(Errno) {
+      try home.descriptor.unlink(Self.presenceName)
+      try parent.descriptor.removeDirectory(escaped)
+    } catch {
+      // Another process has removed the directory, or has added something to it.
+      guard error == .noSuchFile || error == .directoryNotEmpty else { throw error }
+    }
+    return true
+  }
+}
