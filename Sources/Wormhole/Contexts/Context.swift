@@ -116,7 +116,7 @@ extension Peer {
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
-    let home = try container.receivers.home(of: name, in: container.storage)
+    let home = try container.receivers.home(of: self, in: container.storage)
     let header = MessageFile.Header(
       kind: kind,
       sent: Date(sinceEpoch: container.options.environment.sinceEpoch()), to: name, expires: nil)

@@ -4,14 +4,16 @@ internal import WormholeSyscalls
 /// Finds unsettled messages, from outside the receiver.
 extension MemberDirectory {
   /// The location of an unsettled message.
-  enum MessagePlace: Hashable {
+  enum MessagePlace {
     case waiting(MessageName)
-    case inHand(ClaimedName)
+    /// Claimed, in the directory of a member or of a worker; or, in the directory of a queue, to be
+    /// claimed again.
+    case inHand(ClaimedName, MemberDirectory)
 
     var name: MessageName {
       switch self {
       case .waiting(let name): name
-      case .inHand(let claimed): claimed.name
+      case .inHand(let claimed, _): claimed.name
       }
     }
   }
@@ -23,7 +25,7 @@ extension MemberDirectory {
   func forEachMessage(_ body: (MessagePlace) -> Void) throws(Errno) {
     try look { () throws(Errno) in
       try list(.inbox) { if let name = MessageName($0) { body(.waiting(name)) } }
-      try forEachInHand { body(.inHand($0)) }
+      try forEachInHand { body(.inHand($0, $1)) }
       return false
     }
   }
@@ -34,8 +36,10 @@ extension MemberDirectory {
     try look { () throws(Errno) in
       isFound = try contains(.inbox) { MessageName($0).map { isWanted(.waiting($0)) } ?? false }
       guard !isFound else { return true }
-      isFound = try contains(.claimed) { file in
-        ClaimedName(String(cString: file)).map { isWanted(.inHand($0)) } ?? false
+      for holder in try holders() where !isFound {
+        isFound = try holder.contains(.claimed) { file in
+          ClaimedName(String(cString: file)).map { isWanted(.inHand($0, holder)) } ?? false
+        }
       }
       return isFound
     }
@@ -49,18 +53,25 @@ extension MemberDirectory {
       if try status(of: name.text, in: .inbox) != nil {
         place = .waiting(name)
       } else {
-        try forEachInHand { if $0.name == name { place = .inHand($0) } }
+        try forEachInHand { if $0.name == name { place = .inHand($0, $1) } }
       }
       return place != nil
     }
     return place
   }
 
-  private func forEachInHand(_ body: (ClaimedName) -> Void) throws(Errno) {
-    try list(.claimed) { file in
-      if let claimed = ClaimedName(String(cString: file)) { body(claimed) }
+  private func forEachInHand(
+    _ body: (ClaimedName, MemberDirectory) -> Void
+  ) throws(Errno) {
+    for holder in try holders() {
+      try holder.list(.claimed) { file in
+        if let claimed = ClaimedName(String(cString: file)) { body(claimed, holder) }
+      }
     }
   }
+
+  /// The directories with claims: the workers of a queue and the queue, or the member alone.
+  private func holders() throws(Errno) -> [MemberDirectory] { try workers() + [self] }
 
   /// Lists the waiting messages and then the claimed messages, because messages move in this
   /// direction.
@@ -76,7 +87,8 @@ extension MemberDirectory {
       // Change times are rounded down to the last tick of the system clock.
       let begin = Clocks.sinceEpoch - 20_000_000
       if try isEnough() { return }
-      let changes = try [lastChange(of: .inbox), lastChange(of: .claimed)]
+      var changes = [try lastChange(of: .inbox)]
+      for holder in try holders() { changes.append(try holder.lastChange(of: .claimed)) }
       guard changes.contains(where: { $0 ?? .min >= begin }) else { return }
     }
   }

@@ -37,12 +37,15 @@ extension MemberDirectory {
 
   /// Settles a message, and removes its second name, if any.
   ///
-  /// - Parameter end: settles the message; returns whether it was settled.
+  /// - Parameters:
+  ///   - home: the directory that has the file, if another one: that of a worker.
+  ///   - end: settles the message; returns whether it was settled.
   func ending(
-    _ name: MessageName, _ file: String, in part: Part, _ end: () throws(Errno) -> Bool
+    _ name: MessageName, _ file: String, in part: Part, of home: MemberDirectory? = nil,
+    _ end: () throws(Errno) -> Bool
   ) throws(Errno) -> Bool {
     guard name.mayBeChosen else { return try end() }
-    let status = try? status(of: file, in: part)
+    let status = try? (home ?? self).status(of: file, in: part)
     guard try end() else { return false }
     if let status { release(name.unique, of: status) }
     return true

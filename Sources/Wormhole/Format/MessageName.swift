@@ -262,26 +262,41 @@ extension MessageName {
   }
 }
 
-/// The name of a claimed message: `<name>~<attempt>`.
+/// The name of a claimed message: `<name>~<attempt>`, and by a worker of a queue
+/// `<name>~<attempt>.<claim>`.
 package struct ClaimedName: Hashable, Sendable {
   package let name: MessageName
   package let attempt: Int
-  let text: String
+  /// The number of the claim among all claims of its worker; nil for a member's claim.
+  ///
+  /// A message that comes back to a worker has another number, even in the same attempt. So who
+  /// holds an old claim cannot settle the message.
+  package let claim: Int?
+  package let text: String
 
-  package init(_ name: MessageName, attempt: Int) {
+  package init(_ name: MessageName, attempt: Int, claim: Int? = nil) {
     self.name = name
     self.attempt = attempt
-    text = "\(name.text)~\(attempt)"
+    self.claim = claim
+    text = "\(name.text)~\(attempt)" + (claim.map { ".\(String($0, radix: 36))" } ?? "")
   }
 
   /// Nil for a text in another form.
-  init?(_ text: String) {
-    guard let tilde = text.lastIndex(of: "~"), let attempt = Int(text[text.index(after: tilde)...]),
-      (1...Self.limit).contains(attempt), let name = MessageName(String(text[..<tilde])),
-      text == "\(name.text)~\(attempt)"
-    else { return nil }
-    self.init(name, attempt: attempt)
+  package init?(_ text: String) {
+    guard let tilde = text.lastIndex(of: "~"), let name = MessageName(String(text[..<tilde])) else {
+      return nil
+    }
+    let parts = text[text.index(after: tilde)...].split(
+      separator: ".", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let attempt = Int(parts[0]), (1...Self.limit).contains(attempt) else {
+      return nil
+    }
+    self.init(name, attempt: attempt, claim: parts.count == 2 ? Int(parts[1], radix: 36) : nil)
+    guard self.text == text else { return nil }
   }
+
+  /// The highest number of a claim: the name of the file has no space for more digits.
+  package static let lastClaim = 2_176_782_335
 
   /// The largest number of counted attempts; more attempts may follow.
   static let limit = 999

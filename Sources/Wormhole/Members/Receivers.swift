@@ -2,19 +2,28 @@ internal import WormholeContainerStorage
 
 /// The directories of the receivers of sent messages.
 final class Receivers: Service {
-  private let known = MemberDirectoryCache<String>()
+  private let known = MemberDirectoryCache<Key>()
 
-  /// Returns the directory of a member, and makes it if the member has never joined.
+  private struct Key: Hashable {
+    let folder: Container.Folder
+    let name: String
+  }
+
+  /// Returns the directory of a member, and makes it if the member has never joined; or that of a
+  /// queue.
   func home(
-    of name: String, in storage: Container
+    of peer: Peer, in storage: Container
   ) throws(WormholeError) -> MemberDirectory {
-    if let home = known.home(of: name) { return home }
-    let home = try storage.member(name)
-    known.keep(home, of: name)
+    let key = Key(folder: peer.folder, name: peer.name)
+    if let home = known.home(of: key) { return home }
+    let home = try storage.member(peer.name, in: peer.folder)
+    known.keep(home, of: key)
     return home
   }
 
-  func forget(_ home: MemberDirectory) { known.forget(home.name) }
+  func forget(_ home: MemberDirectory) {
+    known.forget(Key(folder: home.folder, name: home.name))
+  }
 }
 
 extension SharedContainer {

@@ -222,9 +222,7 @@ extension Mailbox {
     switch try home.read(claimed.text, in: .claimed, operation) {
     case .sound(let bytes, _): return try contents(of: claimed.name, bytes)
     case .missing:
-      throw WormholeError(
-        .superseded, operation, claimed.name.id,
-        because: "another process has joined as '\(home.name)', and has claimed the message")
+      throw settlement.superseded(operation, claimed)
     case .damaged(let reason, _):
       throw WormholeError(
         .damaged, operation, claimed.name.id, because: "the message is damaged: \(reason)")

@@ -18,12 +18,11 @@ final class Mailbox: Service {
   let container: SharedContainer
   let home: MemberDirectory
   let epoch: Int
-  let deadLimit: Int
   let isStrict: Bool
   let attempts: Int
   /// Stored here, because each message of a batch checks this.
   let hasLink: Bool
-  let senders: SenderHomes
+  let settlement: Settlement
   let closures = Closures()
   let tasks = TaskReceivers()
   /// Whether a message was released without an outcome.
@@ -60,11 +59,12 @@ final class Mailbox: Service {
     self.container = container
     self.home = home
     self.epoch = epoch
-    deadLimit = container.options.mailbox.maximumDeadLetters
     isStrict = container.options.mailbox.keepsOrderOnRetry
     attempts = container.options.mailbox.machine.attempts
     hasLink = container.options.link != nil
-    senders = SenderHomes(home.container)
+    settlement = Settlement(
+      container: container, home: home, claims: home, senders: SenderHomes(home.container),
+      supersession: "another process has joined as '\(home.name)', and has claimed the message")
     var settings = container.options.mailbox.machine
     settings.trustsListings = Mutants.has(.trustListing)
     state = Monitor(State(machine: MailboxMachine(settings)))

@@ -29,7 +29,7 @@ extension Peer {
   /// The peer's dead letters, in the order in which they were sent.
   public var deadLetters: [DeadLetter] {
     get throws(WormholeError) {
-      guard let home = try container.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       var found: [MessageName] = []
       do throws(Errno) {
         try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
@@ -77,7 +77,7 @@ extension Peer {
     _ id: String, _ operation: String,
     _ end: (MessageName, MemberDirectory) throws(Errno) -> Bool
   ) throws(WormholeError) -> Bool {
-    guard let home = try container.storage.existingMember(name) else { return false }
+    guard let home = try container.storage.existingMember(name, in: folder) else { return false }
     var isDone = false
     for file in try files(id, in: .dead, of: home) {
       do throws(Errno) {

@@ -50,9 +50,8 @@ extension Peer {
   public var pendingMessages: [Sent] {
     get throws(WormholeError) {
       let sender = senderMark
-      guard let home = try container.storage.existingMember(name), !sender.isEmpty else {
-        return []
-      }
+      guard let home = try container.storage.existingMember(name, in: folder), !sender.isEmpty
+      else { return [] }
       let found = try messages(from: sender, to: home)
       let glance = QueuedMessageReader(home, container.options.limits)
       var sent: [Sent] = []
@@ -123,7 +122,7 @@ struct Sending {
         hint: "send through a member or a guest")
     }
     // The last step, because it makes a missing directory.
-    home = try peer.container.receivers.home(of: peer.name, in: peer.container.storage)
+    home = try peer.container.receivers.home(of: peer, in: peer.container.storage)
   }
 
   var operation: String { "send message to" }
@@ -169,11 +168,14 @@ struct Sending {
   }
 
   /// Encodes the values into as few files as possible: 64 messages a file, and no very large file.
+  ///
+  /// In a queue each message is a file of its own: messages of a shared file are acknowledged in
+  /// place, and no rename would decide between two workers.
   private func encode<Value: Encodable>(
     _ values: ArraySlice<Value>, into files: inout [(bytes: [UInt8], count: Int)]
   ) throws(WormholeError) {
     var start = values.startIndex
-    var size = BatchProgress.slotCount
+    var size = home.folder == .queues ? 1 : BatchProgress.slotCount
     while start < values.endIndex {
       let end = min(start + size, values.endIndex)
       let header = header
@@ -245,7 +247,7 @@ struct Sending {
             hint: "find the program that removes the inbox", errno: error)
         }
         var again = self
-        again.home = try container.receivers.home(of: peer.name, in: container.storage)
+        again.home = try container.receivers.home(of: peer, in: container.storage)
         return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
       }
       throw WormholeError(error, operation, home, .inbox)

@@ -39,7 +39,7 @@ extension Peer {
   /// with the cause.
   public var queue: [QueuedMessage] {
     get throws(WormholeError) {
-      guard let home = try container.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       // Nil for an expired message.
       var found: [MessageName: QueuedMessage?] = [:]
       // Files moved before they were read are looked up again; at first, all files are.
@@ -64,7 +64,7 @@ extension Peer {
   /// Whether ``queue`` has a message, another one than the given one; however many wait, only the
   /// first is read.
   package func hasQueuedMessage(except id: String?) throws(WormholeError) -> Bool {
-    guard let home = try container.storage.existingMember(name) else { return false }
+    guard let home = try container.storage.existingMember(name, in: folder) else { return false }
     do throws(Errno) {
       return try home.hasMessage { place in
         guard place.name.id != id else { return false }
@@ -88,8 +88,9 @@ extension Peer {
     var found: [MessageName: QueuedMessage?] = [:]
     for place in places {
       switch place {
-      case .inHand(let claimed):
-        let message = glance.message(claimed.name, claimed.text, .claimed, claimed.attempt)
+      case .inHand(let claimed, let holder):
+        let message = QueuedMessageReader(holder, container.options.limits)
+          .message(claimed.name, claimed.text, .claimed, claimed.attempt)
         if let message { found[claimed.name] = message }
       case .waiting(let name):
         switch glance.waiting(name, at: now) {
@@ -112,7 +113,7 @@ extension Peer {
   ///
   /// - Returns: `cancelled` if at least one message was cancelled; claimed messages are not.
   public func cancel(id: String) throws(WormholeError) -> Cancellation {
-    guard let home = try container.storage.existingMember(name) else { return .tooLate }
+    guard let home = try container.storage.existingMember(name, in: folder) else { return .tooLate }
     var isDone = false
     let senders = SenderHomes(container.storage)
     for file in try files(id, in: .inbox, of: home) {

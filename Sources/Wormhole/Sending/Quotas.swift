@@ -94,10 +94,10 @@ final class Quotas: Service {
     let units = Self.units(of: bytes)
     return inboxes.withLock { inboxes in
       // Each entry keeps a descriptor open.
-      if inboxes[home.name]?.home !== home, inboxes.count >= 64 { inboxes = [:] }
-      var known = inboxes[home.name] ?? CountedQueue(home: home)
+      if inboxes[home.path]?.home !== home, inboxes.count >= 64 { inboxes = [:] }
+      var known = inboxes[home.path] ?? CountedQueue(home: home)
       if known.home !== home { known = CountedQueue(home: home) }
-      defer { inboxes[home.name] = known }
+      defer { inboxes[home.path] = known }
       if known.left >= units {
         known.left -= units
         return true
@@ -130,7 +130,7 @@ final class Quotas: Service {
     // The larger share counts: it is nearer to its limit.
     let taken = Int((max(0, files, size) * most).rounded(.up))
     room?.note(taken: taken + (bytes.map(Self.units) ?? 0))
-    inboxes.withLock { $0[home.name] = CountedQueue(home: home, room: room) }
+    inboxes.withLock { $0[home.path] = CountedQueue(home: home, room: room) }
   }
 
   private func free(in home: MemberDirectory) throws(WormholeError) -> Free {

@@ -70,7 +70,7 @@ extension Peer {
   /// Reading changes nothing: the outcomes are still reported when the peer asks.
   public var pendingOutcomes: [Outcome] {
     get throws(WormholeError) {
-      guard let home = try container.storage.existingMember(name) else { return [] }
+      guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       var untold: [Outcome] = []
       for receipt in try receipts(of: home) {
         if let outcome = try Outcome(receipt, in: home, container) {
@@ -86,7 +86,7 @@ extension Peer {
   /// - Returns: how many outcomes were removed.
   @discardableResult
   public func removePendingOutcomes() throws(WormholeError) -> Int {
-    guard let home = try container.storage.existingMember(name) else { return 0 }
+    guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     var count = 0
     for receipt in try receipts(of: home) {
       do throws(Errno) {

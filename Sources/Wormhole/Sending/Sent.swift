@@ -169,7 +169,7 @@ public final class Sent: Sendable {
       let found =
         switch place {
         case .waiting: try read(name.text, in: .inbox, of: receiver)
-        case .inHand(let claimed): try read(claimed.text, in: .claimed, of: receiver)
+        case .inHand(let claimed, let home): try read(claimed.text, in: .claimed, of: home)
         }
       if let found { return found }
     }

@@ -16,11 +16,13 @@ extension SharedContainer {
   /// of members or guests are reported by the inspection of members.
   package func inspectMail() -> [WormholeContainerStorage.Diagnosis] {
     var findings: [WormholeContainerStorage.Diagnosis] = []
-    for name in (try? storage.names(in: .members)) ?? [] {
-      guard let home = try? storage.existingMember(name) else { continue }
-      var inspection = MailInspection(home, options)
-      inspection.run()
-      findings += inspection.findings
+    for folder in [Container.Folder.members, .queues] {
+      for name in (try? storage.names(in: folder)) ?? [] {
+        guard let home = try? storage.existingMember(name, in: folder) else { continue }
+        var inspection = MailInspection(home, options)
+        inspection.run()
+        findings += inspection.findings
+      }
     }
     for name in (try? storage.names(in: .guests)) ?? [] {
       // Another inspection reports dead guests.
@@ -55,13 +57,22 @@ private struct MailInspection {
     look(at: .inbox) { try $0.inspectInbox() }
     look(at: .claimed) { try $0.inspectClaimed() }
     look(at: .dead) { try $0.inspectDead() }
-    look(at: .receipts) { try $0.inspectReceipts() }
-    look(at: .context) { _ = try $0.sort(.context) { ContextName.sender($0) } }
     look(at: .files) { inspection in
       _ = try inspection.sort(.files) { file in
         file == MemberDirectory.roomName ? [] : MessageName.messages(ofFile: file)
       }
     }
+    if home.folder == .queues {
+      look(at: .workers) { try $0.inspectWorkers() }
+    } else {
+      inspectMembersOwn()
+    }
+  }
+
+  /// The parts that a queue does not have.
+  private mutating func inspectMembersOwn() {
+    look(at: .receipts) { try $0.inspectReceipts() }
+    look(at: .context) { _ = try $0.sort(.context) { ContextName.sender($0) } }
     look(at: .live) { inspection in
       let home = inspection.home
       let profile = try home.isPresent() ? home.readProfile().profile : nil
@@ -105,7 +116,7 @@ private struct MailInspection {
   private mutating func inspectClaimed() throws(Errno) {
     let claimed = try sort(.claimed) { ClaimedName($0) }
     read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
-    guard !claimed.isEmpty else { return }
+    guard !claimed.isEmpty, home.folder != .queues else { return }
     let words = claimed.count == 1 ? "1 file is claimed" : "\(claimed.count) files are claimed"
     if try home.isPresent() {
       note(.claimed, words, nil)
@@ -114,6 +125,18 @@ private struct MailInspection {
         .claimed, "\(words) by a member that does not run",
         "messages that were not handled are redelivered when '\(home.name)' joins")
     }
+  }
+
+  private mutating func inspectWorkers() throws(Errno) {
+    _ = try sort(.workers) { MemberDirectory.WorkerName($0) }
+    var count = 0
+    for worker in try home.workers() {
+      try worker.list(.claimed) { if ClaimedName(String(cString: $0)) != nil { count += 1 } }
+    }
+    guard count > 0 else { return }
+    note(
+      .workers, count == 1 ? "1 message is being handled" : "\(count) messages are being handled",
+      nil)
   }
 
   private mutating func inspectDead() throws(Errno) {

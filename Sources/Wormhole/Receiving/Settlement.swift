@@ -1,0 +1,121 @@
+internal import FoundationEssentials
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// Settles claimed messages by one rename of the message's file, or by its removal: exactly one
+/// outcome wins.
+struct Settlement: Sendable {
+  let container: SharedContainer
+  /// The directory of the member or the queue: with the dead letters and the second names.
+  let home: MemberDirectory
+  /// The directory with the claims: the member's own, or a worker's.
+  let claims: MemberDirectory
+  let senders: SenderHomes
+  /// How another process has got the message, if the claim is gone.
+  let supersession: String
+
+  /// Settles a claimed file, and notifies the sender on request.
+  ///
+  /// - Parameter size: the file's size in bytes, if known.
+  func end(_ claimed: ClaimedName, _ end: MessageEnd, size: Int = 0) throws(WormholeError) {
+    let operation = "acknowledge message"
+    do throws(Errno) {
+      let isOurs = try home.ending(claimed.name, claimed.text, in: .claimed, of: claims) {
+        () throws(Errno) in
+        try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
+      }
+      if !isOurs, !Mutants.has(.acceptLate) { throw .noSuchFile }
+    } catch {
+      guard error == .noSuchFile else {
+        throw WormholeError(error, operation, claimed.name.id, at: home)
+      }
+      throw superseded(operation, claimed, error)
+    }
+  }
+
+  /// The error of a call on a message that belongs to another process by now.
+  func superseded(
+    _ operation: String, _ claimed: ClaimedName, _ error: Errno? = nil
+  ) -> WormholeError {
+    WormholeError(.superseded, operation, claimed.name.id, because: supersession, errno: error)
+  }
+
+  /// Returns false if the file is gone.
+  private func end(
+    _ claimed: ClaimedName, _ end: MessageEnd, telling sender: MemberDirectory?, _ size: Int
+  ) throws(Errno) -> Bool {
+    guard let sender else { return try claims.remove(claimed.text, from: .claimed) }
+    let receipt = ReceiptName(claimed.name, end).text
+    if try claims.move(claimed.text, from: .claimed, to: sender, .receipts, as: receipt) {
+      Receipts.bound(sender, after: size, container)
+      return true
+    }
+    if !sender.isStale { return false }
+    // The sender's directory was removed, and the sender may have joined again.
+    senders.forget(claimed.name)
+    return try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
+  }
+
+  /// Dead-letters a file, with the reason, and notifies the sender.
+  ///
+  /// The dead letter is a second name of the same file, linked before the outcome. If the process
+  /// dies between the two, the next process dead-letters the message again.
+  func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) throws(WormholeError) {
+    try explain(claimed.name, attempts: attempts, reason)
+    if try bury(claimed) { try end(claimed, .dead) }
+  }
+
+  /// Links a file among the dead letters; false if its only name now is there.
+  private func bury(_ claimed: ClaimedName) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      do throws(Errno) {
+        try claims.link(claimed.text, from: .claimed, to: home, .dead, as: claimed.name.text)
+        return true
+      } catch {
+        // A directory can have only one name, and is not a message.
+        let status = try claims.status(of: claimed.text, in: .claimed)
+        guard status?.kind == .directory else { throw error }
+        _ = try claims.move(
+          claimed.text, from: .claimed, to: home, .dead, as: claimed.name.text)
+        return false
+      }
+    } catch {
+      throw WormholeError(error, "dead-letter message", claimed.name.id, at: home)
+    }
+  }
+
+  /// Writes the reason for a dead letter; throws if the limit of dead letters is reached.
+  func explain(
+    _ name: MessageName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    let operation = "dead-letter message"
+    let limit = container.options.mailbox.maximumDeadLetters
+    var count = 0
+    do throws(Errno) {
+      // This letter may exist already, from a process that died before the outcome; count it once.
+      try home.list(.dead) { if let letter = MessageName($0), letter != name { count += 1 } }
+    } catch {
+      throw WormholeError(error, operation, name.id, at: home)
+    }
+    guard count < limit else {
+      throw WormholeError(
+        .full, operation, name.id,
+        because:
+          "'\(home.name)' has \(limit) dead letters, which is the limit; the message stays "
+          + "in the queue",
+        hint:
+          "list the dead letters with 'wormhole queue \(home.name.shellWord) --dead', and retry "
+          + "or discard each with '--retry ID' or '--discard ID'")
+    }
+    do throws(Errno) {
+      let words = DeathReason(
+        reason: reason, attempts: attempts,
+        when: Date(sinceEpoch: container.options.environment.sinceEpoch()))
+      guard let bytes = try? BinaryEncoder().encode(words) else { return }
+      try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
+    } catch {
+      throw WormholeError(error, operation, name.id, at: home)
+    }
+  }
+}
