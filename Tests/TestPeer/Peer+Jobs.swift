@@ -73,6 +73,12 @@ extension Peer {
         waits: waits, isNamed: isNamed)
     case .receive(let container, let name, let log, let last, let poison):
       try receive(container, name, log: log, until: last, poison: poison)
+    case .work(
+      let container, let queue, let log, let concurrency, let deadline, let killsAt, let stopsAt,
+      let times):
+      try work(
+        container, queue, log: log, concurrency, .milliseconds(deadline), killsAt: killsAt,
+        stopsAt: stopsAt, times: times)
     case .refuse(let container, let name, let attempts):
       try refuse(container, name, attempts: attempts)
     case .cancel(let container, let from, let to): try cancel(container, from: from, to: to)

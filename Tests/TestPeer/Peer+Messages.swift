@@ -61,6 +61,42 @@ extension Peer {
     member.leave()
   }
 
+  static func work(
+    _ container: String, _ name: String, log: String, _ concurrency: Int, _ deadline: Duration,
+    killsAt: Int?, stopsAt: Int?, times: Int
+  ) throws {
+    let log = try Descriptor.open(path: log, [.writeOnly, .create, .append], mode: 0o600)
+    let queue = try meeting(container).queue(name, of: Int.self)
+    let count = Monitor(0)
+    let working = try queue.work(concurrency: concurrency, handlingDeadline: deadline) {
+      number, message in
+      try note("\(number) \(message.attempt) \(message.isRedelivered)\n", log)
+      if number == killsAt { Processes.exitAtOnce(9) }
+      if number == stopsAt, message.attempt == 1 {
+        try Processes.send(.stop, to: Processes.current)
+        // The signal may reach another thread first.
+        let _: Void? = count.wait(until: .now + .milliseconds(100)) { _ in nil }
+      }
+      do throws(WormholeError) {
+        try message.acknowledge()
+        try? note("\(number) done\n", log)
+      } catch {
+        try? note("\(number) \(error.code)\n", log)
+      }
+      count.signal { $0 += 1 }
+    }
+    try say("working")
+    let _: Void? = count.wait(until: .now + .seconds(1200)) { $0 >= times ? () : nil }
+    working.stop()
+    let isOver = Monitor(false)
+    Task.detached {
+      try await working.finished()
+      isOver.signal { $0 = true }
+    }
+    let _: Void? = isOver.wait(until: .now + .seconds(60)) { $0 ? () : nil }
+    try say("ended")
+  }
+
   static func refuse(_ container: String, _ name: String, attempts: Int) throws {
     let member = try meeting(container, attempts: attempts).join(as: name)
     let receiving = try member.receive { _ in throw Refused() }

@@ -46,6 +46,7 @@ package final class MadeMessage: MessageSource {
 
   func putBack(_ index: Int, after pause: Duration) { handled.withLock { $0 = .putBack } }
   func unclaim(_ index: Int) { putBack(index, after: .zero) }
+  func renew() {}
 
   func abandon(_ index: Int, attempt: Int) {
     fail(index, attempt: attempt, Message.abandoned)

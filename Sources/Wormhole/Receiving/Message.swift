@@ -134,6 +134,15 @@ public final class Message: Sendable {
     source.putBack(batchIndex, after: pause)
   }
 
+  /// Starts the handling deadline of a queue's message anew.
+  ///
+  /// A message of a member has no handling deadline, and the call does nothing. The call throws
+  /// ``WormholeError/Code-swift.struct/superseded`` if the deadline has passed and the message is
+  /// another worker's.
+  public func renew() throws(WormholeError) {
+    if !hasEnded { try source.renew() }
+  }
+
   /// Returns the message to another process, as if never claimed.
   ///
   /// For a receiver that is about to end: a continuing receiver would get the message again at

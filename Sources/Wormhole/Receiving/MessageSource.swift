@@ -20,6 +20,8 @@ protocol MessageSource: Sendable {
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
   func putBack(_ index: Int, after pause: Duration)
   func unclaim(_ index: Int) throws(WormholeError)
+  /// Starts the handling deadline anew.
+  func renew() throws(WormholeError)
   /// The receiver released the message and neither acknowledged nor failed it.
   func abandon(_ index: Int, attempt: Int)
   /// Writes an acknowledgement later that could not be written now.
@@ -54,6 +56,7 @@ extension OpenedFile: MessageSource {
 
   func putBack(_ index: Int, after pause: Duration) { delivery.putBack(index, after: pause) }
   func unclaim(_ index: Int) throws(WormholeError) { try delivery.unclaim(index) }
+  func renew() {}
 
   func abandon(_ index: Int, attempt: Int) {
     guard delivery.mailbox.container.storage.isOwned else { return }

@@ -74,6 +74,10 @@ package enum Mutants: String, CaseIterable, Sendable {
   case tellOtherWatch
   case countReturned
   case failCancelled
+  case keepClaimName
+  case ignoreEndedWorkers
+  case ignoreDeadlines
+  case acceptLate
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -341,3 +341,27 @@ enum CoordinationArticle {
     suspension.resume()
   }
 }
+
+enum QueuesArticle {
+  static func work(_ directory: String) async throws -> [Subscription] {
+    struct Job: Codable, Sendable {
+      var number: Int
+    }
+
+    let container = try await SharedContainer(directory: directory)
+    let queue = container.queue("jobs", of: Job.self)
+    try await queue.send(Job(number: 1))
+
+    let working = try queue.work(concurrency: 4) { job, message in
+      print("job", job.number, message.isRedelivered ? "again" : "")
+    }
+
+    let slow = try queue.work(handlingDeadline: .seconds(10)) { job, message in
+      for part in 1...job.number {
+        print("part", part)
+        try message.renew()
+      }
+    }
+    return [working, slow]
+  }
+}

@@ -1,0 +1,217 @@
+public import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// A queue of jobs that any number of workers share: each message is handled by one of them.
+///
+/// A member's messages go to the one process that has joined under its name. A queue has no such
+/// process: whoever opens it may send, and whoever calls ``work(concurrency:handlingDeadline:_:)``
+/// is a worker. The messages of a killed worker are redelivered at once; those of a worker that is
+/// suspended or hangs, after the handling deadline. They are marked: ``Message/isRedelivered`` is
+/// true.
+///
+/// With one worker, messages are handled in the order of sending; with several, they are started in
+/// this order.
+public struct Queue<Job: Codable & Sendable>: Sendable {
+  /// The queue's name.
+  public let name: String
+  private let container: SharedContainer
+  private let peer: Peer
+
+  init(_ name: String, _ container: SharedContainer, sender: Member?) {
+    self.name = name
+    self.container = container
+    peer = Peer(container: container, member: sender, folder: .queues, name: name)
+  }
+
+  // MARK: Sending
+
+  /// Sends a message to the queue; all promises and options of ``Peer/send(_:_:)-(Value,_)`` apply.
+  @discardableResult
+  public func send(
+    _ job: Job, _ options: SendOptions = SendOptions()
+  ) throws(WormholeError) -> Sent {
+    try peer.send(job, options)
+  }
+
+  /// Sends many messages with one sync; each is a message of its own.
+  @discardableResult
+  public func send(
+    contentsOf jobs: [Job], _ options: SendOptions = SendOptions()
+  ) throws(WormholeError) -> [Sent] {
+    try peer.send(contentsOf: jobs, options)
+  }
+
+  /// Sends a message to the queue.
+  ///
+  /// The async overload; runs off the task's thread.
+  @discardableResult
+  public func send(
+    _ job: Job, _ options: SendOptions = SendOptions()
+  ) async throws(WormholeError) -> Sent {
+    let peer = peer
+    return try await OffPool.run("send message to", name) { () throws(WormholeError) in
+      try peer.send(job, options)
+    }
+  }
+
+  /// Sends many messages with one sync; each is a message of its own.
+  ///
+  /// The async overload; runs off the task's thread.
+  @discardableResult
+  public func send(
+    contentsOf jobs: [Job], _ options: SendOptions = SendOptions()
+  ) async throws(WormholeError) -> [Sent] {
+    let peer = peer
+    return try await OffPool.run("send message to", name) { () throws(WormholeError) in
+      try peer.send(contentsOf: jobs, options)
+    }
+  }
+
+  // MARK: Working
+
+  /// Handles messages until the subscription is stopped.
+  ///
+  /// A closure that returns has handled its message, also if its task was cancelled in the
+  /// meantime. If it throws, the attempt has failed: the message is redelivered after
+  /// ``MailboxOptions/retryDelay``, and goes to the dead letters after the last attempt. A closure
+  /// that throws after ``Subscription/stop()`` gives its message back, and no attempt is counted.
+  ///
+  /// - Parameters:
+  ///   - concurrency: how many messages are handled at the same time.
+  ///   - deadline: the time after which another worker may have a message that is not
+  ///     acknowledged; nil for ever. It may be handled a second time then, while this closure still
+  ///     runs, whose acknowledgement is refused. ``Message/renew()`` starts the time anew.
+  ///   - handler: receives each value and its message.
+  @discardableResult
+  public func work(
+    concurrency: Int = 1, handlingDeadline deadline: Duration? = .seconds(30),
+    _ handler: @escaping @isolated(any) @Sendable (Job, Message) async throws -> Void
+  ) throws(WormholeError) -> Subscription {
+    try TaskPool.start("work on queue", name)
+    let handlers = QueueHandlers(try worker(deadline), max(1, concurrency)) { message in
+      try await handler(message.value(as: Job.self), message)
+    }
+    let subscription = try container.subscriptions.keep(handlers)
+    handlers.begin()
+    return subscription
+  }
+
+  /// The messages of the queue, each with an explicit outcome.
+  ///
+  /// Each iterator is a worker, which claims a message when the loop asks for one. All rules of
+  /// ``Member/deliveries`` apply to the messages.
+  ///
+  /// - Parameter deadline: as in ``work(concurrency:handlingDeadline:_:)``.
+  public func deliveries(
+    handlingDeadline deadline: Duration? = .seconds(30)
+  ) -> QueueDeliveries {
+    QueueDeliveries { () throws(WormholeError) in try self.worker(deadline) }
+  }
+
+  private func worker(_ deadline: Duration?) throws(WormholeError) -> QueueWorker {
+    let worker = try QueueWorker(name, container, deadline: deadline)
+    try worker.begin()
+    return worker
+  }
+
+  // MARK: Inspection
+
+  /// The messages that are not settled: first the claimed ones and those that wait for another
+  /// attempt, then the waiting ones, in order.
+  public var messages: [QueuedMessage] {
+    get throws(WormholeError) { try peer.queue }
+  }
+
+  /// The messages from this sender that are not settled, in order.
+  public var pendingMessages: [Sent] {
+    get throws(WormholeError) { try peer.pendingMessages }
+  }
+
+  /// Cancels a waiting message; see ``Peer/cancel(id:)``.
+  public func cancel(id: String) throws(WormholeError) -> Cancellation {
+    try peer.cancel(id: id)
+  }
+
+  /// The dead letters, in the order in which they were sent.
+  public var deadLetters: [DeadLetter] {
+    get throws(WormholeError) { try peer.deadLetters }
+  }
+
+  /// Moves a dead letter back into the queue; see ``Peer/retry(id:)``.
+  public func retry(id: String) throws(WormholeError) -> Bool { try peer.retry(id: id) }
+
+  /// Removes a dead letter permanently; see ``Peer/discard(id:)``.
+  public func discard(id: String) throws(WormholeError) -> Bool { try peer.discard(id: id) }
+}
+
+extension SharedContainer {
+  /// Returns a queue; it need not exist yet.
+  ///
+  /// The call reads nothing. An invalid name is an error when the queue is used.
+  public func queue<Job: Codable & Sendable>(
+    _ name: String, of type: Job.Type = Job.self
+  ) -> Queue<Job> {
+    Queue(name, self, sender: nil)
+  }
+
+  /// The names of all queues, in order.
+  public func queues() throws(WormholeError) -> [String] { try storage.names(in: .queues) }
+
+  /// Removes a queue; false if there is none.
+  ///
+  /// A queue with messages, dead letters or workers is not removed:
+  /// ``WormholeError/Code-swift.struct/refused``.
+  public func removeQueue(_ name: String) throws(WormholeError) -> Bool {
+    try storage.removeMember(name, in: .queues)
+  }
+}
+
+extension Member {
+  /// Returns a queue to which this member sends: it is notified of the outcomes of its messages.
+  public func queue<Job: Codable & Sendable>(
+    _ name: String, of type: Job.Type = Job.self
+  ) -> Queue<Job> {
+    Queue(name, container, sender: self)
+  }
+}
+
+/// The messages of a queue, as an asynchronous sequence with explicit outcomes.
+///
+/// The sequence ends when the task is cancelled, or when the container is closed.
+public struct QueueDeliveries: AsyncSequence, Sendable {
+  /// The errors of the iteration.
+  public typealias Failure = WormholeError
+
+  fileprivate let start: @Sendable () throws(WormholeError) -> QueueWorker
+
+  /// Starts a worker.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(
+      Result { () throws(WormholeError) in
+        try TaskPool.start("work on", "queue")
+        return StopOnRelease(try start())
+      })
+  }
+
+  /// A worker for one task.
+  public struct Iterator: AsyncIteratorProtocol {
+    /// Nil after the error of a failed start was thrown.
+    private var worker: Result<StopOnRelease<QueueWorker>, WormholeError>?
+
+    fileprivate init(_ worker: Result<StopOnRelease<QueueWorker>, WormholeError>) {
+      self.worker = worker
+    }
+
+    /// Returns the next message; nil when the task is cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(WormholeError) -> Message? {
+      guard case .success(let worker)? = worker else {
+        defer { worker = nil }
+        if case .failure(let error)? = worker { throw error }
+        return nil
+      }
+      return await worker.one.next()
+    }
+  }
+}

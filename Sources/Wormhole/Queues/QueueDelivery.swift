@@ -1,0 +1,141 @@
+internal import FoundationEssentials
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A message of a queue that this worker has claimed, from the claim to its outcome.
+final class QueueDelivery: MessageSource {
+  private let worker: QueueWorker
+  private let contents: Contents
+  /// The file's size in bytes.
+  private let size: Int
+  private let name: MessageName
+  let isFromEarlierEpoch: Bool
+  private let claim: Monitor<Claim>
+
+  private enum Claim {
+    /// Ours, under a name that a renewal changes.
+    case held(ClaimedName)
+    /// Settled, or returned.
+    case ended
+    /// Another worker's by now.
+    case lost(ClaimedName)
+  }
+
+  init(_ worker: QueueWorker, _ claimed: ClaimedName, _ contents: Contents) {
+    self.worker = worker
+    self.contents = contents
+    size = contents.document.list.size
+    name = claimed.name
+    isFromEarlierEpoch = name.stamp.epoch < worker.epoch
+    claim = Monitor(.held(claimed))
+  }
+
+  var id: String { name.id }
+  var from: String? { name.senderName }
+  var header: MessageFile.Header { contents.document.header }
+  var isUrgent: Bool { name.isUrgent }
+  var isRedelivered: Bool { isFromEarlierEpoch || name.isRetried }
+  var file: ReceivedFile? { nil }
+
+  func value<Value: Decodable & Sendable>(
+    _ index: Int, as type: Value.Type
+  ) throws(WormholeError) -> Value {
+    try contents.value(index, as: type)
+  }
+
+  /// Ends the claim by the body, unless it has ended before.
+  ///
+  /// - Parameter isRepeatable: whether the claim stays after an error that may pass.
+  private func end(
+    isRepeatable: Bool = false, _ body: (ClaimedName) throws(WormholeError) -> Void
+  ) throws(WormholeError) {
+    let (isEnded, error) = claim.withLock { claim -> (Bool, WormholeError?) in
+      switch claim {
+      case .ended: return (false, nil)
+      case .lost(let claimed):
+        claim = .ended
+        return (true, worker.settlement.superseded("acknowledge message", claimed))
+      case .held(let claimed):
+        var failure: WormholeError?
+        do throws(WormholeError) {
+          try body(claimed)
+        } catch {
+          if isRepeatable, error.code != .superseded { return (false, error) }
+          failure = error
+        }
+        claim = .ended
+        return (true, failure)
+      }
+    }
+    if isEnded { worker.letGo() }
+    if let error { throw error }
+  }
+
+  func acknowledge(
+    _ index: Int, takingNext: Bool
+  ) throws(WormholeError) -> Delivery.StartedAttempt? {
+    try end(isRepeatable: true) { (claimed) throws(WormholeError) in
+      try worker.settlement.end(claimed, .ok, size: size)
+    }
+    return nil
+  }
+
+  func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
+    try end { (claimed) throws(WormholeError) in
+      try worker.failed(claimed, attempt: attempt, reason)
+    }
+  }
+
+  func putBack(_ index: Int, after pause: Duration) {
+    do throws(WormholeError) {
+      try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: pause) }
+    } catch {
+      log(error)
+    }
+  }
+
+  func unclaim(_ index: Int) throws(WormholeError) {
+    try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: .zero) }
+  }
+
+  func abandon(_ index: Int, attempt: Int) {
+    guard worker.container.storage.isOwned else { return }
+    do throws(WormholeError) {
+      try worker.hasStopped ? unclaim(index) : fail(index, attempt: attempt, Message.abandoned)
+    } catch {
+      log(error)
+    }
+  }
+
+  /// Renews the claim: the handling deadline starts anew.
+  func renew() throws(WormholeError) {
+    try claim.withLock { claim throws(WormholeError) in
+      guard case .held(let claimed) = claim else { return }
+      do throws(WormholeError) {
+        claim = .held(try worker.renewed(claimed))
+      } catch {
+        // The claim stays counted until the handler ends it.
+        if error.code == .superseded { claim = .lost(claimed) }
+        throw error
+      }
+    }
+  }
+
+  /// The message was handled: should the outcome not be written before the handling deadline, the
+  /// message is redelivered, marked.
+  func endLater() { endLater(after: 1) }
+
+  private func endLater(after pause: Int) {
+    worker.later(.seconds(pause)) { [self] in
+      do throws(WormholeError) {
+        _ = try acknowledge(0, takingNext: false)
+      } catch {
+        guard error.code != .superseded else { return log(error) }
+        endLater(after: min(2 * pause, 60))
+      }
+    }
+  }
+
+  func log(_ error: WormholeError) { worker.log(.error, error, name) }
+}

@@ -1,0 +1,174 @@
+internal import WormholeContainerStorage
+
+/// A pure state machine: decides the next action of one worker of a queue.
+///
+/// Unlike a member's inbox, the inbox of a queue has several readers: each name here may be gone by
+/// now, and the claim, a rename, decides. The life of a message, each step one rename of its file
+/// or its removal:
+///
+///     inbox/<name>  →  workers/<own>/claimed/<name>~1.<claim>  →  the sender's receipts, or nowhere
+///                         │   ↑ of a dead or late worker, or failed
+///                         ↓   │
+///                      claimed/<name>~1   and, after the last attempt, dead/<name>
+///
+/// The messages of the queue's `claimed/` were claimed before, and wait for their next attempt.
+/// They precede the messages in `inbox/`, as they were sent earlier.
+package struct QueueMachine: Hashable {
+  package enum Action: Hashable {
+    /// List the inbox and the returned messages.
+    case list
+    case claim(MessageName)
+    /// Claim a returned message as its next attempt.
+    case reclaim(ClaimedName)
+    /// Return a failed message, to be claimed by any worker.
+    case putBack(Held)
+    /// Nothing, until a notice arrives or this moment has come.
+    case wait(until: Int64?)
+  }
+
+  /// A claimed message that no handler has, until a moment.
+  package struct Held: Hashable {
+    package let claimed: ClaimedName
+    package let due: Int64
+    /// Whether the attempt counts.
+    package let isCounted: Bool
+
+    package init(claimed: ClaimedName, due: Int64, isCounted: Bool) {
+      (self.claimed, self.due, self.isCounted) = (claimed, due, isCounted)
+    }
+  }
+
+  /// How many names are known at a time.
+  private let window: Int
+  /// The names that may be in the inbox, in order.
+  private var fresh = SortedQueue<MessageName>()
+  /// The names that may be among the returned messages, in order.
+  private var returned = SortedQueue<ClaimedName>()
+  private var held = SortedQueue<Held>()
+  /// Whether there may be names that are not known.
+  private var isDirty = true
+  private var isUrgent = false
+  private var isListing = false
+
+  package init(window: Int = 1 << 13) { self.window = window }
+
+  // MARK: Events
+
+  /// Records possible arrivals.
+  ///
+  /// - Parameter isUrgent: whether one of them may precede the known names.
+  package mutating func signal(isUrgent: Bool) {
+    isDirty = true
+    self.isUrgent = self.isUrgent || isUrgent
+  }
+
+  /// Records a message that waits for its next attempt.
+  package mutating func came(back claimed: ClaimedName) {
+    // A listing that began before may show the name as well; the second claim finds it gone.
+    returned.insert(claimed) { $0.name < $1.name }
+  }
+
+  /// Records a claimed message that no handler has until a moment.
+  package mutating func hold(_ one: Held) { held.insert(one) { $0.due < $1.due } }
+
+  /// Takes all held messages, because the worker ends.
+  package mutating func takeHeld() -> [Held] {
+    var all: [Held] = []
+    while !held.isEmpty { all.append(held.removeFirst()) }
+    return all
+  }
+
+  /// Takes the result of a listing that began at `start` and ended at `now`.
+  ///
+  /// A listing is not a snapshot: of two messages, perhaps only the later one is shown. All
+  /// messages sent before its start are shown, so only these are taken. A stamp of the far future
+  /// is from a wrong clock; waiting would block the queue.
+  ///
+  /// - Returns: the latest stamp after `now`, a moment at which the inbox must be listed again.
+  package mutating func listed(
+    fresh names: [MessageName], returned: [ClaimedName], before start: MessageStamp,
+    now: MessageStamp
+  ) -> MessageStamp? {
+    isListing = false
+    let future = now.advanced(by: 1_000_000_000)
+    var awaited: MessageStamp?
+    var taken: [MessageName] = []
+    for name in names {
+      let stamp = name.stamp
+      if stamp < start || stamp >= future || Mutants.has(.trustListing) {
+        taken.append(name)
+      } else if stamp > now {
+        awaited = max(awaited ?? stamp, stamp)
+      } else {
+        isDirty = true
+      }
+    }
+    taken.sort()
+    if taken.count > window {
+      taken.removeLast(taken.count - window)
+      isDirty = true
+    }
+    fresh = SortedQueue(taken)
+    self.returned = SortedQueue(returned.sorted { $0.name < $1.name })
+    return awaited
+  }
+
+  package mutating func listingFailed() {
+    isListing = false
+    isDirty = true
+  }
+
+  // MARK: Actions
+
+  /// - Parameter isAsked: whether a handler is free.
+  package mutating func next(now: Int64, isAsked: Bool) -> Action {
+    if let first = held.first, first.due <= now { return .putBack(held.removeFirst()) }
+    guard isAsked, !isListing else { return .wait(until: held.first?.due) }
+    if isUrgent || (isDirty && fresh.isEmpty && returned.isEmpty) {
+      (isDirty, isUrgent, isListing) = (false, false, true)
+      return .list
+    }
+    if let first = returned.first, fresh.first.map({ first.name < $0 }) ?? true {
+      return .reclaim(returned.removeFirst())
+    }
+    if !fresh.isEmpty { return .claim(fresh.removeFirst()) }
+    return .wait(until: held.first?.due)
+  }
+}
+
+/// A pure record of the claims that an observer has seen: which of them have lasted too long.
+///
+/// A claim's name is never used again, and a renewal changes it. So a claim whose name an observer
+/// has seen for the whole time was not renewed in that time, whatever the clocks of the worker say.
+package struct ClaimObserver: Hashable {
+  package struct Claim: Hashable {
+    package let worker: String
+    package let claimed: ClaimedName
+
+    package init(worker: String, claimed: ClaimedName) {
+      (self.worker, self.claimed) = (worker, claimed)
+    }
+  }
+
+  private var seen: [Claim: Int64] = [:]
+
+  package init() {}
+
+  /// Takes the claims that are there now, each with the nanoseconds it may last.
+  ///
+  /// - Returns: the claims that have lasted too long, and when the next one will have.
+  package mutating func observe(
+    _ claims: [(claim: Claim, limit: Int64)], now: Int64
+  ) -> (late: [Claim], next: Int64?) {
+    var (late, next): ([Claim], Int64?) = ([], nil)
+    var seen: [Claim: Int64] = [:]
+    for (claim, limit) in claims {
+      let since = self.seen[claim] ?? now
+      let end = since.addingClamped(limit)
+      if end <= now { late.append(claim) } else { next = min(next ?? end, end) }
+      seen[claim] = since
+    }
+    self.seen = seen
+    return (late, next)
+  }
+}

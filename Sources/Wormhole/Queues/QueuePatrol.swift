@@ -1,0 +1,132 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Returns the claims of workers that have ended, and those past their handling deadline.
+///
+/// Every worker patrols, so no worker is needed for that. Two that return the same claim rename the
+/// same name: one of them succeeds.
+final class QueuePatrol: Sendable {
+  private let queue: MemberDirectory
+  /// The name of the worker's own directory.
+  private let own: String
+  private let container: SharedContainer
+  private let worker: Worker
+  private let state = Monitor(State())
+
+  private struct State {
+    var observer = ClaimObserver()
+    /// The watches on the ends of the other workers.
+    var ends: [String: NamedWatch] = [:]
+    var coming: NamedWatch?
+  }
+
+  /// How often the claims of others are looked for, while there are other workers: a message that
+  /// is late is returned within its deadline and this time.
+  private static let period = Duration.milliseconds(700)
+
+  init(_ queue: MemberDirectory, _ own: String, _ container: SharedContainer) {
+    self.queue = queue
+    self.own = own
+    self.container = container
+    worker = Worker(on: WorkQueue(), staysOnQueue: true, container.options.time)
+  }
+
+  func begin() throws(Errno) {
+    worker.begin { [weak self] in self?.look() }
+    let coming = try queue.watch(.workers) { [weak self] _ in self?.worker.trigger() }
+    state.withLock { $0.coming = coming }
+    worker.run()
+  }
+
+  /// Looks soon, as there is a claim that may last too long.
+  func expectClaim() { worker.trigger(at: container.options.time.now + Self.period) }
+
+  func stop() {
+    worker.end()
+    let watches = state.withLock { state in
+      defer { (state.ends, state.coming) = ([:], nil) }
+      return Array(state.ends.values) + (state.coming.map { [$0] } ?? [])
+    }
+    for watch in watches { watch.stop() }
+  }
+
+  private func look() {
+    do throws(Errno) {
+      let workers = try queue.workers()
+      try watchEnds(of: workers)
+      var claims: [(claim: ClaimObserver.Claim, limit: Int64)] = []
+      var homes: [String: MemberDirectory] = [:]
+      for one in workers {
+        if one.escaped != own, !Mutants.has(.ignoreEndedWorkers), try !one.isPresentStill() {
+          try returnAll(of: one)
+          continue
+        }
+        guard let limit = one.workerDeadline?.inNanosecondsClamped else { continue }
+        homes[one.escaped] = one
+        try one.list(.claimed) { file in
+          guard let claimed = ClaimedName(String(cString: file)) else { return }
+          claims.append((.init(worker: one.escaped, claimed: claimed), limit))
+        }
+      }
+      let now = container.options.time.now
+      let seen = claims
+      let (late, next) = state.withLock { $0.observer.observe(seen, now: now.nanoseconds) }
+      for claim in late where !Mutants.has(.ignoreDeadlines) {
+        if let home = homes[claim.worker] { try putBack(claim.claimed, of: home, "late") }
+      }
+      // Who hears of no claim of another worker has to look.
+      let isAlone = workers.allSatisfy { $0.escaped == own }
+      var moment = isAlone && claims.isEmpty ? nil : now + Self.period
+      if let next { moment = min(moment ?? Instant(nanoseconds: next), Instant(nanoseconds: next)) }
+      if let moment { worker.trigger(at: max(moment, now + .milliseconds(5))) }
+    } catch {
+      container.log(
+        .error, "cannot look after the workers of queue '\(queue.name)': \(error)",
+        about: LogSubject(member: queue.name), because: error)
+      worker.retry()
+    }
+  }
+
+  /// Watches exactly these workers, except for the own one.
+  private func watchEnds(of workers: [MemberDirectory]) throws(Errno) {
+    let names = Set(workers.map(\.escaped))
+    let gone = state.withLock { state in
+      let gone = state.ends.filter { !names.contains($0.key) }
+      for name in gone.keys { state.ends[name] = nil }
+      return gone
+    }
+    for watch in gone.values { watch.stop() }
+    for one in workers where one.escaped != own {
+      guard state.withLock({ $0.ends[one.escaped] == nil }) else { continue }
+      let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
+      state.withLock { $0.ends[one.escaped] = watch }
+    }
+  }
+
+  private func returnAll(of worker: MemberDirectory) throws(Errno) {
+    var claims: [ClaimedName] = []
+    try worker.list(.claimed) { file in
+      if let claimed = ClaimedName(String(cString: file)) { claims.append(claimed) }
+    }
+    for claimed in claims { try putBack(claimed, of: worker, "ended") }
+    _ = try worker.removeDeadWorker()
+  }
+
+  private func putBack(
+    _ claimed: ClaimedName, of worker: MemberDirectory, _ reason: String
+  ) throws(Errno) {
+    // The attempt counts: it may have done all of its work.
+    let back = ClaimedName(claimed.name, attempt: claimed.attempt)
+    guard try worker.move(claimed.text, from: .claimed, to: queue, .claimed, as: back.text) else {
+      return
+    }
+    container.log(
+      .notice,
+      reason == "late"
+        ? "message '\(claimed.name.id)' of queue '\(queue.name)' has passed its handling deadline: "
+          + "it is redelivered"
+        : "a worker of queue '\(queue.name)' has ended with message '\(claimed.name.id)': it is "
+          + "redelivered",
+      about: LogSubject(member: queue.name, message: claimed.name.id))
+  }
+}

@@ -1,0 +1,481 @@
+internal import FoundationEssentials
+internal import Synchronization
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A worker of a queue: executes the decisions of ``QueueMachine``.
+///
+/// Each claim is a rename into the worker's own directory, under a name that no claim ever has
+/// twice. All that ends the claim is a rename or removal of exactly this name: acknowledgement,
+/// failure, and the return by another worker when this one has ended or the handling deadline has
+/// passed. So exactly one of them happens, and a late acknowledgement is refused.
+final class QueueWorker: Stoppable {
+  let container: SharedContainer
+  let epoch: Int
+  let settlement: Settlement
+  private let queue: MemberDirectory
+  private let own: MemberDirectory
+  private let presence: Presence
+  private let settings: MailboxMachine.Settings
+  private let state = Monitor(State())
+  private let runner: Worker
+  private let patrol: Monitor<QueuePatrol?>
+  private let watches = Monitor<[NamedWatch]>([])
+
+  private struct State {
+    var machine = QueueMachine()
+    /// The callers that wait for a message, in order.
+    var asking: [(ticket: Int, resume: @Sendable () -> Void)] = []
+    /// The messages for the callers that were resumed.
+    ///
+    /// Passed under the lock: the thread sanitizer does not follow data passed between threads with
+    /// a continuation.
+    var handed: [Int: Message] = [:]
+    var lastTicket = 0
+    var lastClaim = 0
+    /// How many claims have no outcome.
+    var inHand = 0
+    var isStopped = false
+    var hasLeft = false
+
+    /// Removes a caller that no longer waits.
+    mutating func takeAsking(_ ticket: Int) -> (@Sendable () -> Void)? {
+      guard let index = asking.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+      return asking.remove(at: index).resume
+    }
+  }
+
+  /// - Parameter deadline: the time after which another worker may have a message; nil for none.
+  init(
+    _ name: String, _ container: SharedContainer, deadline: Duration?
+  ) throws(WormholeError) {
+    let operation = "work on queue"
+    try container.storage.checkOwner(operation, name)
+    self.container = container
+    settings = container.options.mailbox.machine
+    queue = try container.storage.member(name, in: .queues)
+    epoch = try container.storage.epoch()
+    do throws(Errno) {
+      (own, presence) = try queue.makeWorker(deadline: deadline)
+    } catch {
+      throw WormholeError(error, operation, name, at: queue)
+    }
+    settlement = Settlement(
+      container: container, home: queue, claims: own, senders: SenderHomes(container.storage),
+      supersession: "the handling deadline has passed, and the message is another worker's")
+    runner = Worker(on: WorkQueue(), container.options.time)
+    patrol = Monitor(nil)
+  }
+
+  /// Starts to claim messages for the callers of ``next()``.
+  func begin() throws(WormholeError) {
+    runner.begin { [weak self] in self?.run() }
+    let patrol = QueuePatrol(queue, own.escaped, container)
+    self.patrol.withLock { $0 = patrol }
+    do throws(Errno) {
+      // The messages of dead workers come first.
+      let watches = [
+        try queue.watch(.inbox) { [weak self] signal in self?.hear(signal) },
+        try queue.watch(.claimed) { [weak self] signal in self?.hearReturned(signal) },
+      ]
+      self.watches.withLock { $0 = watches }
+      try patrol.begin()
+    } catch {
+      stop()
+      throw WormholeError(error, "work on queue", queue.name, at: queue)
+    }
+    runner.trigger()
+  }
+
+  var hasStopped: Bool { state.withLock { $0.isStopped } }
+
+  private var now: Int64 { container.options.time.now.nanoseconds }
+
+  private func hear(_ signal: Watcher.Signal) {
+    let isUrgent =
+      if case .changed(let names) = signal { names.contains { $0.begins(with: "0") } } else { true }
+    state.withLock { $0.machine.signal(isUrgent: isUrgent) }
+    runner.trigger()
+  }
+
+  private func hearReturned(_ signal: Watcher.Signal) {
+    state.withLock { state in
+      guard case .changed(let names) = signal else { return state.machine.signal(isUrgent: true) }
+      for name in names { if let back = ClaimedName(name) { state.machine.came(back: back) } }
+    }
+    runner.trigger()
+  }
+
+  // MARK: Callers
+
+  /// Returns the next message; nil once the worker has stopped or the task is cancelled.
+  func next() async -> Message? {
+    let ticket = state.withLock { state in
+      state.lastTicket += 1
+      return state.lastTicket
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in ask(ticket) { continuation.resume() } }
+    } onCancel: {
+      let asking = state.withLock { $0.takeAsking(ticket) }
+      asking?()
+    }
+    return state.withLock { $0.handed.removeValue(forKey: ticket) }
+  }
+
+  /// Returns the next message; nil once the worker has stopped, or after the deadline.
+  func next(until deadline: Instant?) -> Message? {
+    let ticket = state.withLock { state in
+      state.lastTicket += 1
+      return state.lastTicket
+    }
+    let isOver = Monitor(false)
+    ask(ticket) { isOver.signal { $0 = true } }
+    let isAnswered: Void? = isOver.wait(until: deadline) { $0 ? () : nil }
+    return state.withLock { state in
+      if isAnswered == nil { _ = state.takeAsking(ticket) }
+      return state.handed.removeValue(forKey: ticket)
+    }
+  }
+
+  private func ask(_ ticket: Int, _ resume: @escaping @Sendable () -> Void) {
+    let isLate = state.withLock { state in
+      guard !state.isStopped, !Task.isCancelled else { return true }
+      state.asking.append((ticket, resume))
+      return false
+    }
+    if isLate { resume() } else { runner.trigger() }
+  }
+
+  // MARK: Steps
+
+  private func run() {
+    while true {
+      let action = state.withLock { state -> QueueMachine.Action? in
+        state.isStopped ? nil : state.machine.next(now: now, isAsked: !state.asking.isEmpty)
+      }
+      switch action {
+      case nil: return
+      case .wait(let due):
+        if let due { runner.trigger(at: Instant(nanoseconds: due)) }
+        return
+      case .list: list()
+      case .putBack(let held): putBack(held)
+      case .claim(let name): claim(name)
+      case .reclaim(let old): reclaim(old)
+      }
+    }
+  }
+
+  private var stamp: MessageStamp {
+    MessageStamp(epoch: epoch, nanoseconds: container.storage.options.environment.sinceBoot())
+  }
+
+  private func list() {
+    let start = stamp
+    var (fresh, returned): ([MessageName], [ClaimedName]) = ([], [])
+    do throws(Errno) {
+      try queue.list(.claimed) {
+        if let one = ClaimedName(String(cString: $0)) { returned.append(one) }
+      }
+      try queue.list(.inbox) { if let name = MessageName($0) { fresh.append(name) } }
+    } catch {
+      container.log(
+        .error, "cannot list the messages of queue '\(queue.name)': \(error)",
+        about: LogSubject(member: queue.name), because: error)
+      state.withLock { $0.machine.listingFailed() }
+      // The machine would list again at once.
+      return later(.seconds(1)) { [runner] in runner.trigger() }
+    }
+    let end = stamp
+    let awaited = state.withLock {
+      $0.machine.listed(fresh: fresh, returned: returned, before: start, now: end)
+    }
+    guard let awaited else { return }
+    later(.nanoseconds(awaited.nanoseconds - end.nanoseconds)) { [weak self] in
+      self?.hear(.lookAgain)
+    }
+  }
+
+  private func freshClaim(_ name: MessageName, attempt: Int) -> ClaimedName {
+    let claim = state.withLock { state in
+      // A number comes again only after billions of claims, when no holder of the first is left.
+      state.lastClaim = state.lastClaim == ClaimedName.lastClaim ? 1 : state.lastClaim + 1
+      return state.lastClaim
+    }
+    // The name of the file has space for two digits of the attempt.
+    return ClaimedName(name, attempt: min(attempt, 60), claim: claim)
+  }
+
+  private func claim(_ name: MessageName) {
+    let claimed = freshClaim(name, attempt: 1)
+    take(name.text, from: .inbox, claimed) { worker throws(WormholeError) in
+      try worker.open(claimed)
+    }
+  }
+
+  private func reclaim(_ old: ClaimedName) {
+    let isSpent = old.attempt >= settings.attempts
+    let claimed = freshClaim(old.name, attempt: isSpent ? old.attempt : old.attempt + 1)
+    take(old.text, from: .claimed, claimed) { worker throws(WormholeError) in
+      guard !isSpent else {
+        return try worker.giveUp(
+          claimed, attempts: old.attempt,
+          "each of \(old.attempt) attempts failed or was interrupted")
+      }
+      try worker.open(claimed)
+    }
+  }
+
+  /// Moves a message to the own claims, and processes it; does nothing if another worker has it.
+  private func take(
+    _ file: String, from part: MemberDirectory.Part, _ claimed: ClaimedName,
+    _ body: (QueueWorker) throws(WormholeError) -> Void
+  ) {
+    // Counted before the claim: a worker that stops leaves when nothing is in hand.
+    state.withLock { $0.inHand += 1 }
+    do throws(Errno) {
+      guard try queue.move(file, from: part, to: own, .claimed, as: claimed.text) else {
+        return letGo()
+      }
+    } catch {
+      log(
+        .error, WormholeError(error, "claim message", claimed.name.id, at: queue), claimed.name)
+      state.withLock { $0.machine.signal(isUrgent: false) }
+      letGo()
+      // The names that are known would all fail in the same way.
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
+      return
+    }
+    do throws(WormholeError) {
+      try body(self)
+    } catch {
+      log(.error, error, claimed.name)
+      hold(claimed, .seconds(1), isCounted: false)
+      letGo()
+    }
+  }
+
+  private func open(_ claimed: ClaimedName) throws(WormholeError) {
+    let operation = "read message"
+    do throws(WormholeError) {
+      switch try own.read(claimed.text, in: .claimed, operation) {
+      case .missing: return letGo()
+      case .damaged(let reason, _):
+        throw WormholeError(
+          .damaged, operation, claimed.name.id, because: "the message is damaged: \(reason)")
+      case .sound(let bytes, _):
+        let limits = container.options.limits
+        let contents = try WormholeError.reading(operation, claimed.name.id, of: .message) {
+          try Contents(
+            claimed.name, MessageFile.Document(bytes, BinaryDecoder(limits: limits)), limits)
+        }
+        try open(claimed, contents)
+      }
+    } catch {
+      // A system error about its own state may pass; an error about the file will not.
+      guard [.refused, .tooLarge, .damaged].contains(error.code) else { throw error }
+      log(.error, error, claimed.name)
+      try giveUp(claimed, attempts: claimed.attempt, error.reason)
+    }
+  }
+
+  private func open(_ claimed: ClaimedName, _ contents: Contents) throws(WormholeError) {
+    let header = contents.document.header
+    let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
+    if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
+      try settlement.end(claimed, .expired)
+      return letGo()
+    }
+    guard claimed.name.count == 1, contents.document.count == 1, header.file == nil else {
+      throw WormholeError(
+        .damaged, "read message", claimed.name.id,
+        because: "a message of a queue has one value, and no file")
+    }
+    let delivery = QueueDelivery(self, claimed, contents)
+    let message = Message(made: delivery, attempt: claimed.attempt)
+    let resume = state.withLock { state -> (@Sendable () -> Void)? in
+      guard !state.isStopped, !state.asking.isEmpty else { return nil }
+      let asking = state.asking.removeFirst()
+      state.handed[asking.ticket] = message
+      return asking.resume
+    }
+    // Claimed for a caller that no longer asks.
+    guard let resume else { return message.requeue() }
+    patrol.withLock { $0 }?.expectClaim()
+    resume()
+  }
+
+  // MARK: Outcomes
+
+  /// A claim has ended, by whatever outcome.
+  func letGo() {
+    state.withLock { $0.inHand -= 1 }
+    leaveIfDone()
+  }
+
+  func failed(
+    _ claimed: ClaimedName, attempt: Int, _ reason: String
+  ) throws(WormholeError) {
+    guard attempt >= settings.attempts else {
+      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), isCounted: true)
+    }
+    do throws(WormholeError) {
+      try bury(claimed, attempts: attempt, reason)
+    } catch {
+      if error.code != .superseded {
+        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+      }
+      throw error
+    }
+  }
+
+  private func giveUp(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    do throws(WormholeError) {
+      try bury(claimed, attempts: attempts, reason)
+      letGo()
+    } catch {
+      log(.error, error, claimed.name)
+      if error.code != .superseded {
+        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+      }
+      letGo()
+    }
+  }
+
+  private func bury(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    try settlement.giveUp(claimed, attempts: attempts, reason)
+    container.log(
+      .error, "dead-lettered message '\(claimed.name.id)' of queue '\(queue.name)': \(reason)",
+      about: LogSubject(member: queue.name, message: claimed.name.id))
+  }
+
+  func requeue(_ claimed: ClaimedName, after pause: Duration) throws(WormholeError) {
+    if pause > .zero, !hasStopped { return hold(claimed, pause, isCounted: false) }
+    do throws(WormholeError) {
+      try putBack(claimed, isCounted: false)
+    } catch {
+      if error.code != .superseded { hold(claimed, .seconds(1), isCounted: false) }
+      throw error
+    }
+  }
+
+  /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
+  private func hold(_ claimed: ClaimedName, _ pause: Duration, isCounted: Bool) {
+    let due = now.addingClamped(max(0, pause.inNanosecondsClamped))
+    let isLate = state.withLock { state in
+      guard !state.isStopped else { return true }
+      state.inHand += 1
+      state.machine.hold(.init(claimed: claimed, due: due, isCounted: isCounted))
+      return false
+    }
+    if isLate {
+      try? putBack(claimed, isCounted: isCounted)
+    } else {
+      runner.trigger()
+    }
+  }
+
+  private func putBack(_ held: QueueMachine.Held) {
+    do throws(WormholeError) {
+      try putBack(held.claimed, isCounted: held.isCounted)
+    } catch {
+      log(.error, error, held.claimed.name)
+      // Otherwise another worker returns the message after the handling deadline.
+      if error.code != .superseded {
+        hold(held.claimed, .seconds(1), isCounted: held.isCounted)
+      }
+    }
+    letGo()
+  }
+
+  /// Returns a claim to the queue, for any worker.
+  private func putBack(_ claimed: ClaimedName, isCounted: Bool) throws(WormholeError) {
+    do throws(Errno) {
+      let attempts = isCounted ? claimed.attempt : claimed.attempt - 1
+      let isOurs =
+        attempts == 0
+        ? try own.move(claimed.text, from: .claimed, to: queue, .inbox, as: claimed.name.text)
+        : try own.move(
+          claimed.text, from: .claimed, to: queue, .claimed,
+          as: ClaimedName(claimed.name, attempt: attempts).text)
+      if !isOurs { throw .noSuchFile }
+    } catch {
+      if error == .noSuchFile { throw settlement.superseded("requeue message", claimed, error) }
+      throw WormholeError(error, "requeue message", claimed.name.id, at: queue)
+    }
+  }
+
+  /// Gives a claim a new name: its handling deadline starts anew.
+  func renewed(_ claimed: ClaimedName) throws(WormholeError) -> ClaimedName {
+    let operation = "renew the claim of message"
+    if Mutants.has(.keepClaimName) { return claimed }
+    let next = freshClaim(claimed.name, attempt: claimed.attempt)
+    do throws(Errno) {
+      if try own.move(claimed.text, from: .claimed, .claimed, as: next.text) { return next }
+    } catch {
+      throw WormholeError(error, operation, claimed.name.id, at: queue)
+    }
+    throw settlement.superseded(operation, claimed)
+  }
+
+  func later(_ pause: Duration, _ body: @escaping @Sendable () -> Void) {
+    container.options.time.ring(
+      at: container.options.time.now + pause, on: container.background, body)
+  }
+
+  // MARK: End
+
+  /// Claims no further message; the claimed ones end with their handlers.
+  func stop() {
+    guard container.storage.isOwned else { return }
+    let (asking, held) = state.withLock { state in
+      guard !state.isStopped else {
+        return ([], []) as ([@Sendable () -> Void], [QueueMachine.Held])
+      }
+      state.isStopped = true
+      defer { state.asking = [] }
+      return (state.asking.map(\.resume), state.machine.takeHeld())
+    }
+    for one in watches.withLock({ $0.takeAll() }) { one.stop() }
+    patrol.withLock { $0.take() }?.stop()
+    runner.end()
+    for resume in asking { resume() }
+    for one in held { putBack(one) }
+    leaveIfDone()
+  }
+
+  /// Removes the worker's directory once it has stopped and nothing is in hand.
+  private func leaveIfDone() {
+    let isDone = state.withLock { state in
+      guard state.isStopped, state.inHand == 0, !state.hasLeft else { return false }
+      state.hasLeft = true
+      return true
+    }
+    guard isDone, container.storage.isOwned else { return }
+    let failure = Errno.of { () throws(Errno) in _ = try own.removeWorker(presence) }
+    if let failure {
+      container.log(
+        .notice, "cannot remove \(own.path): \(failure)", about: LogSubject(member: queue.name),
+        because: failure)
+    }
+  }
+
+  deinit { stop() }
+
+  func log(_ level: LogLevel, _ error: WormholeError, _ name: MessageName) {
+    container.log(level, error, about: LogSubject(member: queue.name, message: name.id))
+  }
+}
+
+extension Array {
+  fileprivate mutating func takeAll() -> [Element] {
+    defer { self = [] }
+    return self
+  }
+}
