@@ -10,7 +10,9 @@ import WormholeSyscalls
   ]
   /// The articles that show lines of programs, and the sources of the lines.
   private static let programs = [
-    "TheTicketOffice.md": "Sources/WormholeCinemaTime", "TwoSidesInCI.md": "Tests/ExamplePackage",
+    "TheTicketOffice.md": "Sources/WormholeCinemaTime",
+    // Each line is in the texts of the command; NewVerbTests compares whole files.
+    "TwoSidesInCI.md": "Sources/WormholeCommand/New",
   ]
 
   private func contents(_ path: String) throws -> String {
