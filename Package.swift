@@ -227,10 +227,9 @@ let package = Package(
       "WormholeCommand"),
     tests(
       "CinemaTimeTests",
-      "CPseudoTerminal", "WormholeCinemaTime", "WormholeCinemaTimeCommand", "WormholeCommandLine",
+      "WormholeCinemaTime", "WormholeCinemaTimeCommand", "WormholeCommandLine",
       "WormholePropertyLists",
       "WormholeContainerStorage", "WatchConnectivity", "Wormhole"),
-    .target(name: "CPseudoTerminal", path: "Tests/CPseudoTerminal"),
     tests(
       "ReadmeTests",
       "AppGroups", "WormholeCinemaTimeCommand", "WormholeCommandLine", "Communicator",

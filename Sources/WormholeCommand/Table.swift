@@ -28,7 +28,8 @@ extension Table {
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),
       ("watchconnectivity", { .watchConnectivity }), ("doctor", { .doctor }),
-      ("demo", { .demo }), ("completions", { .completions(of: "wormhole", completed) }),
+      ("new", { .new }), ("demo", { .demo }),
+      ("completions", { .completions(of: "wormhole", completed) }),
       ("manual", { .manual(of: "wormhole") }),
       ("help", { .help(of: "wormhole", example: "watch") }),
     ])

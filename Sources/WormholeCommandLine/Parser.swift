@@ -138,9 +138,9 @@ package struct Parser {
     let least = places.reduce(0) { $0 + $1.least }
     let most = places.contains { $0.most == .max } ? Int.max : places.count
     if operands.count < least {
-      // Optional operands come last.
+      let required = places.filter { $0.least > 0 }
       throw .usage(
-        "cannot \(verb.name): \(places[operands.count].name) is missing; "
+        "cannot \(verb.name): \(required[operands.count].name) is missing; "
           + "try '\(table.name) help \(verb.name)'")
     }
     if operands.count > most {

@@ -6,6 +6,9 @@ internal import WormholeSyscalls
 ///
 /// The program finds the test's container in `WORMHOLE_CONTAINER`, and uses the groups of the test;
 /// see ``TestGroups``. When the test releases this object, the program is killed.
+///
+/// The program's standard output is a terminal, so that each line arrives as soon as it is printed,
+/// even if the program is killed afterwards; standard error is a file.
 public final class TestProcess: Sendable {
   /// How a process has ended.
   @nonexhaustive
@@ -22,6 +25,8 @@ public final class TestProcess: Sendable {
   private let name: String
   private let child: Child
   private let folder: TemporaryContainer
+  /// The terminal of the program; nil if its standard output is a file.
+  private let terminal: TerminalOutput?
   private let ended = Monitor<ExitStatus?>(nil)
   private let waiter: Thread
 
@@ -39,33 +44,55 @@ public final class TestProcess: Sendable {
   ///   - environment: variables that are added to this process's environment, or replace its
   ///     variables.
   ///   - input: the text on the program's standard input.
+  ///   - terminal: whether the program's standard output is a terminal: without echo, with line
+  ///     breaks unchanged, and with the variables `TERM=dumb` and `NO_COLOR=1` unless `environment`
+  ///     contains others. False for a file, to which the libraries of most languages write only
+  ///     once their buffer is full or the program exits.
   public init(
     _ program: String, _ arguments: [String] = [], in container: TemporaryContainer?,
-    link: Link? = nil, environment: [String: String] = [:], input: String = ""
+    link: Link? = nil, environment: [String: String] = [:], input: String = "",
+    terminal usesTerminal: Bool = true
   ) throws(WormholeError) {
     name = ([program] + arguments).joined(separator: " ")
     folder = try TemporaryContainer()
     var settings = environment
     let groups = try TestGroups.use()
     settings["WORMHOLE_ROOT"] = settings["WORMHOLE_ROOT"] ?? groups
+    if usesTerminal {
+      settings["TERM"] = settings["TERM"] ?? "dumb"
+      settings["NO_COLOR"] = settings["NO_COLOR"] ?? "1"
+    }
     if let link { settings.merge(try link.environment()) { own, _ in own } }
     if let container {
       settings["WORMHOLE_CONTAINER"] = container.path
       settings["WORMHOLE_GROUP"] = ""
     }
     let all = Processes.environment(setting: settings.map { "\($0.key)=\($0.value)" })
+    let pseudoTerminal = try usesTerminal ? Self.terminal(for: program) : nil
     do throws(Errno) {
       let files = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
       try files.open("input", .writeOnlyNew, mode: 0o600).write(input)
       let reading = try files.open("input", [.readOnly])
       let output = try files.open("output", [.writeOnly, .create, .append], mode: 0o600)
       let errors = try files.open("errors", [.writeOnly, .create, .append], mode: 0o600)
+      var terminal: TerminalOutput?
+      if let pseudoTerminal {
+        terminal = try TerminalOutput(pseudoTerminal, copyingTo: output.duplicate())
+      }
       let child = try Child.spawn(
         Self.path(of: program), arguments,
         environment: all, input: reading.rawValue,
-        output: output.rawValue, error: errors.rawValue, resetsSignals: true)
+        output: pseudoTerminal?.programEnd ?? output.rawValue, error: errors.rawValue,
+        resetsSignals: true)
+      pseudoTerminal?.closeProgramEnd()
       self.child = child
-      waiter = try Thread("test process") { [ended] in
+      self.terminal = terminal
+      waiter = try Thread("test process") { [ended, terminal] in
+        if let terminal {
+          // Until the output is complete, no other process gets the process ID.
+          try? child.waitUntilEnded()
+          terminal.drain()
+        }
         let ending: ExitStatus =
           switch try? child.wait() {
           case .exited(let status): .exited(status)
@@ -121,7 +148,14 @@ public final class TestProcess: Sendable {
   public var hasEnded: Bool { ended.withLock { $0 } != nil }
 
   /// The standard output so far.
-  public var output: String { get throws(WormholeError) { try read("output") } }
+  public var output: String {
+    get throws(WormholeError) {
+      if let failure = terminal?.failure {
+        throw WormholeError(failure, "read the output of", name)
+      }
+      return try read("output")
+    }
+  }
 
   /// The standard error so far.
   public var standardError: String { get throws(WormholeError) { try read("errors") } }
@@ -178,6 +212,18 @@ public final class TestProcess: Sendable {
   }
 
   // MARK: Programs
+
+  private static func terminal(for program: String) throws(WormholeError) -> PseudoTerminal {
+    do throws(Errno) {
+      return try PseudoTerminal(isForOutput: true)
+    } catch {
+      let failure = WormholeError(error, "start program", program)
+      throw WormholeError(
+        failure.code, failure.operation, program,
+        because: "there is no terminal for its output: \(failure.reason)",
+        hint: failure.hint ?? "pass 'terminal: false', or mount /dev/pts", errno: error)
+    }
+  }
 
   private static func path(of program: String) -> String {
     guard !program.utf8.contains(UInt8(ascii: "/")) else { return program }

@@ -1,4 +1,3 @@
-import CPseudoTerminal
 import TestSupport
 import TestTraits
 import Testing
@@ -64,29 +63,27 @@ import WormholeSyscalls
 final class TerminalRun: Sendable {
   let cinema: Cinema
   private let child: Child
-  private let device: CInt
-  private let program: CInt
+  private let terminal: PseudoTerminal
   private let written = Monitor<(bytes: [UInt8], screen: ScreenModel)>(([], ScreenModel()))
   private let hasEnded = Monitor(false)
   private let reader: Thread
-  let modeBefore: UInt
+  let modeBefore: Terminal.Mode?
 
   init(_ role: Role) throws {
     cinema = try Cinema()
-    var (test, program): (CInt, CInt) = (-1, -1)
-    try #require(pseudo_terminal_make(24, 80, &test, &program) == 0)
-    (device, self.program) = (test, program)
-    modeBefore = pseudo_terminal_mode(program)
+    let terminal = try PseudoTerminal()
+    self.terminal = terminal
+    let program = terminal.programEnd
+    modeBefore = terminal.mode
     child = try Child.spawn(
       Programs.built("cinematime"), ["--as", role.rawValue, "run"],
       environment: Processes.environment(setting: cinema.environment),
       input: program, output: program, error: program, ownSession: true)
-    let device = test
     reader = try Thread("terminal") { [written] in
       var buffer = [UInt8](repeating: 0, count: 65_536)
-      while true {
-        let count = pseudo_terminal_read(device, &buffer, UInt(buffer.count))
-        guard count > 0 else { return }
+      while let count = try? buffer.withUnsafeMutableBytes({ try terminal.own.read(into: $0) }),
+        count > 0
+      {
         let more = Array(buffer[..<count])
         written.signal { state in
           state.bytes += more
@@ -103,18 +100,16 @@ final class TerminalRun: Sendable {
       _ = try? child.wait()
     }
     // When no process holds the program's end any more, reading ends.
-    pseudo_terminal_close(program)
+    terminal.closeProgramEnd()
     reader.join()
-    pseudo_terminal_close(device)
   }
 
   var bytes: [UInt8] { written.withLock { $0.bytes } }
   var lines: [String] { written.withLock { $0.screen.lines } }
-  var mode: UInt { pseudo_terminal_mode(program) }
+  var mode: Terminal.Mode? { terminal.mode }
 
   func type(_ text: String) throws {
-    let bytes = Array(text.utf8)
-    try #require(pseudo_terminal_type(device, bytes, UInt(bytes.count)) == 1)
+    try Array(text.utf8).withUnsafeBytes { try terminal.own.writeFully($0) }
   }
 
   func shows(_ line: String) throws {

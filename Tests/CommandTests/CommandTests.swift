@@ -9,7 +9,7 @@ import WormholeSyscalls
 @Suite(.blocking, .notSanitized("about what a command prints")) struct CommandTests {
   @Test(arguments: [
     "values", "changes", "settings", "locks", "messages", "removing", "requests", "pairings",
-    "coordination",
+    "coordination", "new",
   ])
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()

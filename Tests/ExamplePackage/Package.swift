@@ -22,20 +22,6 @@ let package = Package(
       dependencies: [
         "Tickets", "TicketWindow", .product(name: "WormholeTesting", package: "wormhole"),
       ]),
-    // Both sides of a phone and watch app, from the article "Two sides in CI".
-    .target(
-      name: "CinemaLink",
-      dependencies: [.product(name: "WatchConnectivity", package: "wormhole")]),
-    .executableTarget(
-      name: "CinemaPhone", dependencies: ["CinemaLink"], swiftSettings: [.define("PHONE")]),
-    .executableTarget(
-      name: "CinemaWatch", dependencies: ["CinemaLink"], swiftSettings: [.define("WATCH")]),
-    .testTarget(
-      name: "CinemaTests",
-      dependencies: [
-        "CinemaPhone", "CinemaWatch", .product(name: "WatchConnectivity", package: "wormhole"),
-        .product(name: "WormholeTesting", package: "wormhole"),
-      ]),
   ],
   swiftLanguageModes: [.v6]
 )

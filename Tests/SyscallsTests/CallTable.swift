@@ -70,6 +70,7 @@ private let namesTable: [Row] = [
   Row(.open, "open(following:_:)") {
     _ = try Descriptor.open(following: $0.folder.path + "/link", [.readOnly])
   },
+  Row(.open, "PseudoTerminal()") { _ in _ = try PseudoTerminal() },
   Row(.close, "close()", .thrown) { try $0.folder.descriptor.duplicate().close() },
   Row(.rename, "rename(_:to:_:)") {
     try $0.folder.descriptor.rename("file", to: $0.folder.descriptor, "renamed")

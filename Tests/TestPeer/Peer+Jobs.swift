@@ -129,6 +129,8 @@ extension Peer {
     case .as(let user, let group, let job): try become(user, group, for: job)
     case .sandboxed(let error, let command): try sandbox(error, command)
     case .linked(let name): try linked(name)
+    case .print(let line, let times, let killsItself):
+      try printLine(line, times: times, killsItself: killsItself)
     case .testGroups(let group): try testGroups(group)
     }
   }

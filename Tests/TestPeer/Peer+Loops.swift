@@ -43,6 +43,12 @@ extension Peer {
     waitToBeKilled()
   }
 
+  static func printLine(_ line: String, times: Int, killsItself: Bool) throws {
+    for _ in 0..<times { print(line) }
+    if killsItself { try Processes.send(.kill, to: Processes.current) }
+    waitToBeKilled()
+  }
+
   private static func linger(
     inside path: String, _ channel: String, _ start: () throws -> Int32
   ) throws {

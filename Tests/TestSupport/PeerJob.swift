@@ -288,6 +288,8 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Prints each number that it receives as a message, and replies to each request with the next
   /// number, in the container and over the link that the environment names.
   case linked(_ name: String)
+  /// Prints a line as many times with the standard library's `print`, and kills itself or stays.
+  case print(_ line: String, times: Int, killsItself: Bool)
   /// Starts as a test does, and prints the directory of a group, here and in a child process.
   case testGroups(_ group: String)
 }

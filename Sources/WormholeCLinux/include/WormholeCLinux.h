@@ -40,6 +40,9 @@ int linux_epoll_renew(int set, int descriptor, uint64_t key);
 /* 1 and the key of a descriptor that has become readable; 0: the time is up; -1: error. */
 int linux_epoll_wait(int set, uint64_t *key, int milliseconds);
 int linux_pipe(int ends[2]);
+/* Makes a pseudo-terminal: this process's end and the program's end, both closed on exec. For
+   output only: bytes arrive as they were written, and reading at this process's end never waits. */
+int linux_pseudo_terminal(int rows, int columns, int for_output, int ends[2]);
 ssize_t linux_getdents(int directory, void *buffer, size_t size);
 /* The command-line arguments, the program's name first, a null pointer last. */
 char **linux_arguments(void);

@@ -74,9 +74,16 @@ extension Descriptor {
   }
 
   /// Creates a directory with all bits of this mode.
-  package func makeDirectory(_ name: UnsafePointer<CChar>, mode: FileMode) throws(Errno) {
+  ///
+  /// - Parameter keepsUmask: whether the umask removes bits, as for a directory of the user's own.
+  package func makeDirectory(
+    _ name: UnsafePointer<CChar>, mode: FileMode, keepsUmask: Bool = false
+  ) throws(Errno) {
     let directory = try number
-    _ = try perform(.mkdir, on: directory, name) { Self.makeWhole(name, in: directory, mode) }
+    _ = try perform(.mkdir, on: directory, name) {
+      keepsUmask
+        ? Glibc.mkdirat(directory, name, mode) : Self.makeWhole(name, in: directory, mode)
+    }
   }
 
   /// Adds the bits that the umask has removed: a program that protects its files by a umask of 0177
@@ -105,10 +112,14 @@ extension Descriptor {
   }
 
   /// Creates a directory at a user's path, with all bits of this mode.
+  ///
+  /// - Parameter keepsUmask: whether the umask removes bits, as for a directory of the user's own.
   package static func makeDirectory(
-    path: UnsafePointer<CChar>, mode: FileMode
+    path: UnsafePointer<CChar>, mode: FileMode, keepsUmask: Bool = false
   ) throws(Errno) {
-    _ = try perform(.mkdir, path) { makeWhole(path, in: AT_FDCWD, mode) }
+    _ = try perform(.mkdir, path) {
+      keepsUmask ? Glibc.mkdirat(AT_FDCWD, path, mode) : makeWhole(path, in: AT_FDCWD, mode)
+    }
   }
 
   /// Removes an empty directory at a user's path.

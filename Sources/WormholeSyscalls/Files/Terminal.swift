@@ -10,8 +10,15 @@ package enum Terminal {
   }
 
   /// The input settings of a terminal, saved for a later restore.
-  package struct Mode: Sendable {
-    fileprivate let settings: termios
+  package struct Mode: Sendable, Equatable {
+    let settings: termios
+
+    /// Whether both settings treat input and output alike.
+    package static func == (left: Mode, right: Mode) -> Bool {
+      let (left, right) = (left.settings, right.settings)
+      return left.c_iflag == right.c_iflag && left.c_oflag == right.c_oflag
+        && left.c_lflag == right.c_lflag
+    }
   }
 
   /// Makes the terminal deliver each key when it is pressed, and echo none; keys for signals still

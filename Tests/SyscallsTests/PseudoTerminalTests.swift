@@ -1,0 +1,35 @@
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+/// A terminal between this process and a program.
+@Suite(.blocking) struct PseudoTerminalTests {
+  @Test func outputArrivesUntilTheProgramsEndIsClosed() throws {
+    let terminal = try PseudoTerminal(isForOutput: true)
+    let words = Array("seat\n\r\u{3}".utf8)
+    let child = try Child.spawn("printf", [#"seat\n\r\003"#], output: terminal.programEnd)
+    #expect(try child.wait() == .exited(0))
+    #expect(try read(terminal) == words)
+    #expect(throws: Errno.wouldBlock) { try read(terminal) }
+    #expect(terminal.mode != nil)
+    terminal.closeProgramEnd()
+    #expect(throws: Errno.inputOutput) { try read(terminal) }
+    #expect(terminal.mode == nil)
+  }
+
+  @Test func itHasTheGivenSize() throws {
+    let terminal = try PseudoTerminal(columns: 132, rows: 43)
+    let child = try Child.spawn(
+      "stty", ["size"], input: terminal.programEnd, output: terminal.programEnd)
+    #expect(try child.wait() == .exited(0))
+    // A terminal for typing has a carriage return before each line feed.
+    #expect(try read(terminal) == Array("43 132\r\n".utf8))
+  }
+
+  private func read(_ terminal: PseudoTerminal) throws -> [UInt8] {
+    try withBuffer(100) { buffer in
+      let count = try terminal.own.read(into: buffer)
+      return Array(buffer[..<count])
+    }
+  }
+}
