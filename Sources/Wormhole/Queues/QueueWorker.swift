@@ -432,7 +432,16 @@ final class QueueWorker: Stoppable {
   // MARK: End
 
   /// Claims no further message; the claimed ones end with their handlers.
+  ///
+  /// Waits for a claim in progress: should the process end now, its attempt would count.
   func stop() {
+    guard container.storage.isOwned else { return }
+    end()
+    runner.drain()
+    leaveIfDone()
+  }
+
+  func end() {
     guard container.storage.isOwned else { return }
     let (asking, held) = state.withLock { state in
       guard !state.isStopped else {
@@ -447,7 +456,6 @@ final class QueueWorker: Stoppable {
     runner.end()
     for resume in asking { resume() }
     for one in held { putBack(one) }
-    leaveIfDone()
   }
 
   /// Removes the worker's directory once it has stopped and nothing is in hand.
@@ -466,7 +474,11 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  deinit { stop() }
+  // No claim is in progress here, which would retain the worker.
+  deinit {
+    end()
+    leaveIfDone()
+  }
 
   func log(_ level: LogLevel, _ error: WormholeError, _ name: MessageName) {
     container.log(level, error, about: LogSubject(member: queue.name, message: name.id))
