@@ -11,6 +11,7 @@ import WormholeSyscalls
   /// The articles that show lines of programs, and the sources of the lines.
   private static let programs = [
     "TheTicketOffice.md": "Sources/WormholeCinemaTime", "TwoSidesInCI.md": "Tests/ExamplePackage",
+    "Shims.md": "Tests/Shims",
   ]
 
   private func contents(_ path: String) throws -> String {
