@@ -15,11 +15,19 @@ let house: [SwiftSetting] = [
   .define("FAULT_POINTS", .when(traits: ["FaultPoints"])),
 ]
 
+/// In Swift 5 mode a closure of a user's actor that is called elsewhere ends the program.
+let shim: [SwiftSetting] = [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]
+
 /// Tests by the rules of the house; they see the system, and what tests have in common.
 func tests(_ name: String, _ rooms: Target.Dependency...) -> Target {
   .testTarget(
     name: name, dependencies: ["WormholeSyscalls", "TestSupport", "TestTraits"] + rooms,
     swiftSettings: house)
+}
+
+/// The sources of the modules of Apple's that the command contains and `wormhole new shim` writes.
+func shims(_ files: [String]) -> [Resource] {
+  files.map { .embedInCode("../../Tests/Shims/\($0).swift") }
 }
 
 let package = Package(
@@ -109,6 +117,14 @@ let package = Package(
         "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],
+      resources: shims([
+        "Combine/Cancellables", "Combine/Failures", "Combine/Joining", "Combine/Notifications",
+        "Combine/ObservableObject", "Combine/Observer", "Combine/Operators", "Combine/Published",
+        "Combine/Publisher", "Combine/Schedulers", "Combine/Sinks", "Combine/Subjects",
+        "Combine/Timing", "Names/CombineNames", "WatchKit/WKBackgroundTasks",
+        "WatchKit/WKExtension", "WatchKit/WKInterfaceDevice", "os/Logger",
+        "os/OSAllocatedUnfairLock", "os/OSLogCalls", "os/OSLogFormatting", "os/OSLogMessage",
+      ]),
       swiftSettings: house),
     .target(
       name: "WormholeCinemaTime",
@@ -210,6 +226,22 @@ let package = Package(
     .testTarget(
       name: "SwiftSixTests",
       dependencies: ["AppGroups", "MMWormhole", "TestSupport", "TestTraits", "WormholeTesting"],
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
+    // Modules of Apple's, as users build them in packages of their own, and code that imports them.
+    .target(name: "Combine", path: "Tests/Shims/Combine", swiftSettings: shim),
+    .target(name: "WatchKit", path: "Tests/Shims/WatchKit", swiftSettings: shim),
+    .target(name: "os", path: "Tests/Shims/os", swiftSettings: shim),
+    .testTarget(
+      name: "ShimsFiveTests",
+      dependencies: [
+        "Combine", "WatchKit", "os", "TestSupport", "TestTraits", "WatchConnectivity",
+      ],
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
+    .testTarget(
+      name: "ShimsSixTests",
+      dependencies: [
+        "Combine", "WatchKit", "os", "TestSupport", "TestTraits", "WatchConnectivity",
+      ],
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     // A program that uses the drop-in modules, for tests to start.
     .executableTarget(

@@ -41,6 +41,7 @@ extension WCSession {
   /// Performs the actions that follow an event; on the `work` queue.
   private func advance(_ event: (inout State) -> [SessionMachine.Action]) {
     for action in state.withLock(event) { perform(action) }
+    observers.review(self)
   }
 
   private func perform(_ action: SessionMachine.Action) {
@@ -219,6 +220,7 @@ extension WCSession {
 
   /// Notifies the delegate of all changes since the previous report.
   func report() {
+    defer { observers.review(self) }
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
     else { return }
     do throws(WormholeError) {

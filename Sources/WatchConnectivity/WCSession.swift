@@ -60,6 +60,8 @@ public class WCSession: NSObject, @unchecked Sendable {
   let messagesWaiting = Monitor(0)
   /// Reads the pairing again after a failed attempt.
   let pairingReader: Worker
+  /// The observers of the session's properties.
+  let observers = SessionObservers()
   /// Messages that wait until the phone's app has started.
   let waking = Monitor<[Action]?>(nil)
 

@@ -33,6 +33,8 @@ import WormholeSyscalls
     case "ask-parent": askParent(arguments[1])
     case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
     case "post": try! DarwinNotification(arguments[1]).post()
+    case "notify": exit(Int32(notify_post(arguments[1])))
+    case "post-distributed": postDistributed(arguments[1], Int(arguments[2])!)
     case "pass": pass(arguments[1], arguments[2], Int(arguments[3])!)
     case "race": race(arguments[1], arguments[2], Int(arguments[3])!)
     case "file-then-post": fileThenPost(arguments[1])
@@ -106,6 +108,14 @@ import WormholeSyscalls
       } else {
         wormhole.clearMessageContents(forIdentifier: identifier)
       }
+    }
+  }
+
+  static func postDistributed(_ name: String, _ count: Int) {
+    for number in 1...count {
+      DistributedNotificationCenter.default().postNotificationName(
+        NSNotification.Name(name), object: number % 2 == 0 ? "even" : "odd",
+        userInfo: ["number": number, "texts": ["a", "b"]], deliverImmediately: true)
     }
   }
 

@@ -9,7 +9,9 @@ import WormholeSyscalls
     "Sources/Wormhole/Wormhole.docc", "Sources/WormholeTesting/WormholeTesting.docc",
   ]
   /// The articles that show lines of programs, and the sources of the lines.
-  private static let programs = ["TheTicketOffice.md": "Sources/WormholeCinemaTime"]
+  private static let programs = [
+    "TheTicketOffice.md": "Sources/WormholeCinemaTime", "Shims.md": "Tests/Shims",
+  ]
   /// The article with the files that the command writes.
   ///
   /// `NewVerbTests` compares the files, and `ExamplePackageTests` compiles them.

@@ -1,0 +1,132 @@
+import AppGroups
+import Foundation
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+/// The functions of `notify.h`, distributed notifications, and versions of files.
+@Suite(.blocking) struct SystemNotificationTests {
+  private let name: String
+
+  init() throws {
+    try GroupsRoot.use()
+    name = "test.\(UUID().uuidString)"
+  }
+
+  private func start(_ arguments: String...) throws -> Running {
+    try Running(
+      Programs.built("DropInPeer"), arguments, environment: [try GroupsRoot.setting])
+  }
+
+  @Test func aNotificationCrossesToAnotherProcess() throws {
+    let heard = Heard<Int32>()
+    var token = NOTIFY_TOKEN_INVALID
+    let status = notify_register_dispatch(name, &token, .global()) { heard.add($0) }
+    #expect(status == NOTIFY_STATUS_OK)
+    #expect(notify_is_valid_token(token))
+    #expect(try start("notify", name).outcome().status == .exited(0))
+    try heard.wait("the post") { $0 == [token] }
+    #expect(notify_cancel(token) == NOTIFY_STATUS_OK)
+    #expect(notify_cancel(token) == NOTIFY_STATUS_INVALID_TOKEN)
+    #expect(!notify_is_valid_token(token))
+    let witness = Heard<Int32>()
+    var other = NOTIFY_TOKEN_INVALID
+    notify_register_dispatch(name, &other, .global()) { witness.add($0) }
+    #expect(notify_post(name) == NOTIFY_STATUS_OK)
+    try witness.wait("the witness") { $0.count == 1 }
+    #expect(heard.count == 1)
+    notify_cancel(other)
+  }
+
+  @Test func aCancelledTokenReceivesNoWaitingCall() throws {
+    let (heard, witness) = (Heard<Int32>(), Heard<Int32>())
+    let queue = DispatchQueue(label: "busy")
+    var (token, other) = (NOTIFY_TOKEN_INVALID, NOTIFY_TOKEN_INVALID)
+    notify_register_dispatch(name, &token, queue) { heard.add($0) }
+    notify_register_dispatch(name, &other, .global()) { witness.add($0) }
+    queue.suspend()
+    notify_post(name)
+    try witness.wait("the witness") { $0.count == 1 }
+    notify_cancel(token)
+    queue.resume()
+    queue.sync {}
+    #expect(heard.all == [])
+    notify_cancel(other)
+  }
+
+  @Test func aCheckReportsPosts() throws {
+    var (token, isPosted): (Int32, Int32) = (NOTIFY_TOKEN_INVALID, 0)
+    #expect(notify_register_check(name, &token) == NOTIFY_STATUS_OK)
+    notify_check(token, &isPosted)
+    #expect(isPosted == 1, "the first call")
+    notify_check(token, &isPosted)
+    #expect(isPosted == 0)
+    notify_post(name)
+    try eventually("the post") {
+      notify_check(token, &isPosted)
+      return isPosted == 1
+    }
+    notify_cancel(token)
+    #expect(notify_check(token, &isPosted) == NOTIFY_STATUS_INVALID_TOKEN)
+    #expect(notify_post(nil) == NOTIFY_STATUS_INVALID_NAME)
+  }
+
+  @Test func distributedNotificationsCrossWithTheirContent() throws {
+    let center = DistributedNotificationCenter.default()
+    let (heard, even) = (Heard<String>(), Heard<Int>())
+    center.post(name: NSNotification.Name(name), object: "before")
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = 1
+    let all = center.addObserver(
+      forName: NSNotification.Name(name), object: nil, queue: queue
+    ) { note in
+      let texts = note.userInfo?["texts"] as? [String] ?? []
+      heard.add("\(note.userInfo?["number"] as? Int ?? 0) \(note.object ?? "none") \(texts)")
+    }
+    let some = center.addObserver(
+      forName: NSNotification.Name(name), object: "even", queue: queue
+    ) { even.add($0.userInfo?["number"] as? Int ?? 0) }
+    #expect(try start("post-distributed", name, "30").outcome().status == .exited(0))
+    try heard.wait("all posts") { $0.count == 30 }
+    try even.wait("half of the posts") { $0.count == 15 }
+    #expect(heard.all[0] == "1 odd [\"a\", \"b\"]")
+    #expect(heard.all.map { $0.prefix { $0 != " " } } == (1...30).map { "\($0)"[...] })
+    #expect(even.all == (1...15).map { $0 * 2 })
+    center.removeObserver(all)
+    center.postNotificationName(
+      NSNotification.Name(name), object: "even", userInfo: ["number": 32])
+    try even.wait("the last post") { $0.last == 32 }
+    #expect(heard.count == 30)
+    center.removeObserver(some)
+  }
+
+  /// The channel keeps a bounded number of posts, whatever is posted.
+  @Test func contentThatCannotBeSentIsRefused() throws {
+    let center = DistributedNotificationCenter.default()
+    let heard = Heard<Int>()
+    let observer = center.addObserver(
+      forName: NSNotification.Name(name), object: nil, queue: OperationQueue()
+    ) { heard.add($0.userInfo?["number"] as? Int ?? 0) }
+    center.post(name: NSNotification.Name(name), object: nil, userInfo: ["null": NSNull()])
+    center.post(name: NSNotification.Name(name), object: nil, userInfo: ["number": 1])
+    try heard.wait("the second") { $0 == [1] }
+    center.removeObserver(observer)
+  }
+
+  @Test func aFileHasItsPresentVersionOnly() throws {
+    let folder = try TemporaryDirectory()
+    let url = URL(fileURLWithPath: folder.path + "/note.txt")
+    #expect(NSFileVersion.currentVersionOfItem(at: url) == nil)
+    try folder.write("text", to: "note.txt")
+    let version = try #require(NSFileVersion.currentVersionOfItem(at: url))
+    #expect(version.url == url && version.localizedName == "note.txt")
+    #expect(version.modificationDate.map { abs($0.timeIntervalSinceNow) < 600 } == true)
+    #expect(NSFileVersion.unresolvedConflictVersionsOfItem(at: url)?.isEmpty == true)
+    #expect(NSFileVersion.otherVersionsOfItem(at: url)?.isEmpty == true)
+    try NSFileVersion.removeOtherVersionsOfItem(at: url)
+    version.isResolved = true
+    #expect(!version.isConflict && version.hasLocalContents)
+    #expect(throws: CocoaError.self) { try version.remove() }
+  }
+}

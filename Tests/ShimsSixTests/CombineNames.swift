@@ -1,0 +1,1 @@
+../Shims/Names/CombineNames.swift

@@ -1,0 +1,1 @@
+../ShimsFiveTests/PhoneLink.swift
