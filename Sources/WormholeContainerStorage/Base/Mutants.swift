@@ -74,6 +74,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case tellOtherWatch
   case countReturned
   case failCancelled
+  case anyHeader
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
