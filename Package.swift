@@ -35,6 +35,7 @@ let package = Package(
   products: [
     .library(name: "Wormhole", targets: ["Wormhole"]),
     .library(name: "WormholeTesting", targets: ["WormholeTesting"]),
+    .library(name: "WormholeTestingTraits", targets: ["WormholeTestingTraits"]),
     .library(name: "AppGroups", targets: ["AppGroups"]),
     .library(name: "MMWormhole", targets: ["MMWormhole"]),
     .library(name: "WatchConnectivity", targets: ["WatchConnectivity"]),
@@ -67,6 +68,9 @@ let package = Package(
       name: "WormholeTesting",
       dependencies: ["WormholeContainerStorage", "WormholeSyscalls", "Wormhole"],
       swiftSettings: house),
+    // Apart from `WormholeTesting`, which programs without Swift Testing may link too.
+    .target(
+      name: "WormholeTestingTraits", dependencies: ["WormholeTesting"], swiftSettings: house),
     .target(
       name: "WormholeDropIns",
       dependencies: [
@@ -194,7 +198,9 @@ let package = Package(
       "Wormhole"),
     tests(
       "WormholeTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
-    tests("WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting"),
+    tests(
+      "WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting",
+      "WormholeTestingTraits"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

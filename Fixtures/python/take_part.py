@@ -4,7 +4,10 @@ Written from the article "The directory" alone:
 
     take_part.py <container> <channel> read
     take_part.py <container> <channel> add <times>
+    take_part.py <container> <member> send <text> [<header>=<value> ...]
+    take_part.py <container> <member> inbox
 
+The last verb prints the kind, the headers and the value of each waiting message.
 It holds the lock of a channel as the others do, and notices when it was taken over. It takes
 nothing over itself: it waits.
 """
@@ -15,6 +18,7 @@ import os
 import plistlib
 import shutil
 import sys
+import time
 
 
 def escaped(name):
@@ -107,8 +111,47 @@ def add_one(found):
     }
 
 
+def send(container, member, text, headers):
+    """Sends a message without an outcome; the container has been used since the last start."""
+    with open(container + "/system/epoch/value.plist", "rb") as file:
+        epoch = plistlib.loads(file.read(), fmt=plistlib.FMT_BINARY)["epoch"]
+    message = {
+        "kind": "String",
+        "sent": datetime.datetime.utcnow(),
+        "to": member,
+        "headers": headers,
+        "value": text,
+    }
+    identifier = os.urandom(8).hex()
+    staged = container + "/staging/" + identifier
+    with open(staged, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(plistlib.dumps(message, fmt=plistlib.FMT_BINARY))
+        stream.flush()
+        os.fsync(stream.fileno())
+    inbox = "%s/members/%s/inbox" % (container, escaped(member))
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    os.rename(staged, "%s/1,%05x%015x,n01,%s," % (inbox, epoch, now, identifier))
+    target = os.open(inbox, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.fsync(target)
+    os.close(target)
+
+
+def inbox(container, member):
+    folder = "%s/members/%s/inbox/" % (container, escaped(member))
+    for name in sorted(os.listdir(folder)):
+        if name.count(",") == 4:
+            with open(folder + name, "rb") as file:
+                message = plistlib.loads(file.read(), fmt=plistlib.FMT_BINARY)
+            headers = sorted(message.get("headers", {}).items())
+            print(message["kind"], headers, message.get("value"))
+
+
 def main():
     container, name, verb = sys.argv[1:4]
+    if verb == "send":
+        return send(container, name, sys.argv[4], dict(word.split("=", 1) for word in sys.argv[5:]))
+    if verb == "inbox":
+        return inbox(container, name)
     channel = container + "/channels/" + escaped(name)
     if verb == "read":
         print(read(channel).get("value"))

@@ -34,8 +34,8 @@ extension ObjectForm {
     [
       ("delivery", "'guaranteed', 'immediate' or 'context'"), ("id", "its ID"),
       ("batchIndex", "its index in the batch"), ("from", "sender"),
-      ("to", "receiver"), ("kind", "its kind"), ("sent", "time of sending"),
-      ("attempt", "number of this attempt"),
+      ("to", "receiver"), ("kind", "its kind"), ("headers", "its headers"),
+      ("sent", "time of sending"), ("attempt", "number of this attempt"),
       ("redelivered", "whether the message may have been handled before"), ("value", "its value"),
       ("file", "the sender's name of the file"),
       ("path", "path of the file now"), ("size", "bytes of the file"),
@@ -45,9 +45,10 @@ extension ObjectForm {
     "queued", "an unhandled message, from queue",
     [
       ("id", "its ID"), ("from", "sender"), ("to", "receiver"),
-      ("kind", "its kind"), ("sent", "time of sending"), ("count", "number of messages"),
-      ("size", "its size in bytes"), ("urgent", "whether it is urgent"),
-      ("state", "'waiting', 'claimed' or 'dead'"),
+      ("kind", "its kind"), ("headers", "its headers"),
+      ("sent", "time of sending"), ("count", "number of messages"), ("size", "its size in bytes"),
+      ("urgent", "whether it is urgent"),
+      ("state", "'waiting', 'claimed', 'interrupted' or 'dead'"),
       ("attempt", "number of the current or last attempt"),
       ("damage", "cause of the damage"), ("failedAt", "time of becoming a dead letter"),
       ("reason", "reason of becoming a dead letter"),
@@ -57,7 +58,7 @@ extension ObjectForm {
     "sent", "a sent message and its outcome, from send and queue",
     [
       ("delivery", "'guaranteed' or 'immediate'"), ("id", "its ID"),
-      ("from", "sender"), ("to", "receiver"), ("kind", "its kind"),
+      ("from", "sender"), ("to", "receiver"), ("kind", "its kind"), ("headers", "its headers"),
       ("count", "number of messages"), ("file", "the sender's name of the file"),
       (
         "status",
@@ -77,6 +78,7 @@ extension ObjectForm {
     "reply", "the reply to a request, from request and reply",
     [
       ("from", "requester"), ("to", "receiver"), ("kind", "kind of the request"),
+      ("headers", "headers of the request"),
       ("replied", "whether the request was not refused"), ("value", "the reply"),
       ("reason", "reason of the refusal"),
     ])

@@ -146,7 +146,9 @@ enum Programs {
     }
     return try Interruption.run { () throws(Errno) in
       let child = try Child.spawn(
-        "sh", ["-c", line], environment: Processes.environment(setting: settings),
+        "sh", ["-c", line],
+        environment: Processes.environment(
+          setting: settings, withoutPrefix: Programs.headerPrefix),
         input: given.reading,
         output: output, error: error)
       given.closeReading()

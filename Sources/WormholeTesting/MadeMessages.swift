@@ -16,12 +16,13 @@ extension Message {
   ///   - attempt: the number of the delivery attempt; from the second on it counts as redelivered.
   ///   - isRedelivered: whether the message may have been handled before, even in the first
   ///     attempt.
+  ///   - headers: the headers of the message.
   ///   - file: the path of a file, of which a copy comes with the message: the copy can be read,
   ///     taken and lent like a received file, and is removed when the message is acknowledged.
   public static func make<Value: Encodable>(
     _ value: Value, from: String? = "phone", kind: String? = nil, id: String? = nil,
     attempt: Int = 1, isRedelivered: Bool = false, isUrgent: Bool = false, sent: Date = Date(),
-    file: String? = nil
+    headers: [String: String] = [:], file: String? = nil
   ) throws(WormholeError) -> Message {
     precondition(attempt >= 1, "attempts are counted from 1")
     let attached = try file.map { (path) throws(WormholeError) in
@@ -30,7 +31,7 @@ extension Message {
     }
     let made = try MadeMessage(
       value, id: id ?? freshIdentifier(), from: from, kind: kind, sent: sent, isUrgent: isUrgent,
-      isRedelivered: isRedelivered, file: attached)
+      isRedelivered: isRedelivered, headers: headers, file: attached)
     return Message(made, attempt: attempt)
   }
 
@@ -71,13 +72,15 @@ extension Request {
   /// - Parameters:
   ///   - from: the member given as the requester; nil for a requester that has not joined.
   ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - headers: the headers of the request.
   ///   - timeLeft: the time for which the requester still waits.
   public static func make<Question: Encodable>(
     _ question: Question, from: String? = "phone", kind: String? = nil,
-    timeLeft: Duration = .seconds(10)
+    headers: [String: String] = [:], timeLeft: Duration = .seconds(10)
   ) throws(WormholeError) -> Request {
     try Request(
-      made: question, from: from, kind: kind, timeLeft: timeLeft, MadeRequest())
+      made: question, from: from, kind: kind, headers: headers, timeLeft: timeLeft,
+      MadeRequest())
   }
 
   /// The record of a request that a test has created; nil for a received request.
@@ -109,9 +112,9 @@ public struct RequestRecord: Sendable {
 extension ImmediateMessage {
   /// Creates an immediate message that no member has sent, to call a handler with.
   public static func make<Value: Encodable>(
-    _ value: Value, from: String? = "phone", kind: String? = nil
+    _ value: Value, from: String? = "phone", kind: String? = nil, headers: [String: String] = [:]
   ) throws(WormholeError) -> ImmediateMessage {
-    try ImmediateMessage(made: value, from: from, kind: kind)
+    try ImmediateMessage(made: value, from: from, kind: kind, headers: headers)
   }
 }
 

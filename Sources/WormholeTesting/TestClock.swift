@@ -9,23 +9,30 @@ package import WormholeSyscalls
 /// and so does the order of messages, on which other processes must agree; the clock has no effect
 /// on other processes.
 ///
+/// The clock is also an `any Clock<Duration>`, for a program's own code that takes one.
+///
 /// Each wait has an *alarm*. A test that wants to skip a pause waits until an alarm is set and
 /// moves the clock to the alarm: `advanceToNextAlarm(within:)`.
 public final class TestClock: Sendable {
   private struct Alarm: Sendable {
-    let moment: Instant
+    let number: Int
+    let moment: Moment
     let ring: @Sendable () -> Void
   }
 
   private struct State {
     var moved = Duration.zero
     var alarms: [Alarm] = []
+    var alarmCount = 0
   }
+
+  /// A time of the host's clock; ``Instant`` is a time of this clock.
+  private typealias Moment = WormholeSyscalls.Instant
 
   /// The limit of the clock: times added to it must not overflow.
   private static let furthest = Duration.seconds(50 * 365 * 86_400)
 
-  private let start = Instant.now
+  private let start = Moment.now
   private let startSinceBoot = Clocks.sinceBoot
   private let startSinceEpoch = Clocks.sinceEpoch
   private let state = Monitor(State())
@@ -92,17 +99,110 @@ public final class TestClock: Sendable {
 }
 
 extension TestClock: MailClock {
-  package var now: Instant { start + elapsed }
+  package var present: WormholeSyscalls.Instant { start + elapsed }
 
   package var sinceBoot: Int64 { startSinceBoot + elapsed.inNanoseconds }
 
-  package func ring(at moment: Instant, _ body: @escaping @Sendable () -> Void) {
-    let isPast = state.withLock { state in
-      guard moment > start + state.moved else { return true }
-      state.alarms.append(Alarm(moment: moment, ring: body))
-      return false
+  package func ring(
+    at moment: WormholeSyscalls.Instant, _ body: @escaping @Sendable () -> Void
+  ) {
+    if set(at: moment, body) == nil { body() }
+  }
+
+  /// Sets an alarm; returns its number, or nil if the moment has come already.
+  private func set(at moment: Moment, _ body: @escaping @Sendable () -> Void) -> Int? {
+    state.withLock { state in
+      guard moment > start + state.moved else { return nil }
+      state.alarmCount += 1
+      state.alarms.append(Alarm(number: state.alarmCount, moment: moment, ring: body))
+      return state.alarmCount
     }
-    if isPast { body() }
+  }
+}
+
+extension TestClock: Clock {
+  /// A time of the clock.
+  public struct Instant: InstantProtocol {
+    /// The duration by which the clock is moved at this time.
+    fileprivate let elapsed: Duration
+
+    /// Returns the time after a duration.
+    public func advanced(by duration: Duration) -> Instant {
+      Instant(elapsed: elapsed + duration)
+    }
+
+    /// Returns the duration until another time.
+    public func duration(to other: Instant) -> Duration { other.elapsed - elapsed }
+
+    /// Whether the first time is earlier.
+    public static func < (one: Instant, other: Instant) -> Bool { one.elapsed < other.elapsed }
+  }
+
+  /// The time that the clock shows.
+  public var now: Instant { Instant(elapsed: elapsed) }
+
+  /// One nanosecond.
+  public var minimumResolution: Duration { .nanoseconds(1) }
+
+  /// Waits until the test has moved the clock to the deadline.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled first.
+  public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+    let sleep = Sleep()
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        sleep.begin(continuation)
+        let moment = start + min(deadline.elapsed, Self.furthest)
+        let alarm = set(at: moment) { sleep.end(.success(())) }
+        guard let alarm else { return sleep.end(.success(())) }
+        sleep.onCancel { self.remove(alarm) }
+      }
+    } onCancel: {
+      sleep.cancel()
+    }
+  }
+
+  private func remove(_ alarm: Int) {
+    state.withLock { $0.alarms.removeAll { $0.number == alarm } }
+  }
+
+  /// One wait of a task, which the alarm or the cancellation of the task ends.
+  private final class Sleep: Sendable {
+    private struct Progress {
+      var continuation: CheckedContinuation<Void, any Error>?
+      var isCancelled = false
+      var cleanUp: (@Sendable () -> Void)?
+    }
+
+    private let progress = Monitor(Progress())
+
+    func begin(_ continuation: CheckedContinuation<Void, any Error>) {
+      progress.withLock { $0.continuation = continuation }
+    }
+
+    /// - Parameter cleanUp: called once if the task is cancelled, now or later.
+    func onCancel(_ cleanUp: @escaping @Sendable () -> Void) {
+      let isCancelled = progress.withLock { progress in
+        progress.cleanUp = cleanUp
+        return progress.isCancelled
+      }
+      if isCancelled { cancel() }
+    }
+
+    func cancel() {
+      let cleanUp = progress.withLock { progress in
+        progress.isCancelled = true
+        return progress.cleanUp.take()
+      }
+      // Without the clean-up, the sleep has not begun, and `onCancel` calls this again.
+      guard let cleanUp else { return }
+      cleanUp()
+      end(.failure(CancellationError()))
+    }
+
+    func end(_ result: Result<Void, any Error>) {
+      progress.withLock { $0.continuation.take() }?.resume(with: result)
+    }
   }
 }
 

@@ -15,11 +15,18 @@ import WormholeSyscalls
 
   @Test func aClearedValueIsKeptUnlessItIsErased() throws {
     _ = try stage.run("wormhole put key secret --power; wormhole put key secret2 --power")
-    #expect(try stage.run("wormhole clear key").status == .exited(0))
+    let cleared = try stage.run("wormhole clear key")
+    #expect(cleared.status == .exited(0) && cleared.output == "")
     #expect(try find("secret") == "hole/channels/key/kept.plist\n")
+    let kept = stage.container + "/channels/key/kept.plist"
+    #expect(
+      cleared.errors == "wormhole: an earlier value of 'key' remains in '\(kept)' until later "
+        + "values replace it; remove it with 'wormhole clear key --erase'\n")
+    // Nothing is left to say of a channel that has no earlier value.
+    #expect(try stage.run("wormhole clear other").errors == "")
     // An already cleared channel keeps the value too.
     let erased = try stage.run("wormhole clear key --erase --json")
-    #expect(erased.status == .exited(0), "\(erased.errors)")
+    #expect(erased.status == .exited(0) && erased.errors == "", "\(erased.errors)")
     #expect(erased.output == "{\"channel\":\"key\",\"value\":null,\"version\":4}\n")
     #expect(try find("secret") == "")
     #expect(try stage.run("wormhole get key").status == .exited(1))

@@ -272,7 +272,7 @@ import WormholeSyscalls
       #expect(try done(stage, "wormhole send --to watch one") == "")
       let outcome = try stage.run("wormhole receive --as watch \(redirection)")
       #expect(outcome.status == .exited(status))
-      #expect(try done(stage, "wormhole queue watch").contains("\tclaimed (1)\t"))
+      #expect(try done(stage, "wormhole queue watch").contains("\tinterrupted (1)\t"))
       #expect(
         try done(stage, "wormhole receive --as watch --count 1 --json").contains(#""attempt":2"#))
     }

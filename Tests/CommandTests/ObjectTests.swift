@@ -116,7 +116,7 @@ import WormholeSyscalls
     // Keys whose description is more detailed in one form than in another.
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
-      "delivery", "status", "reason", "program", "member", "channel", "version", "name",
+      "delivery", "headers", "status", "reason", "program", "member", "channel", "version", "name",
     ]
     let several = meanings.filter { $0.value.count > 1 }.keys
     #expect(Set(several).subtracting(known).isEmpty, "\(several)")

@@ -64,8 +64,8 @@ struct RequestVerbTests {
     let outcome = try replier.outcome()
     #expect(outcome.status == .exited(0))
     let lines = (1...20).map {
-      #"{"from":null,"kind":"PropertyListValue","reason":null,"replied":true,"to":"watch","#
-        + #""value":\#($0)}"#
+      #"{"from":null,"headers":null,"kind":"PropertyListValue","reason":null,"replied":true,"#
+        + #""to":"watch","value":\#($0)}"#
     }
     #expect(outcome.output.split(separator: "\n").map(String.init) == lines)
     #expect(try files(stage, "guests") == "")

@@ -13,6 +13,7 @@ import WormholeSyscalls
   /// The modules of the package's products, and the modules whose symbols users of each also see.
   private static let modules = [
     "Wormhole": ["WormholeContainerStorage", "WormholePropertyLists"], "WormholeTesting": [],
+    "WormholeTestingTraits": [],
     "AppGroups": ["WormholeDropIns"], "WormholeCinemaTime": [], "Communicator": [],
     "MMWormhole": [],
     "WormholePairings": [], "WatchConnectivity": [],

@@ -57,6 +57,7 @@ extension Rule {
       "WormholeContainerStorage": container,
       "Wormhole": wormhole,
       "WormholeTesting": above,
+      "WormholeTestingTraits": above.union(["Testing", "WormholeTesting"]),
       "WormholePairings": above,
       "WormholeDropIns": ground,
       "AppGroups": ground.union(["WormholeDropIns"]),

@@ -46,11 +46,11 @@ import WormholeTesting
   @Test func whatAReceiverWaitsForDoesNotPileUp() async throws {
     let clock = TestClock()
     let worker = Worker(on: WorkQueue(), staysOnQueue: true, MailTime(moved: clock))
-    let far = clock.now + .seconds(3600)
+    let far = clock.present + .seconds(3600)
     let runs = Heard<Int>()
     worker.begin {
       runs.add(1)
-      worker.trigger(at: runs.count % 2 == 0 ? clock.now + .seconds(1) : far)
+      worker.trigger(at: runs.count % 2 == 0 ? clock.present + .seconds(1) : far)
     }
     worker.trigger()
     for round in 1...20 {

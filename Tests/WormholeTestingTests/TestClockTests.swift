@@ -9,7 +9,7 @@ import WormholeTesting
   @Test func alarmsRingInOrder() async throws {
     let clock = TestClock()
     let heard = Heard<Int>()
-    let start = clock.now
+    let start = clock.present
     for (number, pause) in [(2, 20), (1, 10), (3, 31)] {
       clock.ring(at: start + .seconds(pause)) { heard.add(number) }
     }
@@ -25,6 +25,50 @@ import WormholeTesting
     #expect(heard.all == [1, 2, 3, 4])
     let error = try await failure { try await clock.advanceToNextAlarm(within: .milliseconds(1)) }
     #expect(error.code == .timedOut)
+  }
+
+  /// A program's own code takes `any Clock<Duration>`.
+  @Test func sleepersWakeWhenTheClockIsMoved() async throws {
+    let clock = TestClock()
+    let given: any Clock<Duration> = clock
+    let heard = Heard<Int>()
+    try await withThrowingTaskGroup { group in
+      for (number, pause) in [(2, 20), (1, 10), (3, 31)] {
+        group.addTask {
+          try await given.sleep(for: .seconds(pause))
+          heard.add(number)
+        }
+      }
+      try await eventually("all sleep") { clock.alarms == 3 }
+      clock.advance(by: .seconds(10))
+      try await eventually("the first wakes") { heard.all == [1] }
+      clock.advance(by: .seconds(20))
+      try await eventually("the second wakes") { heard.all == [1, 2] }
+      try await clock.advanceToNextAlarm()
+      try await group.waitForAll()
+    }
+    #expect(heard.all == [1, 2, 3])
+    #expect(given.measure { clock.advance(by: .seconds(5)) } == .seconds(5))
+    // A time that has come already is not waited for.
+    try await clock.sleep(until: clock.now.advanced(by: .seconds(-1)))
+    #expect(clock.alarms == 0)
+  }
+
+  @Test func aCancelledSleepEndsAndLeavesNoAlarm() async throws {
+    let clock = TestClock()
+    let sleeper = Task { try await clock.sleep(for: .seconds(60)) }
+    try await eventually("it sleeps") { clock.alarms == 1 }
+    sleeper.cancel()
+    let result = await sleeper.result
+    #expect(throws: CancellationError.self) { try result.get() }
+    #expect(clock.alarms == 0)
+    let cancelled = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await clock.sleep(for: .seconds(60))
+    }
+    let early = await cancelled.result
+    #expect(throws: CancellationError.self) { try early.get() }
+    #expect(clock.alarms == 0 && clock.elapsed == .zero)
   }
 
   @Test func messagesExpireByIt() async throws {

@@ -56,4 +56,19 @@ import WormholeSyscalls
     #expect(try writer.outcome().status == .exited(0))
     #expect(try sum.value == 11)
   }
+
+  @Test func sendsAndReadsHeaders() throws {
+    let watch = try meeting.container.join(as: "watch")
+    let sender = ["watch", "send", "hello", "trace-id=7", "tenant=türkis"]
+    guard let sending = try python(sender) else { return }
+    let outcome = try sending.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let message = try watch.take(1)[0]
+    #expect(message.headers == ["trace-id": "7", "tenant": "türkis"])
+    #expect(try message.value(as: String.self) == "hello" && message.from == nil)
+    try message.acknowledge()
+    try meeting.container.peer("watch").send("back", headers: ["b": "2", "a": "1"])
+    let reader = try python(["watch", "inbox"])
+    #expect(try reader?.outcome().output == "String [('a', '1'), ('b', '2')] back\n")
+  }
 }

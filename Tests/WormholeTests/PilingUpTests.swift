@@ -98,7 +98,7 @@ import WormholeSyscalls
   /// A clock whose alarms the test rings.
   private final class CountedClock: MailClock {
     let alarms = Heard<Action>()
-    var now: Instant { .now }
+    var present: Instant { .now }
     var sinceBoot: Int64 { Clocks.sinceBoot }
     func ring(at moment: Instant, _ body: @escaping @Sendable () -> Void) {
       alarms.add(Action(body))

@@ -39,6 +39,27 @@ import WormholeSyscalls
     #expect(try pair.phone.queue.map(\.id) == [queue[1].id])
   }
 
+  /// The receiver is killed: no process has the message, and the next receiver gets it.
+  @Test(.blocking) func aMessageOfAKilledReceiverIsInterrupted() throws {
+    let pair = try Pair()
+    let peer = pair.sender.peer("printer")
+    let sent = try peer.send("page", durability: .process, id: "one")
+    let environment = ["WORMHOLE_CONTAINER=\(pair.meeting.path)"]
+    let stage = try Stage()
+    let killed = try stage.run(
+      "wormhole receive --as printer --quiet --exec 'kill -KILL $PPID'", environment: environment)
+    #expect(killed.status == .exited(137), "\(killed.errors)")
+    try eventually("the name is free") { try peer.reachability == .notRunning }
+    #expect(try peer.queue.map(\.state) == [.interrupted] && peer.queue[0].attempt == 1)
+    #expect(try sent.state == .interrupted)
+    let listed = try stage.run("wormhole queue printer | cut -f 1,2", environment: environment)
+    #expect(listed.output == "one\tinterrupted (1)\n")
+    let printer = try pair.meeting.container.join(as: "printer")
+    let message = try printer.take(1)[0]
+    #expect(try peer.queue.map(\.state) == [.claimed] && sent.state == .claimed)
+    try message.acknowledge()
+  }
+
   @Test(.blocking) func aPeerThatNobodyKnowsHasNothing() throws {
     let meeting = try Meeting()
     let nobody = meeting.container.peer("nobody")

@@ -113,7 +113,9 @@ struct RequestProcessTests {
       while !isOver.withLock({ $0 }) {
         number += 1
         let incarnation = try? guest.peer("watch")
-          .sendNow(number, "Int", .seconds(60), until: .now + .seconds(60))
+          .sendNow(
+            number, OutgoingLabel("Int", [:], of: Int.self, "send", "quiet"), .seconds(60),
+            until: .now + .seconds(60))
         // Between two incarnations, no member has the name.
         guard let incarnation else { continue }
         sent.withLock { $0["\(number)"] = incarnation.rawValue }

@@ -111,7 +111,7 @@ import WormholeSyscalls
     let begun = Monitor(0)
     let working = try other().work(concurrency: 2) { _, _ in
       begun.signal { $0 += 1 }
-      try await Task.sleep(for: .seconds(3600))
+      try await untilCancelled()
     }
     try eventually("both are claimed") { begun.withLock { $0 } == 2 }
     working.stop()
@@ -168,11 +168,11 @@ import WormholeSyscalls
       _, message in
       heard.add(try Handed(message))
       if message.attempt == 1 {
-        while !goes.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(5)) }
+        let _: Void? = goes.wait(until: .now + patience) { $0 ? () : nil }
       }
     }
     try eventually("it is handled again") { heard.count == 2 }
-    goes.withLock { $0 = true }
+    goes.signal { $0 = true }
     working.stop()
     try await working.finished()
     #expect(heard.all == [Handed(1), Handed(1, 2)])
@@ -185,8 +185,10 @@ import WormholeSyscalls
     var slow = queue.deliveries(handlingDeadline: .milliseconds(400)).makeAsyncIterator()
     let message = try #require(try await slow.next(isolation: nil))
     let working = try other().work { _, message in heard.add(try Handed(message)) }
-    for _ in 0..<20 {
-      try await Task.sleep(for: .milliseconds(60))
+    // Three deadlines pass, in each of which an observer looks.
+    let end = Instant.now + .milliseconds(1200)
+    while Instant.now < end {
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(60)) { _ in nil }
       try message.renew()
     }
     #expect(heard.all == [])
@@ -200,7 +202,8 @@ import WormholeSyscalls
     var slow = queue.deliveries(handlingDeadline: nil).makeAsyncIterator()
     let message = try #require(try await slow.next(isolation: nil))
     let working = try other().work { _, _ in }
-    try await Task.sleep(for: .milliseconds(1500))
+    // Observers look at least every 700 milliseconds.
+    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1500)) { _ in nil }
     #expect(try queue.messages.map(\.attempt) == [1])
     try message.acknowledge()
     working.stop()
@@ -457,3 +460,10 @@ import WormholeSyscalls
 }
 
 private struct Refused: Error {}
+
+/// Waits until the task is cancelled, and throws.
+private func untilCancelled() async throws {
+  let (stream, _) = AsyncStream.makeStream(of: Void.self)
+  for await _ in stream {}
+  throw CancellationError()
+}

@@ -6,7 +6,8 @@ package import WormholeSyscalls
 /// messages, do not: all processes must be able to compare stamps. Locks do not follow the clock
 /// either.
 package protocol MailClock: AnyObject, Sendable {
-  var now: Instant { get }
+  /// The present time; a `Clock` has a `now` of its own.
+  var present: Instant { get }
   /// In nanoseconds since the machine was started, as the deadlines of immediate messages.
   var sinceBoot: Int64 { get }
   /// Calls the closure once the moment has come, on any thread.
@@ -19,7 +20,7 @@ package struct MailTime: Sendable {
 
   package init(moved: (any MailClock)? = nil) { self.moved = moved }
 
-  package var now: Instant { moved?.now ?? .now }
+  package var now: Instant { moved?.present ?? .now }
   var sinceBoot: Int64 { moved?.sinceBoot ?? Clocks.sinceBoot }
 
   /// Calls the closure on a queue once the moment has come.

@@ -3,30 +3,30 @@ internal import WormholeSyscalls
 /// Options for the messages that members send and receive through one container instance.
 public struct MailboxOptions: Sendable {
   /// The number of attempts before a message goes to the dead letters; at most 60.
-  public var attempts = 5
+  public var attempts: Int
 
   /// The delay before a failed message is redelivered.
   ///
   /// It doubles with each further attempt, up to a minute.
-  public var retryDelay = Duration.milliseconds(100)
+  public var retryDelay: Duration
 
   /// Whether a failed message blocks all messages sent after it.
-  public var keepsOrderOnRetry = false
+  public var keepsOrderOnRetry: Bool
 
   /// How many files of messages may wait in one inbox.
   ///
   /// A batch is one file. Concurrent senders may exceed the limit by a little. All senders to a
   /// member must set the same value, as they share one account of its inbox.
-  public var maximumQueuedMessages = 262_144
+  public var maximumQueuedMessages: Int
 
   /// How many bytes may wait in one inbox; the same rules apply.
-  public var maximumQueueBytes = 1 << 30
+  public var maximumQueueBytes: Int
 
   /// How many dead letters are stored.
   ///
   /// While the limit is reached, a message that would become a dead letter stays in the queue,
   /// and is tried again every minute.
-  public var maximumDeadLetters = 1000
+  public var maximumDeadLetters: Int
 
   /// How many bytes of pending outcomes are stored for a sender.
   ///
@@ -35,7 +35,7 @@ public struct MailboxOptions: Sendable {
   ///
   /// Each pending outcome contains the whole message, and takes at least 4096 bytes. The receiver
   /// enforces the limit from time to time, so the outcomes may exceed it by a sixteenth.
-  public var maximumReceiptBytes = 64 << 20
+  public var maximumReceiptBytes: Int
 
   /// Called from time to time with the progress of comparing a received file with the sent one,
   /// before its message is delivered.
@@ -43,8 +43,22 @@ public struct MailboxOptions: Sendable {
   /// The receiving thread makes the call, which should return soon.
   public var onFileProgress: (@Sendable (_ from: String?, FileProgress) -> Void)?
 
-  /// Makes the options that suit most programs.
-  public init() {}
+  /// Makes options; the defaults suit most programs.
+  public init(
+    attempts: Int = 5, retryDelay: Duration = .milliseconds(100), keepsOrderOnRetry: Bool = false,
+    maximumQueuedMessages: Int = 262_144, maximumQueueBytes: Int = 1 << 30,
+    maximumDeadLetters: Int = 1000, maximumReceiptBytes: Int = 64 << 20,
+    onFileProgress: (@Sendable (_ from: String?, FileProgress) -> Void)? = nil
+  ) {
+    self.attempts = attempts
+    self.retryDelay = retryDelay
+    self.keepsOrderOnRetry = keepsOrderOnRetry
+    self.maximumQueuedMessages = maximumQueuedMessages
+    self.maximumQueueBytes = maximumQueueBytes
+    self.maximumDeadLetters = maximumDeadLetters
+    self.maximumReceiptBytes = maximumReceiptBytes
+    self.onFileProgress = onFileProgress
+  }
 }
 
 extension Int64 {

@@ -9,10 +9,10 @@ public struct Options: Sendable {
   /// All programs that share a container must use the same value. A directory that is to become
   /// the container of a group has the mode 2770, or is made here; the mode of a directory that
   /// exists is never changed.
-  public var sharing = Sharing.owner
+  public var sharing: Sharing
 
   /// The failures that a change survives, unless the call specifies its own durability.
-  public var durability = Durability.process
+  public var durability: Durability
 
   /// The time for which the holder of a lock may be suspended before this process takes the lock
   /// over; at least a hundredth of a second.
@@ -20,24 +20,24 @@ public struct Options: Sendable {
   /// A suspended holder is distinguished from a slow holder, which has ten seconds. If the lease
   /// is below half a second, all programs that share the container should agree on the lease:
   /// holders renew their heartbeat as often as the default lease requires.
-  public var lease = ContainerOptions.defaultLease
+  public var lease: Duration
 
   /// The time for which a call waits for a lock, before the call throws
   /// ``WormholeError/Code-swift.struct/timedOut``.
-  public var timeout = Duration.seconds(30)
+  public var timeout: Duration
 
   /// The size limit, in bytes, of the file for a value; the file takes about 150 bytes more than
   /// the value.
-  public var maximumValueBytes = ContainerOptions.defaultLargestFile
+  public var maximumValueBytes: Int
 
   /// The options for messages between members.
-  public var mailbox = MailboxOptions()
+  public var mailbox: MailboxOptions
 
   /// Whether a missing container is made.
   ///
   /// Otherwise a missing container is an error, ``WormholeError/Code-swift.struct/notFound`` or
   /// ``WormholeError/Code-swift.struct/notAContainer``.
-  public var createsIfMissing = true
+  public var createsIfMissing: Bool
 
   /// The writer of values, as shown to readers: by default the program and its process ID.
   public var writerName: String {
@@ -71,7 +71,7 @@ public struct Options: Sendable {
   ///
   /// Besides the level and a sentence, an entry contains its subject, as far as the subject is
   /// known. The closure is called on the thread of the event, and must not wait.
-  public var log: LogHook = { _ in }
+  public var log: LogHook
 
   /// The remaining inputs of the process, which tests control.
   package var environment = Environment()
@@ -82,8 +82,25 @@ public struct Options: Sendable {
   /// The link between the members; nil except in tests.
   package var link: (any MessageLink)?
 
-  /// The options for programs of one user.
-  public init() {}
+  /// Makes options; the defaults suit programs of one user.
+  ///
+  /// - Parameter writerName: nil for the program and its process ID.
+  public init(
+    sharing: Sharing = .owner, durability: Durability = .process, lease: Duration = .seconds(1),
+    timeout: Duration = .seconds(30), maximumValueBytes: Int = 64 << 20,
+    mailbox: MailboxOptions = MailboxOptions(), createsIfMissing: Bool = true,
+    writerName: String? = nil, log: @escaping LogHook = { _ in }
+  ) {
+    self.sharing = sharing
+    self.durability = durability
+    self.lease = lease
+    self.timeout = timeout
+    self.maximumValueBytes = maximumValueBytes
+    self.mailbox = mailbox
+    self.createsIfMissing = createsIfMissing
+    givenName = writerName
+    self.log = log
+  }
 
   var forContainer: ContainerOptions {
     var options = ContainerOptions()

@@ -25,7 +25,7 @@ public struct Context: Sendable {
     -> Value
   {
     let (bytes, limits) = (bytes, limits)
-    return try WormholeError.reading("read context of", from, of: .context) {
+    return try WormholeError.reading("read context of", from, of: .context, as: Value.self) {
       try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
     }
   }

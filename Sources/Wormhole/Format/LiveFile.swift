@@ -88,11 +88,12 @@ extension MessageStamp {
   }
 }
 
-/// The form of a live file: a dictionary of `from`, `incarnation`, `kind`, `deadline` and `value`.
+/// The form of a live file: a dictionary of `from`, `incarnation`, `kind`, `deadline`, perhaps
+/// `headers`, and `value`.
 ///
 /// A reply has `value`, or `error` if the request is refused.
 enum LiveFile {
-  enum Key: String, CodingKey { case from, incarnation, kind, deadline, value, error }
+  enum Key: String, CodingKey { case from, incarnation, kind, deadline, headers, value, error }
 
   /// The header of a request or a message.
   struct Header: Decodable {
@@ -103,6 +104,8 @@ enum LiveFile {
     let kind: String
     /// In nanoseconds since the machine was started.
     let deadline: Int64
+    /// Nil without headers.
+    let headers: MessageHeaders?
 
     init(from decoder: any Decoder) throws {
       let storage = try decoder.container(keyedBy: Key.self)
@@ -115,13 +118,18 @@ enum LiveFile {
         throw DecodingError.dataCorruptedError(
           forKey: .deadline, in: storage, debugDescription: "\(deadline) is not a time")
       }
+      headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
     }
 
-    init(from: String, incarnation: Incarnation?, kind: String, deadline: Int64) {
+    init(
+      from: String, incarnation: Incarnation?, kind: String, deadline: Int64,
+      headers: MessageHeaders? = nil
+    ) {
       self.from = from
       self.incarnation = incarnation
       self.kind = kind
       self.deadline = deadline
+      self.headers = headers
     }
   }
 
@@ -135,6 +143,7 @@ enum LiveFile {
       try storage.encode(header.incarnation?.rawValue ?? "", forKey: .incarnation)
       try storage.encode(header.kind, forKey: .kind)
       try storage.encode(header.deadline, forKey: .deadline)
+      try storage.encodeIfPresent(header.headers, forKey: .headers)
       try storage.encode(value, forKey: .value)
     }
   }

@@ -4,12 +4,12 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
-/// perhaps `file`, and `value`; in a batch, `values`.
+/// `headers` and `file`, and `value`; in a batch, `values`.
 ///
 /// The file's name contains the sender. Values are encoded straight into the dictionary, and read
 /// from the dictionary only on request.
 enum MessageFile {
-  enum Key: String, CodingKey { case kind, sent, to, expires, file, value, values }
+  enum Key: String, CodingKey { case kind, sent, to, expires, headers, file, value, values }
 
   /// All fields but the values.
   struct Header: Decodable, Equatable {
@@ -17,6 +17,8 @@ enum MessageFile {
     var sent: Date
     var to: String
     var expires: Date?
+    /// Nil for a message without headers.
+    var headers: MessageHeaders?
     /// The file sent with the message, if any.
     var file: Attached?
 
@@ -26,14 +28,19 @@ enum MessageFile {
       sent = try storage.decode(Date.self, forKey: .sent)
       to = try storage.decode(String.self, forKey: .to)
       expires = try storage.decodeIfPresent(Date.self, forKey: .expires)
+      headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
       file = try storage.decodeIfPresent(Attached.self, forKey: .file)
     }
 
-    init(kind: String, sent: Date, to: String, expires: Date?, file: Attached? = nil) {
+    init(
+      kind: String, sent: Date, to: String, expires: Date?, headers: MessageHeaders? = nil,
+      file: Attached? = nil
+    ) {
       self.kind = kind
       self.sent = sent
       self.to = to
       self.expires = expires
+      self.headers = headers
       self.file = file
     }
   }
@@ -77,6 +84,7 @@ enum MessageFile {
       try storage.encode(header.sent, forKey: .sent)
       try storage.encode(header.to, forKey: .to)
       try storage.encodeIfPresent(header.expires, forKey: .expires)
+      try storage.encodeIfPresent(header.headers, forKey: .headers)
       try storage.encode(file, forKey: .file)
       try storage.encodeIfPresent(value, forKey: .value)
     }
@@ -127,7 +135,8 @@ enum MessageFile {
         fields.elements(of: "values", near: 3) ?? fields.element("value", near: 3)
       }
       // The decoder reports a missing or mistyped field better.
-      header = try fields.flatMap { Header(usual: $0) } ?? decoder.decode(Header.self, from: list)
+      let usual = values == nil ? nil : fields.flatMap { Header(usual: $0) }
+      header = try usual ?? decoder.decode(Header.self, from: list)
     }
 
     /// Returns a value of one of the commonest types, for which `Codable` would take several times
@@ -151,9 +160,10 @@ extension MessageFile.Header {
   /// A fast path for the usual field order.
   ///
   /// Nil: the general decoder must be used, for valid and invalid files.
+  ///
+  /// - Parameter fields: the fields of a file with `value` or `values`.
   init?(usual fields: BinaryDocument.Fields) {
-    // A file is described in a nested dictionary.
-    guard !fields.has("file", near: 3), case .string(let kind) = fields.field("kind", near: 0),
+    guard case .string(let kind) = fields.field("kind", near: 0),
       case .date(let sent) = fields.field("sent", near: 1),
       case .string(let to) = fields.field("to", near: 2)
     else { return nil }
@@ -163,6 +173,9 @@ extension MessageFile.Header {
     case nil: break
     default: return nil
     }
+    // The headers and the file of a message are nested dictionaries, which only the general decoder
+    // reads; a further key may be either.
+    guard fields.count == (expires == nil ? 4 : 5) else { return nil }
     self.init(
       kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
   }
@@ -173,6 +186,7 @@ extension MessageFile.Header {
     leaves.add("sent", sent)
     leaves.add("to", to)
     if let expires { leaves.add("expires", expires) }
+    if let headers { leaves.add("headers", headers.fields) }
   }
 }
 

@@ -21,6 +21,7 @@ struct SentContent: Hashable, Sendable {
   let kind: String
   let to: String
   let file: SentFile?
+  let headers: [String: String]
   private let bytes: [UInt8]
   private let limits: PropertyListLimits
 
@@ -32,6 +33,7 @@ struct SentContent: Hashable, Sendable {
     kind = header.kind
     to = header.to
     file = header.file.map { SentFile(name: $0.name, size: $0.size) }
+    headers = header.headers?.fields ?? [:]
     self.bytes = bytes
     self.limits = limits
   }
@@ -41,7 +43,7 @@ struct SentContent: Hashable, Sendable {
     as type: Value.Type, of id: String
   ) throws(WormholeError) -> [Value] {
     let (bytes, limits) = (bytes, limits)
-    return try WormholeError.reading("read message", id, of: .message) {
+    return try WormholeError.reading("read message", id, of: .message, as: Value.self) {
       let decoder = BinaryDecoder(limits: limits)
       let list = try decoder.open(bytes, isSealChecked: true)
       if list.fields?.has("values", near: 3) == true {

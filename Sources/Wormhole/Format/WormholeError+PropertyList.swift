@@ -12,20 +12,24 @@ extension WormholeError {
   ///
   /// - Parameters:
   ///   - noun: the kind of content whose form is read.
+  ///   - type: the type of a value that is read.
   ///   - code: the code for an error that the value's own code has thrown.
   init(
     _ error: any Error, _ operation: String, _ subject: String, of noun: FormNoun = .channel,
-    otherwise code: Code
+    as type: Any.Type? = nil, otherwise code: Code
   ) {
     switch error {
     case let error as WormholeError: self = error
-    case let error as PropertyListError: self.init(error, operation, subject, noun)
-    default: self.init(code, operation, subject, because: "\(error)")
+    case let error as PropertyListError: self.init(error, operation, subject, noun, type)
+    default:
+      let reader = code == .typeMismatch ? Self.reader(type) : ""
+      self.init(code, operation, subject, because: "\(error)" + reader)
     }
   }
 
   private init(
-    _ error: PropertyListError, _ operation: String, _ subject: String, _ noun: FormNoun
+    _ error: PropertyListError, _ operation: String, _ subject: String, _ noun: FormNoun,
+    _ type: Any.Type?
   ) {
     var path = error.codingPath
     let isInBatch = path.first?.stringValue == MessageFile.Key.values.rawValue
@@ -41,22 +45,29 @@ extension WormholeError {
         error.isWriting ? .invalidValue : isInValue ? .typeMismatch : .damaged
       }
     let place = path.isEmpty ? "" : "at '\(path.pathDescription)': "
+    // The mismatch of a leaf names the leaf's type; a missing key or a rejected value names none.
+    let reader = code == .typeMismatch && error.kind != .typeMismatch ? Self.reader(type) : ""
     let isForeign = code == .damaged && !isInValue && error.offset == nil
     self.init(
       code, operation, subject,
       because: (isForeign ? "the content does not have the form of a \(noun.rawValue): " : "")
-        + place + error.reason)
+        + place + error.reason + reader)
+  }
+
+  private static func reader(_ type: Any.Type?) -> String {
+    type.map { " (reading '\($0)')" } ?? ""
   }
 
   /// Runs a body that reads, and converts its errors.
   static func reading<Result>(
     _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String,
-    of noun: FormNoun = .channel, _ body: () throws -> Result
+    of noun: FormNoun = .channel, as type: Any.Type? = nil, _ body: () throws -> Result
   ) throws(WormholeError) -> Result {
     do {
       return try body()
     } catch {
-      throw WormholeError(error, operation(), subject(), of: noun, otherwise: .typeMismatch)
+      throw WormholeError(
+        error, operation(), subject(), of: noun, as: type, otherwise: .typeMismatch)
     }
   }
 

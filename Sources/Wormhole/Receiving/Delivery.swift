@@ -378,14 +378,15 @@ final class Contents: Sendable {
     let operation = "read message"
     guard name.count > 1 else {
       let (list, limits) = (document.list, limits)
-      return try WormholeError.reading(operation, name.id, of: .message) {
+      return try WormholeError.reading(operation, name.id, of: .message, as: Value.self) {
         try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
       }
     }
     switch try values(as: type).all[index] {
     case .success(let value): return value
     case .failure(let error):
-      throw WormholeError(error, operation, name.id, of: .message, otherwise: .typeMismatch)
+      throw WormholeError(
+        error, operation, name.id, of: .message, as: Value.self, otherwise: .typeMismatch)
     }
   }
 
@@ -398,7 +399,9 @@ final class Contents: Sendable {
   ) throws(WormholeError) -> DecodedValues<Value> {
     if let known = decoded.withLock({ $0 }) as? DecodedValues<Value> { return known }
     let (list, limits) = (document.list, limits)
-    let values = try WormholeError.reading("read message", name.id, of: .message) {
+    let values = try WormholeError.reading(
+      "read message", name.id, of: .message, as: Value.self
+    ) {
       try DecodedValues(
         BinaryDecoder(limits: limits)
           .decode(MessageFile.OpenedBatch<Value>.self, from: list).values)

@@ -19,14 +19,14 @@ package final class MadeMessage: MessageSource {
 
   package init<Value: Encodable>(
     _ value: Value, id: String, from: String?, kind: String?, sent: Date, isUrgent: Bool,
-    isRedelivered: Bool, file: MadeFile? = nil
+    isRedelivered: Bool, headers: [String: String] = [:], file: MadeFile? = nil
   ) throws(WormholeError) {
     self.id = id
     madeFile = file
     self.from = from
     self.isUrgent = isUrgent
     self.isRedelivered = isRedelivered
-    (header, bytes) = try made("make message", value, kind: kind, sent: sent)
+    (header, bytes) = try made("make message", value, kind: kind, sent: sent, headers)
   }
 
   /// The result of handling the message; nil as long as the message is claimed.
@@ -60,7 +60,7 @@ package final class MadeMessage: MessageSource {
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value {
     let bytes = bytes
-    return try WormholeError.reading("read message", id, of: .message) {
+    return try WormholeError.reading("read message", id, of: .message, as: Value.self) {
       try BinaryDecoder().decode(MessageFile.Opened<Value>.self, from: bytes).value
     }
   }
@@ -143,30 +143,35 @@ extension Request {
   package var made: MadeRequest? { requester as? MadeRequest }
 
   package convenience init<Question: Encodable>(
-    made question: Question, from: String?, kind: String?, timeLeft: Duration,
-    _ record: MadeRequest
+    made question: Question, from: String?, kind: String?, headers: [String: String],
+    timeLeft: Duration, _ record: MadeRequest
   ) throws(WormholeError) {
-    let core = try LiveMessage(made: question, from: from, kind: kind, timeLeft, "make request")
+    let core = try LiveMessage(
+      made: question, from: from, kind: kind, headers, timeLeft, "make request")
     self.init(core, from: record)
   }
 }
 
 extension ImmediateMessage {
   package init<Value: Encodable>(
-    made value: Value, from: String?, kind: String?
+    made value: Value, from: String?, kind: String?, headers: [String: String]
   ) throws(WormholeError) {
-    self.init(try LiveMessage(made: value, from: from, kind: kind, .seconds(10), "make message"))
+    self.init(
+      try LiveMessage(
+        made: value, from: from, kind: kind, headers, .seconds(10), "make message"))
   }
 }
 
 extension LiveMessage {
   fileprivate convenience init<Value: Encodable>(
-    made value: Value, from: String?, kind: String?, _ timeLeft: Duration, _ operation: String
+    made value: Value, from: String?, kind: String?, _ headers: [String: String],
+    _ timeLeft: Duration, _ operation: String
   ) throws(WormholeError) {
     let header = LiveFile.Header(
       from: try from.map { (from) throws(WormholeError) in try Container.escape(from) } ?? "",
       incarnation: nil, kind: kind ?? MessageKind.name(of: Value.self),
-      deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds)
+      deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds,
+      headers: try MessageHeaders(headers, operation, from ?? ""))
     let document = try WormholeError.writing(operation, header.kind) {
       let bytes = try BinaryEncoder().encode(LiveFile.RequestBody(header: header, value: value))
       return try BinaryDecoder().open(bytes)
@@ -230,10 +235,11 @@ extension Context {
 }
 
 private func made<Value: Encodable>(
-  _ operation: String, _ value: Value, kind: String?, sent: Date
+  _ operation: String, _ value: Value, kind: String?, sent: Date, _ headers: [String: String] = [:]
 ) throws(WormholeError) -> (MessageFile.Header, [UInt8]) {
   let header = MessageFile.Header(
-    kind: kind ?? MessageKind.name(of: Value.self), sent: sent, to: "", expires: nil)
+    kind: kind ?? MessageKind.name(of: Value.self), sent: sent, to: "", expires: nil,
+    headers: try MessageHeaders(headers, operation, ""))
   let bytes = try WormholeError.writing(operation, header.kind) {
     try BinaryEncoder().seal(header, value)
   }

@@ -126,6 +126,9 @@ extension Mailbox {
     do throws(WormholeError) {
       let contents = try contents(of: claimed.name, bytes)
       let header = contents.document.header
+      if let complaint = header.headers?.complaint(of: "message '\(claimed.name.id)'") {
+        log(.warning, complaint, claimed.name)
+      }
       if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
         expire(claimed, header, by: receiver)
         return nil

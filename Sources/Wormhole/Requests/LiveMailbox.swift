@@ -274,6 +274,9 @@ final class LiveMailbox: Service {
       return log(.error, "dropped a message to '\(home.name)': its file has an unknown format")
     }
     let header = core.header
+    if let complaint = header.headers?.complaint(of: "a '\(header.kind)' message") {
+      log(.warning, complaint)
+    }
     // The check is worth its cost only if the request has waited because this process was busy.
     if name.letter == .question, hasWaited(name), askers.isGone(header.from, header.incarnation) {
       return log(

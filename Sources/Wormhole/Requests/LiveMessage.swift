@@ -51,7 +51,7 @@ final class LiveMessage: Sendable {
     as type: Value.Type, _ operation: String
   ) throws(WormholeError) -> Value {
     let document = document
-    return try WormholeError.reading(operation, header.kind, of: .message) {
+    return try WormholeError.reading(operation, header.kind, of: .message, as: Value.self) {
       try BinaryDecoder().decode(MessageFile.Opened<Value>.self, from: document).value
     }
   }

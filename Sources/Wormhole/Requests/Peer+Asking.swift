@@ -19,39 +19,41 @@ extension Peer {
   /// - Parameters:
   ///   - value: the content of the message.
   ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - headers: the headers of the message; see ``SendOptions/headers``.
   ///   - timeout: the time after which the message is not delivered any more.
   ///   - waking: whether the peer is started if it does not run. The call waits for the start,
   ///     whose time counts towards the timeout.
   public func sendImmediately<Value: Encodable>(
-    _ value: Value, kind: String? = nil,
+    _ value: Value, kind: String? = nil, headers: [String: String] = [:],
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
-    let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
+    let label = try OutgoingLabel(kind, headers, of: Value.self, "send message to", name)
     let deadline = container.options.time.now + timeout
     if waking { try wake(within: timeout) }
     do throws(WormholeError) {
-      _ = try sendNow(value, kind, timeout, until: deadline)
+      _ = try sendNow(value, label, timeout, until: deadline)
     } catch {
       // The process that ran may have been about to end.
       let left = deadline - container.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try wake(within: left)
-      _ = try sendNow(value, kind, timeout, until: deadline)
+      _ = try sendNow(value, label, timeout, until: deadline)
     }
   }
 
   /// Sends an immediate message, and waits until a handler of the peer has received it.
   ///
-  /// As ``sendImmediately(_:kind:within:waking:)``. If the peer has no handler for the message, it
-  /// throws ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler received
-  /// the message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
+  /// As ``sendImmediately(_:kind:headers:within:waking:)``. If the peer has no handler for the
+  /// message, it throws ``WormholeError/Code-swift.struct/rejected`` with the reason. If no handler
+  /// received the message in time, it throws ``WormholeError/Code-swift.struct/timedOut``.
   package func sendAndWait<Value: Encodable>(
-    _ value: Value, kind: String? = nil,
+    _ value: Value, kind: String? = nil, headers: [String: String] = [:],
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) {
     do throws(WormholeError) {
       _ = try requestAndWait(
-        value, as: Bool.self, kind: kind, within: timeout, waking: waking, letter: .confirmed)
+        value, as: Bool.self, kind: kind, headers: headers, within: timeout, waking: waking,
+        letter: .confirmed)
     } catch {
       var error = error
       if error.operation == OutgoingRequest.operation { error.operation = "send message to" }
@@ -65,11 +67,11 @@ extension Peer {
 
   /// - Returns: the incarnation that the message was sent to.
   package func sendNow<Value: Encodable>(
-    _ value: Value, _ kind: String, _ timeout: Duration, until deadline: Instant
+    _ value: Value, _ label: OutgoingLabel, _ timeout: Duration, until deadline: Instant
   ) throws(WormholeError) -> Incarnation {
     try withLive { (live) throws(WormholeError) in
       let asked = try OutgoingRequest(
-        self, live, value, kind, timeout, until: deadline, "send message to")
+        self, live, value, label, timeout, until: deadline, "send message to")
       return try asked.place(.message) { _ in }
     }
   }
@@ -84,33 +86,35 @@ extension Peer {
   ///   - question: the content of the request.
   ///   - type: the type of the reply.
   ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - headers: the headers of the request; see ``SendOptions/headers``.
   ///   - timeout: the time limit for the reply, after which the error is
   ///     ``WormholeError/Code-swift.struct/timedOut``.
   ///   - waking: whether the peer is started if it does not run, as by `wake`; the start counts
   ///     towards the timeout.
   public func request<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
-    within timeout: Duration = .seconds(10), waking: Bool = false
+    headers: [String: String] = [:], within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Answer {
     let deadline = container.options.time.now + timeout
-    let kind = try MessageKind.checked(kind, of: Question.self, OutgoingRequest.operation, name)
+    let label = try OutgoingLabel(
+      kind, headers, of: Question.self, OutgoingRequest.operation, name)
     if waking { try await wake(within: timeout) }
     do throws(Unanswered) {
-      return try await ask(question, kind, timeout, until: deadline)
+      return try await ask(question, label, timeout, until: deadline)
     } catch {
       guard waking, error.isUnseen else { throw error.error }
     }
     // The process that ran was about to end.
     try await wake(within: deadline - container.options.time.now)
     do throws(Unanswered) {
-      return try await ask(question, kind, timeout, until: deadline)
+      return try await ask(question, label, timeout, until: deadline)
     } catch {
       throw error.error
     }
   }
 
   private func ask<Question: Encodable, Answer: Decodable>(
-    _ question: Question, _ kind: String, _ timeout: Duration, until deadline: Instant
+    _ question: Question, _ label: OutgoingLabel, _ timeout: Duration, until deadline: Instant
   ) async throws(Unanswered) -> Answer {
     var stranger: Guest?
     if member == nil, guest == nil {
@@ -128,7 +132,7 @@ extension Peer {
     do throws(Unanswered) {
       asked = try Unanswered.unless { () throws(WormholeError) in
         try OutgoingRequest(
-          self, live ?? stranger!.live, question, kind, timeout, until: deadline)
+          self, live ?? stranger!.live, question, label, timeout, until: deadline)
       }
       end = await asked.end()
     } catch {
@@ -141,9 +145,11 @@ extension Peer {
 
   /// Sends a request with a known type of reply.
   public func request<Question: RequestValue>(
-    _ question: Question, within timeout: Duration = .seconds(10), waking: Bool = false
+    _ question: Question, headers: [String: String] = [:],
+    within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) -> Question.Reply {
-    try await request(question, as: Question.Reply.self, within: timeout, waking: waking)
+    try await request(
+      question, as: Question.Reply.self, headers: headers, within: timeout, waking: waking)
   }
 
   /// Sends a request, and waits for the reply on the calling thread: for code without tasks.
@@ -151,29 +157,31 @@ extension Peer {
   /// As the overload with `await`, except that the request cannot be cancelled.
   public func request<Question: Encodable, Answer: Decodable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
-    within timeout: Duration = .seconds(10), waking: Bool = false
+    headers: [String: String] = [:], within timeout: Duration = .seconds(10), waking: Bool = false
   ) throws(WormholeError) -> Answer {
     try requestAndWait(
-      question, as: type, kind: kind, within: timeout, waking: waking, letter: .question)
+      question, as: type, kind: kind, headers: headers, within: timeout, waking: waking,
+      letter: .question)
   }
 
   private func requestAndWait<Question: Encodable, Answer: Decodable>(
-    _ question: Question, as type: Answer.Type, kind: String?, within timeout: Duration,
-    waking: Bool, letter: LiveName.Letter
+    _ question: Question, as type: Answer.Type, kind: String?, headers: [String: String],
+    within timeout: Duration, waking: Bool, letter: LiveName.Letter
   ) throws(WormholeError) -> Answer {
     let deadline = container.options.time.now + timeout
-    let kind = try MessageKind.checked(kind, of: Question.self, OutgoingRequest.operation, name)
+    let label = try OutgoingLabel(
+      kind, headers, of: Question.self, OutgoingRequest.operation, name)
     if waking { try wake(within: timeout) }
     return try withLive { (live) throws(WormholeError) in
       do throws(Unanswered) {
-        return try askAndWait(question, live, kind, timeout, until: deadline, letter)
+        return try askAndWait(question, live, label, timeout, until: deadline, letter)
       } catch {
         guard waking, error.isUnseen else { throw error.error }
       }
       // The process that ran was about to end.
       try wake(within: deadline - container.options.time.now)
       do throws(Unanswered) {
-        return try askAndWait(question, live, kind, timeout, until: deadline, letter)
+        return try askAndWait(question, live, label, timeout, until: deadline, letter)
       } catch {
         throw error.error
       }
@@ -181,11 +189,11 @@ extension Peer {
   }
 
   private func askAndWait<Question: Encodable, Answer: Decodable>(
-    _ question: Question, _ live: LiveMailbox, _ kind: String, _ timeout: Duration,
+    _ question: Question, _ live: LiveMailbox, _ label: OutgoingLabel, _ timeout: Duration,
     until deadline: Instant, _ letter: LiveName.Letter
   ) throws(Unanswered) -> Answer {
     let asked = try Unanswered.unless { () throws(WormholeError) in
-      try OutgoingRequest(self, live, question, kind, timeout, until: deadline)
+      try OutgoingRequest(self, live, question, label, timeout, until: deadline)
     }
     let ended = Monitor<PendingReplies.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
@@ -244,10 +252,9 @@ struct OutgoingRequest: Sendable {
   private var container: SharedContainer { live.container }
 
   init<Value: Encodable>(
-    _ peer: Peer, _ live: LiveMailbox, _ value: Value, _ kind: String, _ timeout: Duration,
-    until deadline: Instant, _ operation: String = Self.operation
+    _ peer: Peer, _ live: LiveMailbox, _ value: Value, _ label: OutgoingLabel,
+    _ timeout: Duration, until deadline: Instant, _ operation: String = Self.operation
   ) throws(WormholeError) {
-    try MessageKind.check(kind, operation, peer.name)
     try peer.checkSender(operation)
     self.live = live
     self.peer = LiveAddress(folder: peer.folder, name: peer.name)
@@ -261,7 +268,8 @@ struct OutgoingRequest: Sendable {
       (deadline - time.now).inNanoseconds)
     lastMoment = overflow ? .max : sinceBoot
     let header = LiveFile.Header(
-      from: live.mark, incarnation: live.incarnation, kind: kind, deadline: lastMoment)
+      from: live.mark, incarnation: live.incarnation, kind: label.kind, deadline: lastMoment,
+      headers: label.headers)
     let limits = live.container.options.limits
     bytes = try WormholeError.writing(operation, peer.name) {
       try BinaryEncoder(limits: limits).encode(LiveFile.RequestBody(header: header, value: value))
@@ -386,7 +394,7 @@ struct OutgoingRequest: Sendable {
   private func answer<Answer: Decodable>(_ given: LiveAnswer) throws(WormholeError) -> Answer {
     if case .word(let word) = given, let answer = word as? Answer { return answer }
     let decoder = BinaryDecoder(limits: container.options.limits)
-    let answer = try WormholeError.reading("read the reply of", peer.name) {
+    let answer = try WormholeError.reading("read the reply of", peer.name, as: Answer.self) {
       // Reading the file has checked its seal.
       let document = try decoder.open(given.bytes(), isSealChecked: true)
       return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)

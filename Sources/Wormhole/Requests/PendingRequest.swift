@@ -18,18 +18,19 @@ extension Peer {
   /// Sends a request, and calls a closure with the result.
   ///
   /// When this function returns, the request has been placed. So the requests of one thread, and
-  /// its messages by `sendImmediately(_:kind:within:waking:)`, reach the peer in the order of the
-  /// calls; no call waits for the reply to the previous request. The replies arrive in the order of
-  /// the peer.
+  /// its messages by `sendImmediately(_:kind:headers:within:waking:)`, reach the peer in the order
+  /// of the calls; no call waits for the reply to the previous request. The replies arrive in the
+  /// order of the peer.
   ///
   /// The closure is called exactly once. On the caller's own serial queue, the call never precedes
   /// the return of this function. Every error is passed to the closure. Otherwise this works as
-  /// `request(_:as:kind:within:waking:)`; wake the peer first if it may not run.
+  /// `request(_:as:kind:headers:within:waking:)`; wake the peer first if it may not run.
   ///
   /// - Parameters:
   ///   - question: the content of the request.
   ///   - type: the type of the reply.
   ///   - kind: the kind of the request; by default the name of the value's type.
+  ///   - headers: the headers of the request; see ``SendOptions/headers``.
   ///   - timeout: the time after which the result is ``WormholeError/Code-swift.struct/timedOut``.
   ///   - queue: the queue for the closure. By default, all calls without a queue share a serial
   ///     queue, in which a slow closure delays the next closures.
@@ -37,7 +38,8 @@ extension Peer {
   @discardableResult
   public func request<Question: Encodable, Answer: Decodable & Sendable>(
     _ question: Question, as type: Answer.Type = Answer.self, kind: String? = nil,
-    within timeout: Duration = .seconds(10), on queue: DispatchQueue? = nil,
+    headers: [String: String] = [:], within timeout: Duration = .seconds(10),
+    on queue: DispatchQueue? = nil,
     _ end: @escaping @Sendable (Result<Answer, WormholeError>) -> Void
   ) -> PendingRequest {
     let queue: any CallQueue = queue ?? Self.ends
@@ -45,7 +47,8 @@ extension Peer {
       let deadline = container.options.time.now + timeout
       let stranger = member == nil && guest == nil ? try container.guest() : nil
       let asked = try OutgoingRequest(
-        self, live ?? stranger!.live, question, kind ?? MessageKind.name(of: Question.self),
+        self, live ?? stranger!.live, question,
+        OutgoingLabel(kind, headers, of: Question.self, OutgoingRequest.operation, name),
         timeout, until: deadline)
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
@@ -74,7 +77,9 @@ extension Peer {
     do throws(WormholeError) {
       guard let live = live else { preconditionFailure("a requester must be a guest or a member") }
       let asked = try OutgoingRequest(
-        self, live, question, kind, timeout, until: container.options.time.now + timeout)
+        self, live, question,
+        OutgoingLabel(kind, [:], of: Question.self, OutgoingRequest.operation, name), timeout,
+        until: container.options.time.now + timeout)
       asked.put { end in ended(try? asked.result(end)) }
     } catch {
       ended(nil)

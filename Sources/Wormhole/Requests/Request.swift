@@ -48,6 +48,9 @@ public final class Request: Sendable {
   /// The kind that the requester gave; by default the name of the value's type.
   public var kind: String { core.header.kind }
 
+  /// The headers that the requester gave; see ``SendOptions/headers``.
+  public var headers: [String: String] { core.header.headers?.fields ?? [:] }
+
   /// The time for which the requester still waits.
   public var timeLeft: Duration { core.timeLeft }
 
@@ -108,6 +111,9 @@ public struct ImmediateMessage: Sendable {
 
   /// The kind that the sender gave; by default the name of the value's type.
   public var kind: String { core.header.kind }
+
+  /// The headers that the sender gave; see ``SendOptions/headers``.
+  public var headers: [String: String] { core.header.headers?.fields ?? [:] }
 
   /// Returns the content of the message.
   public func value<Value: Decodable>(

@@ -13,6 +13,8 @@ public struct DeadLetter: Hashable, Sendable {
   public let kind: String?
   /// When the message was sent, by the sender's clock; nil if the file is unreadable.
   public let sentAt: Date?
+  /// The headers that the sender gave; none if the file is unreadable.
+  public let headers: [String: String]
   /// How many messages the file contains.
   public let count: Int
   /// The size of the file in bytes.
@@ -42,7 +44,8 @@ extension Peer {
         let why = DeathReason.read(name, in: home)
         return DeadLetter(
           id: message.id, from: message.from, kind: message.kind, sentAt: message.sentAt,
-          count: message.count, size: message.size, reason: why?.reason ?? message.damage,
+          headers: message.headers, count: message.count, size: message.size,
+          reason: why?.reason ?? message.damage,
           attempts: why?.attempts ?? 0, failedAt: why?.when)
       }
     }

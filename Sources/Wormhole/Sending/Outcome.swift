@@ -30,22 +30,26 @@ public struct Outcome: Hashable, Sendable {
   public let count: Int
   /// The file sent with the message; nil for none.
   public let file: SentFile?
+  /// The headers of the message.
+  public let headers: [String: String]
   private let content: SentContent?
 
   /// Makes an outcome for tests of a program's handlers.
   ///
   /// To make an outcome with a value, see `WormholeTesting`.
   public init(
-    id: String, to: String, kind: String, status: Status, count: Int = 1, file: SentFile? = nil
+    id: String, to: String, kind: String, status: Status, count: Int = 1, file: SentFile? = nil,
+    headers: [String: String] = [:]
   ) {
     (self.id, self.to, self.kind, self.status) = (id, to, kind, status)
-    (self.count, self.file) = (count, file)
+    (self.count, self.file, self.headers) = (count, file, headers)
     content = nil
   }
 
   init(_ name: MessageName, _ end: Status, _ content: SentContent?) {
     (id, to, kind) = (name.id, content?.to ?? "", content?.kind ?? "")
     (self.status, count, file) = (end, name.count, content?.file)
+    headers = content?.headers ?? [:]
     self.content = content
   }
 
@@ -74,7 +78,8 @@ public struct Outcome: Hashable, Sendable {
 
   /// The same outcome, without the sent values.
   var withoutContent: Outcome {
-    Outcome(id: id, to: to, kind: kind, status: status, count: count, file: file)
+    Outcome(
+      id: id, to: to, kind: kind, status: status, count: count, file: file, headers: headers)
   }
 }
 

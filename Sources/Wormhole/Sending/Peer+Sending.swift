@@ -14,7 +14,7 @@ extension Peer {
   /// throws, the message was not sent, except for ``WormholeError/Code-swift.struct/notDurable``.
   @discardableResult
   public func send<Value: Encodable>(
-    _ value: Value, _ options: SendOptions = SendOptions()
+    _ value: Value, _ options: SendOptions
   ) throws(WormholeError) -> Sent {
     let sending = try sending(Value.self, options)
     return try sending.send { (header) throws(WormholeError) in
@@ -29,7 +29,7 @@ extension Peer {
   /// the files before were sent. Small numbers of messages are sent all or not at all.
   @discardableResult
   public func send<Value: Encodable>(
-    contentsOf values: [Value], _ options: SendOptions = SendOptions()
+    contentsOf values: [Value], _ options: SendOptions
   ) throws(WormholeError) -> [Sent] {
     guard !values.isEmpty else { return [] }
     var sent: [Sent] = []
@@ -103,6 +103,7 @@ struct Sending {
   let kind: String
   private(set) var home: MemberDirectory
   private let id: String?
+  private let headers: MessageHeaders?
   var container: SharedContainer { peer.container }
 
   init(
@@ -113,6 +114,7 @@ struct Sending {
     self.kind = options.kind ?? kind
     try MessageKind.check(self.kind, "send message to", peer.name)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
+    headers = try MessageHeaders(options.headers, "send message to", peer.name)
     if let sender = peer.sender { _ = try Container.escape(sender) }
     try peer.checkSender("send message to")
     if options.wantsOutcome == true, peer.outbox == nil {
@@ -200,7 +202,7 @@ struct Sending {
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     return MessageFile.Header(
       kind: kind, sent: now, to: peer.name,
-      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) })
+      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) }, headers: headers)
   }
 
   // MARK: Placement
@@ -230,7 +232,8 @@ struct Sending {
       isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
       count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
     let outbox = wantsReceipt ? peer.outbox : nil
-    let sent = Sent(name, to: home, container, outbox, .init(kind: kind, file: file))
+    let sent = Sent(
+      name, to: home, container, outbox, .init(kind: kind, file: file, headers: options.headers))
     try outbox?.expect(sent)
     let isPlaced: Bool
     do throws(Errno) {

@@ -13,6 +13,8 @@ public struct QueuedMessage: Hashable, Sendable {
   public let kind: String?
   /// When the message was sent, by the sender's clock; nil if the file is unreadable.
   public let sentAt: Date?
+  /// The headers that the sender gave; none if the file is unreadable.
+  public let headers: [String: String]
   /// How many messages the file contains.
   public let count: Int
   /// The size of the file in bytes.
@@ -26,7 +28,16 @@ public struct QueuedMessage: Hashable, Sendable {
   public let damage: String?
 
   /// The state of the message.
-  public var state: Sent.State { attempt == 0 ? .waiting : .claimed }
+  public internal(set) var state: Sent.State
+}
+
+extension QueuedMessage {
+  /// The same message, whose receiver has ended.
+  fileprivate var interrupted: QueuedMessage {
+    var message = self
+    message.state = .interrupted
+    return message
+  }
 }
 
 extension Peer {
@@ -54,6 +65,9 @@ extension Peer {
         found.merge(glance(at: places.values, of: home)) { $1 }
         wanted = Set(places.keys.filter { !found.keys.contains($0) })
       }
+      // Asked after the messages were read: a receiver that has ended since claims no more.
+      let isPresent = (try? home.isPresent()) ?? true
+      if !isPresent { found = found.mapValues { $0?.state == .claimed ? $0?.interrupted : $0 } }
       return found.compactMapValues { $0 }.sorted { one, other in
         let (isOneInHand, isOtherInHand) = (one.value.attempt > 0, other.value.attempt > 0)
         return isOneInHand == isOtherInHand ? one.key < other.key : isOneInHand
@@ -196,8 +210,9 @@ struct QueuedMessageReader {
     }
     return QueuedMessage(
       id: name.id, from: name.senderName, kind: header?.kind, sentAt: header?.sent,
-      count: name.count, size: status.size, isUrgent: name.isUrgent, attempt: attempt,
-      damage: damage)
+      headers: header?.headers?.fields ?? [:], count: name.count, size: status.size,
+      isUrgent: name.isUrgent, attempt: attempt,
+      damage: damage, state: attempt == 0 ? .waiting : .claimed)
   }
 
   /// Returns the header of a file; nil if the file is gone.

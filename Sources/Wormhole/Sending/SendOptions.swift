@@ -3,7 +3,7 @@ public import WormholeContainerStorage
 /// The options of a sent message.
 public struct SendOptions: Sendable {
   /// What the message survives once the call has returned.
-  public var durability = Durability.power
+  public var durability: Durability
 
   /// How long the message may wait for its receiver; nil for ever.
   ///
@@ -14,7 +14,7 @@ public struct SendOptions: Sendable {
   public var timeToLive: Duration?
 
   /// Whether the message goes before all messages that are not urgent.
-  public var isUrgent = false
+  public var isUrgent: Bool
 
   /// The message's id; by default a number that is never given twice.
   ///
@@ -32,12 +32,20 @@ public struct SendOptions: Sendable {
   /// value's type.
   public var kind: String?
 
+  /// Text beside the value, for the receiver's program and for tracing.
+  ///
+  /// At most 64 headers, with keys of 1 to 64 characters `A-Z a-z 0-9 - _ .`, and 8192 bytes in
+  /// all. A value contains no zero byte. Further headers are refused with
+  /// ``WormholeError/Code-swift.struct/invalidName``. A receiver ignores the headers of another
+  /// program that break these rules, and logs a warning.
+  public var headers: [String: String]
+
   /// Whether the sender is notified of the outcome; by default, if the sender is a member or a
   /// guest.
   public var wantsOutcome: Bool?
 
   /// The reaction to a full queue of the receiver.
-  public var whenFull = WhenFull.fail
+  public var whenFull: WhenFull
 
   /// The reaction to a full queue.
   @nonexhaustive
@@ -48,6 +56,19 @@ public struct SendOptions: Sendable {
     case wait(Duration)
   }
 
-  /// Makes the options that suit most messages.
-  public init() {}
+  /// Makes options; the defaults suit most messages.
+  public init(
+    durability: Durability = .power, timeToLive: Duration? = nil, isUrgent: Bool = false,
+    id: String? = nil, kind: String? = nil, headers: [String: String] = [:],
+    wantsOutcome: Bool? = nil, whenFull: WhenFull = .fail
+  ) {
+    self.durability = durability
+    self.timeToLive = timeToLive
+    self.isUrgent = isUrgent
+    self.id = id
+    self.kind = kind
+    self.headers = headers
+    self.wantsOutcome = wantsOutcome
+    self.whenFull = whenFull
+  }
 }

@@ -23,6 +23,7 @@ public final class Sent: Sendable {
   struct Note {
     let kind: String
     let file: SentFile?
+    var headers: [String: String] = [:]
   }
 
   private struct Progress {
@@ -79,6 +80,8 @@ public final class Sent: Sendable {
     case waiting
     /// Claimed by the receiver.
     case claimed
+    /// Claimed by a receiver that has ended; the next one with the name receives the message.
+    case interrupted
     /// Settled, or past its time to live.
     case ended
   }
@@ -90,7 +93,7 @@ public final class Sent: Sendable {
       do throws(Errno) {
         return switch try receiver.place(of: name) {
         case .waiting: hasExpired(in: receiver) ? .ended : .waiting
-        case .inHand: .claimed
+        case .inHand: try receiver.isPresent() ? .claimed : .interrupted
         case nil: .ended
         }
       } catch {
@@ -113,6 +116,11 @@ public final class Sent: Sendable {
   /// never reported.
   public var kind: String {
     get throws(WormholeError) { if let note { note.kind } else { try content().kind } }
+  }
+
+  /// The headers of the message; see ``SendOptions/headers``.
+  public var headers: [String: String] {
+    get throws(WormholeError) { if let note { note.headers } else { try content().headers } }
   }
 
   /// The file sent with the message; nil for none.

@@ -57,7 +57,7 @@ public final class Defaults: Sendable {
 
   func registered<Value: Decodable & Sendable>(_ key: String) throws(WormholeError) -> Value? {
     guard let value = registered.withLock({ $0[key] }) else { return nil }
-    return try WormholeError.reading("read defaults", suite) {
+    return try WormholeError.reading("read defaults", suite, as: Value.self) {
       try Entry<Value>(key, in: .dictionary([key: value])).value
     }
   }

@@ -44,7 +44,7 @@ extension Member {
 }
 
 extension Peer {
-  /// As ``request(_:as:kind:within:on:_:)``, for a member.
+  /// As ``request(_:as:kind:headers:within:on:_:)``, for a member.
   ///
   /// The closure also receives whether the peer may have seen the request.
   package func inquire<Question: Encodable, Answer: Decodable & Sendable>(
@@ -59,7 +59,9 @@ extension Peer {
           hint: "join, and send the request through the member")
       }
       let deadline = container.options.time.now + timeout
-      let asked = try OutgoingRequest(self, live, question, kind, timeout, until: deadline)
+      let label = try OutgoingLabel(
+        kind, [:], of: Question.self, OutgoingRequest.operation, name)
+      let asked = try OutgoingRequest(self, live, question, label, timeout, until: deadline)
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
         queue.async {

@@ -9,7 +9,7 @@ extension Peer {
   /// space, nothing is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
-    _ value: Value, _ options: SendOptions = SendOptions()
+    _ value: Value, _ options: SendOptions
   ) async throws(WormholeError) -> Sent {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
       try self.send(value, options)
@@ -23,7 +23,7 @@ extension Peer {
   /// space, no further message is sent.
   @discardableResult
   public func send<Value: Encodable & Sendable>(
-    contentsOf values: [Value], _ options: SendOptions = SendOptions()
+    contentsOf values: [Value], _ options: SendOptions
   ) async throws(WormholeError) -> [Sent] {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
       try self.send(contentsOf: values, options)
@@ -69,31 +69,32 @@ extension Peer {
   /// - Parameters:
   ///   - value: the content.
   ///   - kind: the kind of the message; by default the name of the value's type.
+  ///   - headers: the headers of the message; see ``SendOptions/headers``.
   ///   - timeout: the time after which the message is no longer delivered.
   ///   - waking: whether to start the peer if it does not run.
   public func sendImmediately<Value: Encodable & Sendable>(
-    _ value: Value, kind: String? = nil,
+    _ value: Value, kind: String? = nil, headers: [String: String] = [:],
     within timeout: Duration = .seconds(10), waking: Bool = false
   ) async throws(WormholeError) {
-    let kind = try MessageKind.checked(kind, of: Value.self, "send message to", name)
+    let label = try OutgoingLabel(kind, headers, of: Value.self, "send message to", name)
     let deadline = container.options.time.now + timeout
     if waking { try await wake(within: timeout) }
     do throws(WormholeError) {
-      try await sendOff(value, kind, timeout, until: deadline)
+      try await sendOff(value, label, timeout, until: deadline)
     } catch {
       // The peer may have been about to end when it was found running.
       let left = deadline - container.options.time.now
       guard waking, error.code == .unreachable, left > .zero else { throw error }
       try await wake(within: left)
-      try await sendOff(value, kind, timeout, until: deadline)
+      try await sendOff(value, label, timeout, until: deadline)
     }
   }
 
   private func sendOff<Value: Encodable & Sendable>(
-    _ value: Value, _ kind: String, _ timeout: Duration, until deadline: Instant
+    _ value: Value, _ label: OutgoingLabel, _ timeout: Duration, until deadline: Instant
   ) async throws(WormholeError) {
     try await OffPool.run("send message to", name) { () throws(WormholeError) in
-      _ = try self.sendNow(value, kind, timeout, until: deadline)
+      _ = try self.sendNow(value, label, timeout, until: deadline)
     }
   }
 

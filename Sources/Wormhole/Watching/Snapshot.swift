@@ -103,7 +103,7 @@ struct SlotReader: Sendable {
   func snapshot<Value: Decodable>(
     of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Snapshot<Value> {
-    let value = try WormholeError.reading(operation, name) {
+    let value = try WormholeError.reading(operation, name, as: type) {
       try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
     }
     return Snapshot(

@@ -36,6 +36,8 @@ public final class Subscription: Sendable {
     state = Monitor(State(one: hasEnded ? nil : one, hasEnded: hasEnded))
   }
 
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
   /// The object behind the subscription; nil once it has ended and was released.
   var one: (any Stoppable)? { state.withLock { $0.one ?? $0.last } }
 

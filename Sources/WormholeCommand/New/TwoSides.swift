@@ -42,6 +42,9 @@ struct TwoSides {
     ]
     for shim in shims {
       files += shim.files.map { ("Sources/\(shim.targetName)/\($0.path)", $0.text) }
+      for side in ["PhoneSide", "WatchSide"] {
+        files += shim.filesForUsers.map { ("Sources/\(side)/\($0.path)", $0.text) }
+      }
     }
     return files
   }

@@ -78,6 +78,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case ignoreEndedWorkers
   case ignoreDeadlines
   case acceptLate
+  case anyHeader
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

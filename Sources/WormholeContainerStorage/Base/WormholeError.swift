@@ -1,3 +1,4 @@
+public import FoundationEssentials
 package import WormholeSyscalls
 
 /// A failed operation, its subject, the reason, and a remedy.
@@ -36,4 +37,16 @@ extension WormholeError: CustomStringConvertible {
     let sentence = "cannot \(operation) '\(subject)': \(reason)"
     return hint.map { sentence + "; " + $0 } ?? sentence
   }
+}
+
+extension WormholeError: LocalizedError {
+  /// The same sentence as ``description``, for `localizedDescription`.
+  public var errorDescription: String? { description }
+  /// The reason.
+  public var failureReason: String? { reason }
+  /// The hint.
+  public var recoverySuggestion: String? { hint }
+
+  /// The domain as `NSError`: the type's name in the module that users import.
+  public var _domain: String { "Wormhole.WormholeError" }
 }

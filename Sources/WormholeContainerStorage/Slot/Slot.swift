@@ -66,6 +66,9 @@ package final class Slot: Sendable {
   /// The path below the container's directory.
   var locksPath: String { "\(folder.rawValue)/\(escaped)/lock" }
 
+  /// The path of the copy, below the container's directory.
+  package var keptPath: String { "\(folder.rawValue)/\(escaped)/\(Self.keptName)" }
+
   package static let valueName = "value.plist"
   static let keptName = "kept.plist"
 
@@ -89,6 +92,15 @@ package final class Slot: Sendable {
       if case (.missing, .value) = (found, content), hasValue(in: directory) { continue }
       return content
     }
+  }
+
+  /// Reads the copy of an earlier value; nil without a sound copy.
+  package func readKept() throws(WormholeError) -> [UInt8]? {
+    let operation = "read \(title)"
+    guard let directory = try openDirectory(operation),
+      case .sound(let bytes, _) = try find(in: directory, operation, .kept)
+    else { return nil }
+    return bytes
   }
 
   private func hasValue(in directory: SlotDirectory) -> Bool {

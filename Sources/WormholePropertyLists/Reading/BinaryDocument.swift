@@ -46,6 +46,7 @@ extension BinaryDocument {
   package struct Fields {
     fileprivate let document: BinaryDocument
     fileprivate let head: ObjectHead
+    package var count: Int { head.count }
 
     /// Returns the field of that name; nil if the dictionary lacks it.
     ///

@@ -21,6 +21,16 @@ package struct BinaryLeaves {
     for element in elements { try writer.add(value(element), to: writer.addLink(to: array)) }
   }
 
+  /// Adds a dictionary of strings, whose keys must consist of ASCII characters.
+  package func add(_ key: StaticString, _ fields: [String: String]) {
+    let inner = writer.container(isDictionary: true, at: place(for: key))
+    for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
+      let object = writer.add(value)
+      let link = writer.link(in: inner, key: key)
+      writer.links[Int(link)].value = object
+    }
+  }
+
   private func put(_ object: UInt32, _ key: StaticString) {
     let link = Int(place(for: key))  // Adds a link, so not within the next line.
     writer.links[link].value = object

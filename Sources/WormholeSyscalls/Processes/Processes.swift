@@ -36,14 +36,16 @@ package enum Processes {
   /// Returns the whole environment for a program to be started, byte for byte unchanged, except for
   /// variables that are set here or left out.
   ///
-  /// - Parameter settings: `NAME=value`.
+  /// - Parameters:
+  ///   - settings: `NAME=value`.
+  ///   - prefix: the beginning of the names of further variables that are left out.
   package static func environment(
-    setting settings: [String], without unwanted: [String] = []
+    setting settings: [String], without unwanted: [String] = [], withoutPrefix prefix: String? = nil
   ) -> [[CChar]] {
     let names =
       (settings.map { $0.parts(between: "=", most: 1, keepingEmpty: true)[0] } + unwanted).map {
         Array(($0 + "=").utf8CString.dropLast())
-      }
+      } + (prefix.map { [Array($0.utf8CString.dropLast())] } ?? [])
     var all: [[CChar]] = []
     var next = environ
     while let setting = next.pointee {

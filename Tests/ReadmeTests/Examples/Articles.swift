@@ -140,6 +140,10 @@ enum MessagesArticle {
     try await sent.waitUntilDelivered(within: .seconds(10))
   }
 
+  static func send(_ order: Order, to printer: Peer, trace: String) async throws {
+    try await printer.send(order, timeToLive: .seconds(60), headers: ["trace-id": trace])
+  }
+
   static func receive(_ container: SharedContainer, _ kitchen: Kitchen) async throws {
     let watch = try await container.join(as: "watch")
     try watch.receive(Order.self) { order, message in

@@ -11,9 +11,10 @@ extension Verb {
       "Watchers of the channel are notified. The versions continue, so that no later value is "
         + "mistaken for an earlier value. A channel without a value stays unchanged.",
       "The previous value remains readable in the channel's file kept.plist, a copy in case the "
-        + "latest value is damaged, until later values replace the copy. With --erase, no copy "
-        + "remains, and no damaged file that was set aside, even if the channel is already clear. "
-        + "--erase cannot erase copies that other programs have read.",
+        + "latest value is damaged, until later values replace the copy; this command names the "
+        + "file. With --erase, no copy remains, and no damaged file that was set aside, even if "
+        + "the channel is already clear. --erase cannot erase copies that other programs have "
+        + "read.",
       "With --json, writes each channel with its new version.",
     ],
     [
@@ -28,6 +29,7 @@ extension Verb {
     let container = try invocation.open(create: false)
     let names = invocation.has(.all) ? try container.channels() : invocation.operands
     var failure: WormholeError?
+    var kept: [(name: String, path: String)] = []
     for name in names {
       let channel = container.channel(name, of: PropertyListValue.self)
       let version: Int
@@ -40,7 +42,9 @@ extension Verb {
         continue
       }
       try invocation.output.ofDone.write(change: nil, version, of: name)
+      if !invocation.has(.erase), let path = channel.keptFile { kept.append((name, path)) }
     }
+    invocation.output.tell(kept: kept)
     if let failure { throw failure }
     return 0
   }
@@ -65,6 +69,17 @@ extension Verb {
 }
 
 extension Output {
+  /// Names the file in which an earlier value of a cleared channel remains.
+  fileprivate func tell(kept: [(name: String, path: String)]) {
+    guard let one = kept.first else { return }
+    tell(
+      kept.count == 1
+        ? "an earlier value of '\(one.name)' remains in '\(one.path)' until later values "
+          + "replace it; remove it with 'wormhole clear \(one.name.shellWord) --erase'"
+        : "earlier values of \(kept.count) channels remain in their files kept.plist until later "
+          + "values replace them; remove them with 'wormhole clear --all --erase'")
+  }
+
   /// Errors that affect only a single channel.
   private static let damages: Set<WormholeError.Code> = [
     .damaged, .refused, .permissionDenied, .tooLarge,

@@ -11,9 +11,9 @@ extension Verb {
     [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear],
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
-        + "tabs: ID, state ('waiting', or 'claimed' with the attempt), sender, kind, "
-        + "number of messages, bytes, and time of sending. A dash stands for an unknown field. "
-        + "With --json, writes one object per line.",
+        + "tabs: ID, state ('waiting'; 'claimed' with the attempt; 'interrupted' with the attempt "
+        + "if the receiver has ended), sender, kind, number of messages, bytes, and time of "
+        + "sending. A dash stands for an unknown field. With --json, writes one object per line.",
       "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
         + "sending, and reason. A dead letter stays until it is retried or discarded.",
       "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
@@ -96,7 +96,8 @@ extension Output {
   fileprivate func write(_ message: QueuedMessage, to name: String) throws {
     guard isJSON else {
       let place =
-        message.attempt == 0 ? message.state.rawValue : "claimed (\(message.attempt))"
+        message.attempt == 0
+        ? message.state.rawValue : "\(message.state.rawValue) (\(message.attempt))"
       return try write(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
@@ -107,7 +108,7 @@ extension Output {
       .queued,
       [
         "id": .string(message.id), "from": message.from.map { .string($0) }, "to": .string(name),
-        "kind": message.kind.map { .string($0) },
+        "kind": message.kind.map { .string($0) }, "headers": value(of: message.headers),
         "sent": message.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(message.count)), "size": .integer(Int64(message.size)),
         "urgent": .boolean(message.isUrgent), "state": .string(message.state.rawValue),
@@ -128,7 +129,7 @@ extension Output {
       .queued,
       [
         "id": .string(letter.id), "from": letter.from.map { .string($0) }, "to": .string(name),
-        "kind": letter.kind.map { .string($0) },
+        "kind": letter.kind.map { .string($0) }, "headers": value(of: letter.headers),
         "sent": letter.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(letter.count)), "size": .integer(Int64(letter.size)),
         "state": "dead", "attempt": .integer(Int64(letter.attempts)),
@@ -171,6 +172,7 @@ extension Output {
       [
         "delivery": "guaranteed", "id": .string(outcome.id), "from": .string(name),
         "to": .string(outcome.to), "kind": .string(outcome.kind),
+        "headers": value(of: outcome.headers),
         "count": .integer(Int64(outcome.count)), "file": (outcome.file?.name).map { .string($0) },
         "status": .string(word), "reason": reason.map { .string($0) },
       ])

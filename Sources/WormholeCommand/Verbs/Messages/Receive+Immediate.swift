@@ -14,7 +14,9 @@ extension Invocation {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in
         telling.tell {
           try hear(
-            Heard("immediate", message.from, message.kind, nil, try message.value()), to: name)
+            Heard(
+              "immediate", message.from, message.kind, nil, try message.value(), message.headers),
+            to: name)
         }
       }
     }
@@ -37,11 +39,12 @@ extension Invocation {
       try output.write(heard, to: name, raw: has(.raw))
       return 0
     }
-    let settings = [
+    var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=\(heard.delivery)", "WORMHOLE_MESSAGE_ID=",
       "WORMHOLE_MESSAGE_BATCH_INDEX=", "WORMHOLE_MESSAGE_FROM=\(heard.from ?? "")",
       "WORMHOLE_MESSAGE_KIND=\(heard.kind)", "WORMHOLE_MESSAGE_ATTEMPT=1",
     ]
+    settings += try Programs.settings(of: heard.headers)
     if let reason = try run(line, on: heard.value, settings) {
       let what = heard.delivery == "context" ? "context" : "immediate message"
       output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
@@ -59,15 +62,18 @@ private struct Heard {
   let kind: String
   let sent: String?
   let value: PropertyListValue
+  let headers: [String: String]
 
   init(
-    _ delivery: String, _ from: String?, _ kind: String, _ sent: Date?, _ value: PropertyListValue
+    _ delivery: String, _ from: String?, _ kind: String, _ sent: Date?, _ value: PropertyListValue,
+    _ headers: [String: String] = [:]
   ) {
     self.delivery = delivery
     self.from = from
     self.kind = kind
     self.sent = sent.flatMap { DateText.format($0) }
     self.value = value
+    self.headers = headers
   }
 }
 
@@ -80,7 +86,8 @@ extension Output {
       [
         "delivery": .string(heard.delivery), "from": heard.from.map { .string($0) },
         "to": .string(name), "kind": .string(heard.kind),
-        "sent": heard.sent.map { .string($0) }, "value": heard.value,
+        "headers": value(of: heard.headers), "sent": heard.sent.map { .string($0) },
+        "value": heard.value,
       ])
   }
 }

@@ -23,8 +23,10 @@ extension Verb {
       "With --exec, runs CMD in a shell for each message instead of writing a line. CMD reads "
         + "the value on standard input, in the form of 'get', or unchanged with --raw. Its "
         + "environment contains WORMHOLE_MESSAGE_ID, WORMHOLE_MESSAGE_BATCH_INDEX, "
-        + "WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT. The "
-        + "message is acknowledged if CMD succeeds. Otherwise, the message is redelivered after "
+        + "WORMHOLE_MESSAGE_FROM, WORMHOLE_MESSAGE_KIND and WORMHOLE_MESSAGE_ATTEMPT, all "
+        + "headers as JSON in WORMHOLE_HEADERS, and each header in WORMHOLE_HEADER_ and its key "
+        + "in capitals, with '_' for '-' and '.'.",
+      "The message is acknowledged if CMD succeeds. Otherwise, the message is redelivered after "
         + "a short pause; after five attempts, or the number in --attempts, it is moved to the "
         + "dead letters: see 'queue'. A message that cannot be passed to CMD counts as failed. "
         + "If CMD ends with 126 or 127, the statuses of a shell that cannot execute or find a "
@@ -144,7 +146,7 @@ extension Invocation {
     return 0
   }
 
-  private func settings(of message: Message) -> [String] {
+  private func settings(of message: Message) throws -> [String] {
     var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=guaranteed",
       "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_BATCH_INDEX=\(message.batchIndex)",
@@ -156,7 +158,7 @@ extension Invocation {
         "WORMHOLE_MESSAGE_FILE=\(file.path)", "WORMHOLE_MESSAGE_FILE_NAME=\(file.name)",
       ]
     }
-    return settings
+    return try settings + Programs.settings(of: message.headers)
   }
 
   /// Returns why the message was not handled; nil if it was handled.
@@ -237,6 +239,7 @@ extension Output {
       "delivery": "guaranteed", "id": .string(message.id),
       "batchIndex": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
       "to": .string(name), "kind": .string(message.kind),
+      "headers": self.value(of: message.headers),
       "sent": DateText.format(message.sentAt).map { .string($0) },
       "attempt": .integer(Int64(message.attempt)), "redelivered": .boolean(message.isRedelivered),
       "value": value,

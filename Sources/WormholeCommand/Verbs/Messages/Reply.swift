@@ -12,7 +12,9 @@ extension Verb {
       "Joins as NAME, which no other process can join as at the same time, and runs CMD in a "
         + "shell for each request, one at a time. CMD reads the request on standard input, in "
         + "the form of 'get', or unchanged with --raw. WORMHOLE_REQUEST_FROM contains the "
-        + "requester, and WORMHOLE_REQUEST_KIND the kind. The output of CMD is the reply: a "
+        + "requester, and WORMHOLE_REQUEST_KIND the kind. WORMHOLE_HEADERS contains all headers "
+        + "as JSON, and WORMHOLE_HEADER_ with a key in capitals, with '_' for '-' and '.', "
+        + "contains one header. The output of CMD is the reply: a "
         + "string, or the type in --type. A newline at the end of a string is removed. With "
         + "--raw, no newline is added or removed.",
       "If CMD fails, the request is refused with the status of CMD and the last line that CMD "
@@ -50,9 +52,10 @@ extension Verb {
 extension Invocation {
   fileprivate func answer(_ request: Request, _ line: String) throws -> Int32 {
     let limit = Options().maximumValueBytes
-    let settings = [
-      "WORMHOLE_REQUEST_FROM=\(request.from ?? "")", "WORMHOLE_REQUEST_KIND=\(request.kind)",
-    ]
+    let settings =
+      try [
+        "WORMHOLE_REQUEST_FROM=\(request.from ?? "")", "WORMHOLE_REQUEST_KIND=\(request.kind)",
+      ] + Programs.settings(of: request.headers)
     if let problem = Programs.problem(of: settings) { return try refuse(request, problem) }
     let input: [UInt8]
     do {
@@ -123,7 +126,8 @@ extension Output {
       .answer,
       [
         "from": request.from.map { .string($0) }, "to": .string(name),
-        "kind": .string(request.kind), "replied": .boolean(refusal == nil), "value": answer,
+        "kind": .string(request.kind), "headers": value(of: request.headers),
+        "replied": .boolean(refusal == nil), "value": answer,
         "reason": refusal.map { .string($0) },
       ])
   }

@@ -6,11 +6,12 @@ import WormholePropertyLists
 extension Verb {
   static let request = Verb(
     "request", "send a request to a member and print the reply", [Operand("VALUE", .optional)],
-    [.to, .from, .type, .raw, .kind, .timeout, .wake],
+    [.to, .from, .type, .raw, .kind, .header, .timeout, .wake],
     [
       "Sends VALUE, or standard input, which is read as in 'put', to the process that runs as "
         + "PEER now, and prints the reply in the form of 'get'. The kind of the request is "
-        + "String, Data or PropertyListValue, or the kind in --kind.",
+        + "String, Data or PropertyListValue, or the kind in --kind. With --header, which may be "
+        + "repeated, text travels beside the request; 'reply' passes it to CMD.",
       "Exits with 69 if PEER is not running, or ends before it has replied; with 1 if PEER "
         + "refuses the request, for the reason in the error, or if no reply arrives within "
         + "--timeout, ten seconds by default. With --wake, starts PEER first if it is not "
@@ -32,19 +33,21 @@ extension Verb {
     }
     let timeout = try invocation.seconds(.timeout) ?? .seconds(10)
     let value = try invocation.givenValue(at: 0, for: name)
+    let headers = try invocation.fields(.header)
     try Interruption.prepare()
     let (peer, leave) = try invocation.sender(in: invocation.open(create: true), to: name)
     try Interruption.prepare(cleanUp: leave)
     defer { leave() }
     let answer = try peer.request(
-      value, as: PropertyListValue.self, kind: invocation.kind(of: value), within: timeout,
-      waking: invocation.has(.wake))
+      value, as: PropertyListValue.self, kind: invocation.kind(of: value), headers: headers,
+      within: timeout, waking: invocation.has(.wake))
     if invocation.output.isJSON {
       try invocation.output.ofDone.write(
         .answer,
         [
           "from": invocation.value(.from).map { .string($0) }, "to": .string(name),
-          "kind": .string(invocation.kind(of: value)), "replied": true, "value": answer,
+          "kind": .string(invocation.kind(of: value)),
+          "headers": invocation.output.value(of: headers), "replied": true, "value": answer,
         ])
     } else {
       try invocation.output.ofDone.write(try answer.printed(raw: invocation.has(.raw)))

@@ -28,17 +28,8 @@ extension Invocation {
 
   /// Returns the values of the options `--meta K=V`; nil if there are none.
   private func givenMetadata() throws(Failure) -> PropertyListValue? {
-    var fields: [String: PropertyListValue] = [:]
-    for text in values(.meta) {
-      let parts = text.parts(between: "=", most: 1, keepingEmpty: true)
-      guard parts.count == 2, !parts[0].isEmpty else {
-        throw .usage("cannot use '--meta \(text)': the form is K=V")
-      }
-      guard fields.updateValue(.string(parts[1]), forKey: parts[0]) == nil else {
-        throw .usage("cannot use '--meta \(text)': '\(parts[0])' is given twice")
-      }
-    }
-    return fields.isEmpty ? nil : .dictionary(fields)
+    let fields = try fields(.meta)
+    return fields.isEmpty ? nil : .dictionary(fields.mapValues { .string($0) })
   }
 }
 

@@ -8,15 +8,16 @@ extension Verb {
   static let send = Verb(
     "send", "send a message to a member", [Operand("VALUE", .optional)],
     [
-      .to, .from, .type, .raw, .kind, .id, .ttl, .urgent, .process, .lines, .waitForEnd, .timeout,
-      .context, .file, .meta, .move, .immediate, .wake,
+      .to, .from, .type, .raw, .kind, .header, .id, .ttl, .urgent, .process, .lines, .waitForEnd,
+      .timeout, .context, .file, .meta, .move, .immediate, .wake,
     ],
     [
       "Sends VALUE, or standard input, which is read as in 'put', to the member PEER. PEER need "
         + "not run, and need never have joined. The message waits in the inbox of PEER until it "
         + "is handled. When this command ends, the message has been synced to the disk, unless "
         + "--no-sync is given. The kind of the message, by which receivers can select messages, "
-        + "is String, Data or PropertyListValue, or the kind in --kind.",
+        + "is String, Data or PropertyListValue, or the kind in --kind. With --header, which may "
+        + "be repeated, text travels beside the value, and 'receive' passes it to its program.",
       "With --wait, waits until the message was handled, and exits with 1 if the message was "
         + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
         + "--from, this command joins as NAME for the time of the wait, so no other process can "
@@ -65,7 +66,7 @@ extension Invocation {
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
       throw Failure.usage("cannot send: --\(other.name) requires --file")
     }
-    try exclude(.context, [.id, .ttl, .urgent, .process, .waitForEnd])
+    try exclude(.context, [.header, .id, .ttl, .urgent, .process, .waitForEnd])
     try exclude(.immediate, [.lines, .id, .ttl, .urgent, .process, .waitForEnd, .context])
     if has(.timeout), !has(.waitForEnd), !has(.immediate) {
       throw Failure.usage("cannot send: --timeout requires --wait or --immediate")
@@ -87,6 +88,7 @@ extension Invocation {
     options.isUrgent = has(.urgent)
     options.durability = has(.process) ? .process : .power
     options.kind = value(.kind)
+    options.headers = try fields(.header)
     return options
   }
 
@@ -157,11 +159,12 @@ extension Invocation {
   fileprivate func sendNow(_ value: PropertyListValue, to name: String) throws -> Int32 {
     try Interruption.prepare()
     let timeout = try seconds(.timeout) ?? .seconds(10)
+    let headers = try fields(.header)
     let (peer, leave) = try sender(in: open(create: true), to: name)
     try Interruption.prepare(cleanUp: leave)
     defer { leave() }
     try peer.sendAndWait(
-      value, kind: kind(of: value), within: timeout, waking: has(.wake))
+      value, kind: kind(of: value), headers: headers, within: timeout, waking: has(.wake))
     guard output.isJSON else {
       output.explain("'\(name)' has received the message")
       return 0
@@ -170,7 +173,8 @@ extension Invocation {
       .sent,
       [
         "delivery": "immediate", "from": self.value(.from).map { .string($0) },
-        "to": .string(name), "kind": .string(kind(of: value)), "count": 1, "status": "delivered",
+        "to": .string(name), "kind": .string(kind(of: value)),
+        "headers": output.value(of: headers), "count": 1, "status": "delivered",
       ])
     return 0
   }
@@ -219,7 +223,7 @@ extension Output {
       .sent,
       [
         "delivery": "guaranteed", "id": .string(sent.id), "from": from.map { .string($0) },
-        "to": .string(sent.to), "kind": .string(sent.kind),
+        "to": .string(sent.to), "kind": .string(sent.kind), "headers": value(of: sent.headers),
         "count": .integer(Int64(sent.count)), "file": (sent.file?.name).map { .string($0) },
         "status": end.map { .string($0) },
       ])
