@@ -71,6 +71,20 @@ struct RequestVerbTests {
     #expect(try files(stage, "guests") == "")
   }
 
+  /// Of a very long line, the reason is the end.
+  @Test func aRefusalHasThousandsOfLettersOfAnError() throws {
+    let stage = try Stage()
+    let line = "printf 'one\\n%5000s' end >&2; exit 3"
+    let replier = try replier(stage, line)
+    let outcome = try stage.run("wormhole request --to watch x")
+    #expect(outcome.status == .exited(1))
+    let blanks = outcome.errors.count { $0 == " " }
+    #expect((4000...4200).contains(blanks), "\(blanks)")
+    #expect(outcome.errors.contains(" end"))
+    try replier.child.send(.interrupt)
+    _ = try replier.outcome()
+  }
+
   @Test func aRefusalSaysTheLastLineOfItsErrors() throws {
     let stage = try Stage()
     let replier = try replier(stage, "echo one >&2; printf 'two words' >&2; exit 3")

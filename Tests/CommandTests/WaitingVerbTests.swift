@@ -48,6 +48,33 @@ struct WaitingVerbTests {
     #expect(outcome.errors.contains("was removed"))
   }
 
+  /// With a count, fewer changes are not enough.
+  @Test(arguments: [("--count 2", Int32(1)), ("--count 1", 0), ("", 0)])
+  func theDeadlinePassesBeforeEnoughHasArrived(_ count: String, _ status: Int32) throws {
+    let stage = try Stage()
+    try put("put speed slow", stage)
+    func watch(_ seconds: Int) throws -> ProcessOutcome {
+      try stage.run("wormhole watch speed --now --timeout \(seconds) \(count)")
+    }
+    var outcome = try watch(1)
+    // On a busy machine, the start may take longer.
+    if outcome.output == "" { outcome = try watch(20) }
+    #expect(outcome.output == "slow\n")
+    #expect(outcome.status == .exited(status), "\(outcome.errors)")
+    #expect(outcome.errors.contains("only 1 arrived before the deadline") == (status == 1))
+  }
+
+  /// A channel that was cleared has no value yet.
+  @Test func aValueOfAClearedChannelIsWaitedFor() throws {
+    let stage = try Stage()
+    for words in ["put speed slow", "clear speed"] { try put(words, stage) }
+    let get = try start("wormhole get speed --wait", stage)
+    try put("put speed fast", stage)
+    let outcome = try get.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output == "fast\n")
+  }
+
   @Test func severalChannelsAreToldApart() throws {
     let stage = try Stage()
     try put("put seat.a 1", stage)

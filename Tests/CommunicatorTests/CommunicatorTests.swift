@@ -269,4 +269,19 @@ import WormholeSyscalls
     #expect(throws: Never.self) { try ends.wait("its end") { $0 == ["7011"] } }
     _ = watch
   }
+
+  /// A context for an app that is not installed is refused with the reachability.
+  @Test(.blocking) func aContextForNoCounterpartIsRefused() throws {
+    try pairing.unpair()
+    let session = WCSession(role: .phone, place: .directory(container))
+    defer { session.end() }
+    let communicator = Communicator(session)
+    try eventually("it is active") { communicator.currentState == .activated }
+    let error = #expect(throws: Communicator.Error.self) {
+      try communicator.sync(Context(content: ["n": 1]))
+    }
+    #expect(
+      error
+        == .sessionIsNotReachable(minimumReachability: .backgroundOnly, actual: .notReachable))
+  }
 }

@@ -74,6 +74,21 @@ import WormholeSyscalls
     #expect(try kept() == 5)
   }
 
+  /// A power cut must not bring back the name of a removed channel.
+  @Test(arguments: [Durability.power, .process])
+  func aRemovalIsAsDurableAsRequested(_ durability: Durability) throws {
+    try slot.add(durability: .power)
+    let calls = try FaultPoints.with {
+      let isRemoved = try slot.remove("remove", durability: durability) { _ in
+        (try BinaryEncoder().encode(0), 1)
+      }
+      #expect(isRemoved)
+    }
+    let removal = try #require(calls.lastIndex { $0.hasSuffix("/channels/n") }, "\(calls)")
+    let after = Self.steps(Array(calls[removal...]))
+    #expect(after.contains("fsync channels") == (durability == .power), "\(calls)")
+  }
+
   // MARK: Failures
 
   /// The kernel drops pages that it could not write: a second sync of that file proves nothing.

@@ -57,4 +57,23 @@ import WatchConnectivity
     #expect(tell([1, 2]) == [])
     #expect(tell([3, 2]) == ["one text"])
   }
+
+  /// A context contains all messages: one that found no listener does not arrive later.
+  @Test(.blocking) func aMessageThatFoundNoListenerIsNotReceivedLater() throws {
+    let session = MMWormholeSession.sharedListening()
+    let queue = DispatchQueue(label: "listeners")
+    session.listenerQueue = queue
+    let name = UUID().uuidString
+    let heard = Heard<String>()
+    func tell(_ number: Int) {
+      let message = ["MMWormhole.message": "text \(number)", "number": number] as [String: Any]
+      session.session(.default, didReceiveApplicationContext: [name: message])
+    }
+    tell(1)
+    session.listenForMessage(withIdentifier: name) { heard.add("\($0!)") }
+    defer { session.stopListeningForMessage(withIdentifier: name) }
+    for number in 1...2 { tell(number) }
+    queue.sync {}
+    #expect(heard.all == ["text 2"])
+  }
 }

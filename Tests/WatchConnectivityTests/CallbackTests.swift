@@ -48,6 +48,23 @@ import WormholeSyscalls
     }
   }
 
+  /// A context of a kind that the session does not take stays pending.
+  @Test(.blocking) func aContextThatIsNotTakenStaysPending() throws {
+    let sides = try TwoSides()
+    sides.watch.takenKinds = [.userInfo]
+    try sides.activate()
+    try sides.phone.updateApplicationContext(["n": 1])
+    sides.phone.transferUserInfo(["n": 2])
+    try sides.watchSide.heard.wait("the info") { $0.contains("info n=2") }
+    #expect(!sides.watchSide.heard.all.contains("context n=1"))
+    #expect(sides.watch.hasContentPending)
+    #expect(sides.watch.receivedApplicationContext.isEmpty)
+    sides.watch.takenKinds = [.userInfo, .context]
+    #expect(throws: Never.self) {
+      try sides.watchSide.heard.wait("the context") { $0.contains("context n=1") }
+    }
+  }
+
   @Test(.blocking) func noneIsCalledFromInsideACall() throws {
     let sides = try TwoSides()
     let isInside = Monitor(false)

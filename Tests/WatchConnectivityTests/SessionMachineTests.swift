@@ -16,6 +16,22 @@ import Testing
     #expect(walk.states.count > 10_000)
     #expect(walk.restedActive && walk.restedInactive && walk.changesTold)
   }
+
+  /// One notice about the pairing may cover several changes.
+  @Test func changesOfOneMomentAreAllReported() {
+    for role in WCSession.Role.allCases {
+      var machine = SessionMachine()
+      _ = machine.activate(isInPlace: true)
+      _ = machine.activated(with: "watch")
+      #expect(machine.changes(to: .init(), active: "watch", of: role) == [])
+      var now = SessionMachine.Report()
+      now.watch = [true, true, false]
+      (now.isCounterpartInstalled, now.isReachable) = (true, true)
+      let first = role == .phone ? SessionMachine.Change.watchState : .companion
+      #expect(machine.changes(to: now, active: "watch", of: role) == [first, .reachability])
+      #expect(machine.changes(to: now, active: "watch", of: role) == [])
+    }
+  }
 }
 
 /// All states that are reachable from one state.

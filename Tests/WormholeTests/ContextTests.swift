@@ -124,6 +124,41 @@ import WormholeSyscalls
     second.stop()
   }
 
+  /// A declined context waits for the next listener.
+  @Test(.blocking) func whatNoListenerAcceptsIsNotReceived() throws {
+    let pair = try Pair()
+    try pair.phone.setContext(1)
+    let declined = Heard<Int>()
+    let declining = try pair.watch.watchContexts(
+      on: nil,
+      accepting: {
+        declined.add((try? $0.value()) ?? -1)
+        return false
+      })
+    try declined.wait("it is declined") { $0.first == 1 }
+    declining.stop()
+    #expect(try pair.phone.sentContext?.isReceived == false)
+    let heard = Heard<Int>()
+    let watching = try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    #expect(throws: Never.self) { try heard.waitForLast(1) }
+    watching.stop()
+  }
+
+  #if FAULT_POINTS
+    /// The context must survive a power cut, with its name.
+    @Test(.blocking, arguments: [Durability.power, .process])
+    func aContextIsAsDurableAsRequested(_ durability: Durability) throws {
+      let pair = try Pair()
+      for number in 1...2 {
+        let syncs = try FaultPoints.with([]) {
+          try pair.phone.setContext(number, durability: durability)
+        }.filter { $0.hasPrefix("fsync") }
+        #expect(syncs.contains { $0.contains("watch/context") } == (durability == .power))
+        #expect(syncs.contains { $0.contains("staging/") } == (durability == .power), "\(syncs)")
+      }
+    }
+  #endif
+
   /// If a member leaves during a callback, the next incarnation receives the context.
   @Test(.blocking) func whatEndsAfterLeavingIsNotReceived() throws {
     let pair = try Pair()

@@ -255,4 +255,23 @@ import WormholeSyscalls
     try heard.wait("the end of the read") { $0.last == "reading is over" }
     presenting.stop()
   }
+
+  /// A presenter that does not run its calls is told of a thousand changes, and of the folder's.
+  @Test func furtherPendingChangesAreOneOfTheFolder() throws {
+    try scene.folder.descriptor.makeDirectory("files/f", mode: 0o700)
+    let (calls, heard) = (Monitor<[@Sendable () -> Void]>([]), Heard<String>())
+    var presenter = Coordinator.Presenter()
+    presenter.didChange = { heard.add($0.relativePath ?? ".") }
+    let file = PresentedFile(presenter, purpose: "another", scene.arbiters) { call in
+      calls.withLock { $0.append(call) }
+    }
+    let subscription = try file.begin(at: AccessPath.resolve(scene.path("f")))
+    let changed = (0..<1500).map { scene.path("f/\($0)") }
+    file.tell(PresenterNews(presenter: 0, access: "", changed: changed, made: []), as: "")
+    let pending = calls.withLock { $0 }
+    #expect(pending.count == 1001)
+    for call in pending { call() }
+    #expect(heard.all == (0..<1000).map(String.init) + ["."])
+    subscription.stop()
+  }
 }

@@ -35,6 +35,18 @@ import WormholeSyscalls
     try scene.another().write(path) { _ in }
   }
 
+  /// The remaining file of an ended access would block all later accesses.
+  @Test func anAccessWhoseRemovalFailsForAMomentIsRemoved() throws {
+    let path = scene.path("a")
+    let rules = (1...2).map {
+      FaultRule(.unlink, path: "running/", number: $0, .fail(.inputOutput))
+    }
+    FaultPoints.with(rules) {
+      #expect(throws: Never.self) { try scene.another().write(path) { _ in } }
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
   /// The containers of both groups have the same identifier.
   @Test func aCopyOfAGroupIsAnotherGroup() throws {
     for name in ["cinema", "copy"] {

@@ -210,4 +210,21 @@ import WormholeSyscalls
     timed.advance()
     #expect(try container.removeMember("watch"))
   }
+
+  /// A sweep reads a part of a long queue: the oldest messages, and a random range of the rest.
+  @Test(.blocking) func aSweepReachesEveryMessageOfALongQueue() throws {
+    let timed = try Timed()
+    let container = timed.pair.meeting.container
+    try timed.pair.send(1...1099)
+    let last = try container.peer("watch").send(1100, Self.never)
+    timed.advance()
+    let home = try #require(try container.storage.existingMember("watch"))
+    // The range begins at the first message after the oldest ones, or as late as possible.
+    for (random, count) in [(77, 0), (76, 1)] as [(UInt64, Int)] {
+      let sweeper = try timed.another { $0.environment.random = { random } }
+      #expect(Expiry.sweep(home, sweeper) == count)
+    }
+    #expect(try !timed.pair.files("inbox").contains(last.name.text))
+    #expect(try timed.pair.files("inbox").count == 1099)
+  }
 }

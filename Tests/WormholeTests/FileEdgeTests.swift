@@ -167,4 +167,30 @@ import WormholeSyscalls
     #expect(try other.names().sorted() == taken)
     for name in try other.names() { #expect(try Digest("\(other.path)/\(name)") == before) }
   }
+
+  /// The lock on an incomplete copy shows that its process lives.
+  @Test func aCopyInProgressIsNotRemovedByAnotherTake() throws {
+    guard let other = try AnotherFileSystem() else { return }
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let before = try Digest(files.path("film"))
+    try files.phone.send(file: files.path("film"))
+    try files.handle { message in
+      let file = try #require(message.file)
+      let second = Monitor<String?>("not taken")
+      let first = Result {
+        try file.move(to: other.path + "/first") { _ in
+          let result = Result { try file.move(to: other.path + "/second") }
+          second.withLock { second in
+            if case .failure(let error) = result { second = "\(error)" } else { second = nil }
+          }
+          return .continue
+        }
+      }
+      #expect(throws: Never.self) { try first.get() }
+      #expect(second.withLock { $0 } == nil)
+    }
+    #expect(try other.names().sorted() == ["first", "second"])
+    for name in try other.names() { #expect(try Digest("\(other.path)/\(name)") == before) }
+  }
 }

@@ -222,7 +222,47 @@ import WormholeSyscalls
     try files.waitUntilNothingIsLeft()
   }
 
+  /// An earlier attempt has taken the file of a dead letter, which is redelivered nevertheless.
+  @Test func aRetriedDeadLetterArrivesWithoutItsTakenFile() throws {
+    let files = try FilePair { $0.mailbox.attempts = 1 }
+    try files.make("film", size: 1000)
+    let sent = try files.phone.send(file: files.path("film"))
+    let existed = Heard<Bool>()
+    let receiving = try files.watch.receive { message in
+      guard let file = message.file else { return }
+      existed.add(try file.exists)
+      guard try file.exists else { return }
+      try file.move(to: files.path("taken"))
+      throw Refusal()
+    }
+    guard case .deadLettered = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
+      return
+    }
+    #expect(try files.phone.retry(id: sent.id))
+    #expect(throws: Never.self) { try existed.wait("it is redelivered") { $0 == [true, false] } }
+    receiving.stop()
+    #expect(try files.names("dead") == [])
+  }
+
   // MARK: Orphans and arriving files
+
+  /// A process that is the member claims messages, so a sweep could miss the message of a file.
+  @Test func theFilesOfAJoinedMemberAreNotSwept() throws {
+    let (files, _) = try one()
+    let folder = try Descriptor.open(path: files.home("files"), [.readOnly, .directory])
+    let name = try #require(try files.names("files").first)
+    let orphan = name.replacing(",phone", with: ",nobody")
+    _ = try folder.open(orphan, [.writeOnly, .create, .exclusive], mode: 0o600)
+    for isLooking in [true, false] {
+      let findings = files.pair.meeting.container.sweepFiles(isLooking: isLooking)
+      #expect(findings.map(\.subject) == [])
+    }
+    #expect(try Set(files.names("files")) == [name, orphan])
+    files.watch.leave()
+    #expect(files.pair.meeting.container.sweepFiles(isLooking: false).count == 1)
+    #expect(try files.names("files") == [name])
+  }
 
   @Test func orphansGoWhenSomebodyJoins() throws {
     let (files, _) = try one()

@@ -183,6 +183,23 @@ import WormholeSyscalls
     responding.stop()
   }
 
+  /// The deadlines of later requests are checked after the first has passed.
+  @Test func eachDeadlineEndsItsRequest() throws {
+    let pair = try Pair()
+    let kept = Heard<Request>()
+    let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
+    let ended = Heard<Int>()
+    for number in 1...3 {
+      pair.phone.request(
+        number, as: Int.self, kind: "keep", within: .milliseconds(200 * Int64(number))
+      ) { end in
+        if case .failure(let error) = end, error.code == .timedOut { ended.add(number) }
+      }
+    }
+    #expect(throws: Never.self) { try ended.wait("all ends") { $0 == [1, 2, 3] } }
+    responding.stop()
+  }
+
   // MARK: Guests that reply
 
   @Test func aGuestAnswersWhoKnowsItsAddress() throws {

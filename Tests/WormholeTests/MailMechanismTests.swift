@@ -106,6 +106,30 @@ import WormholeSyscalls
     #expect(try sender.peer("watch").deadLetters.map(\.id) == [sent.id + ".0"])
   }
 
+  /// An attempt that a process returns is none, also if the message was redelivered.
+  @Test func anUnclaimedRedeliveryCountsAsNoAttempt() throws {
+    let container = try meeting.another {
+      $0.mailbox.retryDelay = .milliseconds(1)
+      $0.mailbox.attempts = 60
+    }
+    try meeting.container.peer("watch").send(1, .quick())
+    let member = try container.join(as: "watch")
+    let attempts = Heard<Int>()
+    let receiving = try member.receive(acknowledging: .explicit) { message in
+      if message.attempt == 1 { try message.fail("not now") } else { try message.unclaim() }
+      attempts.add(message.attempt)
+    }
+    try attempts.wait("both attempts") { $0 == [1, 2] }
+    receiving.stop()
+    member.leave()
+    let heard = Heard<Handed>()
+    let again = try meeting.another { $0.mailbox.attempts = 60 }.join(as: "watch")
+    let noting = try again.note(heard)
+    try heard.wait("it is redelivered") { $0.count == 1 }
+    noting.stop()
+    #expect(heard.all == [Handed(1, 2)])
+  }
+
   /// A requeued message was not handled, and the next incarnation's delivery states so.
   @Test func whatWasPutBackCountsAsNoAttemptInALaterLife() throws {
     let container = try meeting.another { $0.mailbox.attempts = 3 }

@@ -278,4 +278,19 @@ import WormholeSyscalls
     #expect(try pair.files("claimed") == [])
     receiving.stop()
   }
+
+  /// A call of `pendingMessages` may make a second object of a message that a program retains.
+  @Test(.blocking) func eachObjectOfAMessageReceivesItsOutcome() throws {
+    let pair = try Pair()
+    let first = try pair.send([1])[0]
+    let home = try #require(try pair.meeting.container.storage.existingMember("watch"))
+    let outbox = pair.sender.outbox
+    let second = Sent(first.name, to: home, pair.meeting.container, outbox)
+    try outbox.expect(second)
+    let receiving = try pair.watch.receive { _ in }
+    #expect(try first.waitForEnd() == .delivered)
+    #expect(throws: Never.self) { try second.waitForEnd() }
+    #expect(second.status == .delivered)
+    receiving.stop()
+  }
 }

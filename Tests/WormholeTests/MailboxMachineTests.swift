@@ -266,4 +266,19 @@ import Testing
     #expect(isHeldUp == [true, false])
     #expect(machine.next(for: 2, now: 0) == .claim(name(5)))
   }
+
+  /// In strict order, a second receiver waits even for the files of a dead process.
+  @Test func inStrictOrderOneFileOfADeadProcessIsClaimedAtATime() {
+    var settings = MailboxMachine.Settings()
+    settings.isStrict = true
+    var machine = MailboxMachine(settings)
+    for receiver in 1...2 { machine.add(receiver, kinds: nil) }
+    #expect(machine.next(for: 1, now: 0) == .recover)
+    let claimed = [1, 2].map { ClaimedName(name($0), attempt: 1) }
+    machine.recovered(claimed.map { MailboxMachine.Claimed(claimed: $0, kind: nil) })
+    #expect(machine.next(for: 1, now: 0) == .reclaim(claimed[0]))
+    #expect(machine.next(for: 2, now: 0) == .wait(until: nil))
+    machine.finished(by: 1)
+    #expect(machine.next(for: 2, now: 0) == .reclaim(claimed[1]))
+  }
 }

@@ -83,6 +83,36 @@ import WormholeSyscalls
     #expect((try? Descriptor.status(ofPath: scene.place + "/presenters")) == nil)
   }
 
+  /// A writer may make nothing: the path is new only if it exists afterwards.
+  @Test func whatAWriterDoesNotMakeIsNotNew() throws {
+    try scene.folder.descriptor.makeDirectory("files/f", mode: 0o700)
+    let (heard, subscription) = try present("f") { ($0.relinquish, $0.save) = (nil, nil) }
+    let (path, coordinator) = (scene.path("f/x"), scene.another())
+    try coordinator.write(path) { _ in }
+    #expect(throws: Never.self) { try heard.wait("it is told") { $0 == ["changed x"] } }
+    try coordinator.write(path) { _ in try scene.folder.write("", to: "files/f/x") }
+    #expect(throws: Never.self) { try heard.wait("it is new") { $0.last == "changed x, new" } }
+    subscription.stop()
+  }
+
+  /// The access ends while the presenter still relinquishes: no process waits for the rest.
+  @Test func whatNoAccessWaitsForIsNotSaved() throws {
+    let waiting = Monitor<(@Sendable () -> Void)?>(nil)
+    let (heard, subscription) = try present("a") { presenter in
+      presenter.relinquish = { _, goOn in waiting.signal { $0 = { goOn(nil) } } }
+    }
+    let (path, coordinator) = (scene.path("a"), scene.another())
+    try coordinator.write(path, within: .milliseconds(200)) { _ in }
+    let resume = try eventually("it was asked") { waiting.withLock { $0.take() } }
+    try heard.wait("it is told") { $0 == ["changed ."] }
+    resume()
+    // The calls of a presenter are in order: this access's request follows the skipped step.
+    try coordinator.write(path, within: .milliseconds(200)) { _ in }
+    try heard.wait("it is told again") { $0.count { $0 == "changed ." } == 2 }
+    #expect(!heard.all.contains("save"))
+    subscription.stop()
+  }
+
   /// How many messages a body's accesses send to presenters, by the renames into `guests/`.
   private func messages(of body: () throws -> Void) rethrows -> Int {
     try FaultPoints.with { try body() }.filter {

@@ -39,6 +39,16 @@ import WormholeSyscalls
     responding.stop()
   }
 
+  /// When the latest responder of a kind is stopped, the one before it replies again.
+  @Test func theLatestResponderOfAKindReplies() async throws {
+    let pair = try Pair()
+    let all = (1...3).map { number in pair.watch.respond(to: Int.self) { (_: Int) in number } }
+    for number in [3, 2, 1] {
+      #expect(try await pair.phone.request(0, as: Int.self, within: long) == number)
+      all[number - 1].stop()
+    }
+  }
+
   @Test func handlerMayAnswerLater() async throws {
     let pair = try Pair()
     let kept = Heard<Request>()

@@ -57,6 +57,17 @@ import Testing
     #expect(machine.isNews("b", version(1)) == true, "it is there again")
   }
 
+  /// The channel comes back while its watcher is about to forget the removed one.
+  @Test func aChangedNameIsNotForgotten() {
+    var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1)])
+    _ = machine.change("a")
+    machine.forget("a")
+    #expect(machine.nextName() == "a")
+    #expect(machine.isNews("a", version(1)) == false, "the version is still known")
+    machine.forget("a")
+    #expect(machine.isNews("a", version(1)) == true)
+  }
+
   @Test func stoppedItDoesNothingMore() {
     var machine = WatchMachine<Int>(hasHandler: false)
     _ = machine.wait(7)
