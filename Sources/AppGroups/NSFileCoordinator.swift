@@ -99,8 +99,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// Registers a presenter, which is asked before other accesses to the presented item, and
   /// notified afterwards, until the presenter is removed.
   ///
-  /// The presenter is not retained, as on devices: a presenter that is released is no longer asked or
-  /// notified, and may remove itself in its `deinit`.
+  /// The presenter is not retained, as on devices: a presenter that is released is no longer asked
+  /// or notified, and may remove itself in its `deinit`.
   ///
   /// If registering is not possible, the log reports the cause.
   open class func addFilePresenter(_ filePresenter: any NSFilePresenter) {
@@ -220,8 +220,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// Waits for all files on another thread, and calls the accessor on the queue.
   ///
   /// The accessor finds the locations in the intents. If the wait has failed, the accessor receives
-  /// an error, and no locations. An accessor that is isolated to an actor is called there, and not on
-  /// the queue.
+  /// an error, and no locations. An accessor that is isolated to an actor is called there, and not
+  /// on the queue.
   open func coordinate(
     with intents: [NSFileAccessIntent], queue: OperationQueue,
     byAccessor accessor: @escaping @isolated(any) ((any Error)?) -> Void

@@ -149,8 +149,8 @@ open class WKInterfaceController: NSObject {
   ///
   /// - Parameters:
   ///   - userInfo: the request; property-list values, with strings as keys.
-  ///   - reply: is called on the main queue, with the app's reply or the reason why there is none; a
-  ///     closure that is isolated to another actor is called there.
+  ///   - reply: is called on the main queue, with the app's reply or the reason why there is none;
+  ///     a closure that is isolated to another actor is called there.
   /// - Returns: whether the request is being sent: false if no group is named, or if the request
   ///   contains a value that no property list can contain; ``DropInLog`` reports the cause.
   @discardableResult
@@ -192,8 +192,8 @@ open class WKInterfaceController: NSObject {
   }
 }
 
-// A delegate is called on the main queue alone, where it was made, and a closure where its isolation
-// requires it.
+// A delegate is called on the main queue alone, where it was made, and a closure where its
+// isolation requires it.
 final class Unshared<Value>: @unchecked Sendable {
   let value: Value
   init(_ value: Value) { self.value = value }

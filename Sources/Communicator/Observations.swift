@@ -125,7 +125,8 @@ extension DispatchQueue {
   public static let communicator = DispatchQueue(label: "wormhole.communicator")
 }
 
-/// Contexts, for programs that observe `Content` instead of `Context`, as the library's README does.
+/// Contexts, for programs that observe `Content` instead of `Context`, as the library's README
+/// does.
 extension Content {
   /// Does the same as `Context.observe`: the closure receives the context.
   @discardableResult

@@ -38,8 +38,8 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     set { state.withLock { $0.callbacks = CallbackQueue(newValue, for: Self.waiting) } }
   }
 
-  /// Receives all failures that the calls cannot report; called on the actor to which the closure is
-  /// isolated, or on any thread.
+  /// Receives all failures that the calls cannot report; called on the actor to which the closure
+  /// is isolated, or on any thread.
   ///
   /// Without a handler, ``DropInLog`` receives the failures. If the peer of a watch session does
   /// not receive a message sent as a file, the session's delegate is notified:
@@ -283,8 +283,8 @@ extension MMWormhole {
   /// Each identifier has one closure: a later closure replaces the earlier one, and receives its
   /// pending messages. For more closures, create another object.
   ///
-  /// - Parameter listener: is called on ``listenerQueue``; a closure that is isolated to an actor is
-  ///   called there.
+  /// - Parameter listener: is called on ``listenerQueue``; a closure that is isolated to an actor
+  ///   is called there.
   public func listenForMessage(
     withIdentifier identifier: String?, listener: @escaping @isolated(any) (Any?) -> Void
   ) {

@@ -29,7 +29,7 @@ import WormholeSyscalls
 
   /// A program that takes a refused read for a missing value may count on from nothing, and set the
   /// result.
-  @Test func valuesAreSetAndReadByKey() throws {
+  @Test(.blocking) func valuesAreSetAndReadByKey() throws {
     let group = "group.test.\(UUID().uuidString)"
     let defaults = try #require(UserDefaults(suiteName: group))
     defaults.setValue(7, forKey: "rows")
