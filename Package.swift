@@ -227,11 +227,16 @@ let package = Package(
     // Code as people have it, by the rules that they have, and without a warning.
     .testTarget(
       name: "SwiftFiveTests",
-      dependencies: ["AppGroups", "MMWormhole", "TestSupport", "TestTraits"],
+      dependencies: [
+        "AppGroups", "Communicator", "MMWormhole", "TestSupport", "TestTraits", "WatchConnectivity",
+      ],
       swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
     .testTarget(
       name: "SwiftSixTests",
-      dependencies: ["AppGroups", "MMWormhole", "TestSupport", "TestTraits", "WormholeTesting"],
+      dependencies: [
+        "AppGroups", "Communicator", "MMWormhole", "TestSupport", "TestTraits", "WatchConnectivity",
+        "WormholeTesting",
+      ],
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]),
     // Modules of Apple's, as users build them in packages of their own, and code that imports them.
     .target(name: "Combine", path: "Tests/Shims/Combine", swiftSettings: shim),

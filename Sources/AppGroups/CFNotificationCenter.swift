@@ -35,7 +35,7 @@ public enum CFNotificationSuspensionBehavior: Int, Sendable {
 /// object nor a dictionary.
 ///
 /// The type is a Swift closure, because a C function cannot receive names here. To compile on
-/// devices too, the closure must capture nothing.
+/// devices too, the closure must capture nothing. A named function does as well.
 public typealias CFNotificationCallback =
   @Sendable (
     CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
@@ -47,6 +47,16 @@ public final class CFNotificationCenter: Sendable {
   fileprivate static let darwin = CFNotificationCenter()
   private let observers = Monitor([Observer]())
 
+  // The function is called on the main queue, or on its own actor.
+  fileprivate struct Callback: @unchecked Sendable {
+    let isolation: Isolation
+    let body:
+      (
+        CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
+        CFDictionary?
+      ) -> Void
+  }
+
   private struct Observer {
     let pointer: UInt?
     let name: CFNotificationName
@@ -54,11 +64,11 @@ public final class CFNotificationCenter: Sendable {
   }
 
   fileprivate func add(
-    _ pointer: UInt?, _ name: CFNotificationName, _ callback: @escaping CFNotificationCallback
+    _ pointer: UInt?, _ name: CFNotificationName, _ callback: Callback
   ) {
     let observation = SilentCall.attempt {
-      try DarwinNotification(name.rawValue).observe { [unowned self] in
-        callback(
+      try DarwinNotification(name.rawValue).observe(in: callback.isolation) { [unowned self] in
+        callback.body(
           self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
       }
     }
@@ -81,7 +91,8 @@ public final class CFNotificationCenter: Sendable {
 /// Returns the center of notifications between all programs of a user.
 public func CFNotificationCenterGetDarwinNotifyCenter() -> CFNotificationCenter! { .darwin }
 
-/// Calls a function on the main queue whenever a notification is posted.
+/// Calls a function on the main queue whenever a notification is posted; a closure that is isolated
+/// to another actor than the main actor is called there.
 ///
 /// - Parameters:
 ///   - center: the Darwin center; no other center exists here.
@@ -92,7 +103,12 @@ public func CFNotificationCenterGetDarwinNotifyCenter() -> CFNotificationCenter!
 ///   - suspensionBehavior: ignored by the Darwin center.
 public func CFNotificationCenterAddObserver(
   _ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!,
-  _ callBack: CFNotificationCallback!, _ name: CFString!, _ object: UnsafeRawPointer!,
+  _ callBack: (
+    @isolated(any) (
+      CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
+      CFDictionary?
+    ) -> Void
+  )!, _ name: CFString!, _ object: UnsafeRawPointer!,
   _ suspensionBehavior: CFNotificationSuspensionBehavior
 ) {
   guard let center, let callBack else { return }
@@ -100,7 +116,14 @@ public func CFNotificationCenterAddObserver(
     return DropInLog.tell(
       .error, "cannot observe Darwin notifications: the name is nil")
   }
-  center.add(observer.map { UInt(bitPattern: $0) }, CFNotificationName(name), callBack)
+  // As `Handler.callHere`: the isolation of a closure is data of the closure.
+  typealias Body = (
+    CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?,
+    CFDictionary?
+  ) -> Void
+  let callback = CFNotificationCenter.Callback(
+    isolation: Isolation(callBack.isolation), body: unsafeBitCast(callBack, to: Body.self))
+  center.add(observer.map { UInt(bitPattern: $0) }, CFNotificationName(name), callback)
 }
 
 /// Ends the observations of an observer: for a name alone, or for all names if there is none.

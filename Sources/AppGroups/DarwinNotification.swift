@@ -24,14 +24,25 @@ public struct DarwinNotification: Hashable, Sendable {
   /// - Parameters:
   ///   - queue: the queue on which the closure is called; by default the main queue, which the
   ///     program has to run.
-  ///   - handler: is called once for several posts if it is too slow to be called for each.
+  ///   - handler: is called once for several posts if it is too slow to be called for each; a
+  ///     closure that is isolated to an actor is called there.
   public func observe(
-    on queue: DispatchQueue = .main, _ handler: @escaping @Sendable () -> Void
+    on queue: DispatchQueue = .main, _ handler: @escaping @isolated(any) () -> Void
+  ) throws(WormholeError) -> AnyCancellable {
+    // As `Handler.callHere`: the isolation of a closure is data of the closure.
+    let body = Unshared(unsafeBitCast(handler, to: (() -> Void).self))
+    return try observe(on: queue, in: Isolation(handler.isolation)) { body.value() }
+  }
+
+  /// - Parameter isolation: the isolation of the handler.
+  func observe(
+    on queue: DispatchQueue = .main, in isolation: Isolation,
+    _ handler: @escaping @Sendable () -> Void
   ) throws(WormholeError) -> AnyCancellable {
     let callbacks = CallbackQueue(queue, for: "the notification '\(name)'")
     let gate = Gate()
     let watching = try UserContainer.container().notice(name).watch {
-      callbacks.call { if gate.isOpen { handler() } }
+      isolation.run(on: callbacks) { if gate.isOpen { handler() } }
     }
     return AnyCancellable {
       watching.stop()

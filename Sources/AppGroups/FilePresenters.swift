@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// The presenters of this process, and the purposes that identify presenters.
 enum FilePresenters {
   private struct Added {
-    let presenter: Kept
+    let presenter: Reference
     let subscription: Subscription
   }
 
@@ -19,17 +19,27 @@ enum FilePresenters {
   }
 
   private struct State: @unchecked Sendable {
-    // Presenters are called only on their own queues; here they are only retained and compared.
+    // Presenters are called only on their own queues; here they are only compared.
     var added: [ObjectIdentifier: Added] = [:]
     /// Presenters that could not be registered yet, each with the number of its call of `add`.
-    var late: [ObjectIdentifier: (presenter: Kept, number: Int)] = [:]
+    var late: [ObjectIdentifier: (presenter: Reference, number: Int)] = [:]
     var known: [ObjectIdentifier: RegisteredPresenter] = [:]
     var numbers = 0
   }
 
-  private struct Kept: @unchecked Sendable {
+  /// A presenter that its program retains, or has released.
+  ///
+  /// Devices retain no presenter either, and much code removes a presenter in its `deinit`.
+  private final class Reference: @unchecked Sendable {
     // The presenter is called on its own queue alone.
-    let presenter: any NSFilePresenter
+    private(set) weak var presenter: (any NSFilePresenter)?
+    /// The presenter's address, which a later object may have.
+    let key: ObjectIdentifier
+
+    init(_ presenter: any NSFilePresenter) {
+      self.presenter = presenter
+      key = ObjectIdentifier(presenter)
+    }
   }
 
   private static let state = Monitor(State())
@@ -62,8 +72,8 @@ enum FilePresenters {
 
   static var all: [any NSFilePresenter] {
     state.withLock { state in
-      state.added.values.map { $0.presenter.presenter }
-        + state.late.values.map { $0.presenter.presenter }
+      state.added.values.compactMap { $0.presenter.presenter }
+        + state.late.values.compactMap { $0.presenter.presenter }
     }
   }
 
@@ -72,30 +82,35 @@ enum FilePresenters {
       return DropInLog.tell(.warning, "cannot add a file presenter: its presentedItemURL is nil")
     }
     remove(presenter)
-    let kept = Kept(presenter: presenter)
+    removeReleased()
+    let reference = Reference(presenter)
     let number = state.withLock { state in
       state.numbers += 1
-      state.late[ObjectIdentifier(presenter)] = (kept, state.numbers)
+      state.late[reference.key] = (reference, state.numbers)
       return state.numbers
     }
-    show(kept, at: url, number, isFirst: true)
+    show(reference, at: url, number, isFirst: true)
   }
 
   /// Registers a presenter for all accesses of others; if the system refuses, tries again later,
   /// because the caller of `add` receives no error.
-  private static func show(_ kept: Kept, at url: URL, _ number: Int, isFirst: Bool) {
-    let key = ObjectIdentifier(kept.presenter)
+  private static func show(_ reference: Reference, at url: URL, _ number: Int, isFirst: Bool) {
+    let key = reference.key
     guard state.withLock({ $0.late[key]?.number == number }) else { return }
-    let coordinator = Coordinator(purpose: purpose(of: kept.presenter))
+    guard let presenter = reference.presenter else { return end(reference) }
+    let coordinator = Coordinator(purpose: purpose(of: presenter))
     do throws(WormholeError) {
-      let subscription = try coordinator.present(url.path, as: calls(of: kept, at: url)) { call in
-        kept.presenter.presentedItemOperationQueue.addForSure(call)
+      let calls = calls(of: reference, at: url)
+      let subscription = try coordinator.present(url.path, as: calls) { call in
+        // The call of a released presenter replies at once.
+        guard let presenter = reference.presenter else { return call() }
+        presenter.presentedItemOperationQueue.addForSure(call)
       }
       let unwanted = state.withLock { state -> Subscription? in
         guard state.late[key]?.number == number else { return subscription }
         state.late[key] = nil
         return state.added.updateValue(
-          Added(presenter: kept, subscription: subscription), forKey: key)?.subscription
+          Added(presenter: reference, subscription: subscription), forKey: key)?.subscription
       }
       // Another thread has removed the presenter in the meantime, or has added it too.
       unwanted?.stop()
@@ -106,7 +121,7 @@ enum FilePresenters {
         return state.withLock { if $0.late[key]?.number == number { $0.late[key] = nil } }
       }
       DispatchQueue.global().soon(after: .seconds(1)) {
-        show(kept, at: url, number, isFirst: false)
+        show(reference, at: url, number, isFirst: false)
       }
     }
   }
@@ -119,51 +134,113 @@ enum FilePresenters {
     added?.subscription.stop()
   }
 
-  private static func calls(of kept: Kept, at url: URL) -> Coordinator.Presenter {
+  /// Removes a presenter that its program has released without removing it.
+  private static func end(_ reference: Reference) {
+    let subscription = state.withLock { state -> Subscription? in
+      let key = reference.key
+      if state.late[key]?.presenter === reference { state.late[key] = nil }
+      guard state.added[key]?.presenter === reference else { return nil }
+      return state.added.removeValue(forKey: key)?.subscription
+    }
+    subscription?.stop()
+  }
+
+  /// The release of an object is not reported: released presenters are found at the next call for
+  /// them, and when another presenter is added.
+  private static func removeReleased() {
+    var looked: [any NSFilePresenter] = []
+    defer { withExtendedLifetime(looked) {} }
+    let released = state.withLock { state in
+      (state.added.values.map(\.presenter) + state.late.values.map(\.presenter)).filter {
+        // Retained until the lock is free, see `purpose(of:)`.
+        guard let presenter = $0.presenter else { return true }
+        looked.append(presenter)
+        return false
+      }
+    }
+    for reference in released { end(reference) }
+  }
+
+  /// Calls a method of the presenter; if the presenter was released, replies in its place and ends
+  /// its registration.
+  private static func call(
+    _ reference: Reference, _ body: (any NSFilePresenter) -> Void, otherwise reply: () -> Void = {}
+  ) {
+    if let presenter = reference.presenter { return body(presenter) }
+    reply()
+    // Not here: the end waits for the call in progress.
+    DispatchQueue.global().async { end(reference) }
+  }
+
+  private static func calls(of reference: Reference, at url: URL) -> Coordinator.Presenter {
     // The presenter changes its own URL when the presented item is moved.
-    let current: @Sendable () -> URL = { kept.presenter.presentedItemURL ?? url }
+    let current: @Sendable () -> URL = { reference.presenter?.presentedItemURL ?? url }
     var calls = Coordinator.Presenter()
     calls.relinquish = { use, goOn in
-      switch use {
-      case .reading: kept.presenter.relinquishPresentedItem(toReader: goOn)
-      default: kept.presenter.relinquishPresentedItem(toWriter: goOn)
+      call(reference) { presenter in
+        // The presenter's closure is called where the module calls the presenter, on its queue.
+        let goOn: @Sendable ((() -> Void)?) -> Void = { again in
+          goOn(again.map { Unshared($0) }.map { again in { again.value() } })
+        }
+        switch use {
+        case .reading: presenter.relinquishPresentedItem(toReader: goOn)
+        default: presenter.relinquishPresentedItem(toWriter: goOn)
+        }
+      } otherwise: {
+        goOn(nil)
       }
     }
     calls.save = { done in
-      kept.presenter.savePresentedItemChanges { error in
-        tell(error, "save", url)
+      call(reference) {
+        $0.savePresentedItemChanges { error in
+          tell(error, "save", url)
+          done()
+        }
+      } otherwise: {
         done()
       }
     }
     calls.delete = { done in
-      kept.presenter.accommodatePresentedItemDeletion { error in
-        tell(error, "close", url)
+      call(reference) {
+        $0.accommodatePresentedItemDeletion { error in
+          tell(error, "close", url)
+          done()
+        }
+      } otherwise: {
         done()
       }
     }
     calls.deleteBelow = { below, done in
       let item = current().appendingPathComponent(below)
-      kept.presenter.accommodatePresentedSubitemDeletion(at: item) { error in
-        tell(error, "close", item)
+      call(reference) {
+        $0.accommodatePresentedSubitemDeletion(at: item) { error in
+          tell(error, "close", item)
+          done()
+        }
+      } otherwise: {
         done()
       }
     }
     calls.didMove = { move in
-      let new = URL(fileURLWithPath: move.to)
-      guard let below = move.oldRelativePath else {
-        return kept.presenter.presentedItemDidMove(to: new)
+      call(reference) { presenter in
+        let new = URL(fileURLWithPath: move.to)
+        guard let below = move.oldRelativePath else {
+          return presenter.presentedItemDidMove(to: new)
+        }
+        presenter.presentedSubitem(
+          at: current().appendingPathComponent(below),
+          didMoveTo: move.newRelativePath.map { current().appendingPathComponent($0) } ?? new)
       }
-      kept.presenter.presentedSubitem(
-        at: current().appendingPathComponent(below),
-        didMoveTo: move.newRelativePath.map { current().appendingPathComponent($0) } ?? new)
     }
     calls.didChange = { change in
-      guard let below = change.relativePath else { return kept.presenter.presentedItemDidChange() }
-      let item = current().appendingPathComponent(below)
-      if change.isNew {
-        kept.presenter.presentedSubitemDidAppear(at: item)
-      } else {
-        kept.presenter.presentedSubitemDidChange(at: item)
+      call(reference) { presenter in
+        guard let below = change.relativePath else { return presenter.presentedItemDidChange() }
+        let item = current().appendingPathComponent(below)
+        if change.isNew {
+          presenter.presentedSubitemDidAppear(at: item)
+        } else {
+          presenter.presentedSubitemDidChange(at: item)
+        }
       }
     }
     return calls

@@ -99,7 +99,8 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// Registers a presenter, which is asked before other accesses to the presented item, and
   /// notified afterwards, until the presenter is removed.
   ///
-  /// The presenter is retained as long.
+  /// The presenter is not retained, as on devices: a presenter that is released is no longer asked
+  /// or notified, and may remove itself in its `deinit`.
   ///
   /// If registering is not possible, the log reports the cause.
   open class func addFilePresenter(_ filePresenter: any NSFilePresenter) {
@@ -219,11 +220,13 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// Waits for all files on another thread, and calls the accessor on the queue.
   ///
   /// The accessor finds the locations in the intents. If the wait has failed, the accessor receives
-  /// an error, and no locations.
+  /// an error, and no locations. An accessor that is isolated to an actor is called there, and not
+  /// on the queue.
   open func coordinate(
     with intents: [NSFileAccessIntent], queue: OperationQueue,
-    byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
+    byAccessor accessor: @escaping @isolated(any) ((any Error)?) -> Void
   ) {
+    let accessor = Handler(accessor)
     let (coordinator, timeout, takeOver) = state.withLock {
       ($0.coordinator, $0.timeout, $0.takeOverAfter)
     }
@@ -238,20 +241,19 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
           isGiven = true
           for (intent, url) in zip(intents, urls) { intent.use(url) }
           let isDone = Monitor(false)
-          let operation = BlockOperation { [self] in
-            guard let access else { return accessor(nil) }
-            access.within { during(access) { accessor(nil) } }
+          Self.run(accessor, on: queue) { [self] in
+            guard let access else { return accessor.callHere(nil) }
+            access.within { during(access) { accessor.callHere(nil) } }
+          } ended: {
+            isDone.signal { $0 = true }
           }
-          // The completion block runs even if the program cancels the queue's operations.
-          operation.completionBlock = { isDone.signal { $0 = true } }
-          queue.addOperation(operation)
           isDone.wait(until: nil) { $0 ? () : nil }
         }
       } catch {
         // If the accessor has run, no caller is left for the error.
         guard !isGiven else { return DropInLog.tell(.error, error) }
         let error = NSError.cocoa(error, of: intents.map(\.wanted))
-        queue.addOperation { accessor(error) }
+        Self.run(accessor, on: queue) { accessor.callHere(error) }
       }
     }
     do throws(Errno) {
@@ -261,8 +263,26 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
       let error = NSError.cocoa(
         WormholeError(error, "coordinate", intents.first?.wanted.intent.path ?? ""),
         of: intents.map(\.wanted))
-      queue.addOperation { accessor(error) }
+      Self.run(accessor, on: queue) { accessor.callHere(error) }
     }
+  }
+
+  /// Runs a call of an accessor on its queue, or on the actor to which it is isolated.
+  ///
+  /// - Parameter ended: is called even if the program cancels the queue's operations.
+  private static func run(
+    _ accessor: Handler<(any Error)?>, on queue: OperationQueue,
+    _ body: @escaping @Sendable () -> Void, ended: (@Sendable () -> Void)? = nil
+  ) {
+    guard accessor.isolation.isNone || accessor.isolation.isMain else {
+      return accessor.isolation.run {
+        body()
+        ended?()
+      }
+    }
+    let operation = BlockOperation(block: body)
+    operation.completionBlock = ended
+    (accessor.isolation.isMain ? OperationQueue.main : queue).addOperation(operation)
   }
 
   /// Ends all waits in progress through this coordinator: they fail with `NSUserCancelledError`.

@@ -8,6 +8,7 @@ public import Foundation
 /// ``NSFileCoordinator/init(filePresenter:)``. Methods that are not implemented do nothing.
 ///
 /// An access waits at most two seconds for a presenter to call its completion handler.
+@preconcurrency
 public protocol NSFilePresenter: NSObjectProtocol {
   /// The presented item.
   ///
@@ -26,14 +27,14 @@ public protocol NSFilePresenter: NSObjectProtocol {
   /// - Parameter reader: call it once the presenter has paused, with a closure that is called after
   ///   the read.
   func relinquishPresentedItem(
-    toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
+    toReader reader: @escaping @Sendable ((() -> Void)?) -> Void)
 
   /// Asks the presenter to pause, because an access wants to write the item.
   ///
   /// - Parameter writer: call it once the presenter has paused, with a closure that is called after
   ///   the write.
   func relinquishPresentedItem(
-    toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
+    toWriter writer: @escaping @Sendable ((() -> Void)?) -> Void)
 
   /// Asks the presenter to save unsaved changes, because an access wants to use the item; save with
   /// a coordinator that was made with this presenter.
@@ -86,14 +87,14 @@ public protocol NSFilePresenter: NSObjectProtocol {
 extension NSFilePresenter {
   /// Lets the reader continue.
   public func relinquishPresentedItem(
-    toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    toReader reader: @escaping @Sendable ((() -> Void)?) -> Void
   ) {
     reader(nil)
   }
 
   /// Lets the writer continue.
   public func relinquishPresentedItem(
-    toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    toWriter writer: @escaping @Sendable ((() -> Void)?) -> Void
   ) {
     writer(nil)
   }

@@ -149,14 +149,14 @@ open class WKInterfaceController: NSObject {
   ///
   /// - Parameters:
   ///   - userInfo: the request; property-list values, with strings as keys.
-  ///   - reply: is called on the main queue, with the app's reply or the reason why there is none.
+  ///   - reply: is called on the main queue, with the app's reply or the reason why there is none;
+  ///     a closure that is isolated to another actor is called there.
   /// - Returns: whether the request is being sent: false if no group is named, or if the request
   ///   contains a value that no property list can contain; ``DropInLog`` reports the cause.
   @discardableResult
-  @preconcurrency
   open class func openParentApplication(
     _ userInfo: [AnyHashable: Any],
-    reply: (@Sendable ([AnyHashable: Any], (any Error)?) -> Void)? = nil
+    reply: (@isolated(any) ([AnyHashable: Any], (any Error)?) -> Void)? = nil
   ) -> Bool {
     let group: String
     let question: [String: PropertyListValue]
@@ -170,6 +170,10 @@ open class WKInterfaceController: NSObject {
       return false
     }
     let callbacks = CallbackQueue(for: "the containing app's reply")
+    let isolation = Isolation(reply?.isolation)
+    // As `Handler.callHere`: the isolation of a closure is data of the closure.
+    typealias Body = ([AnyHashable: Any], (any Error)?) -> Void
+    let body = Unshared(reply.map { unsafeBitCast($0, to: Body.self) })
     let timeout = ParentApplication.timeout
     // The call waits, for the app's start and for its reply, and many calls may wait at once.
     DispatchQueue.global().async {
@@ -177,17 +181,20 @@ open class WKInterfaceController: NSObject {
         let answer = try SharedOpenings.group(group).peer(group).request(
           PropertyListValue.dictionary(question), as: PropertyListValue.self,
           kind: ParentApplication.kind, within: timeout, waking: true)
-        callbacks.call { reply?(answer.foundationDictionary ?? [:], nil) }
+        isolation.run(on: callbacks) {
+          body.value?(answer.foundationDictionary ?? [:], nil)
+        }
       } catch {
-        callbacks.call { reply?([:], error) }
+        isolation.run(on: callbacks) { body.value?([:], error) }
       }
     }
     return true
   }
 }
 
-// A delegate is called on the main queue alone, where it was made.
-private final class Unshared<Value>: @unchecked Sendable {
+// A delegate is called on the main queue alone, where it was made, and a closure where its
+// isolation requires it.
+final class Unshared<Value>: @unchecked Sendable {
   let value: Value
   init(_ value: Value) { self.value = value }
 }

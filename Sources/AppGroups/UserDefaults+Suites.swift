@@ -26,3 +26,12 @@ extension SuiteOfDefaults where Self: UserDefaults {
     }
   }
 }
+
+/// Key-value coding, as far as settings need it: Foundation on Linux has none.
+extension UserDefaults {
+  /// Does the same as `set(_:forKey:)`; nil removes the value.
+  public func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
+
+  /// Does the same as `object(forKey:)`.
+  public func value(forKey key: String) -> Any? { object(forKey: key) }
+}

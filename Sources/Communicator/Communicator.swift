@@ -98,29 +98,31 @@ public final class Communicator: NSObject, @unchecked Sendable {
   // MARK: Sending
 
   /// Sends a message to the running counterpart.
-  @preconcurrency
   public func send(
-    _ message: ImmediateMessage, errorHandler: ImmediateMessage.ErrorHandler? = nil
+    _ message: ImmediateMessage, errorHandler: (@isolated(any) (any Swift.Error) -> Void)? = nil
   ) {
-    if let error = obstacle(.immediatelyReachable) { return fail(errorHandler, error) }
+    if let error = obstacle(.immediatelyReachable) {
+      return fail(errorHandler.map { Handler($0) }, error)
+    }
     session.sendMessage(message.packed, replyHandler: nil, errorHandler: errorHandler)
   }
 
   /// Sends a message to the running counterpart, and passes the reply to the message's closure.
-  @preconcurrency
   public func send(
-    _ message: InteractiveImmediateMessage, errorHandler: ImmediateMessage.ErrorHandler? = nil
+    _ message: InteractiveImmediateMessage,
+    errorHandler: (@isolated(any) (any Swift.Error) -> Void)? = nil
   ) {
+    let errorHandler = errorHandler.map { Handler($0) }
     if let error = obstacle(.immediatelyReachable) { return fail(errorHandler, error) }
     let reply = message.reply
     session.sendMessage(message.packed) { content in
       if let message = ImmediateMessage(packed: content) {
         reply(message)
       } else {
-        errorHandler?(WCError(.messageReplyFailed))
+        errorHandler?.call(WCError(.messageReplyFailed))
       }
     } errorHandler: {
-      errorHandler?($0)
+      errorHandler?.call($0)
     }
   }
 
@@ -128,46 +130,44 @@ public final class Communicator: NSObject, @unchecked Sendable {
   ///
   /// - Returns: an object that cancels the message; nil if the message was not sent.
   @discardableResult
-  @preconcurrency
   public func send(
-    _ message: GuaranteedMessage, completion: GuaranteedMessage.Completion? = nil
+    _ message: GuaranteedMessage,
+    completion: (@isolated(any) (Result<Void, any Swift.Error>) -> Void)? = nil
   ) -> (any Cancellable)? {
-    transfer(completion) { session.transferUserInfo(message.packed) }
+    transfer(completion.map { Handler($0) }) { session.transferUserInfo(message.packed) }
   }
 
   /// Transfers a blob.
   ///
   /// - Returns: an object that cancels the blob; nil if the blob was not sent.
   @discardableResult
-  @preconcurrency
   public func transfer(
-    _ blob: Blob, completion: Blob.Completion? = nil
+    _ blob: Blob, completion: (@isolated(any) (Result<Void, any Swift.Error>) -> Void)? = nil
   ) -> (any Cancellable)? {
-    transfer(completion) { session.transferBlob(blob.packed) }
+    transfer(completion.map { Handler($0) }) { session.transferBlob(blob.packed) }
   }
 
   /// Transfers a blob.
   ///
   /// - Returns: an object that cancels the blob; nil if the blob was not sent.
   @discardableResult
-  @preconcurrency
   public func transfer(
-    blob: Blob, completion: Blob.Completion? = nil
+    blob: Blob, completion: (@isolated(any) (Result<Void, any Swift.Error>) -> Void)? = nil
   ) -> (any Cancellable)? { transfer(blob, completion: completion) }
 
   /// Transfers the complication's content, within its budget ahead of all other transfers.
   ///
   /// - Returns: an object that cancels the transfer; nil if the content was not sent.
   @discardableResult
-  @preconcurrency
   public func transfer(
-    _ complicationInfo: ComplicationInfo, completion: ComplicationInfo.Completion? = nil
+    _ complicationInfo: ComplicationInfo,
+    completion: (@isolated(any) (Result<Int, any Swift.Error>) -> Void)? = nil
   ) -> (any Cancellable)? {
     let session = session
-    var end: GuaranteedMessage.Completion?
-    if let completion {
-      end = { result in
-        completion(result.map { _ in session.remainingComplicationUserInfoTransfers })
+    let end = completion.map { completion in
+      let handler = Handler(completion)
+      return Handler { (result: Result<Void, any Swift.Error>) in
+        handler.call(result.map { _ in session.remainingComplicationUserInfoTransfers })
       }
     }
     return transfer(end) { session.transferCurrentComplicationUserInfo(complicationInfo.packed) }
@@ -180,10 +180,10 @@ public final class Communicator: NSObject, @unchecked Sendable {
   }
 
   private func transfer(
-    _ completion: GuaranteedMessage.Completion?, _ send: () -> WCSessionUserInfoTransfer
+    _ completion: Handler<Result<Void, any Swift.Error>>?, _ send: () -> WCSessionUserInfoTransfer
   ) -> (any Cancellable)? {
     if let error = obstacle(.backgroundOnly) {
-      DispatchQueue.communicator.async { completion?(.failure(error)) }
+      DispatchQueue.communicator.async { completion?.call(.failure(error)) }
       return nil
     }
     return delegate.keep(completion, of: send)
@@ -197,8 +197,8 @@ public final class Communicator: NSObject, @unchecked Sendable {
       ? nil : .sessionIsNotReachable(minimumReachability: minimum, actual: actual)
   }
 
-  private func fail(_ handler: ImmediateMessage.ErrorHandler?, _ error: Error) {
-    DispatchQueue.communicator.async { handler?(error) }
+  private func fail(_ handler: Handler<any Swift.Error>?, _ error: Error) {
+    DispatchQueue.communicator.async { handler?.call(error) }
   }
 }
 

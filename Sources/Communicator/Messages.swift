@@ -1,4 +1,5 @@
 public import Foundation
+internal import WormholeDropIns
 
 /// The content of messages: property-list values, by name.
 public typealias Content = [String: Any]
@@ -26,7 +27,7 @@ extension Identified {
 /// A message for the running counterpart.
 public struct ImmediateMessage: Identified {
   /// A closure that receives the error if the message was not handled.
-  public typealias ErrorHandler = @Sendable (any Error) -> Void
+  public typealias ErrorHandler = (any Error) -> Void
 
   /// The program's name for the message.
   public let identifier: String
@@ -58,11 +59,16 @@ public struct InteractiveImmediateMessage: Identified {
   public let reply: Reply
 
   /// Creates a message.
-  @preconcurrency
-  public init(identifier: String, content: Content = [:], reply: @escaping Reply) {
+  ///
+  /// - Parameter reply: is called on the actor to which the closure is isolated.
+  public init(
+    identifier: String, content: Content = [:],
+    reply: @escaping @isolated(any) (ImmediateMessage) -> Void
+  ) {
     self.identifier = identifier
     self.content = content
-    self.reply = reply
+    let handler = Handler(reply)
+    self.reply = { handler.call($0) }
   }
 
   /// Creates a message whose reply is ignored.
@@ -74,7 +80,7 @@ public struct InteractiveImmediateMessage: Identified {
 /// A message that arrives even if a process dies in between, in order.
 public struct GuaranteedMessage: Identified {
   /// A closure that is called once, with the outcome.
-  public typealias Completion = @Sendable (Result<Void, any Error>) -> Void
+  public typealias Completion = (Result<Void, any Error>) -> Void
 
   /// The program's name for the message.
   public let identifier: String
@@ -94,7 +100,7 @@ public struct GuaranteedMessage: Identified {
 /// most 64 MiB.
 public struct Blob {
   /// A closure that is called once, with the outcome.
-  public typealias Completion = @Sendable (Result<Void, any Error>) -> Void
+  public typealias Completion = (Result<Void, any Error>) -> Void
 
   /// The program's name for the blob.
   public let identifier: String
@@ -136,7 +142,7 @@ public struct Context {
 /// The content of the watch's complication.
 public struct ComplicationInfo {
   /// A closure that is called once, with the outcome: the number of updates left today.
-  public typealias Completion = @Sendable (Result<Int, any Error>) -> Void
+  public typealias Completion = (Result<Int, any Error>) -> Void
 
   /// The content for the complication.
   public let content: Content

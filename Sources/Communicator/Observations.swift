@@ -17,7 +17,7 @@ public final class Observations<Value>: @unchecked Sendable {
 
   private struct Observer {
     let queue: DispatchQueue
-    let handler: @Sendable (Value) -> Void
+    let handler: Handler<Value>
   }
 
   private struct State {
@@ -35,8 +35,10 @@ public final class Observations<Value>: @unchecked Sendable {
 
   var isEmpty: Bool { state.withLock { $0.all.isEmpty } }
 
-  func add(_ queue: DispatchQueue, _ handler: @escaping @Sendable (Value) -> Void) -> Observation {
-    let observer = Observer(queue: queue, handler: handler)
+  func add(
+    _ queue: DispatchQueue, _ handler: @escaping @isolated(any) (Value) -> Void
+  ) -> Observation {
+    let observer = Observer(queue: queue, handler: Handler(handler))
     return state.withLock { state in
       state.next += 1
       state.all[state.next] = observer
@@ -74,7 +76,9 @@ public final class Observations<Value>: @unchecked Sendable {
 
   private static func tell(_ observer: Observer, _ value: Value) {
     let carried = Carried(value)
-    observer.queue.async { observer.handler(carried.value) }
+    observer.handler.isolation.run(on: observer.queue) {
+      observer.handler.callHere(carried.value)
+    }
   }
 
   // Created for each observer separately, and read by that observer alone.
@@ -96,11 +100,13 @@ extension Observable {
   /// A type may have any number of observers, on any thread. A guaranteed message that arrives
   /// before its type is observed stays in the queue until an observer is added.
   ///
-  /// - Parameter queue: the queue on which the closure is called.
+  /// - Parameters:
+  ///   - queue: the queue on which the closure is called.
+  ///   - handler: the closure; one that is isolated to an actor is called there, and not on the
+  ///     queue.
   @discardableResult
-  @preconcurrency
   public static func observe(
-    queue: DispatchQueue = .communicator, handler: @escaping @Sendable (Self) -> Void
+    queue: DispatchQueue = .communicator, handler: @escaping @isolated(any) (Self) -> Void
   ) -> Observation {
     let observation = observations.add(queue, handler)
     Communicator.shared.take()
@@ -119,16 +125,14 @@ extension DispatchQueue {
   public static let communicator = DispatchQueue(label: "wormhole.communicator")
 }
 
-/// Contexts, for programs that observe `Content` instead of `Context`.
+/// Contexts, for programs that observe `Content` instead of `Context`, as the library's README
+/// does.
 extension Content {
-  /// Does the same as `Context.observe`, with the content.
+  /// Does the same as `Context.observe`: the closure receives the context.
   @discardableResult
-  @preconcurrency
   public static func observe(
-    queue: DispatchQueue = .communicator, handler: @escaping @Sendable (Content) -> Void
-  ) -> Observation {
-    Context.observe(queue: queue) { handler($0.content) }
-  }
+    queue: DispatchQueue = .communicator, handler: @escaping @isolated(any) (Context) -> Void
+  ) -> Observation { Context.observe(queue: queue, handler: handler) }
 
   /// Does the same as `Context.unobserve`.
   public static func unobserve(_ observation: Observation) { Context.unobserve(observation) }

@@ -12,13 +12,13 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
   private let completions = Monitor<[ObjectIdentifier: Ended]>([:])
 
   private struct Ended {
-    let completion: GuaranteedMessage.Completion
+    let completion: Handler<Result<Void, any Error>>
   }
 
   /// Stores the completion of a transfer; the lock delays the end of the transfer until it is
   /// stored.
   func keep(
-    _ completion: GuaranteedMessage.Completion?, of send: () -> WCSessionUserInfoTransfer
+    _ completion: Handler<Result<Void, any Error>>?, of send: () -> WCSessionUserInfoTransfer
   ) -> WCSessionUserInfoTransfer {
     guard let completion else { return send() }
     return completions.withLock { completions in
@@ -117,7 +117,7 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
     }
     guard let completion = ended?.completion else { return }
     DispatchQueue.communicator.async {
-      completion(error.map { .failure($0) } ?? .success(()))
+      completion.call(error.map { .failure($0) } ?? .success(()))
     }
   }
 }

@@ -10,8 +10,9 @@ internal import WormholeSyscalls
 /// container: a passed message is visible to all processes at once, is never seen half-written, and
 /// reaches each listener in every process once.
 ///
-/// May be used from any thread.
-open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendable {
+/// May be used from any thread. As in the original's header the class is not `Sendable`: a subclass
+/// of a `Sendable` class would have to repeat the conformance, in both language modes.
+open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   // All mutable state is behind the monitor.
 
   /// The messenger that writes and reads messages; a program may replace it before the first
@@ -20,9 +21,10 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
   /// If it is replaced later, listeners receive the messages of the new messenger, and pending
   /// messages of the previous messenger.
   open var wormholeMessenger: any MMWormholeTransiting {
-    get { state.withLock { $0.messenger } }
+    get { state.withLock { $0.messenger }.object }
     set {
-      state.withLock { $0.messenger = newValue }
+      let messenger = Messenger(object: newValue)
+      state.withLock { $0.messenger = messenger }
       restart()
     }
   }
@@ -36,21 +38,25 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
     set { state.withLock { $0.callbacks = CallbackQueue(newValue, for: Self.waiting) } }
   }
 
-  /// Receives all failures that the calls cannot report; called on any thread.
+  /// Receives all failures that the calls cannot report; called on the actor to which the closure
+  /// is isolated, or on any thread.
   ///
   /// Without a handler, ``DropInLog`` receives the failures. If the peer of a watch session does
   /// not receive a message sent as a file, the session's delegate is notified:
   /// ``MMWormholeSession`` writes to the log. A messenger of the program's own reports its own
   /// failures.
-  open var failureHandler: (@Sendable (any Error) -> Void)? {
-    get { state.withLock { $0.failureHandler } }
-    set { state.withLock { $0.failureHandler = newValue } }
+  open var failureHandler: (@isolated(any) (any Error) -> Void)? {
+    get { state.withLock { $0.failureHandler }?.body }
+    set {
+      let handler = newValue.map { Handler($0) }
+      state.withLock { $0.failureHandler = handler }
+    }
   }
 
   private struct State {
-    var messenger: any MMWormholeTransiting
+    var messenger: Messenger
     var callbacks: CallbackQueue
-    var failureHandler: (@Sendable (any Error) -> Void)?
+    var failureHandler: Handler<any Error>?
     /// By the identifier's bytes, because strings that look alike may be different identifiers.
     var listeners: [[UInt8]: MessageListener] = [:]
   }
@@ -91,7 +97,8 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
     self.directory = directory
     state = Monitor(
       State(
-        messenger: transitingType.messenger(group: identifier, directory: directory),
+        messenger: Messenger(
+          object: transitingType.messenger(group: identifier, directory: directory)),
         callbacks: CallbackQueue(for: Self.waiting)))
     super.init()
   }
@@ -109,11 +116,12 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
   open func passMessageObject(_ messageObject: (any NSCoding)?, identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
+    let me = WeakWormhole(self)
     attempt {
       if let messenger = messenger.throwing {
-        try messenger.pass(messageObject, identifier) { [weak self] error in
-          guard let self else { return DropInLog.tell(.error, error) }
-          fail(error)
+        try messenger.pass(messageObject, identifier) { error in
+          guard let self = me.object else { return DropInLog.tell(.error, error) }
+          self.fail(error)
         }
       } else if messenger.writeMessageObject(messageObject, forIdentifier: identifier) {
         try notice(identifier).post()
@@ -162,18 +170,17 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
 
   // MARK: Listening
 
-  /// Calls a closure with each message that is passed from now on, including the process's own
-  /// messages; of messages in quick succession, with the last.
+  /// Calls a closure with each message that is passed from now on.
   ///
-  /// Each identifier has one closure: a later closure replaces the earlier one, and receives its
-  /// pending messages. For more closures, create another object.
-  @preconcurrency
+  /// Does the same as the function of this name that takes a closure with its isolation, which
+  /// calls this function. A subclass overrides this one.
+  @_disfavoredOverload
   open func listenForMessage(
-    withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
+    withIdentifier identifier: String?, listener: ((Any?) -> Void)?
   ) {
     guard let identifier else { return }
     guard let listener else { return stopListeningForMessage(withIdentifier: identifier) }
-    let hearer = MessageListener.Hearer(hear: listener)
+    let hearer = MessageListener.Hearer(listener)
     let (listening, gone) = state.withLock { state in
       let bytes = Array(identifier.utf8)
       if let known = state.listeners[bytes] { return (known, known.replace(hearer)) }
@@ -216,23 +223,25 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
     for listener: MessageListener, _ messenger: any MMWormholeTransiting
   ) throws(WormholeError) -> Subscription {
     let identifier = listener.identifier
-    guard let files = messenger.throwing as? MMWormholeFileTransiting else {
-      return try notice(identifier).watch { [weak self, weak listener] in
-        guard let self, let listener else { return }
+    let me = WeakWormhole(self)
+    guard let files = messenger.throwing as? MMWormholeFileTransiting, files.watchesChannels else {
+      let messenger = Messenger(object: messenger)
+      return try notice(identifier).watch { [weak listener] in
+        guard let self = me.object, let listener else { return }
         let found = MessageListener.Found(version: nil) {
-          Passed(messenger.messageObject(forIdentifier: identifier))
+          Passed(messenger.object.messageObject(forIdentifier: identifier))
         }
-        listener.found(found, on: callbacks)
-      } failure: { [weak self] error in
-        self?.fail(error)
+        listener.found(found, on: self.callbacks)
+      } failure: { error in
+        me.object?.fail(error)
       }
     }
-    return try files.watch(identifier) { [weak self, weak listener] message, version in
-      guard let self, let listener else { return }
+    return try files.watch(identifier) { [weak listener] message, version in
+      guard let self = me.object, let listener else { return }
       guard let message else { return listener.forget(upTo: version) }
-      listener.found(MessageListener.Found(version: version) { message }, on: callbacks)
-    } failure: { [weak self] error in
-      self?.fail(error)
+      listener.found(MessageListener.Found(version: version) { message }, on: self.callbacks)
+    } failure: { error in
+      me.object?.fail(error)
     }
   }
 
@@ -262,7 +271,40 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate, @unchecked Sendab
   }
 
   private func fail(_ error: any Error) {
-    if let handler = failureHandler { return handler(error) }
+    if let handler = state.withLock({ $0.failureHandler }) { return handler.call(error) }
     DropInLog.tell(.error, error)
   }
+}
+
+extension MMWormhole {
+  /// Calls a closure with each message that is passed from now on, including the process's own
+  /// messages; of messages in quick succession, with the last.
+  ///
+  /// Each identifier has one closure: a later closure replaces the earlier one, and receives its
+  /// pending messages. For more closures, create another object.
+  ///
+  /// - Parameter listener: is called on ``listenerQueue``; a closure that is isolated to an actor
+  ///   is called there.
+  public func listenForMessage(
+    withIdentifier identifier: String?, listener: @escaping @isolated(any) (Any?) -> Void
+  ) {
+    let handler = Handler(listener)
+    // A subclass may override the function that takes no isolation, and pass on a closure of its
+    // own, which is called at the same place.
+    MessageListener.$isolation.withValue(handler.isolation) {
+      listenForMessage(
+        withIdentifier: identifier, listener: { handler.call($0) } as ((Any?) -> Void)?)
+    }
+  }
+}
+
+// A wormhole in a closure that any thread calls: the class guards its state.
+private struct WeakWormhole: @unchecked Sendable {
+  private(set) weak var object: MMWormhole?
+  init(_ object: MMWormhole) { self.object = object }
+}
+
+// A messenger is called by the threads that use the wormhole, as in the original.
+private struct Messenger: @unchecked Sendable {
+  let object: any MMWormholeTransiting
 }

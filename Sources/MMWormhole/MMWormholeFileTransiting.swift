@@ -9,12 +9,17 @@ internal import WormholeSyscalls
 ///
 /// `<identifier>.archive`, the name of MMWormhole's file, is a symbolic link to the channel's
 /// value, and exists as long as the message exists.
-open class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger,
-  @unchecked Sendable  // All mutable state is behind monitors.
-{
+///
+/// A subclass may change single methods; the others continue to use the channels.
+open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMessenger {
+  // All mutable state is behind monitors.
+
   private let group: String?
   private let directory: String?
   private let opened = Monitor<Opened?>(nil)
+  private let files = Monitor(FileManager.default)
+  /// Whether the messenger writes to channels; a messenger of a watch session does not.
+  var watchesChannels: Bool { true }
   /// Nil if accesses are not coordinated.
   var coordinator: Coordinator? { nil }
   /// The channel of a message, by identifier: a stored channel has its files open.
@@ -45,7 +50,8 @@ open class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger,
     applicationGroupIdentifier identifier: String?, optionalDirectory directory: String? = nil
   ) {
     (group, self.directory) = (identifier, directory)
-    attempt { try open() }
+    super.init()
+    if watchesChannels { attempt { try open() } }
   }
 
   /// Returns the container and the place of the messages in it.
@@ -58,8 +64,11 @@ open class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger,
     return new
   }
 
-  /// The file manager; the module itself does not use it.
-  public var fileManager: FileManager { .default }
+  /// The file manager, for methods of a subclass; the module itself does not use it.
+  open var fileManager: FileManager {
+    get { files.withLock { $0 } }
+    set { files.withLock { $0 = newValue } }
+  }
 
   /// Returns the directory of the links to messages.
   open func messagePassingDirectoryPath() -> String? {
@@ -194,9 +203,7 @@ open class MMWormholeFileTransiting: MMWormholeTransiting, ThrowingMessenger,
 }
 
 /// As ``MMWormholeFileTransiting``, but coordinated with other programs' accesses to the links.
-public final class MMWormholeCoordinatedFileTransiting: MMWormholeFileTransiting,
-  @unchecked Sendable  // As the superclass.
-{
+open class MMWormholeCoordinatedFileTransiting: MMWormholeFileTransiting {
   private let own = Coordinator()
   override var coordinator: Coordinator? { own }
 }

@@ -10,37 +10,38 @@ internal import WormholeSyscalls
 /// ``sharedListening()`` is the delegate of the process's session, and the only object that
 /// receives; other objects pass messages. The article *WatchConnectivity* explains
 /// how a process learns its side.
-public final class MMWormholeSession: MMWormhole, WCSessionDelegate, @unchecked Sendable {
+open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   // The mutable state is behind the monitor.
 
   private struct State {
-    var listeners: [String: @Sendable (Any?) -> Void] = [:]
+    var listeners: [String: MessageListener.Hearer] = [:]
     /// The numbers of the context messages already delivered.
     var numbers: [String: Int] = [:]
     var callbacks = CallbackQueue(for: "a listener of MMWormholeSession")
   }
 
-  private static let shared = MMWormholeSession(
+  // The object guards its state, so any thread may use it.
+  nonisolated(unsafe) private static let shared = MMWormholeSession(
     applicationGroupIdentifier: nil, transitingType: .sessionContext)
   private let state = Monitor(State())
 
   /// Returns the only session object.
-  public static func sharedListening() -> MMWormholeSession { shared }
+  open class func sharedListening() -> MMWormholeSession { shared }
 
   /// Activates the session of this process.
   ///
   /// The program sets all listeners first: a message that arrives earlier finds no listener.
-  public func activateListening() {
+  open func activateListening() {
     WCSession.default.delegate = self
     WCSession.default.activate()
   }
 
   /// Activates the session of this process, by the name of the method in the original's header.
-  public func activateSessionListening() { activateListening() }
+  open func activateSessionListening() { activateListening() }
 
   /// The queue on which listeners are called; by default the main queue, which the program must
   /// run.
-  public override var listenerQueue: DispatchQueue {
+  open override var listenerQueue: DispatchQueue {
     get { state.withLock { $0.callbacks.queue } }
     set {
       state.withLock {
@@ -51,56 +52,61 @@ public final class MMWormholeSession: MMWormhole, WCSessionDelegate, @unchecked 
 
   /// Calls a closure with each message that the peer passes under an identifier; a later closure
   /// replaces the earlier one, and receives its pending messages.
-  @preconcurrency
-  public override func listenForMessage(
-    withIdentifier identifier: String?, listener: (@Sendable (Any?) -> Void)?
+  ///
+  /// A subclass overrides this function; a closure that is isolated to an actor is called there.
+  @_disfavoredOverload
+  open override func listenForMessage(
+    withIdentifier identifier: String?, listener: ((Any?) -> Void)?
   ) {
     guard let identifier else { return }
+    let hearer = listener.map { MessageListener.Hearer($0) }
     let before = state.withLock { state in
-      defer { state.listeners[identifier] = listener }
+      defer { state.listeners[identifier] = hearer }
       return state.listeners[identifier]
     }
     _ = before
   }
 
   /// Ends the listening for an identifier; pending messages are no longer delivered.
-  public override func stopListeningForMessage(withIdentifier identifier: String?) {
+  open override func stopListeningForMessage(withIdentifier identifier: String?) {
     listenForMessage(withIdentifier: identifier, listener: nil)
   }
 
   /// Returns the message of an identifier that arrived last in a context; nil if no message
   /// arrived.
-  public override func message(withIdentifier identifier: String?) -> Any? {
+  open override func message(withIdentifier identifier: String?) -> Any? {
     MMWormholeSessionContextTransiting().messageObject(forIdentifier: identifier)
   }
 
   /// Calls the listener of an identifier.
-  public override func notifyListenerForMessage(
+  open override func notifyListenerForMessage(
     withIdentifier identifier: String?, message: (any NSCoding)?
   ) {
     guard let identifier else { return }
-    let passed = Passed(message)
-    state.withLock { $0.callbacks }.call { [state] in
-      state.withLock { $0.listeners[identifier] }?(passed.object)
+    tell(identifier, Passed(message))
+  }
+
+  private func tell(_ identifier: String, _ passed: Passed) {
+    let (hearer, callbacks) = state.withLock { ($0.listeners[identifier], $0.callbacks) }
+    // The listener at the time of the call is called: the earlier one may have been stopped or
+    // replaced.
+    hearer?.run(on: callbacks) { [state] in
+      state.withLock { $0.listeners[identifier] }?.hear(passed.object)
     }
   }
 
   private func hear(_ content: [String: Any], inContext isContext: Bool = false) {
     for (identifier, packed) in content {
       guard let message = SessionMessage(packed) else { continue }
-      let (isHeard, callbacks) = state.withLock { state in
+      let isHeard = state.withLock { state in
         // A context contains all messages, including messages already delivered.
         let isNews = !isContext || state.numbers[identifier] != message.number
         if isContext { state.numbers[identifier] = message.number }
-        return (isNews && state.listeners[identifier] != nil, state.callbacks)
+        return isNews && state.listeners[identifier] != nil
       }
       guard isHeard else { continue }
       do {
-        let passed = Passed(try StoredMessage.object(message.value, identifier))
-        // The current listener is called: the earlier one may have been stopped or replaced.
-        callbacks.call { [state] in
-          state.withLock { $0.listeners[identifier] }?(passed.object)
-        }
+        tell(identifier, Passed(try StoredMessage.object(message.value, identifier)))
       } catch {
         DropInLog.tell(.error, error)
       }
@@ -110,7 +116,7 @@ public final class MMWormholeSession: MMWormhole, WCSessionDelegate, @unchecked 
   // MARK: Callbacks of the session
 
   /// Writes to the log if the session could not be activated.
-  public func session(
+  open func session(
     _ session: WCSession, activationDidCompleteWith activationState: WCSessionActivationState,
     error: (any Error)?
   ) {
@@ -118,25 +124,25 @@ public final class MMWormholeSession: MMWormhole, WCSessionDelegate, @unchecked 
   }
 
   /// Continues with the new watch.
-  public func sessionDidDeactivate(_ session: WCSession) { session.activate() }
+  open func sessionDidDeactivate(_ session: WCSession) { session.activate() }
 
   /// Calls the listener of a message.
-  public func session(_ session: WCSession, didReceiveMessage message: [String: Any]) {
+  open func session(_ session: WCSession, didReceiveMessage message: [String: Any]) {
     hear(message)
   }
 
   /// Calls the listener of a message that was passed as a file.
-  public func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any]) {
+  open func session(_ session: WCSession, didReceiveUserInfo userInfo: [String: Any]) {
     hear(userInfo)
   }
 
   /// Calls the listeners of the new messages in a context.
-  public func session(
+  open func session(
     _ session: WCSession, didReceiveApplicationContext applicationContext: [String: Any]
   ) { hear(applicationContext, inContext: true) }
 
   /// Writes to the log if a transfer failed.
-  public func session(
+  open func session(
     _ session: WCSession, didFinish userInfoTransfer: WCSessionUserInfoTransfer,
     error: (any Error)?
   ) {

@@ -9,47 +9,33 @@ internal import WormholeSyscalls
 /// A messenger that passes messages to the peer of a watch session.
 ///
 /// Both sides activate the session with ``MMWormholeSession/activateListening()``, and listen
-/// there. A process does not receive its own messages.
-public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenger,
-  @unchecked Sendable  // It has no mutable state.
-{
+/// there. A process does not receive its own messages. As in the original's header the classes are
+/// subclasses of ``MMWormholeFileTransiting``, and may be subclassed; they store no files.
+open class MMWormholeSessionTransiting: MMWormholeFileTransiting {
   let session = WCSession.default
   /// Lets only one thread at a time change the context.
   static let changing = Monitor(0)
 
-  init() {}
+  override var watchesChannels: Bool { false }
+
+  convenience init() { self.init(applicationGroupIdentifier: nil) }
 
   /// Passes a message; always returns false, because the session notifies the peer.
-  public func writeMessageObject(
+  open override func writeMessageObject(
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool {
     attempt { try pass(messageObject, identifier) { DropInLog.tell(.error, $0) } }
     return false
   }
 
-  /// Returns the message that arrived last; nil if none arrived, or if this transport stores none.
-  public func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? {
-    guard let identifier else { return nil }
-    return StoredMessage.archivable(attempt { try message(identifier) } ?? nil)
-  }
-
-  /// Removes a message, if this transport stores messages.
-  public func deleteContent(forIdentifier identifier: String?) {
-    guard let identifier else { return }
-    attempt { try clear(identifier) }
-  }
-
-  /// Removes all messages, if this transport stores messages.
-  public func deleteContentForAllMessages() { attempt { try clearAll { _, _ in } } }
-
-  func pass(
+  override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws {}
 
-  func message(_ identifier: String) throws -> Any? { nil }
-  func clear(_ identifier: String) throws -> Int { 0 }
-  func clearAll(_ cleared: (String, Int) -> Void) throws {}
+  override func message(_ identifier: String) throws -> Any? { nil }
+  override func clear(_ identifier: String) throws -> Int { 0 }
+  override func clearAll(_ cleared: (String, Int) -> Void) throws {}
 
   static func explain(_ error: any Error, _ identifier: String) -> WormholeError {
     WormholeError(
@@ -60,9 +46,7 @@ public class MMWormholeSessionTransiting: MMWormholeTransiting, ThrowingMessenge
 
 /// Passes messages in the application context: the last message of each identifier arrives, even if
 /// the peer does not run now.
-public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the superclass.
-{
+open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void
@@ -108,9 +92,7 @@ public final class MMWormholeSessionContextTransiting: MMWormholeSessionTransiti
 
 /// Passes messages to the peer if it runs now; otherwise the message is lost, and the log reports
 /// it.
-public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the superclass.
-{
+open class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void
@@ -125,9 +107,7 @@ public final class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiti
 }
 
 /// Passes messages that all arrive in order, even if a process dies in between; they may be large.
-public final class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting,
-  @unchecked Sendable  // As the superclass.
-{
+open class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
     failure: @escaping @Sendable (any Error) -> Void

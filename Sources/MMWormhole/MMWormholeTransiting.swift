@@ -3,9 +3,10 @@ public import Foundation
 /// A transport of messages from one program to another.
 ///
 /// A program may implement its own, and set it as ``MMWormhole/wormholeMessenger``: then the
-/// program is responsible for the promises of its calls.
+/// program is responsible for the promises of its calls. The object is called on the threads that
+/// use the wormhole, and, with a listener, on threads of the module.
 @preconcurrency
-public protocol MMWormholeTransiting: AnyObject, Sendable {
+public protocol MMWormholeTransiting: AnyObject {
   /// Writes a message; returns true if listeners must be notified.
   func writeMessageObject(_ messageObject: (any NSCoding)?, forIdentifier identifier: String)
     -> Bool

@@ -10,8 +10,27 @@ internal import WormholeSyscalls
 final class MessageListener: Sendable {
   let identifier: String
 
-  /// A wrapper for a closure that is read under a lock: see ``Monitor`` for the reason.
-  struct Hearer: Sendable { let hear: @Sendable (Any?) -> Void }
+  /// The isolation of the closure that the current call sets.
+  @TaskLocal static var isolation: Isolation?
+
+  /// A closure with the place where it is called.
+  struct Hearer: Sendable {
+    private let handler: Handler<Any?>
+    /// Nil: the wormhole's queue.
+    let isolation: Isolation?
+
+    init(_ hear: @escaping (Any?) -> Void) {
+      handler = Handler(hear)
+      isolation = MessageListener.isolation
+    }
+
+    func hear(_ message: Any?) { handler.callHere(message) }
+
+    /// Runs a body that calls the closure.
+    func run(on callbacks: CallbackQueue, _ body: @escaping @Sendable () -> Void) {
+      if let isolation { isolation.run(on: callbacks, body) } else { callbacks.call(body) }
+    }
+  }
 
   /// A message that was found.
   struct Found: Sendable {
@@ -69,21 +88,21 @@ final class MessageListener: Sendable {
 
   /// Schedules the delivery of a message on a queue, in place of a message that still waits.
   func found(_ found: Found, on callbacks: CallbackQueue) {
-    let (gone, isFirst) = state.withLock { state -> (Found?, Bool) in
-      guard state.hearer != nil else { return (nil, false) }
+    let (gone, first) = state.withLock { state -> (Found?, Hearer?) in
+      guard let hearer = state.hearer else { return (nil, nil) }
       if let version = found.version {
-        guard version > state.known else { return (nil, false) }
+        guard version > state.known else { return (nil, nil) }
         state.known = version
       }
       let gone = state.waiting
       state.waiting = found
-      if state.callbacks === callbacks { return (gone, false) }
+      if state.callbacks === callbacks { return (gone, nil) }
       state.callbacks = callbacks
-      return (gone, true)
+      return (gone, hearer)
     }
     // Released without holding the lock, because it may be an object of the program's.
     _ = gone
-    if isFirst { callbacks.call { self.hear(on: callbacks) } }
+    first?.run(on: callbacks) { self.hear(on: callbacks) }
   }
 
   /// Drops messages up to this version, including messages that are found later.

@@ -10,35 +10,40 @@ extension WCSession {
   /// Sends a message to the counterpart if it runs, or fails.
   ///
   /// Messages arrive in the order of the calls. One of the two handlers is called, once, on a queue
-  /// that is not the main queue, and never from inside this call. A message of the watch starts the
-  /// phone's app if a start is registered; a message of the phone never starts the watch's app.
+  /// that is not the main queue, or on the actor to which the handler is isolated, and never from
+  /// inside this call. A message of the watch starts the phone's app if a start is registered; a
+  /// message of the phone never starts the watch's app.
   ///
   /// - Parameters:
   ///   - message: property-list values.
   ///   - replyHandler: receives the reply; nil if no reply is expected.
   ///   - errorHandler: receives the reason why there is no reply, or why the message was not
   ///     handled.
-  @preconcurrency
   public func sendMessage(
-    _ message: [String: Any], replyHandler: (@Sendable ([String: Any]) -> Void)?,
-    errorHandler: (@Sendable (any Error) -> Void)? = nil
+    _ message: [String: Any], replyHandler: (@isolated(any) ([String: Any]) -> Void)?,
+    errorHandler: (@isolated(any) (any Error) -> Void)? = nil
   ) {
+    let (handler, errorHandler) = (
+      replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
+    )
     let kind: MessageKind = replyHandler == nil ? .dictionary : .dictionaryWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
       try Payload.take(message, largest: settings.largestMessage)
     } reply: { value in
-      replyHandler?(value.foundationDictionary ?? [:])
+      handler?.call(value.foundationDictionary ?? [:])
     }
   }
 
   /// Sends data to the counterpart if it runs, or fails.
   ///
   /// The same as ``sendMessage(_:replyHandler:errorHandler:)``, for data.
-  @preconcurrency
   public func sendMessageData(
-    _ data: Data, replyHandler: (@Sendable (Data) -> Void)?,
-    errorHandler: (@Sendable (any Error) -> Void)? = nil
+    _ data: Data, replyHandler: (@isolated(any) (Data) -> Void)?,
+    errorHandler: (@isolated(any) (any Error) -> Void)? = nil
   ) {
+    let (handler, errorHandler) = (
+      replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
+    )
     let kind: MessageKind = replyHandler == nil ? .data : .dataWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
       guard data.count <= settings.largestMessage else {
@@ -46,7 +51,7 @@ extension WCSession {
       }
       return .data(data)
     } reply: { value in
-      replyHandler?(value.dataValue ?? Data())
+      handler?.call(value.dataValue ?? Data())
     }
   }
 
@@ -74,7 +79,7 @@ extension WCSession {
   }
 
   private func send(
-    _ kind: MessageKind, _ errorHandler: (@Sendable (any Error) -> Void)?,
+    _ kind: MessageKind, _ errorHandler: Handler<any Error>?,
     _ value: (Settings) throws(WCError) -> PropertyListValue,
     reply: @escaping @Sendable (PropertyListValue) -> Void
   ) {
@@ -93,7 +98,7 @@ extension WCSession {
           switch Self.end(result, wasSeen, kind) {
           case .success(let value?): reply(value)
           case .success(nil): break
-          case .failure(let error): errorHandler?(error)
+          case .failure(let error): errorHandler?.call(error)
           }
         }
       }
@@ -103,7 +108,7 @@ extension WCSession {
         ask()
       }
     } catch {
-      replies.async { errorHandler?(error) }
+      replies.async { errorHandler?.call(error) }
     }
   }
 
@@ -139,7 +144,7 @@ extension WCSession {
   /// Sends the request at once, or after the phone's app has started; in the order of the calls.
   private func wakeIfNeeded(
     _ connection: Connection, _ timeout: Duration,
-    _ errorHandler: (@Sendable (any Error) -> Void)?, _ ask: @escaping @Sendable () -> Void
+    _ errorHandler: Handler<any Error>?, _ ask: @escaping @Sendable () -> Void
   ) {
     let isWaiting = waking.withLock { waiting in
       guard waiting != nil else { return false }

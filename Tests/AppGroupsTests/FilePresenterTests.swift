@@ -37,13 +37,13 @@ import WormholeSyscalls
     }
 
     func relinquishPresentedItem(
-      toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+      toReader reader: @escaping @Sendable ((() -> Void)?) -> Void
     ) {
       note("reader")
       reader { self.note("again") }
     }
     func relinquishPresentedItem(
-      toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+      toWriter writer: @escaping @Sendable ((() -> Void)?) -> Void
     ) {
       note("writer")
       writer { self.note("again") }
@@ -123,6 +123,59 @@ import WormholeSyscalls
     #expect(shower.all.count == count)
     #expect(entered == 7)
     #expect(!shower.all.contains { $0.hasSuffix("elsewhere") })
+  }
+
+  /// Removes itself in its `deinit`, as presenters on devices do, and has no lock.
+  private final class Leaving: NSObject, NSFilePresenter {
+    let presentedItemURL: URL?
+    let presentedItemOperationQueue = OperationQueue()
+    private let heard: Heard<String>
+    private let removesItself: Bool
+
+    init(_ url: URL, _ heard: Heard<String>, removesItself: Bool) {
+      (presentedItemURL, self.heard, self.removesItself) = (url, heard, removesItself)
+      presentedItemOperationQueue.maxConcurrentOperationCount = 1
+      super.init()
+      NSFileCoordinator.addFilePresenter(self)
+    }
+
+    func relinquishPresentedItem(toWriter writer: @escaping ((() -> Void)?) -> Void) {
+      heard.add("asked")
+      writer { self.heard.add("again") }
+    }
+    func presentedItemDidChange() { heard.add("changed") }
+
+    deinit {
+      if removesItself { NSFileCoordinator.removeFilePresenter(self) }
+      heard.add("gone")
+    }
+  }
+
+  @Test(arguments: [true, false]) func aReleasedPresenterIsAskedNothingMore(
+    _ removesItself: Bool
+  ) throws {
+    let heard = Heard<String>()
+    var presenter: Leaving? = Leaving(url("a"), heard, removesItself: removesItself)
+    weak let released = presenter
+    let coordinator = NSFileCoordinator()
+    func write() -> Duration {
+      let began = ContinuousClock.now
+      var entered = false
+      coordinator.coordinate(writingItemAt: url("a"), error: nil) { _ in entered = true }
+      #expect(entered)
+      return ContinuousClock.now - began
+    }
+    _ = write()
+    try heard.wait("the change") { $0 == ["asked", "again", "changed"] }
+    presenter?.presentedItemOperationQueue.waitUntilAllOperationsAreFinished()
+    presenter = nil
+    // The last call of the presenter may still hold it for a moment.
+    try heard.wait("its end") { $0.last == "gone" }
+    #expect(released == nil)
+    // An access waits two seconds for a presenter that does not reply.
+    #expect(write() < .seconds(1))
+    #expect(heard.all.last == "gone")
+    #expect(NSFileCoordinator.filePresenters.allSatisfy { $0.presentedItemURL != url("a") })
   }
 
   @Test func aFoldersPresenterIsToldOfWhatIsInIt() throws {

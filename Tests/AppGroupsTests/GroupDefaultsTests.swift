@@ -29,6 +29,17 @@ import WormholeSyscalls
 
   /// A program that takes a refused read for a missing value may count on from nothing, and set the
   /// result.
+  @Test(.blocking) func valuesAreSetAndReadByKey() throws {
+    let group = "group.test.\(UUID().uuidString)"
+    let defaults = try #require(UserDefaults(suiteName: group))
+    defaults.setValue(7, forKey: "rows")
+    defaults.setValue(["a", "b"], forKey: "names")
+    #expect(defaults.value(forKey: "rows") as? Int == 7)
+    #expect(UserDefaults(suiteName: group)?.value(forKey: "names") as? [String] == ["a", "b"])
+    defaults.setValue(nil, forKey: "rows")
+    #expect(defaults.value(forKey: "rows") == nil)
+  }
+
   @Test(.blocking) func whatIsRefusedForAMomentIsReadAndSetAllTheSame() throws {
     defaults.set(5, forKey: "n")
     let refused = (1...3).map { number in

@@ -31,6 +31,34 @@ import Testing
     #expect(all.dropFirst(names.count) == ["20 2"])
   }
 
+  /// Collects values on the main actor, as a view's model does.
+  @MainActor private final class Screen {
+    nonisolated let heard = Heard<Int>()
+    private var count = 0
+
+    func observe(_ values: Observations<Int>, on queue: DispatchQueue) {
+      _ = values.add(queue) { value in
+        MainActor.preconditionIsolated()
+        self.count += 1
+        self.heard.add(value)
+      }
+    }
+  }
+
+  @Test func anObserverOfTheMainActorIsCalledThereInOrder() throws {
+    let values = Observations<Int>()
+    let (queue, numbers) = (queue, Array(1...100))
+    let screen = DispatchQueue.main.sync {
+      MainActor.assumeIsolated {
+        let screen = Screen()
+        screen.observe(values, on: queue)
+        return screen
+      }
+    }
+    for number in numbers { values.tell(number) }
+    try screen.heard.wait("all") { $0 == numbers }
+  }
+
   @Test func earlyValuesWaitInOrderForTheFirstObserver() {
     let values = Observations<Int>()
     for number in 1...3 { values.tell(number) }

@@ -79,7 +79,7 @@ enum CommunicatorSide {
       Blob.observe {
         say("blob \($0.identifier) \($0.content.count) \(number($0.metadata ?? [:]))")
       }
-    case "context": Content.observe { say("context \(number($0))") }
+    case "context": Content.observe { say("context \(number($0.content))") }
     case "complication": ComplicationInfo.observe { say("complication \(number($0.content))") }
     case "reachability": Reachability.observe { say("reachability \($0)") }
     case "state": Communicator.State.observe { say("state \($0)") }

@@ -18,6 +18,9 @@ import WormholeSyscalls
     if arguments.first == "mmsession" {
       return MMSessionSide.run(arguments[1], Array(arguments.dropFirst(2)))
     }
+    if arguments.first == "storing" {
+      return StoringSide.run(Int(arguments[1])!, onMain: arguments[2] == "main")
+    }
     if arguments.first == "session" { return WatchSide.run(Array(arguments.dropFirst())) }
     setUp()
     switch arguments.first {

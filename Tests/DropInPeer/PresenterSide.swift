@@ -1,5 +1,6 @@
 import AppGroups
 import Foundation
+import WormholeSyscalls
 
 /// Presents a file as an editor with unsaved changes does: prints the requests and notices that it
 /// receives, and writes its changes when another program asks for them.
@@ -15,9 +16,13 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
     presentedItemOperationQueue.maxConcurrentOperationCount = 1
   }
 
+  private static let shown = Monitor<PresenterSide?>(nil)
+
   static func run(_ path: String, _ text: String) {
     let side = PresenterSide(URL(fileURLWithPath: path), text)
     NSFileCoordinator.addFilePresenter(side)
+    // The coordinator does not retain the presenter.
+    shown.withLock { $0 = side }
     side.say("presenting")
     dispatchMain()
   }
@@ -37,14 +42,14 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
   }
 
   func relinquishPresentedItem(
-    toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    toReader reader: @escaping @Sendable ((() -> Void)?) -> Void
   ) {
     say("reader")
     reader { self.say("again") }
   }
 
   func relinquishPresentedItem(
-    toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
+    toWriter writer: @escaping @Sendable ((() -> Void)?) -> Void
   ) {
     say("writer")
     writer { self.say("again") }

@@ -9,7 +9,8 @@ import WormholeSyscalls
 /// Messages to MMWormhole's listeners while their queue is busy, and while the listeners change.
 @Suite struct MMWormholeListeningTests {
   private let group: String
-  private let wormhole: MMWormhole
+  // The class guards its state, and is not Sendable, as in the original's header.
+  nonisolated(unsafe) private let wormhole: MMWormhole
   private let queue = DispatchQueue(label: "busy")
 
   init() throws {
@@ -150,7 +151,8 @@ import WormholeSyscalls
       for name in names {
         wormhole.listenForMessage(withIdentifier: name) { _ in heard.add(name) }
       }
-      let messenger = MMWormholeFileTransiting(
+      // The class guards its state.
+      nonisolated(unsafe) let messenger = MMWormholeFileTransiting(
         applicationGroupIdentifier: group, optionalDirectory: "wormhole")
       let setting = try WormholeSyscalls.Thread("setting") {
         wormhole.wormholeMessenger = messenger

@@ -12,7 +12,8 @@ import WormholeSyscalls
 @Suite struct MMWormholeTests {
   private let group: String
   private let directory: String
-  private let wormhole: MMWormhole
+  // The class guards its state, and is not Sendable, as in the original's header.
+  nonisolated(unsafe) private let wormhole: MMWormhole
   private var files: MMWormholeFileTransiting {
     wormhole.wormholeMessenger as! MMWormholeFileTransiting
   }
@@ -58,7 +59,8 @@ import WormholeSyscalls
 
   /// With `.coordinatedFile`, passing and reading wait for coordinated accesses; with `.file` not.
   @Test(.blocking) func coordinatedFilesTakeTheirTurn() throws {
-    let coordinated = MMWormhole(
+    // The class guards its state.
+    nonisolated(unsafe) let coordinated = MMWormhole(
       applicationGroupIdentifier: group, optionalDirectory: "wormhole",
       transitingType: .coordinatedFile)
     let path = try #require(files.filePath(forIdentifier: "turn"))

@@ -4,7 +4,7 @@ import MMWormhole
 
 enum Press: String, CaseIterable, Sendable { case up, down, select }
 
-final class Remote: Sendable {
+final class Remote {
   private let wormhole: MMWormhole
 
   init(group: String) {
@@ -36,14 +36,14 @@ actor Player {
     wormhole.listenForMessage(withIdentifier: "press") { message in
       guard let press = (message as? String).flatMap(Press.init) else { return }
       Task {
-        await self.take(press)
+        self.take(press)
         heard()
       }
     }
     wormhole.listenForMessage(withIdentifier: "volume") { message in
       let volume = (message as? [String: Any])?["volume"] as? Double
       Task {
-        await self.turn(to: volume ?? 0)
+        self.turn(to: volume ?? 0)
         heard()
       }
     }

@@ -65,6 +65,57 @@ import WormholeSyscalls
     }
   }
 
+  /// Handlers as they are written in a class of the main actor, which use its properties.
+  @MainActor private final class Screen {
+    nonisolated let heard = Heard<String>()
+    private var count = 0
+
+    func ask(_ session: WCSession) {
+      session.sendMessage(["n": 1]) { reply in
+        self.count += 1
+        self.note("reply \(reply.count)")
+      } errorHandler: { _ in
+        self.note("no reply")
+      }
+      session.sendMessage(["n": 2], replyHandler: take, errorHandler: fail)
+      session.sendMessageData(Data([1, 2])) { self.note("data \($0.count)") }
+    }
+
+    func fail(_ session: WCSession) {
+      session.sendMessage(["n": 3], replyHandler: nil) { error in self.fail(error) }
+      session.sendMessage(["n": 4], replyHandler: take, errorHandler: fail)
+      session.sendMessageData(Data(), replyHandler: nil) { self.fail($0) }
+    }
+
+    private func take(_ reply: [String: Any]) { note("taken \(reply.count)") }
+    private func fail(_ error: any Error) { note("failed \((error as NSError).code)") }
+
+    private func note(_ words: String) {
+      MainActor.preconditionIsolated()
+      heard.add(words)
+    }
+  }
+
+  @Test(.blocking) func handlersOfTheMainActorRunThere() throws {
+    let (sides, heard) = (try TwoSides(), Heard<String>())
+    try sides.activate()
+    let phone = sides.phone
+    let screen = DispatchQueue.main.sync { MainActor.assumeIsolated { Screen() } }
+    DispatchQueue.main.async { MainActor.assumeIsolated { screen.ask(phone) } }
+    try screen.heard.wait("the replies") {
+      Set($0).isSuperset(of: ["reply 0", "taken 0", "data 2"])
+    }
+    sides.watch.end()
+    try eventually("the watch is away") { !phone.isReachable }
+    DispatchQueue.main.async { MainActor.assumeIsolated { screen.fail(phone) } }
+    try screen.heard.wait("the errors") { $0.filter { $0 == "failed 7007" }.count == 3 }
+    // A handler without an isolation is called on the session's queue.
+    phone.sendMessage([:], replyHandler: nil) { _ in
+      heard.add(Foundation.Thread.isMainThread ? "main" : "elsewhere")
+    }
+    try heard.wait("the error") { $0 == ["elsewhere"] }
+  }
+
   @Test(.blocking) func noneIsCalledFromInsideACall() throws {
     let sides = try TwoSides()
     let isInside = Monitor(false)

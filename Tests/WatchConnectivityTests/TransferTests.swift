@@ -148,6 +148,22 @@ import WormholeSyscalls
     #expect(many <= few + 2 && few < 40, "\(few) calls with 10 waiting, \(many) with 1000")
   }
 
+  /// Draining takes a time linear to the number of transfers: no question costs more than another.
+  @Test(.blocking) func aThousandAreDrainedWithAFewCallsForEachQuestion() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let count = 1000
+    for number in 0..<count { sides.phone.transferUserInfo(["n": number]) }
+    let (watch, calls) = (sides.watch, Heard<Int>())
+    sides.watchSide.onUserInfo = { _ in
+      calls.add(FaultPoints.with { _ = watch.hasContentPending }.count)
+    }
+    try sides.activateWatch()
+    try calls.wait("all") { $0.count == count }
+    let most = try #require(calls.all.max())
+    #expect(most < 40, "\(most) calls for one of \(count) questions")
+  }
+
   /// A transfer in the delegate's call has arrived, also if it is the first of a session.
   @Test(.blocking) func aTransferInTheDelegatesCallIsNotPending() throws {
     let sides = try TwoSides()

@@ -1,0 +1,1 @@
+../SwiftFiveTests/DeviceSessions.swift
