@@ -197,7 +197,8 @@ let package = Package(
       "ContainerStorageTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
       "Wormhole"),
     tests(
-      "WormholeTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole"),
+      "WormholeTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer", "Wormhole",
+      "WormholeTesting"),
     tests(
       "WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting",
       "WormholeTestingTraits"),

@@ -178,6 +178,10 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   open func listenForMessage(
     withIdentifier identifier: String?, listener: ((Any?) -> Void)?
   ) {
+    listen(identifier, listener)
+  }
+
+  private func listen(_ identifier: String?, _ listener: ((Any?) -> Void)?) {
     guard let identifier else { return }
     guard let listener else { return stopListeningForMessage(withIdentifier: identifier) }
     let hearer = MessageListener.Hearer(listener)
@@ -289,11 +293,17 @@ extension MMWormhole {
     withIdentifier identifier: String?, listener: @escaping @isolated(any) (Any?) -> Void
   ) {
     let handler = Handler(listener)
+    // The call of an override to its superclass: the override must not be called again.
+    if MessageListener.setter == ObjectIdentifier(self) {
+      return listen(identifier) { handler.call($0) }
+    }
     // A subclass may override the function that takes no isolation, and pass on a closure of its
     // own, which is called at the same place.
     MessageListener.$isolation.withValue(handler.isolation) {
-      listenForMessage(
-        withIdentifier: identifier, listener: { handler.call($0) } as ((Any?) -> Void)?)
+      MessageListener.$setter.withValue(ObjectIdentifier(self)) {
+        listenForMessage(
+          withIdentifier: identifier, listener: { handler.call($0) } as ((Any?) -> Void)?)
+      }
     }
   }
 }

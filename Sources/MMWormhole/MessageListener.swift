@@ -12,6 +12,8 @@ final class MessageListener: Sendable {
 
   /// The isolation of the closure that the current call sets.
   @TaskLocal static var isolation: Isolation?
+  /// The wormhole of which the current call sets a closure.
+  @TaskLocal static var setter: ObjectIdentifier?
 
   /// A closure with the place where it is called.
   struct Hearer: Sendable {

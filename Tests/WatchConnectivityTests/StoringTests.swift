@@ -22,8 +22,9 @@ import WormholeSyscalls
     let count = TestRun.isSanitized ? 500 : 3000
     for _ in 0..<(TestRun.isLong && !TestRun.isSanitized ? 100 : 1) {
       // On a busy machine a loop may take longer than outcomes are withheld.
-      let isFast = try (0..<5).contains { _ in try runs(count, on: place) }
-      try #require(isFast, "the machine is too slow")
+      guard try (0..<5).contains(where: { _ in try runs(count, on: place) }) else {
+        return skip("a loop that stores \(count) transfers", because: "the machine is too slow")
+      }
     }
   }
 
@@ -31,7 +32,6 @@ import WormholeSyscalls
   private func runs(_ count: Int, on place: Place) throws -> Bool {
     let sides = try TwoSides()
     try sides.activateWatch()
-    let began = Instant.now
     let phone = try Running(
       Programs.built("DropInPeer"), ["storing", "\(count)", place.rawValue],
       environment: [
@@ -40,10 +40,7 @@ import WormholeSyscalls
       ])
     let outcome = try phone.outcome(within: .seconds(300))
     let lines = try phone.output.split(separator: "\n").map(String.init)
-    let seconds = lines.first { $0.hasPrefix("took ") }.flatMap { Int($0.dropFirst(5)) }
-    // A program that crashed in its loop has not printed how long the loop took.
-    let isSlow = seconds.map { $0 >= 5 } ?? (.now - began >= .seconds(5))
-    if isSlow { return false }
+    if lines == ["slow"] { return false }
     let errors = try phone.errors
     #expect(outcome.status == .exited(0), "\(errors.prefix(2000))")
     #expect(lines.last == "in order")

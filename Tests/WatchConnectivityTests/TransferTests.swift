@@ -161,7 +161,8 @@ import WormholeSyscalls
     try sides.activateWatch()
     try calls.wait("all") { $0.count == count }
     let most = try #require(calls.all.max())
-    #expect(most < 40, "\(most) calls for one of \(count) questions")
+    // Reading each header that waits would take more than a thousand.
+    #expect(most < 200, "\(most) calls for one of \(count) questions")
   }
 
   /// A transfer in the delegate's call has arrived, also if it is the first of a session.

@@ -4,9 +4,10 @@ import Testing
 import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
+import WormholeTesting
 
 /// Queues that several workers share, in one process.
-@Suite(.blocking) struct SharedQueueTests {
+@Suite struct SharedQueueTests {
   private let meeting: Meeting
   private let queue: Queue<Int>
 
@@ -25,12 +26,12 @@ import WormholeSyscalls
     var working: [Subscription] = []
     for _ in 0..<3 { working.append(try other().work(concurrency: 2) { job, _ in heard.add(job) }) }
     for number in 201...240 { try await queue.send(number, .quick()) }
-    try eventually("all are handled") { heard.count >= 240 }
+    try await WormholeTesting.eventually("all are handled") { heard.count >= 240 }
     for one in working { one.stop() }
     for one in working { try await one.finished() }
     #expect(heard.all.sorted() == Array(1...240))
     #expect(try queue.messages.isEmpty)
-    try eventually("no worker is left") { try workers() == [] }
+    try await WormholeTesting.eventually("no worker is left") { try workers() == [] }
   }
 
   @Test func aSingleWorkerKeepsTheOrder() async throws {
@@ -39,7 +40,7 @@ import WormholeSyscalls
     let working = try queue.work { job, _ in heard.add(job) }
     for number in 21...60 { try await queue.send(number, .quick()) }
     try await queue.send(contentsOf: Array(61...80), .quick())
-    try eventually("all are handled") { heard.count >= 80 }
+    try await WormholeTesting.eventually("all are handled") { heard.count >= 80 }
     working.stop()
     #expect(heard.all == Array(1...80))
   }
@@ -49,7 +50,7 @@ import WormholeSyscalls
     try await queue.send(4, .quick { $0.isUrgent = true })
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try eventually("all are handled") { heard.count >= 4 }
+    try await WormholeTesting.eventually("all are handled") { heard.count >= 4 }
     working.stop()
     #expect(heard.all == [4, 1, 2, 3])
   }
@@ -71,7 +72,7 @@ import WormholeSyscalls
     #expect(try queue.retry(id: sent.id))
     let again = Heard<Handed>()
     let second = try queue.work { _, message in again.add(try Handed(message)) }
-    try eventually("it is tried again") { again.count == 1 }
+    try await WormholeTesting.eventually("it is tried again") { again.count == 1 }
     second.stop()
     #expect(again.all == [Handed(7, 1, marked: true)])
     #expect(try queue.deadLetters.isEmpty)
@@ -100,7 +101,7 @@ import WormholeSyscalls
     try await jobs.send(2, .quick())
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try eventually("the second is handled") { heard.count == 1 }
+    try await WormholeTesting.eventually("the second is handled") { heard.count == 1 }
     working.stop()
     #expect(heard.all == [2])
     #expect(try await sent.waitForStatus(within: .seconds(20)) == .expired)
@@ -113,27 +114,27 @@ import WormholeSyscalls
       begun.signal { $0 += 1 }
       try await untilCancelled()
     }
-    try eventually("both are claimed") { begun.withLock { $0 } == 2 }
+    try await WormholeTesting.eventually("both are claimed") { begun.withLock { $0 } == 2 }
     working.stop()
     try await working.finished()
     #expect(try workers() == [])
     let heard = Heard<Handed>()
     let second = try queue.work { _, message in heard.add(try Handed(message)) }
-    try eventually("both are handled") { heard.count == 2 }
+    try await WormholeTesting.eventually("both are handled") { heard.count == 2 }
     second.stop()
     #expect(heard.all == [Handed(1), Handed(2)])
   }
 
   @Test func aClosureThatReturnsAfterTheStopHasHandledItsMessage() async throws {
     try await queue.send(1, .quick())
-    let (begun, goes) = (Monitor(false), Monitor(false))
+    let begun = Monitor(false)
     let working = try queue.work { _, _ in
       begun.signal { $0 = true }
-      let _: Void? = goes.wait(until: .now + patience) { $0 ? () : nil }
+      // Ends with the task.
+      try? await untilCancelled()
     }
-    try eventually("it is claimed") { begun.withLock { $0 } }
+    try await WormholeTesting.eventually("it is claimed") { begun.withLock { $0 } }
     working.stop()
-    goes.signal { $0 = true }
     try await working.finished()
     #expect(try queue.messages.isEmpty)
     #expect(try workers() == [])
@@ -146,8 +147,8 @@ import WormholeSyscalls
     let begin = Instant.now
     let heard = Heard<Handed>()
     let working = try other().work { _, message in heard.add(try Handed(message)) }
-    #expect(throws: Never.self) {
-      try eventually("it is handled by another") { heard.count == 1 }
+    await #expect(throws: Never.self) {
+      try await WormholeTesting.eventually("it is handled by another") { heard.count == 1 }
     }
     working.stop()
     #expect(heard.all == [Handed(1, 2)])
@@ -163,16 +164,12 @@ import WormholeSyscalls
   @Test func aHungMessageComesBackToItsOwnWorker() async throws {
     try await queue.send(1, .quick())
     let heard = Heard<Handed>()
-    let goes = Monitor(false)
     let working = try queue.work(concurrency: 2, handlingDeadline: .milliseconds(100)) {
       _, message in
       heard.add(try Handed(message))
-      if message.attempt == 1 {
-        let _: Void? = goes.wait(until: .now + patience) { $0 ? () : nil }
-      }
+      if message.attempt == 1 { try await untilCancelled() }
     }
-    try eventually("it is handled again") { heard.count == 2 }
-    goes.signal { $0 = true }
+    try await WormholeTesting.eventually("it is handled again") { heard.count == 2 }
     working.stop()
     try await working.finished()
     #expect(heard.all == [Handed(1), Handed(1, 2)])
@@ -188,7 +185,7 @@ import WormholeSyscalls
     // Three deadlines pass, in each of which an observer looks.
     let end = Instant.now + .milliseconds(1200)
     while Instant.now < end {
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(60)) { _ in nil }
+      try? await WormholeTesting.eventually("a pause", within: .milliseconds(60)) { false }
       try message.renew()
     }
     #expect(heard.all == [])
@@ -203,7 +200,7 @@ import WormholeSyscalls
     let message = try #require(try await slow.next(isolation: nil))
     let working = try other().work { _, _ in }
     // Observers look at least every 700 milliseconds.
-    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1500)) { _ in nil }
+    try? await WormholeTesting.eventually("a pause", within: .milliseconds(1500)) { false }
     #expect(try queue.messages.map(\.attempt) == [1])
     try message.acknowledge()
     working.stop()
@@ -216,7 +213,7 @@ import WormholeSyscalls
       heard.add(try Handed(message))
       if heard.count < 3 { message.requeue(after: .milliseconds(heard.count)) }
     }
-    try eventually("it is handled at last") { heard.count == 3 }
+    try await WormholeTesting.eventually("it is handled at last") { heard.count == 3 }
     working.stop()
     try await working.finished()
     #expect(heard.all == [Handed(1), Handed(1), Handed(1)])
@@ -233,10 +230,10 @@ import WormholeSyscalls
       return count
     }
     try await queue.send(1, .quick())
-    try eventually("it is handled") { try queue.messages.isEmpty }
+    try await WormholeTesting.eventually("it is handled") { try queue.messages.isEmpty }
     loop.cancel()
     #expect(try await loop.value == 1)
-    try eventually("no worker is left") { try workers() == [] }
+    try await WormholeTesting.eventually("no worker is left") { try workers() == [] }
   }
 
   @Test func closingTheContainerEndsTheWorkers() async throws {
@@ -278,7 +275,7 @@ import WormholeSyscalls
     #expect(try meeting.container.queues() == ["jobs"])
     #expect(refusal()?.code == .refused)
     let sent = try await queue.send(1, .quick())
-    try eventually("it is a dead letter") { try queue.deadLetters.count == 1 }
+    try await WormholeTesting.eventually("it is a dead letter") { try queue.deadLetters.count == 1 }
     working.stop()
     try await working.finished()
     #expect(refusal()?.code == .refused)
@@ -296,7 +293,7 @@ import WormholeSyscalls
     #expect(try queue.messages.count == 1)
     let heard = Heard<Handed>()
     let receiving = try member.note(heard)
-    try eventually("the member has its message") { heard.count == 1 }
+    try await WormholeTesting.eventually("the member has its message") { heard.count == 1 }
     receiving.stop()
     #expect(heard.all == [Handed(2)])
     #expect(try queue.messages.count == 1)
@@ -310,152 +307,12 @@ import WormholeSyscalls
     try meeting.overwrite("queues/jobs/inbox/" + names[0], [1, 2, 3])
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try eventually("the second is handled") { heard.count == 1 }
-    try eventually("the first is a dead letter") { try queue.deadLetters.count == 1 }
+    try await WormholeTesting.eventually("the second is handled") { heard.count == 1 }
+    try await WormholeTesting.eventually("the first is a dead letter") {
+      try queue.deadLetters.count == 1
+    }
     working.stop()
     #expect(heard.all == [2])
-  }
-}
-
-/// Workers that are killed and suspended.
-@Suite(.blocking, .notSanitized("many processes at once")) struct SharedQueueProcessTests {
-  private let meeting: Meeting
-  private let queue: Queue<Int>
-
-  init() throws {
-    meeting = try Meeting { $0.mailbox.retryDelay = .milliseconds(1) }
-    queue = meeting.container.queue("jobs")
-    try meeting.folder.write("", to: "log")
-  }
-
-  private func work(
-    deadline: Int = 30_000, concurrency: Int = 2, killsAt: Int? = nil, stopsAt: Int? = nil,
-    times: Int = .max
-  ) throws -> Running {
-    try Running(
-      .work(
-        meeting.path, "jobs", log: meeting.folder.path + "/log", concurrency: concurrency,
-        deadline: deadline, killsAt: killsAt, stopsAt: stopsAt, times: times))
-  }
-
-  private func lines() throws -> [[String]] {
-    try meeting.folder.read("log").split(separator: "\n").map {
-      $0.split(separator: " ").map(String.init)
-    }
-  }
-
-  private func done() throws -> [Int] {
-    try lines().filter { $0.count == 2 && $0[1] == "done" }.compactMap { Int($0[0]) }
-  }
-
-  /// Fails the test if a redelivery is not marked.
-  ///
-  /// A worker that was suspended just before the first attempt may note it after the second one.
-  private func checkMarks(_ place: String = "") throws {
-    var unmarked: Set<String> = []
-    for line in try lines() where line.count == 3 && line[2] != "true" {
-      let isFirst = unmarked.insert(line[0]).inserted
-      if !isFirst { Issue.record("\(line) is not marked \(place)") }
-    }
-  }
-
-  @Test func aKilledWorkersMessagesComeBackAtOnce() throws {
-    try queue.send(contentsOf: Array(1...20), .quick())
-    let first = try work(concurrency: 1, killsAt: 3)
-    _ = try first.outcome()
-    let begin = Instant.now
-    let second = try work()
-    #expect(throws: Never.self) { try eventually("all are done") { try done().count == 20 } }
-    #expect(Instant.now - begin < .seconds(20))
-    #expect(Set(try done()) == Set(1...20))
-    #expect(try lines().contains(["3", "2", "true"]))
-    try checkMarks()
-    try second.child.send(.kill)
-  }
-
-  /// The watch on its end tells the workers that wait.
-  @Test func aWaitingWorkerTakesOverFromAKilledOne() throws {
-    let first = try work(concurrency: 1, killsAt: 1)
-    try isWorking(first)
-    let second = try work(concurrency: 1, killsAt: 1)
-    try isWorking(second)
-    let third = try work()
-    try isWorking(third)
-    for number in 1...10 { try queue.send(number, .quick()) }
-    // Whoever takes number 1 dies, but for the third.
-    try eventually("all are done") { try Set(done()) == Set(1...10) }
-    try checkMarks()
-    try third.child.send(.kill)
-  }
-
-  private func isWorking(_ worker: Running) throws {
-    try eventually("it works") { try worker.output.contains("working") }
-  }
-
-  @Test func aSuspendedWorkersMessageIsRedelivered() throws {
-    try queue.send(contentsOf: Array(1...6), .quick())
-    let first = try work(deadline: 300, concurrency: 1, stopsAt: 2)
-    try eventually("it is suspended") { try Processes.isStopped(first.child.process) }
-    let second = try work(deadline: 30_000)
-    try eventually("all are done") { try done().count == 6 }
-    #expect(try lines().contains(["2", "2", "true"]))
-    try first.child.send(.go)
-    try eventually("the late acknowledgement is refused") {
-      try lines().contains(["2", "superseded"])
-    }
-    try checkMarks()
-    try first.child.send(.kill)
-    try second.child.send(.kill)
-  }
-
-  @Test func anOrderlyRestartMakesNoDeadLetter() throws {
-    try queue.send(contentsOf: Array(1...120), .quick())
-    var rounds = 0
-    while try done().count < 120, rounds < 60 {
-      rounds += 1
-      let workers = [try work(times: 5), try work(times: 5)]
-      for worker in workers {
-        try eventually("it ends, or nothing is left") {
-          try worker.hasEnded || done().count >= 120
-        }
-      }
-    }
-    #expect(try done().sorted() == Array(1...120))
-    // Ended in order: no attempt counts, so no redelivery is marked.
-    #expect(try lines().allSatisfy { $0.count == 2 || $0[1] == "1" })
-    #expect(try queue.deadLetters.isEmpty)
-  }
-
-  /// Workers killed, suspended and restarted at random: each message is done, duplicates are
-  /// marked.
-  @Test func chaos() throws {
-    var random = SeededRandom(seed: TestRun.seed)
-    let count = TestRun.isLong ? 20_000 : 1500
-    try queue.send(contentsOf: Array(1...count), .quick())
-    var workers = try (0..<4).map { _ in try work(deadline: 400) }
-    let deadline = Instant.now + .seconds(TestRun.isLong ? 600 : 90)
-    while try Set(done()).count < count, Instant.now < deadline {
-      let index = Int.random(in: 0..<4, using: &random)
-      switch Int.random(in: 0..<3, using: &random) {
-      case 0:
-        try workers[index].child.send(.kill)
-        _ = try workers[index].outcome()
-        workers[index] = try work(deadline: 400)
-      case 1:
-        try? workers[index].child.send(.stop)
-      default:
-        for worker in workers { try? worker.child.send(.go) }
-      }
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(60)) { _ in nil }
-    }
-    for worker in workers { try? worker.child.send(.go) }
-    try eventually("all are settled, seed \(TestRun.seed)") { try queue.messages.isEmpty }
-    let letters = try queue.deadLetters.count
-    #expect(letters == 0, "seed \(TestRun.seed)")
-    // Whoever is killed between the acknowledgement and its note has settled the message.
-    let handled = Set(try lines().filter { $0.count == 3 }.compactMap { Int($0[0]) })
-    #expect(handled == Set(1...count), "seed \(TestRun.seed)")
-    try checkMarks("seed \(TestRun.seed)")
   }
 }
 

@@ -6,7 +6,7 @@ internal import WormholeContainerStorage
 /// now, and the claim, a rename, decides. The life of a message, each step one rename of its file
 /// or its removal:
 ///
-///     inbox/<name>  →  workers/<own>/claimed/<name>~1.<claim>  →  the sender's receipts, or nowhere
+///     inbox/<name>  →  workers/<own>/claimed/<name>~1.<claim>  →  a receipt, or nowhere
 ///                         │   ↑ of a dead or late worker, or failed
 ///                         ↓   │
 ///                      claimed/<name>~1   and, after the last attempt, dead/<name>

@@ -14,16 +14,16 @@ final class QueueWorker: Stoppable {
   let container: SharedContainer
   let epoch: Int
   let settlement: Settlement
-  private let queue: MemberDirectory
-  private let own: MemberDirectory
+  let queue: MemberDirectory
+  let own: MemberDirectory
   private let presence: Presence
-  private let settings: MailboxMachine.Settings
-  private let state = Monitor(State())
-  private let runner: Worker
+  let settings: MailboxMachine.Settings
+  let state = Monitor(State())
+  let runner: Worker
   private let patrol: Monitor<QueuePatrol?>
   private let watches = Monitor<[NamedWatch]>([])
 
-  private struct State {
+  struct State {
     var machine = QueueMachine()
     /// The callers that wait for a message, in order.
     var asking: [(ticket: Int, resume: @Sendable () -> Void)] = []
@@ -90,7 +90,7 @@ final class QueueWorker: Stoppable {
 
   var hasStopped: Bool { state.withLock { $0.isStopped } }
 
-  private var now: Int64 { container.options.time.now.nanoseconds }
+  var now: Int64 { container.options.time.now.nanoseconds }
 
   private func hear(_ signal: Watcher.Signal) {
     let isUrgent =
@@ -198,7 +198,7 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  private func freshClaim(_ name: MessageName, attempt: Int) -> ClaimedName {
+  func freshClaim(_ name: MessageName, attempt: Int) -> ClaimedName {
     let claim = state.withLock { state in
       // A number comes again only after billions of claims, when no holder of the first is left.
       state.lastClaim = state.lastClaim == ClaimedName.lastClaim ? 1 : state.lastClaim + 1
@@ -307,128 +307,6 @@ final class QueueWorker: Stoppable {
     resume()
   }
 
-  // MARK: Outcomes
-
-  /// A claim has ended, by whatever outcome.
-  func letGo() {
-    state.withLock { $0.inHand -= 1 }
-    leaveIfDone()
-  }
-
-  func failed(
-    _ claimed: ClaimedName, attempt: Int, _ reason: String
-  ) throws(WormholeError) {
-    guard attempt >= settings.attempts else {
-      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), isCounted: true)
-    }
-    do throws(WormholeError) {
-      try bury(claimed, attempts: attempt, reason)
-    } catch {
-      if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
-      }
-      throw error
-    }
-  }
-
-  private func giveUp(
-    _ claimed: ClaimedName, attempts: Int, _ reason: String
-  ) throws(WormholeError) {
-    do throws(WormholeError) {
-      try bury(claimed, attempts: attempts, reason)
-      letGo()
-    } catch {
-      log(.error, error, claimed.name)
-      if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
-      }
-      letGo()
-    }
-  }
-
-  private func bury(
-    _ claimed: ClaimedName, attempts: Int, _ reason: String
-  ) throws(WormholeError) {
-    try settlement.giveUp(claimed, attempts: attempts, reason)
-    container.log(
-      .error, "dead-lettered message '\(claimed.name.id)' of queue '\(queue.name)': \(reason)",
-      about: LogSubject(member: queue.name, message: claimed.name.id))
-  }
-
-  func requeue(_ claimed: ClaimedName, after pause: Duration) throws(WormholeError) {
-    if pause > .zero, !hasStopped { return hold(claimed, pause, isCounted: false) }
-    do throws(WormholeError) {
-      try putBack(claimed, isCounted: false)
-    } catch {
-      if error.code != .superseded { hold(claimed, .seconds(1), isCounted: false) }
-      throw error
-    }
-  }
-
-  /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
-  private func hold(_ claimed: ClaimedName, _ pause: Duration, isCounted: Bool) {
-    let due = now.addingClamped(max(0, pause.inNanosecondsClamped))
-    let isLate = state.withLock { state in
-      guard !state.isStopped else { return true }
-      state.inHand += 1
-      state.machine.hold(.init(claimed: claimed, due: due, isCounted: isCounted))
-      return false
-    }
-    if isLate {
-      try? putBack(claimed, isCounted: isCounted)
-    } else {
-      runner.trigger()
-    }
-  }
-
-  private func putBack(_ held: QueueMachine.Held) {
-    do throws(WormholeError) {
-      try putBack(held.claimed, isCounted: held.isCounted)
-    } catch {
-      log(.error, error, held.claimed.name)
-      // Otherwise another worker returns the message after the handling deadline.
-      if error.code != .superseded {
-        hold(held.claimed, .seconds(1), isCounted: held.isCounted)
-      }
-    }
-    letGo()
-  }
-
-  /// Returns a claim to the queue, for any worker.
-  private func putBack(_ claimed: ClaimedName, isCounted: Bool) throws(WormholeError) {
-    do throws(Errno) {
-      let attempts = isCounted ? claimed.attempt : claimed.attempt - 1
-      let isOurs =
-        attempts == 0
-        ? try own.move(claimed.text, from: .claimed, to: queue, .inbox, as: claimed.name.text)
-        : try own.move(
-          claimed.text, from: .claimed, to: queue, .claimed,
-          as: ClaimedName(claimed.name, attempt: attempts).text)
-      if !isOurs { throw .noSuchFile }
-    } catch {
-      if error == .noSuchFile { throw settlement.superseded("requeue message", claimed, error) }
-      throw WormholeError(error, "requeue message", claimed.name.id, at: queue)
-    }
-  }
-
-  /// Gives a claim a new name: its handling deadline starts anew.
-  func renewed(_ claimed: ClaimedName) throws(WormholeError) -> ClaimedName {
-    let operation = "renew the claim of message"
-    if Mutants.has(.keepClaimName) { return claimed }
-    let next = freshClaim(claimed.name, attempt: claimed.attempt)
-    do throws(Errno) {
-      if try own.move(claimed.text, from: .claimed, .claimed, as: next.text) { return next }
-    } catch {
-      throw WormholeError(error, operation, claimed.name.id, at: queue)
-    }
-    throw settlement.superseded(operation, claimed)
-  }
-
-  func later(_ pause: Duration, _ body: @escaping @Sendable () -> Void) {
-    container.options.time.ring(
-      at: container.options.time.now + pause, on: container.background, body)
-  }
-
   // MARK: End
 
   /// Claims no further message; the claimed ones end with their handlers.
@@ -459,7 +337,7 @@ final class QueueWorker: Stoppable {
   }
 
   /// Removes the worker's directory once it has stopped and nothing is in hand.
-  private func leaveIfDone() {
+  func leaveIfDone() {
     let isDone = state.withLock { state in
       guard state.isStopped, state.inHand == 0, !state.hasLeft else { return false }
       state.hasLeft = true

@@ -14,7 +14,8 @@ extension Mailbox {
     try settlement.end(claimed, end, size: size)
   }
 
-  /// Dead-letters a file, with the reason, and notifies the sender; tries again later if that fails.
+  /// Dead-letters a file, with the reason, and notifies the sender; if that fails, tries again
+  /// later.
   func giveUp(
     _ claimed: ClaimedName, kind: MessageLabel?, attempts: Int, _ reason: String, by receiver: Int
   ) throws(WormholeError) {

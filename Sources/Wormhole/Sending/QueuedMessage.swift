@@ -53,6 +53,7 @@ extension Peer {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       // Nil for an expired message.
       var found: [MessageName: QueuedMessage?] = [:]
+      var holders: [MessageName: MemberDirectory] = [:]
       // Files moved before they were read are looked up again; at first, all files are.
       var wanted: Set<MessageName>?
       for _ in 0..<3 where wanted?.isEmpty != true {
@@ -63,11 +64,18 @@ extension Peer {
           throw WormholeError(error, "list messages to", name, at: home)
         }
         found.merge(glance(at: places.values, of: home)) { $1 }
+        for place in places.values {
+          if case .inHand(let claimed, let holder) = place { holders[claimed.name] = holder }
+        }
         wanted = Set(places.keys.filter { !found.keys.contains($0) })
       }
       // Asked after the messages were read: a receiver that has ended since claims no more.
-      let isPresent = (try? home.isPresent()) ?? true
-      if !isPresent { found = found.mapValues { $0?.state == .claimed ? $0?.interrupted : $0 } }
+      var isPresent: [String: Bool] = [:]
+      for (name, holder) in holders where found[name]??.state == .claimed {
+        let isHeld = isPresent[holder.path] ?? (try? holder.isPresent()) ?? true
+        isPresent[holder.path] = isHeld
+        if !isHeld { found[name] = found[name]??.interrupted }
+      }
       return found.compactMapValues { $0 }.sorted { one, other in
         let (isOneInHand, isOtherInHand) = (one.value.attempt > 0, other.value.attempt > 0)
         return isOneInHand == isOtherInHand ? one.key < other.key : isOneInHand

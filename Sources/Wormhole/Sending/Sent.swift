@@ -80,7 +80,8 @@ public final class Sent: Sendable {
     case waiting
     /// Claimed by the receiver.
     case claimed
-    /// Claimed by a receiver that has ended; the next one with the name receives the message.
+    /// Claimed by a receiver that has ended, and to be received by the next one with the name; or
+    /// returned to a queue, and to be claimed by another worker.
     case interrupted
     /// Settled, or past its time to live.
     case ended
@@ -93,7 +94,7 @@ public final class Sent: Sendable {
       do throws(Errno) {
         return switch try receiver.place(of: name) {
         case .waiting: hasExpired(in: receiver) ? .ended : .waiting
-        case .inHand: try receiver.isPresent() ? .claimed : .interrupted
+        case .inHand(_, let holder): try holder.isPresent() ? .claimed : .interrupted
         case nil: .ended
         }
       } catch {

@@ -1,0 +1,125 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// The ends of claims: each renames or removes exactly the name of the claim.
+extension QueueWorker {
+  /// A claim has ended, by whatever outcome.
+  func letGo() {
+    state.withLock { $0.inHand -= 1 }
+    leaveIfDone()
+  }
+
+  func failed(
+    _ claimed: ClaimedName, attempt: Int, _ reason: String
+  ) throws(WormholeError) {
+    guard attempt >= settings.attempts else {
+      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), isCounted: true)
+    }
+    do throws(WormholeError) {
+      try bury(claimed, attempts: attempt, reason)
+    } catch {
+      if error.code != .superseded {
+        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+      }
+      throw error
+    }
+  }
+
+  func giveUp(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    do throws(WormholeError) {
+      try bury(claimed, attempts: attempts, reason)
+      letGo()
+    } catch {
+      log(.error, error, claimed.name)
+      if error.code != .superseded {
+        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+      }
+      letGo()
+    }
+  }
+
+  private func bury(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    try settlement.giveUp(claimed, attempts: attempts, reason)
+    container.log(
+      .error, "dead-lettered message '\(claimed.name.id)' of queue '\(queue.name)': \(reason)",
+      about: LogSubject(member: queue.name, message: claimed.name.id))
+  }
+
+  func requeue(_ claimed: ClaimedName, after pause: Duration) throws(WormholeError) {
+    if pause > .zero, !hasStopped { return hold(claimed, pause, isCounted: false) }
+    do throws(WormholeError) {
+      try putBack(claimed, isCounted: false)
+    } catch {
+      if error.code != .superseded { hold(claimed, .seconds(1), isCounted: false) }
+      throw error
+    }
+  }
+
+  /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
+  func hold(_ claimed: ClaimedName, _ pause: Duration, isCounted: Bool) {
+    let due = now.addingClamped(max(0, pause.inNanosecondsClamped))
+    let isLate = state.withLock { state in
+      guard !state.isStopped else { return true }
+      state.inHand += 1
+      state.machine.hold(.init(claimed: claimed, due: due, isCounted: isCounted))
+      return false
+    }
+    if isLate {
+      try? putBack(claimed, isCounted: isCounted)
+    } else {
+      runner.trigger()
+    }
+  }
+
+  func putBack(_ held: QueueMachine.Held) {
+    do throws(WormholeError) {
+      try putBack(held.claimed, isCounted: held.isCounted)
+    } catch {
+      log(.error, error, held.claimed.name)
+      // Otherwise another worker returns the message after the handling deadline.
+      if error.code != .superseded {
+        hold(held.claimed, .seconds(1), isCounted: held.isCounted)
+      }
+    }
+    letGo()
+  }
+
+  /// Returns a claim to the queue, for any worker.
+  private func putBack(_ claimed: ClaimedName, isCounted: Bool) throws(WormholeError) {
+    do throws(Errno) {
+      let attempts = isCounted ? claimed.attempt : claimed.attempt - 1
+      let isOurs =
+        attempts == 0
+        ? try own.move(claimed.text, from: .claimed, to: queue, .inbox, as: claimed.name.text)
+        : try own.move(
+          claimed.text, from: .claimed, to: queue, .claimed,
+          as: ClaimedName(claimed.name, attempt: attempts).text)
+      if !isOurs { throw .noSuchFile }
+    } catch {
+      if error == .noSuchFile { throw settlement.superseded("requeue message", claimed, error) }
+      throw WormholeError(error, "requeue message", claimed.name.id, at: queue)
+    }
+  }
+
+  /// Gives a claim a new name: its handling deadline starts anew.
+  func renewed(_ claimed: ClaimedName) throws(WormholeError) -> ClaimedName {
+    let operation = "renew the claim of message"
+    if Mutants.has(.keepClaimName) { return claimed }
+    let next = freshClaim(claimed.name, attempt: claimed.attempt)
+    do throws(Errno) {
+      if try own.move(claimed.text, from: .claimed, .claimed, as: next.text) { return next }
+    } catch {
+      throw WormholeError(error, operation, claimed.name.id, at: queue)
+    }
+    throw settlement.superseded(operation, claimed)
+  }
+
+  func later(_ pause: Duration, _ body: @escaping @Sendable () -> Void) {
+    container.options.time.ring(
+      at: container.options.time.now + pause, on: container.background, body)
+  }
+}
