@@ -57,7 +57,7 @@ import WormholeSyscalls
   @Test func thePackageNamesADirectoryFromItsOwn() throws {
     let outcome = try shell("mkdir deep && wormhole new two-sides deep/ci --package wormhole")
     #expect(
-      outcome.errors == "wormhole: wrote 7 files; try 'swift test --package-path deep/ci'\n")
+      outcome.errors == "wormhole: wrote 7 files; try 'swift test' there\n")
     let manifest = try home.read("deep/ci/Package.swift")
     #expect(manifest.contains(#".package(name: "wormhole", path: "../../wormhole")"#))
     #expect(try shell("cat deep/ci/Sources/PhoneSide/Shared/TicketStore.swift").errors == "")

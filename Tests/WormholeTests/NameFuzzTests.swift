@@ -76,7 +76,7 @@ import WormholeSyscalls
     }
     if let name = MessageName(file), let broken = judge(message: name, file) { return broken }
     if let claimed = ClaimedName(file) {
-      let again = ClaimedName(claimed.name, attempt: claimed.attempt)
+      let again = ClaimedName(claimed.name, attempt: claimed.attempt, claim: claimed.claim)
       if again.text != file || claimed != again { return "it is another claim than it says" }
     }
     if let receipt = ReceiptName(file), receipt.text != file {

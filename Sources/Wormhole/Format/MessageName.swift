@@ -291,7 +291,9 @@ package struct ClaimedName: Hashable, Sendable {
     guard parts.count <= 2, let attempt = Int(parts[0]), (1...Self.limit).contains(attempt) else {
       return nil
     }
-    self.init(name, attempt: attempt, claim: parts.count == 2 ? Int(parts[1], radix: 36) : nil)
+    let claim = parts.count == 2 ? Int(parts[1], radix: 36) : nil
+    guard claim.map({ (1...Self.lastClaim).contains($0) }) ?? true else { return nil }
+    self.init(name, attempt: attempt, claim: claim)
     guard self.text == text else { return nil }
   }
 

@@ -122,7 +122,7 @@ package final class Container: Sendable {
     do throws(Errno) {
       let listing = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
       // A channel is a directory, a notice a file.
-      let holdsDirectories = folder != .notices
+      let holdsDirectories = [.channels, .system, .members, .queues].contains(folder)
       let names =
         try holdsDirectories ? listing.descriptor.directoryNames() : listing.descriptor.names()
       return names.compactMap {

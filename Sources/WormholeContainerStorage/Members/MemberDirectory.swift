@@ -27,7 +27,7 @@ package final class MemberDirectory: Sendable {
     case workers
 
     /// The parts of the directories in a folder.
-    static func parts(in folder: Container.Folder) -> [Part] {
+    package static func parts(in folder: Container.Folder) -> [Part] {
       folder == .queues
         ? [.inbox, .claimed, .dead, .files, .workers] : allCases.filter { $0 != .workers }
     }

@@ -79,11 +79,14 @@ extension OperationQueue: Scheduler {
   /// Adds a closure to the queue after a length of time.
   public func schedule(after interval: SchedulerInterval, _ action: @escaping () -> Void) {
     let (queue, action) = (Handed(self), Handed(action))
-    DispatchQueue.global().asyncAfter(deadline: .now() + interval.seconds) {
+    operationTimers.asyncAfter(deadline: .now() + interval.seconds) {
       queue.value.schedule(action.value)
     }
   }
 }
+
+/// A queue of its own gets a thread, however many calls block the threads of the global queues.
+private let operationTimers = DispatchQueue(label: "combine.timers")
 
 /// The main run loop's closures go through the main queue, which the main run loop serves: a
 /// program that calls `dispatchMain()` runs no run loop.

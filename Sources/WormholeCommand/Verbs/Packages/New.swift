@@ -91,7 +91,7 @@ extension Invocation {
         "no shared object of a class with WCSessionDelegate was found: start the app's code in "
           + "PhoneApp.swift and WatchApp.swift")
     }
-    output.tell("wrote \(files.count) files; try 'swift test --package-path \(path)'")
+    output.tell("wrote \(files.count) files; try 'swift test' there")
   }
 
   fileprivate func writeShim(_ name: String, _ path: String?) throws {
