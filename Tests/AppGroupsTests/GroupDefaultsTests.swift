@@ -32,12 +32,12 @@ import WormholeSyscalls
   @Test(.blocking) func valuesAreSetAndReadByKey() throws {
     let group = "group.test.\(UUID().uuidString)"
     let defaults = try #require(UserDefaults(suiteName: group))
-    defaults.setValue(7, forKey: "rows")
+    defaults.setValue(7, forKey: "rows by key")
     defaults.setValue(["a", "b"], forKey: "names")
-    #expect(defaults.value(forKey: "rows") as? Int == 7)
+    #expect(defaults.value(forKey: "rows by key") as? Int == 7)
     #expect(UserDefaults(suiteName: group)?.value(forKey: "names") as? [String] == ["a", "b"])
-    defaults.setValue(nil, forKey: "rows")
-    #expect(defaults.value(forKey: "rows") == nil)
+    defaults.setValue(nil, forKey: "rows by key")
+    #expect(defaults.value(forKey: "rows by key") == nil)
   }
 
   @Test(.blocking) func whatIsRefusedForAMomentIsReadAndSetAllTheSame() throws {

@@ -84,7 +84,7 @@ public struct Options: Sendable {
 
   /// Makes options; the defaults suit programs of one user.
   ///
-  /// - Parameter writerName: nil for the program and its process ID.
+  /// Without a writer's name, the writer is the program with its process ID.
   public init(
     sharing: Sharing = .owner, durability: Durability = .process, lease: Duration = .seconds(1),
     timeout: Duration = .seconds(30), maximumValueBytes: Int = 64 << 20,

@@ -25,7 +25,7 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
 
   // MARK: Sending
 
-  /// Sends a message to the queue; all promises and options of ``Peer/send(_:_:)-(Value,_)`` apply.
+  /// Sends a message to the queue; as a message to a ``Peer``, with all options.
   @discardableResult
   public func send(
     _ job: Job, _ options: SendOptions = SendOptions()

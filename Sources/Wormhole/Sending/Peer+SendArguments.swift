@@ -4,7 +4,7 @@ public import WormholeContainerStorage
 extension Peer {
   /// Sends a message, which arrives in order, whichever process dies in the meantime.
   ///
-  /// As ``send(_:_:)-(Value,_)``; each argument is the property of ``SendOptions`` with the same
+  /// As `send(_:_:)`; each argument is the property of ``SendOptions`` with the same
   /// name.
   @discardableResult
   public func send<Value: Encodable>(
@@ -22,7 +22,7 @@ extension Peer {
 
   /// Sends many messages with little more effort than one: up to 64 messages share a file.
   ///
-  /// As ``send(contentsOf:_:)``; each argument is the property of ``SendOptions`` with the same
+  /// As `send(contentsOf:_:)`; each argument is the property of ``SendOptions`` with the same
   /// name.
   @discardableResult
   public func send<Value: Encodable>(
