@@ -44,7 +44,7 @@ public final class TestProcess: Sendable {
   ///   - environment: variables that are added to this process's environment, or replace its
   ///     variables.
   ///   - input: the text on the program's standard input.
-  ///   - terminal: whether the program's standard output is a terminal: without echo, with line
+  ///   - usesTerminal: whether the program's standard output is a terminal: without echo, with line
   ///     breaks unchanged, and with the variables `TERM=dumb` and `NO_COLOR=1` unless `environment`
   ///     contains others. False for a file, to which the libraries of most languages write only
   ///     once their buffer is full or the program exits.
