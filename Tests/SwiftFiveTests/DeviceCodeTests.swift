@@ -117,8 +117,7 @@ import WatchConnectivity
     try DarwinNotification("\(group).changed").post()
     try eventually("it is called") {
       // The function is called on the main queue.
-      DispatchQueue.main.sync {}
-      return observer.count > 0
+      DispatchQueue.main.sync { observer.count > 0 }
     }
     observer.stop()
     observation.cancel()
