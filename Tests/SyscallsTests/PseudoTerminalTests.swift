@@ -1,3 +1,4 @@
+import TestSupport
 import TestTraits
 import Testing
 import WormholeSyscalls
