@@ -34,7 +34,7 @@ public func notify_register_dispatch(
   _ queue: DispatchQueue!, _ handler: (@isolated(any) (Int32) -> Void)!
 ) -> UInt32 {
   guard let queue, let handler else { return UInt32(NOTIFY_STATUS_FAILED) }
-  let callback = IsolatedCallback(handler)
+  let callback = Handler(handler)
   return NotifyTokens.register(name, out_token) { token, gate in
     callback.call(on: queue) { gate.isOpen ? token : nil }
   }
@@ -48,7 +48,7 @@ public func notify_register_check(
   NotifyTokens.register(name, out_token) { token, _ in NotifyTokens.posted(token) }
 }
 
-/// Reports whether a name was posted since the previous call; the first call reports that it was.
+/// Reports whether a name was posted since the previous call; the first call always reports a post.
 @discardableResult
 public func notify_check(_ token: Int32, _ check: UnsafeMutablePointer<Int32>!) -> UInt32 {
   guard let isPosted = NotifyTokens.takePosted(token) else {

@@ -115,7 +115,7 @@ extension WCSession {
     _ keyPath: KeyPath<WCSession, Value>, options: NSKeyValueObservingOptions = [],
     changeHandler: @escaping @isolated(any) (WCSession, NSKeyValueObservedChange<Value>) -> Void
   ) -> NSKeyValueObservation {
-    let (callback, gate) = (IsolatedCallback(changeHandler), Gate())
+    let (callback, gate) = (Handler(changeHandler), Gate())
     let path = ObservedPath(path: keyPath)
     let last = Monitor(self[keyPath: keyPath])
     let calls = observers.calls
@@ -133,9 +133,7 @@ extension WCSession {
       })
     if options.contains(.initial) {
       let present = last.withLock { $0 }
-      callback.callHere { [self] in
-        (self, NSKeyValueObservedChange(from: nil, to: present, options))
-      }
+      callback.call((self, NSKeyValueObservedChange(from: nil, to: present, options)))
     }
     // A change between the first reading and the addition.
     observers.review(self)

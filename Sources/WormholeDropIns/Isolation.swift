@@ -91,6 +91,24 @@ package struct Handler<Argument>: @unchecked Sendable {
     self.body = body
   }
 
+  /// Takes a closure with two parameters.
+  package init<First, Second>(
+    _ body: @escaping @isolated(any) (First, Second) -> Void
+  ) where Argument == (First, Second) {
+    isolation = Isolation(body.isolation)
+    // As in `callHere`: the isolation is kept beside the closure.
+    let body = unsafeBitCast(body, to: ((First, Second) -> Void).self)
+    self.body = { body($0.0, $0.1) }
+  }
+
+  /// Calls the closure where its isolation requires it; without an isolation, on the queue.
+  ///
+  /// - Parameter argument: returns the argument at the moment of the call; nil if the call is no
+  ///   longer wanted.
+  package func call(on queue: DispatchQueue, _ argument: @escaping @Sendable () -> Argument?) {
+    isolation.run(on: queue) { if let argument = argument() { callHere(argument) } }
+  }
+
   /// Calls the closure on the current thread, where its isolation must permit it.
   package func callHere(_ argument: Argument) {
     // An `@isolated(any)` closure is called like any other: its isolation is data of the closure.
@@ -107,7 +125,7 @@ package struct Handler<Argument>: @unchecked Sendable {
   }
 }
 
-// An argument that one handler receives, and no other code.
+// The argument of one call: no other code has the argument.
 private struct Carried<Value>: @unchecked Sendable {
   let value: Value
   init(_ value: Value) { self.value = value }
