@@ -268,7 +268,7 @@ let package = Package(
     tests(
       "CommandTests",
       "WormholeCommandLine", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
-      "WormholeCommand"),
+      "Wormhole", "WormholeCommand"),
     tests(
       "CinemaTimeTests",
       "WormholeCinemaTime", "WormholeCinemaTimeCommand", "WormholeCommandLine",

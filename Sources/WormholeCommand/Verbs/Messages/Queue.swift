@@ -8,12 +8,14 @@ extension Verb {
   static let queue = Verb(
     "queue", "list a member's unhandled messages",
     [Operand("NAME", .one, .names(.members))],
-    [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear],
+    [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear, .ofMember, .ofQueue],
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
         + "tabs: ID, state ('waiting'; 'claimed' with the attempt; 'interrupted' with the attempt "
         + "if the receiver has ended), sender, kind, number of messages, bytes, and time of "
         + "sending. A dash stands for an unknown field. With --json, writes one object per line.",
+      "NAME is a member, or a queue of several workers. If NAME is both, --member or --queue "
+        + "decides. A queue has no contexts, and no outcomes of its own.",
       "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
         + "sending, and reason. A dead letter stays until it is retried or discarded.",
       "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
@@ -55,8 +57,24 @@ extension Verb {
 }
 
 extension Invocation {
+  /// Returns the member or the queue that has the name.
+  private func addressee(_ name: String, in container: SharedContainer) throws -> Peer {
+    guard !has(.ofMember) || !has(.ofQueue) else {
+      throw Failure.usage("cannot queue: --member and --queue exclude each other")
+    }
+    if has(.ofMember) || has(.contexts) || has(.outcomes) { return container.peer(name) }
+    guard try has(.ofQueue) || container.queues().contains(name) else {
+      return container.peer(name)
+    }
+    guard try has(.ofQueue) || !container.isMember(name) else {
+      throw Failure.usage(
+        "cannot queue: '\(name)' is a member and a queue; add --member or --queue")
+    }
+    return container.peer(ofQueue: name)
+  }
+
   fileprivate func listQueue(of name: String) throws -> Int32 {
-    let peer = try open(create: false) { $0.isForReading = true }.peer(name)
+    let peer = try addressee(name, in: try open(create: false) { $0.isForReading = true })
     if has(.dead) {
       for letter in try peer.deadLetters { try output.write(letter, to: name) }
     } else if has(.contexts) {
@@ -70,7 +88,7 @@ extension Invocation {
   }
 
   fileprivate func change(_ id: String, _ action: Option, in name: String) throws -> Int32 {
-    let peer = try open(create: false).peer(name)
+    let peer = try addressee(name, in: try open(create: false))
     var end: String?
     var missing = "'\(name)' has no such dead letter"
     let isDone: Bool
@@ -188,6 +206,8 @@ extension Option {
     "outcomes", nil, "list the pending outcomes of messages that NAME has sent")
   static let contexts = Option("contexts", nil, "list the contexts set for NAME")
   static let clear = Option("remove-outcomes", nil, "remove the pending outcomes")
+  static let ofMember = Option("member", nil, "list or change the member NAME")
+  static let ofQueue = Option("queue", nil, "list or change the queue NAME")
   static let dead = Option("dead", nil, "list the dead letters")
   static let cancel = Option("cancel", .any("ID"), "waiting message to cancel")
   static let retry = Option("retry", .any("ID"), "dead letter to deliver again")
