@@ -20,8 +20,10 @@ package struct QueueMachine: Hashable {
     case claim(MessageName)
     /// Claim a returned message as its next attempt.
     case reclaim(ClaimedName)
-    /// Return a failed message, to be claimed by any worker.
+    /// Return a held message, to be claimed by any worker.
     case putBack(Held)
+    /// Renew the claim of a held message: its pause is longer than the handling deadline.
+    case renew(Held)
     /// Nothing, until a notice arrives or this moment has come.
     case wait(until: Int64?)
   }
@@ -30,12 +32,17 @@ package struct QueueMachine: Hashable {
   package struct Held: Hashable {
     package let claimed: ClaimedName
     package let due: Int64
+    /// When the claim must be renewed, if the moment is not due before.
+    package let renewal: Int64
     /// Whether the attempt counts.
     package let isCounted: Bool
 
-    package init(claimed: ClaimedName, due: Int64, isCounted: Bool) {
+    package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, isCounted: Bool) {
       (self.claimed, self.due, self.isCounted) = (claimed, due, isCounted)
+      self.renewal = renewal
     }
+
+    fileprivate var next: Int64 { min(due, renewal) }
   }
 
   /// How many names are known at a time.
@@ -49,6 +56,8 @@ package struct QueueMachine: Hashable {
   private var isDirty = true
   private var isUrgent = false
   private var isListing = false
+  /// No message is claimed, and nothing is listed, before this moment.
+  private var paused: Int64 = .min
 
   package init(window: Int = 1 << 13) { self.window = window }
 
@@ -64,12 +73,14 @@ package struct QueueMachine: Hashable {
 
   /// Records a message that waits for its next attempt.
   package mutating func came(back claimed: ClaimedName) {
+    // A worker that is busy for long does not collect the names of messages that others take.
+    guard returned.count < window else { return signal(isUrgent: true) }
     // A listing that began before may show the name as well; the second claim finds it gone.
     returned.insert(claimed) { $0.name < $1.name }
   }
 
   /// Records a claimed message that no handler has until a moment.
-  package mutating func hold(_ one: Held) { held.insert(one) { $0.due < $1.due } }
+  package mutating func hold(_ one: Held) { held.insert(one) { $0.next < $1.next } }
 
   /// Takes all held messages, because the worker ends.
   package mutating func takeHeld() -> [Held] {
@@ -113,17 +124,23 @@ package struct QueueMachine: Hashable {
     return awaited
   }
 
-  package mutating func listingFailed() {
+  /// Records that the system has refused a listing or a claim; the names are listed again later.
+  package mutating func pause(until moment: Int64) {
     isListing = false
-    isDirty = true
+    paused = moment
+    signal(isUrgent: true)
   }
 
   // MARK: Actions
 
   /// - Parameter isAsked: whether a handler is free.
   package mutating func next(now: Int64, isAsked: Bool) -> Action {
-    if let first = held.first, first.due <= now { return .putBack(held.removeFirst()) }
-    guard isAsked, !isListing else { return .wait(until: held.first?.due) }
+    if let first = held.first, first.next <= now {
+      _ = held.removeFirst()
+      return first.due <= now ? .putBack(first) : .renew(first)
+    }
+    guard isAsked, !isListing else { return .wait(until: held.first?.next) }
+    guard paused <= now else { return .wait(until: min(paused, held.first?.next ?? paused)) }
     if isUrgent || (isDirty && fresh.isEmpty && returned.isEmpty) {
       (isDirty, isUrgent, isListing) = (false, false, true)
       return .list
@@ -132,11 +149,11 @@ package struct QueueMachine: Hashable {
       return .reclaim(returned.removeFirst())
     }
     if !fresh.isEmpty { return .claim(fresh.removeFirst()) }
-    return .wait(until: held.first?.due)
+    return .wait(until: held.first?.next)
   }
 }
 
-/// A pure record of the claims that an observer has seen: which of them have lasted too long.
+/// A pure record of the claims that an observer has seen; finds the claims that last too long.
 ///
 /// A claim's name is never used again, and a renewal changes it. So a claim whose name an observer
 /// has seen for the whole time was not renewed in that time, whatever the clocks of the worker say.

@@ -61,11 +61,17 @@ extension QueueWorker {
 
   /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
   func hold(_ claimed: ClaimedName, _ pause: Duration, isCounted: Bool) {
-    let due = now.addingClamped(max(0, pause.inNanosecondsClamped))
+    hold(claimed, until: now.addingClamped(max(0, pause.inNanosecondsClamped)), isCounted)
+  }
+
+  private func hold(_ claimed: ClaimedName, until due: Int64, _ isCounted: Bool) {
+    // A claim that is held is not late, however long the pause is.
+    let renewal = own.workerDeadline.map { now.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
     let isLate = state.withLock { state in
       guard !state.isStopped else { return true }
       state.inHand += 1
-      state.machine.hold(.init(claimed: claimed, due: due, isCounted: isCounted))
+      state.machine.hold(
+        .init(claimed: claimed, due: due, renewal: renewal, isCounted: isCounted))
       return false
     }
     if isLate {
@@ -73,6 +79,16 @@ extension QueueWorker {
     } else {
       runner.trigger()
     }
+  }
+
+  func renew(_ held: QueueMachine.Held) {
+    do throws(WormholeError) {
+      hold(try renewed(held.claimed), until: held.due, held.isCounted)
+    } catch {
+      log(.error, error, held.claimed.name)
+      if error.code != .superseded { hold(held.claimed, until: held.due, held.isCounted) }
+    }
+    letGo()
   }
 
   func putBack(_ held: QueueMachine.Held) {

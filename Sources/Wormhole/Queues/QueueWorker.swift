@@ -109,6 +109,11 @@ final class QueueWorker: Stoppable {
 
   // MARK: Callers
 
+  /// Throws in a forked child, to which no message is delivered.
+  func checkOwner() throws(WormholeError) {
+    try container.storage.checkOwner("work on queue", queue.name)
+  }
+
   /// Returns the next message; nil once the worker has stopped or the task is cancelled.
   func next() async -> Message? {
     let ticket = state.withLock { state in
@@ -162,6 +167,7 @@ final class QueueWorker: Stoppable {
         return
       case .list: list()
       case .putBack(let held): putBack(held)
+      case .renew(let held): renew(held)
       case .claim(let name): claim(name)
       case .reclaim(let old): reclaim(old)
       }
@@ -184,9 +190,7 @@ final class QueueWorker: Stoppable {
       container.log(
         .error, "cannot list the messages of queue '\(queue.name)': \(error)",
         about: LogSubject(member: queue.name), because: error)
-      state.withLock { $0.machine.listingFailed() }
-      // The machine would list again at once.
-      return later(.seconds(1)) { [runner] in runner.trigger() }
+      return state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
     }
     let end = stamp
     let awaited = state.withLock {
@@ -242,11 +246,9 @@ final class QueueWorker: Stoppable {
     } catch {
       log(
         .error, WormholeError(error, "claim message", claimed.name.id, at: queue), claimed.name)
-      state.withLock { $0.machine.signal(isUrgent: false) }
-      letGo()
-      // The names that are known would all fail in the same way.
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
-      return
+      // The other names would fail in the same way.
+      state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
+      return letGo()
     }
     do throws(WormholeError) {
       try body(self)

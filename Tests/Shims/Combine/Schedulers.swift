@@ -116,7 +116,7 @@ extension RunLoop: Scheduler {
 /// A closure or an object that is handed to another thread.
 ///
 /// As with Combine, whose closures are not `Sendable` either, the program is responsible for what
-/// its closures use: it names the queue on which they run.
+/// its closures use, because the program names the queue of the closures.
 struct Handed<Value>: @unchecked Sendable {
   // One thread at a time uses the value: the subscription's, see ``Observer``.
   let value: Value
