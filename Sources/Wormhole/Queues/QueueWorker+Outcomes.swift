@@ -66,7 +66,8 @@ extension QueueWorker {
 
   private func hold(_ claimed: ClaimedName, until due: Int64, _ isCounted: Bool) {
     // A claim that is held is not late, however long the pause is.
-    let renewal = own.workerDeadline.map { now.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
+    let deadline = Mutants.has(.holdUnrenewed) ? nil : own.workerDeadline
+    let renewal = deadline.map { now.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
     let isLate = state.withLock { state in
       guard !state.isStopped else { return true }
       state.inHand += 1

@@ -78,6 +78,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case ignoreEndedWorkers
   case ignoreDeadlines
   case acceptLate
+  case holdUnrenewed
   case anyHeader
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
