@@ -52,6 +52,7 @@ import WormholeSyscalls
   @Test func everyExampleOfTheArticlesStandsInAFileThatCompiles() throws {
     let compiled = try [
       "Tests/ReadmeTests/Examples", "Tests/FirstProgram", "Tests/ConfigurationProgram",
+      "Tests/ServiceProgram",
     ]
     .flatMap { try sources(below: $0) }.map { lines(of: $0) }
     var count = 0

@@ -41,7 +41,8 @@ import WormholeSyscalls
 
   private static func library() throws -> [SourceFile] {
     try House.files().filter {
-      $0.isSwift && $0.isSource && ["Wormhole", "WormholeContainerStorage"].contains($0.room)
+      $0.isSwift && $0.isSource
+        && ["Wormhole", "WormholeContainerStorage", "WormholeSyscalls"].contains($0.room)
         && !["Worker.swift", "Worker+Queue.swift"].contains($0.path.split(separator: "/").last)
     }
   }

@@ -44,10 +44,11 @@ public final class Subscription: Sendable {
   /// Ends the subscription; once this has returned, the closure is not called again.
   ///
   /// It waits for a call in progress on another thread. So the caller must not hold a lock or
-  /// resource for which the closure waits. It does not wait for an asynchronous closure. The
-  /// closure itself may call `stop()`. Claimed messages that are not acknowledged stay claimed. A
-  /// message that is just being claimed is requeued first, which waits for the file system, and
-  /// for the log if a warning is due. A second call does nothing.
+  /// resource for which the closure waits. The task of an asynchronous closure is cancelled, and
+  /// the call does not wait for it: ``finished()`` does. The closure itself may call `stop()`.
+  /// Claimed messages that are not acknowledged stay claimed. A message that is just being claimed
+  /// is requeued first, which waits for the file system, and for the log if a warning is due. A
+  /// second call does nothing.
   public func stop() {
     if let one {
       one.stop()

@@ -117,4 +117,13 @@ void linux_gate_broadcast(struct linux_gate *gate);
 int linux_gate_wait(struct linux_gate *gate, int64_t until);
 int linux_gate_is_inherited(struct linux_gate *gate);
 
+/* Precedes the thread that awaits signals; once in each process, also after a fork. */
+int linux_begin_awaiting_signals(void);
+/* Catches a signal in place of its action, until its release. Not for several threads at once. */
+int linux_catch_signal(int number);
+void linux_release_signal(int number);
+/* Waits for caught signals, and returns a bit for each; no bit after the call below. */
+uint64_t linux_await_signals(void);
+void linux_end_awaiting_signals(void);
+
 #endif

@@ -57,14 +57,16 @@ package enum Processes {
   }
 
   package enum Signal: Sendable {
-    case kill, stop, go, terminate, interrupt
-    var number: CInt {
+    case kill, stop, go, terminate, interrupt, hangUp
+
+    package var number: Int32 {
       switch self {
       case .kill: SIGKILL
       case .stop: SIGSTOP
       case .go: SIGCONT
       case .terminate: SIGTERM
       case .interrupt: SIGINT
+      case .hangUp: SIGHUP
       }
     }
   }

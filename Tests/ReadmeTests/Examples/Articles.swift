@@ -266,20 +266,6 @@ enum ThreadsAndLifetimesArticle {
       try await drawer.open()
     }
   }
-
-  static func serve(_ paper: Paper) async throws {
-    signal(SIGTERM, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: SIGTERM)
-    let service = Task {
-      let container = try await SharedContainer(group: "group.com.example.cinema")
-      try await container.withMember(as: "printer") { printer in
-        try await printer.receive(Ticket.self) { ticket, _ in try paper.print(ticket) }.finished()
-      }
-    }
-    source.setEventHandler { service.cancel() }
-    source.resume()
-    try await service.value
-  }
 }
 
 enum CoordinationArticle {

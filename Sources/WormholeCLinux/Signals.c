@@ -1,0 +1,60 @@
+#include "WormholeCLinux.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Signals that a thread waits for, in place of their action. The handler does only what a handler
+   may: it sets a bit and posts a semaphore. */
+static sem_t arrivals;
+static uint64_t pending;
+static pid_t owner;
+static struct sigaction earlier[64];
+
+static void note(int number) {
+  int error = errno;
+  if (getpid() == owner) {
+    __atomic_fetch_or(&pending, (uint64_t)1 << number, __ATOMIC_RELEASE);
+    sem_post(&arrivals);
+  } else {
+    /* In a forked child nobody waits: the signal has its default action once the handler has
+       returned. */
+    signal(number, SIG_DFL);
+    raise(number);
+  }
+  errno = error;
+}
+
+int linux_begin_awaiting_signals(void) {
+  if (owner == getpid()) return 0;
+  if (sem_init(&arrivals, 0, 0) == -1) return -1;
+  owner = getpid();
+  return 0;
+}
+
+int linux_catch_signal(int number) {
+  /* One that came while the signal was caught before belongs to a wait that has ended. */
+  __atomic_fetch_and(&pending, ~((uint64_t)1 << number), __ATOMIC_ACQ_REL);
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  return sigaction(number, &action, &earlier[number]);
+}
+
+void linux_release_signal(int number) {
+  struct sigaction action;
+  /* A handler that the program has installed in the meantime stays. */
+  if (sigaction(number, NULL, &action) == 0 && action.sa_handler == note)
+    sigaction(number, &earlier[number], NULL);
+}
+
+uint64_t linux_await_signals(void) {
+  while (sem_wait(&arrivals) == -1 && errno == EINTR) {}
+  return __atomic_exchange_n(&pending, 0, __ATOMIC_ACQ_REL);
+}
+
+void linux_end_awaiting_signals(void) { sem_post(&arrivals); }
