@@ -90,13 +90,16 @@ import WormholeSyscalls
     try slot().add()
     let locks = try channels().open("n/lock", [.readOnly, .directory])
     try locks.unlink("1")
-    let made = try Descriptor.open(path: path + "/staging", [.readOnly, .directory])
-    // The second process pauses before it gives the names 2 and then 3 or 4 to its lock files.
-    let slow = FaultRule(.link, persistent: true, .delay(milliseconds: 1500))
+    // The second process pauses before it gives the name 2 to its lock file, and before it gives
+    // the name 3 or 4 to its next lock file.
+    let (two, later) = (FaultPause(), FaultPause())
+    let rules = [FaultRule(.link, .pause(two)), FaultRule(.link, number: 2, .pause(later))]
+    let isOver = Monitor(false)
     let second = try Thread("second") {
-      FaultPoints.with([slow]) { _ = try? self.slot().add() }
+      FaultPoints.with(rules) { _ = try? self.slot().add() }
+      isOver.signal { $0 = true }
     }
-    try eventually("the second process makes its lock file") { try !made.names().isEmpty }
+    try eventually("the second process has its lock file") { two.isReached }
     let (inside, exit) = (Gate(), Gate())
     let first = try Thread("first") {
       _ = try? self.slot().add {
@@ -106,13 +109,15 @@ import WormholeSyscalls
     }
     try inside.wait()
     try locks.unlink("2")
-    // Either the second process has made the file anew, or it has also retracted the file.
-    try eventually("the second file, or the next") {
-      try locks.names().contains { Int($0) != nil } || made.names().isEmpty
+    // The second process makes the file anew, under the removed name, and retracts it.
+    two.open()
+    try eventually("the second process goes on to the next") {
+      later.isReached || isOver.withLock { $0 }
     }
     try slot().add()
     exit.open()
     first.join()
+    later.open()
     second.join()
     #expect(try slot().number() == 4)
   }

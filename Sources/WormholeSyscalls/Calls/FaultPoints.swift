@@ -121,6 +121,7 @@
       // the signal, and this thread could make its call before the process is suspended.
       case .stop: Glibc.raise(SIGSTOP)
       case .delay(let milliseconds): Glibc.usleep(UInt32(milliseconds) * 1000)
+      case .pause(let pause): pause.reach()
       case .fail, .short: break
       }
     }

@@ -20,6 +20,8 @@
       case kill
       case stop
       case delay(milliseconds: Int)
+      /// Waits until a test of the same process lets the call go on.
+      case pause(FaultPause)
     }
 
     package var call: Call?
@@ -70,7 +72,7 @@
       if moment == .after {
         switch action {
         case .fail, .short: return nil  // A finished call can no longer fail.
-        case .kill, .stop, .delay: break
+        case .kill, .stop, .delay, .pause: break
         }
       }
     }
@@ -107,6 +109,7 @@
       case .kill: "kill"
       case .stop: "stop"
       case .delay(let milliseconds): "delay=\(milliseconds)"
+      case .pause: "pause"
       }
     }
   }
