@@ -230,7 +230,7 @@ struct Sending {
     // The stamp is taken after all steps that may wait, to be as recent as possible.
     let name = MessageName(
       isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
-      count: count, id: id ?? freshIdentifier(), from: peer.senderMark)
+      count: count, id: id ?? container.options.environment.randomName(), from: peer.senderMark)
     let outbox = wantsReceipt ? peer.outbox : nil
     let sent = Sent(
       name, to: home, container, outbox, .init(kind: kind, file: file, headers: options.headers))
@@ -278,11 +278,6 @@ struct Sending {
         because: "the message was sent, but the inbox could not be synced: \(error)",
         hint: "wait for the outcome; until then, a power cut may undo the send", errno: error)
     }
-  }
-
-  private func freshIdentifier() -> String {
-    let digits = String(container.options.environment.random(), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
   /// Returns false if the caller has chosen the id, and another message has the same id.

@@ -32,7 +32,14 @@ enum Randomness {
 extension Environment {
   /// 16 random hexadecimal digits; no other name has them.
   package func randomName() -> String {
-    let digits = String(random(), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
+    // At each message, twice: without the strings of a conversion and its padding.
+    let number = random()
+    return String(unsafeUninitializedCapacity: 16) { digits in
+      for place in 0..<16 {
+        let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place)) & 15
+        digits[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      }
+      return 16
+    }
   }
 }

@@ -56,6 +56,8 @@ package final class MemberDirectory: Sendable {
   let parent: OpenDirectory
   /// The names that lead to the directory, from the container's own.
   let steps: [String]
+  /// The path below the container's directory.
+  package let path: String
   private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
 
   /// The file that a member locks for as long as its process runs.
@@ -63,9 +65,6 @@ package final class MemberDirectory: Sendable {
   package static let profileName = "profile.plist"
   /// The processing state of the claimed messages.
   package static let progressName = "progress"
-
-  /// The path below the container's directory.
-  package var path: String { steps.joined(separator: "/") }
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder, _ name: String, _ escaped: String,
@@ -78,6 +77,7 @@ package final class MemberDirectory: Sendable {
     self.home = OpenDirectory(home)
     self.parent = parent
     steps = [folder.rawValue, escaped]
+    path = steps.joined(separator: "/")
   }
 
   /// The directory of a worker of a queue.
@@ -89,6 +89,7 @@ package final class MemberDirectory: Sendable {
     self.home = OpenDirectory(home)
     self.parent = parent
     steps = queue.steps + [Part.workers.rawValue, worker]
+    path = steps.joined(separator: "/")
   }
 
   /// Whether the directory has been removed: files can no longer be made in a removed directory.
