@@ -13,8 +13,8 @@ struct SendOne: Benchmark {
   static let isPaired = true
   /// The lower bound for files on any file system; on a disk the ratio is higher.
   ///
-  /// Both sides wait for each other's changes of the inbox, each processor in its own way: the ratio
-  /// is 0.78 on some machines, and between 0.49 and 0.56 on others.
+  /// Both sides wait for each other's changes of the inbox, each processor in its own way: the
+  /// ratio is 0.78 on some machines, and between 0.49 and 0.56 on others.
   static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.45 : nil }
 
   private let exchange: MailExchange
