@@ -64,7 +64,12 @@ struct TwoSides {
         texts.contains { SourceScan.modules(importedBy: $0).contains(product) }
       }.map { ".product(name: \"\($0)\", package: \(identity.asLiteral))" }
       let needs = products.isEmpty ? "" : ", dependencies: [\(products.joined(separator: ", "))]"
-      return "    .target(name: \"\(shim.targetName)\"\(needs)),\n"
+      return """
+            .target(
+              name: "\(shim.targetName)"\(needs),
+              swiftSettings: [.swiftLanguageMode(.v5)]),
+
+        """
     }.joined()
     return """
       // swift-tools-version: 6.3
