@@ -248,7 +248,7 @@ let package = Package(
     .testTarget(
       name: "ShimsFiveTests",
       dependencies: [
-        "Combine", "WatchKit", "os", "TestSupport", "TestTraits", "WatchConnectivity",
+        "Combine", "DropInPeer", "WatchKit", "os", "TestSupport", "TestTraits", "WatchConnectivity",
       ],
       swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
     .testTarget(
@@ -263,7 +263,7 @@ let package = Package(
       dependencies: [
         "AppGroups", "WormholeCTesting", "Communicator", "MMWormhole", "WormholeSyscalls",
         "TestSupport",
-        "WatchConnectivity", "Wormhole",
+        "WatchConnectivity", "Wormhole", "os",
       ],
       path: "Tests/DropInPeer", swiftSettings: house),
     tests("StressTests", "WormholeContainerStorage", "WormholeStress"),

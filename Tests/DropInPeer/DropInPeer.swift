@@ -21,6 +21,7 @@ import WormholeSyscalls
     if arguments.first == "storing" {
       return StoringSide.run(Int(arguments[1])!, onMain: arguments[2] == "main")
     }
+    if arguments.first == "log" { return LogSide.run() }
     if arguments.first == "session" { return WatchSide.run(Array(arguments.dropFirst())) }
     setUp()
     switch arguments.first {

@@ -129,6 +129,34 @@ import Testing
     _ = kept
   }
 
+  @Test(.blocking) func publishersWithoutValuesAndNamedOnesDeliver() {
+    let (taps, numbers) = (PassthroughSubject<Void, Never>(), PassthroughSubject<Int, Never>())
+    let (heard, merged) = (Heard<String>(), Heard<String>())
+    let kept = [
+      record(taps.map { "tap" }, into: heard),
+      record(Publishers.Merge(numbers, Just(1)), into: merged),
+      record(Empty<Int, Never>(), into: heard),
+    ]
+    taps.send()
+    numbers.send(2)
+    #expect(heard.all == ["finished", "tap"])
+    #expect(merged.all == ["1", "2"])
+    _ = kept
+  }
+
+  private final class Model {
+    @Combine.Published var name: String
+    init(_ name: String) { _name = Combine.Published(initialValue: name) }
+  }
+
+  @Test(.blocking) func aPropertyPublishesItsFirstValue() {
+    let (model, heard) = (Model("a"), Heard<String>())
+    let kept = record(model.$name, into: heard)
+    model.name = "b"
+    #expect(heard.all == ["a", "b"])
+    kept.cancel()
+  }
+
   @Test(.blocking) func errorsAreReplaced() {
     let heard = Heard<String>()
     let kept = [

@@ -75,6 +75,15 @@ import WatchKit
     WKApplication.shared().scheduleBackgroundRefresh(
       withPreferredDate: Date(), userInfo: nil
     ) { error in #expect(error == nil) }
-    #expect(!WKInterfaceDevice.current().name.isEmpty)
+    let transfers = WKURLSessionRefreshBackgroundTask()
+    transfers.expirationHandler = { Issue.record("it was completed in time") }
+    transfers.setTaskCompleted()
+    #expect(transfers.isCompleted && transfers.expirationHandler == nil)
+    WKExtension.shared().scheduleSnapshotRefresh(
+      withPreferredDate: Date(), userInfo: nil
+    ) { error in #expect(error == nil) }
+    let device = WKInterfaceDevice.current()
+    #expect(!device.name.isEmpty && device.screenBounds.width > 0)
+    device.play(.notification)
   }
 }

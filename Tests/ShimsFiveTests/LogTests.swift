@@ -33,6 +33,25 @@ import Testing
     #expect(formatted("%@ %d", ["one"]) == "one ")
   }
 
+  @Test(.blocking) func eachCallWritesALineUnlessTheLogIsOff() throws {
+    func lines(_ environment: [String]) throws -> [String] {
+      let program = try Running(
+        Programs.built("DropInPeer"), ["log"], environment: environment)
+      #expect(try program.outcome(within: .seconds(60)).status == .exited(0))
+      return try program.errors.split(separator: "\n").map(String.init)
+    }
+    let label = "[com.example.app:old]"
+    #expect(
+      try lines([]) == [
+        "notice: one", "\(label) notice: two", "\(label) fault: three <private>",
+        "\(label) debug: four", "\(label) debug: five", "\(label) info: six",
+        "\(label) error: seven", "\(label) error: eight", "\(label) fault: nine",
+        "\(label) fault: ten", "notice: eleven", "\(label) info: twelve a <private> 3",
+        "\(label) error: thirteen 13",
+      ])
+    #expect(try lines(["OS_ACTIVITY_MODE=disable"]) == [])
+  }
+
   @Test(.blocking) func stateIsProtected() {
     let lock = OSAllocatedUnfairLock(initialState: 0)
     DispatchQueue.concurrentPerform(iterations: 8) { _ in

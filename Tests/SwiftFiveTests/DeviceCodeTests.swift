@@ -111,7 +111,8 @@ import WatchConnectivity
     try eventually("it is released") {
       NSFileCoordinator.filePresenters.allSatisfy { $0.presentedItemURL != url }
     }
-    let observer = NoteObserver()
+    // Only the main queue uses it, when it is started.
+    nonisolated(unsafe) let observer = NoteObserver()
     observer.start("\(group).changed")
     let observation = try DarwinNotification("\(group).changed").observe { heard.add(true) }
     try DarwinNotification("\(group).changed").post()
